@@ -11,9 +11,9 @@
 >>> mv.load_attention(a.save("animal.npz")).key == a.key
 True
 
-Namespaces: ``mv.roles`` (what roles are worth elsewhere, in other runs and against chance), ``mv.recipes`` (heads as a
-few rules), ``mv.quantities`` (more than the weight), ``mv.figures``, ``mv.errors`` and ``mv.extensions`` (measures,
-quantities and file formats of your own).
+Namespaces: ``mv.roles`` (evaluate roles on other corpora, in other runs and against chance), ``mv.recipes`` (describe
+heads by a few rules), ``mv.quantities`` (quantities other than the weight), ``mv.figures``, ``mv.errors`` and
+``mv.extensions`` (add your own measures, quantities and file formats).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ __all__ = [
     "roles",
 ]
 
-# Imported on first use, because they import NumPy, and some of them torch, which takes seconds.
+# Imported on first use: all of them import NumPy, and some import torch, which takes seconds.
 _NAMESPACES = ("errors", "extensions", "figures", "quantities", "recipes", "roles")
 _HOMES = MappingProxyType(
     {
@@ -134,12 +134,12 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Every name, including those that are imported on first use."""
+    """Return all names, including those that are imported on first use."""
     return sorted({*globals(), *__all__})
 
 
 def _drawn_by(name: str) -> Callable[..., Any]:
-    """The function of the notebook API with this name, imported when it is first called."""
+    """Return the function of the notebook API with this name; it is imported when it is first called."""
 
     def draw(*arguments: Any, **options: Any) -> Any:
         from mha_viz import figures as figure_api

@@ -1,9 +1,9 @@
-"""The views of BertViz, drawn by mha_viz: a notebook that imports them from here runs unchanged.
+"""BertViz's views, drawn by mha_viz: a notebook that imports them from here runs unchanged.
 
 >>> from mha_viz.bertviz import head_view, model_view
 
-Arguments, their order and their defaults are those of BertViz 1.4.1 (Vig 2019, "A Multiscale Visualization of Attention
-in the Transformer Model"). What is shown is the interactive figure of ``mha_viz.figures``.
+The arguments, their order and their defaults are those of BertViz 1.4.1 (Vig 2019, "A Multiscale Visualization of
+Attention in the Transformer Model"). The output is the interactive figure of ``mha_viz.figures``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Action = Literal["view", "return"]
 
 @dataclass(frozen=True, repr=False)
 class HTML:
-    """A piece of HTML that notebooks display; ``data`` is its source, in ASCII, which may be written to a file."""
+    """A piece of HTML that notebooks display. ``data`` is its source in ASCII, which can be written to a file."""
 
     data: str
 
@@ -38,7 +38,7 @@ class HTML:
 
 
 class _Stack(NamedTuple):
-    """The attention of one stack of layers, its name among others, and the layers to show."""
+    """The attention of one stack of layers: its name in an encoder–decoder, its attention, and the layers to show."""
 
     name: str
     attention: Attention
@@ -60,30 +60,31 @@ def head_view(
     include_layers: Sequence[int] | None = None,
     html_action: Action = "view",
 ) -> HTML | None:
-    """Draw links between tokens of the heads of one layer, each in its colour; every other layer is one click away.
+    """Draw the attention links of one layer, each head in its colour. The other layers are one click away.
 
     Args:
         attention: layers of [1, head, query, key], as transformers returns them.
         tokens: the names of its tokens.
         sentence_b_start: index of the first token of a second sentence.
-        prettify_tokens: whether the marks of the tokenizer, such as Ġ, are left out.
-        layer: the one that is open at first, by default the first.
-        heads: those of the layer that are open at first, by default all.
-        encoder_attention: of an encoder–decoder, in place of ``attention``; as many of the three as there are.
-        decoder_attention: the same of its decoder.
-        cross_attention: the same from the decoder to the encoder.
+        prettify_tokens: whether to remove the marks of the tokenizer, such as Ġ.
+        layer: the layer that is open at first, by default the first one.
+        heads: the heads of that layer that are shown at first, by default all.
+        encoder_attention: the encoder's attention in an encoder–decoder; give as many of the three as you have,
+            in place of ``attention``.
+        decoder_attention: the decoder's self-attention.
+        cross_attention: the attention from the decoder to the encoder.
         encoder_tokens: the names of the encoder's tokens.
-        decoder_tokens: those of the decoder's.
+        decoder_tokens: the names of the decoder's tokens.
         include_layers: the layers to draw, by default all.
-        html_action: "view" displays it, "return" returns it.
+        html_action: "view" displays the HTML, "return" returns it.
 
     Returns the HTML, or None if it was displayed. Raises SettingError for arguments that do not fit together,
     ShapeError for tensors that do not; UnknownHead.
     """
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
-    given = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
+    attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
-    for name, reading, included in _stacks(given, names, sentence_b_start, prettify_tokens, include_layers):
+    for name, reading, included in _stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
         opened = included[0] if layer is None else layer
         if not is_number(opened) or opened not in included:
             raise SettingError(
@@ -92,10 +93,13 @@ def head_view(
             )
         numbers = range(reading.heads) if heads is None else list_items(heads, "heads", "Give numbers of heads.")
         chosen = [reading.head((opened, head)) for head in numbers]
-        drawn, whole = links(reading, heads=chosen, unit="pieces"), grid(reading, layers=included, unit="pieces")
-        assert drawn.page is not None
-        assert whole.page is not None
-        figures[name] = replace(drawn, page=replace(whole.page, start=drawn.page.start))
+        layer_figure, model_figure = (
+            links(reading, heads=chosen, unit="pieces"),
+            grid(reading, layers=included, unit="pieces"),
+        )
+        assert layer_figure.page is not None
+        assert model_figure.page is not None
+        figures[name] = replace(layer_figure, page=replace(model_figure.page, start=layer_figure.page.start))
     return _shown(figures, html_action)
 
 
@@ -114,20 +118,20 @@ def model_view(
     include_heads: Sequence[int] | None = None,
     html_action: Action = "view",
 ) -> HTML | None:
-    """Draw all heads of all layers at a glance, and the one that is chosen.
+    """Draw all heads of all layers at a glance, and the selected head.
 
     Args:
         attention: as for :func:`head_view`.
-        tokens: as there.
-        sentence_b_start: as there.
-        prettify_tokens: as there.
+        tokens: as for :func:`head_view`.
+        sentence_b_start: as for :func:`head_view`.
+        prettify_tokens: as for :func:`head_view`.
         display_mode: the colours, "dark" or "light".
         encoder_attention: as for :func:`head_view`.
-        decoder_attention: as there.
-        cross_attention: as there.
-        encoder_tokens: as there.
-        decoder_tokens: as there.
-        include_layers: as there.
+        decoder_attention: as for :func:`head_view`.
+        cross_attention: as for :func:`head_view`.
+        encoder_tokens: as for :func:`head_view`.
+        decoder_tokens: as for :func:`head_view`.
+        include_layers: as for :func:`head_view`.
         include_heads: the numbers of the heads to draw, by default all.
         html_action: as for :func:`head_view`.
 
@@ -136,22 +140,22 @@ def model_view(
     if display_mode not in ("dark", "light"):
         raise SettingError(f"display_mode is {shorten_value(display_mode)!r}.", "Expected 'dark' or 'light'.")
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
-    given = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
+    attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
-    for name, reading, included in _stacks(given, names, sentence_b_start, prettify_tokens, include_layers):
+    for name, reading, included in _stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
         heads = range(reading.heads) if include_heads is None else include_heads
         figures[name] = grid(reading, layers=included, heads=heads, unit="pieces", look=display_mode)
     return _shown(figures, html_action)
 
 
 def _stacks(
-    given: dict[str, Any],
+    attentions: dict[str, Any],
     names: dict[str, Sequence[str] | None],
     sentence_b_start: int | None,
     is_pretty: bool,
     include_layers: Sequence[int] | None,
 ) -> Iterator[_Stack]:
-    stacks = {name: attention for name, attention in given.items() if attention is not None}
+    stacks = {name: attention for name, attention in attentions.items() if attention is not None}
     if not stacks:
         raise SettingError("No attention was given.", "Give attention and tokens, or those of an encoder–decoder.")
     if "" in stacks and (len(stacks) > 1 or names["encoder"] is not None or names["decoder"] is not None):
@@ -167,25 +171,25 @@ def _stacks(
             queries = from_names(rows, None if name else sentence_b_start, marks=False)
             keys = queries if columns is None else from_names(columns, marks=False)
             reading = replace(reading, queries=queries, keys=keys)
-        listed = [*reading.layer_numbers]
+        layers = [*reading.layer_numbers]
         if include_layers is not None:
-            listed = list_items(include_layers, "include_layers", "Give numbers of layers.")
-        if not listed:
+            layers = list_items(include_layers, "include_layers", "Give numbers of layers.")
+        if not layers:
             raise SettingError("include_layers is empty.", "Name at least one layer, or leave it out.")
-        included = [reading.head((layer, 0)).layer for layer in listed]  # raises UnknownHead
+        included = [reading.head((layer, 0)).layer for layer in layers]  # raises UnknownHead
         yield _Stack(name, reading, included)
 
 
-def _named(names: dict[str, Sequence[str] | None], of: str, stack: str) -> Sequence[str]:
-    listed = names[of]
-    if listed is None:
-        argument, needed = (f"{part}_{what}".strip("_") for part, what in ((of, "tokens"), (stack, "attention")))
+def _named(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Sequence[str]:
+    token_names = names[part]
+    if token_names is None:
+        argument, needed = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
         raise SettingError(f"{argument} is missing, which {needed} needs.", "Give the names of its tokens.")
-    return listed
+    return token_names
 
 
 def _shown(figures: dict[str, Figure], action: Action) -> HTML | None:
-    """The figures as one piece of HTML, several of them to unfold."""
+    """Display or return the figures as one piece of HTML; several figures can be unfolded one by one."""
     if action not in ("view", "return"):
         raise SettingError(f"html_action is {shorten_value(action)!r}.", "Expected 'view' or 'return'.")
     parts = {name: figure._repr_html_() for name, figure in figures.items()}
@@ -195,14 +199,14 @@ def _shown(figures: dict[str, Figure], action: Action) -> HTML | None:
             f"<details{' open' * (not place)}><summary>{escape(name.capitalize())}</summary>{part}</details>"
             for place, (name, part) in enumerate(parts.items())
         ]
-    made = HTML("\n".join(pieces).encode("ascii", "xmlcharrefreplace").decode())
+    html = HTML("\n".join(pieces).encode("ascii", "xmlcharrefreplace").decode())
     if action == "return":
-        return made
+        return html
     try:
         notebook = import_module("IPython.display")
     except ImportError as error:
         raise SettingError(
             "There is no notebook here to display it in.", "Give html_action='return' and write .data to a file."
         ) from error
-    notebook.display(made)
+    notebook.display(html)
     return None

@@ -1,7 +1,7 @@
-"""The errors that users can cause, as one family.
+"""The errors that users can cause, with a common base class.
 
 Each error consists of two sentences: what happened (with the given value) and what to do about it. The app shows both
-in place, the command line prints them on one line, a notebook shows them as the message.
+in place, the command line prints them on one line, and a notebook shows them as the message.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = [
 
 
 class MhaVizError(Exception):
-    """The root of the family. ``problem`` says what happened, ``remedy`` what to do."""
+    """The base class of all errors. ``problem`` says what happened, ``remedy`` what to do."""
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         super().__init__(problem, remedy)
@@ -73,7 +73,7 @@ class MhaVizError(Exception):
 
 
 class FigureWarning(UserWarning):
-    """A figure that was saved leaves something out, is higher than a page, or has letters too small to print."""
+    """A saved figure is incomplete, is higher than a page, or has letters too small to print."""
 
 
 class TextError(MhaVizError):
@@ -89,7 +89,7 @@ class ShapeError(MhaVizError):
 
 
 class UnknownHead(ShapeError):
-    """A head that the model does not have, or a name that is not a head's."""
+    """The model does not have this head, or the name is not that of a head."""
 
 
 class ModelError(MhaVizError):
@@ -113,7 +113,7 @@ class ModelMissing(ModelUnreachable):
 
 
 class ModelUnsupported(ModelError):
-    """The model exists but is not one that can be drawn: gated, too large, custom code, no safetensors."""
+    """The model exists but cannot be drawn: it is gated, is too large, needs custom code, or has no safetensors."""
 
 
 class ModelBroken(ModelError):
@@ -121,11 +121,11 @@ class ModelBroken(ModelError):
 
 
 class Cancelled(MhaVizError):
-    """The person stopped the work."""
+    """The user cancelled the work."""
 
 
 class Busy(MhaVizError):
-    """Too many jobs are waiting, for the model process or for other work, or this visitor has another one."""
+    """Too many jobs are waiting, for the model process or for other work, or this visitor already has another job."""
 
 
 class Failed(MhaVizError):
@@ -133,19 +133,19 @@ class Failed(MhaVizError):
 
 
 class TooSlow(Failed):
-    """It took longer than allowed."""
+    """The work took longer than allowed."""
 
 
 class TooLarge(Failed):
-    """It needed more memory than allowed, or its result is too large."""
+    """The work needed more memory than allowed, or its result is too large."""
 
 
 class ReadingFailed(Failed):
-    """The process in which a model reads ended, took too long, or met a fault of the model's library."""
+    """The process that runs models ended, took too long, or met a bug in the model's library."""
 
 
 class MeansMissing(ReadingFailed):
-    """The process in which a model reads does not have the mean outputs of its heads, or only a part of them."""
+    """The process that runs models lacks some or all mean outputs of the heads."""
 
 
 class StudyFailed(Failed):
@@ -161,7 +161,7 @@ class ExportError(MhaVizError):
 
 
 class OpenError(MhaVizError):
-    """A saved reading cannot be opened: it does not exist, is damaged, or is something else."""
+    """A saved reading cannot be opened: it does not exist, is damaged, or is another kind of file."""
 
 
 class ClusterError(MhaVizError):
@@ -169,7 +169,7 @@ class ClusterError(MhaVizError):
 
 
 class ClusterMissing(ClusterError):
-    """The library for work on a cluster is not installed."""
+    """The library for clusters is not installed."""
 
 
 class CorpusError(MhaVizError):
@@ -185,38 +185,41 @@ class ResultUnreadable(MhaVizError):
 
 
 class LessonFull(MhaVizError):
-    """A lesson has no room for one more view."""
+    """A lesson has no room for another view."""
 
 
 class NeedsOneStack(ModelUnsupported, AttributeError):
-    """The model has two stacks of layers, and what was asked needs one; it lacks the attribute too."""
+    """The model has two stacks of layers, but the request needs a model with one.
+
+    It is also an AttributeError, because the model lacks the attribute.
+    """
 
 
 class ComparisonFull(MhaVizError):
-    """The list of compared heads has no room for another."""
+    """The list of compared heads is full."""
 
 
 class Fault(MhaVizError):
-    """An unexpected error: the server's log has the traceback, the page shows one sentence."""
+    """An unexpected error. The server's log has the traceback; the page shows one sentence."""
 
 
 class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""
 
 
-LOADED = ("a loaded model", "Give what mv.load('minilm') returns.")  # what is expected, and the remedy
+LOADED = ("a loaded model", "Give what mv.load('minilm') returns.")  # the expected kind, and the remedy
 READING = ("a reading", "Give what a model returned: mv.load('minilm').encode('…').")
 PROFILE = ("a profile", "Give what mv.profile(…) or mv.load_profile(…) returned.")
 PATH = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 
-MOST_ITEMS = 10_000  # of a list of heads, layers or panels; no model has as many layers, or heads in one
-_LONG = 1_000  # items of a collection from which on only their number is said
-_LISTS = reprlib.Repr()  # writes lists in lists, also those that hold themselves, only so far
+MOST_ITEMS = 10_000  # maximum of a list of heads, layers or panels; no model has as many layers, or heads per layer
+_LONG = 1_000  # of a longer collection, only the number of items is shown
+_LISTS = reprlib.Repr()  # limits the depth of nested lists, even of those that contain themselves
 _LISTS.maxlevel, _LISTS.maxlist, _LISTS.maxtuple, _LISTS.maxdict, _LISTS.maxstring = 3, 10, 10, 10, 80
 
 
 def shorten_value(given: object, most: int = 40) -> str:
-    """The beginning of a value as text, of at most ``most`` characters, whatever it is and however large."""
+    """Return the beginning of any value as text, at most ``most`` characters, however large the value is."""
     kind = type(given)
     try:
         if isinstance(given, str):
@@ -228,12 +231,15 @@ def shorten_value(given: object, most: int = 40) -> str:
         if isinstance(given, abc.Collection) and not hasattr(given, "shape") and len(given) > _LONG:
             return f"{kind.__name__} of {len(given):,}"[:most]
         return str(given)[:most]
-    except Exception:  # what a foreign type raises when it is written
+    except Exception:  # a foreign type may raise anything when it is converted to text
         return kind.__name__[:most]
 
 
 def list_items(given: object, name: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
-    """The items of a list, of which no more than ``most`` are read. Raises SettingError for more, and for no list."""
+    """Return the items of a list, of which at most ``most`` are read.
+
+    Raises SettingError if there are more, or if ``given`` is not a list.
+    """
     try:
         if isinstance(given, (str, bytes, abc.Mapping)) or not isinstance(given, abc.Iterable):
             raise TypeError
@@ -249,16 +255,19 @@ def list_items(given: object, name: str, remedy: str, most: int = MOST_ITEMS) ->
 def check_kind(given: object, kind: Any, expected: str, remedy: str) -> None:
     """Raise SettingError unless ``given`` is of the ``kind``, which ``expected`` names: "a reading"."""
     if not isinstance(given, kind):
-        shown = shorten_value(given, 60) if isinstance(given, (int, float)) else repr(shorten_value(given, 60))
-        raise SettingError(f"{shown} is {type(given).__name__}, not {expected}.", remedy)
+        text = shorten_value(given, 60) if isinstance(given, (int, float)) else repr(shorten_value(given, 60))
+        raise SettingError(f"{text} is {type(given).__name__}, not {expected}.", remedy)
 
 
 def check_each(given: object, kind: Any, expected: str, remedy: str) -> None:
-    """As :func:`check_kind`, for each of a list; SettingError for what is none."""
+    """Check the kind of each item of a list, as :func:`check_kind` does.
+
+    Raises SettingError, also for a value that is not a list.
+    """
     check_kind(given, abc.Collection, "a list", f"{remedy.rstrip('.')}, in a list.")
     assert isinstance(given, abc.Collection)
-    for one in given:
-        check_kind(one, kind, expected, remedy)
+    for item in given:
+        check_kind(item, kind, expected, remedy)
 
 
 class MissingGlyphWarning(UserWarning):
@@ -266,19 +275,19 @@ class MissingGlyphWarning(UserWarning):
 
 
 class EvidenceMissingWarning(UserWarning):
-    """A profile has roles of a head but not the sentences that show them."""
+    """A profile has roles of a head, but not the sentences that show them."""
 
 
 class SumsUnsavedWarning(UserWarning):
-    """Sums of parts of a corpus could not be saved for a later study."""
+    """Partial sums over a corpus could not be saved for a later study."""
 
 
 class TextCutWarning(UserWarning):
-    """A text has more pieces than the model reads: its end was left out."""
+    """A text has more tokens than the model reads: its end was left out."""
 
 
 def warn(category: type[UserWarning], message: str) -> None:
-    """Warn whoever uses the package, at the innermost line of code that is not the package's."""
+    """Issue a warning that points at the innermost line of code outside this package."""
     level, frame = 1, sys._getframe()
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("mha_viz", "functools"):
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""Extend the product: functions that register more from a program, and the tables whose rows are in the source.
+"""Extend the product, either from a program or by rows of tables in the source.
 
 * a measure per head, in tables, menus and profiles: :func:`register_metric` (``analysis/metrics.py``)
 * a file format of readings: :func:`register_writer` (``figures/files/registry.py``)
@@ -6,7 +6,7 @@
 * a rule of a recipe: a row of ``RULES`` (``analysis/rules.py``)
 * a finding about a sentence: a row of ``KINDS`` (``analysis/unusual.py``)
 
-Pages and figures read the rows when they are imported. Extend before that, right after ``import mha_viz as mv``.
+Pages and figures read the rows when they are imported. So extend right after ``import mha_viz as mv``.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ __all__ = ["add_quantity", "register_metric", "register_writer"]
 
 
 def register_writer(suffix: str) -> Callable[[Writer], Writer]:
-    """Register a function that writes a reading to an open file that ends in ``suffix``: ``@register_writer(".tsv")``.
+    """Register a writer for files that end in ``suffix``: ``@register_writer(".tsv")``.
 
-    Returns the decorator. Raises ValueError for a suffix that has a writer, when a function is decorated.
+    The decorated function writes a reading to an open file. Returns the decorator. Raises ValueError when a function is
+    decorated, if the suffix has a writer already.
     """
-    from mha_viz.figures.files import writer  # figures read the quantities, some of which may be added later
+    from mha_viz.figures.files import writer  # imported late: figures read the quantities, and more may be added first
 
     return writer(suffix)

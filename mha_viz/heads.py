@@ -1,4 +1,4 @@
-"""Heads by name. Every function that takes a head accepts each kind of name, which is parsed here."""
+"""Names of heads. Every function that takes a head accepts all kinds of names, which are parsed here."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mha_viz.model_names import short_name
 
 __all__ = ["AnyHead", "Head", "is_number"]
 
-NONE = "none"  # in a link: heads may be switched off, and none is
-NUMBERS = 10_000  # no model has as many layers, or heads in one
-MOST_IN_LINK = 144  # heads in a link: with 12 × 12 of them a parameter takes 767 characters
+NONE = "none"  # in a link: no head is switched off, but heads may be
+NUMBERS = 10_000  # no model has as many layers, or heads per layer
+MOST_IN_LINK = 144  # maximum heads in a link: with 12 × 12 of them a parameter takes 767 characters
 _NAMES = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
 
 
 class Head(NamedTuple):
-    """One head, both numbers counted from 0. ``str`` gives "L3H7", ``paper`` the 1-based "4-8"."""
+    """One head; both numbers count from 0. ``str`` returns "L3H7", ``paper`` the 1-based "4-8"."""
 
     layer: int
     head: int
@@ -35,13 +35,15 @@ class Head(NamedTuple):
         return f"{self.layer + 1}-{self.head + 1}"
 
     def place(self, heads: int, layers: Sequence[int] = ()) -> int:
-        """Return the number among all heads, from 0, layer by layer, of a model with ``heads`` heads in each of its
-        ``layers``, which are all of them if left out."""
+        """Return the index of this head among all heads, from 0, layer by layer.
+
+        The model has ``heads`` heads in each of its ``layers``, which are all layers if left out.
+        """
         return (layers.index(self.layer) if layers else self.layer) * heads + self.head
 
     @classmethod
     def of(cls, given: Any) -> Head:
-        """The head that ``Head(3, 1)``, ``(3, 1)`` or ``"L3H1"`` names. Raises UnknownHead for anything else."""
+        """Return the head that ``Head(3, 1)``, ``(3, 1)`` or ``"L3H1"`` names. Raises UnknownHead for anything else."""
         if isinstance(given, str):
             return cls.parse(given)
         try:
@@ -55,7 +57,7 @@ class Head(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> Head:
-        """The head that "L3H7" names. Raises UnknownHead for anything else."""
+        """Return the head that "L3H7" names. Raises UnknownHead for anything else."""
         match = re.fullmatch(r"[Ll](\d{1,3})[Hh](\d{1,3})", name.strip(), flags=re.ASCII)
         if match is None:
             raise UnknownHead(f"“{name[:40]}” is not the name of a head.", "Write it as L3H1: layer 3, head 1, from 0.")
@@ -63,18 +65,22 @@ class Head(NamedTuple):
 
     @classmethod
     def among(cls, given: Any, layers: int | Sequence[int], heads: int, model: str) -> Head:
-        """As :meth:`of`, for a model with that many layers, or with layers of these numbers, and heads per layer; where
-        these are joined, with 0 of them, also "L3". Raises UnknownHead for one that it does not have."""
+        """Return the head that ``given`` names, as :meth:`of` does, for a certain model.
+
+        ``layers`` is the number of the model's layers, or their indices; ``heads`` is the number of heads per layer.
+        With 0 heads, the heads of a layer are joined, and "L3" is accepted, too. Raises UnknownHead for a head that the
+        model does not have.
+        """
         layers = range(layers) if isinstance(layers, int) else layers
         joined = heads == 0 and isinstance(given, str) and re.fullmatch(r"[Ll]\d{1,3}", given.strip(), re.ASCII)
         head = cls.of(f"{given.strip()}H0" if joined else given)
         if not (head.layer in layers and 0 <= head.head < max(1, heads)):
-            few = "" if layers[-1] < len(layers) else f" ({', '.join(map(str, layers))})"
+            listing = "" if layers[-1] < len(layers) else f" ({', '.join(map(str, layers))})"
             of_each = f"× {heads} heads" if heads else "whose heads are joined"
-            has = f"{len(layers)} layers{few} {of_each}"
+            layout = f"{len(layers)} layers{listing} {of_each}"
             first, last = layers[0], layers[-1]
             names = (cls(first, 0), cls(last, heads - 1)) if heads else (f"L{first}", f"L{last}")
-            problem = f"{str(given).strip() if joined else head} does not exist: {short_name(model)} has {has}."
+            problem = f"{str(given).strip() if joined else head} does not exist: {short_name(model)} has {layout}."
             raise UnknownHead(problem, f"Choose between {names[0]} and {names[1]}.")
         return head
 
@@ -86,7 +92,7 @@ def every_layer(count: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=32)
 def every_head(layers: Sequence[int], heads: int) -> tuple[Head, ...]:
-    """All heads of a model in order: L0H0, L0H1, …"""
+    """Return all heads of a model in order: L0H0, L0H1, …"""
     return tuple(Head(layer, head) for layer in layers for head in range(heads))
 
 
@@ -94,18 +100,20 @@ AnyHead: TypeAlias = Head | tuple[int, int] | str
 
 
 def is_number(given: object) -> TypeGuard[int]:
-    """True for a single integer, including numpy's: a layer, or a head within a layer."""
+    """Return True for a single integer, including NumPy's: a layer, or a head within a layer."""
     return isinstance(given, Integral)
 
 
 def in_link(heads: Iterable[Head]) -> str:
-    """Heads in a link or a message, each once: "L2H4.L3H1"."""
+    """Write heads for a link or a message, each once: "L2H4.L3H1"."""
     return ".".join(map(str, sorted(set(heads))))
 
 
 def from_link(names: str) -> tuple[Head, ...] | None:
-    """The heads that :func:`in_link` wrote, with dots or commas between them; None for more than MOST_IN_LINK of them,
-    and for any other text."""
+    """Parse heads that :func:`in_link` wrote, separated by dots or commas.
+
+    None for more than MOST_IN_LINK heads, and for any other text.
+    """
     try:
         heads = {Head.parse(name) for name in re.split("[.,]", names)} if names not in ("", NONE) else set()
     except UnknownHead:

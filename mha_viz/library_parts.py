@@ -1,5 +1,7 @@
-"""Name parts of libraries that these do not promise to keep, with the versions that were tried, and check that they are
-there: a row is checked by where it is, so before anything of it is imported."""
+"""Parts of libraries that these do not promise to keep, with the tested versions, and a check that they exist.
+
+A part is checked by its module and name, before anything is imported from it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import NamedTuple
 
 from mha_viz.errors import SettingError
 
-TESTED = MappingProxyType(  # with which the tests pass
+TESTED = MappingProxyType(  # versions with which the tests pass
     {
         "streamlit": ">=1.67,<1.68",
         "torch": ">=2.13,<3",
@@ -24,11 +26,11 @@ TESTED = MappingProxyType(  # with which the tests pass
 
 
 class LibraryPart(NamedTuple):
-    """A name in a module or a class (``module:Class``).
+    """A name in a module or a class (``module:Class``) that this package depends on.
 
-    ``loss`` says what is lost without it if it only improves something: all rows with the same loss are then left out
-    together. Without ``loss`` it protects data or people, or nothing works without it. ``arguments`` are those of a
-    function; ``made_by`` makes what replaces it from what it replaces.
+    ``loss`` says what is lost without the part, if it only improves something; all rows with the same loss are then
+    left out together. A part without ``loss`` protects data or people, or nothing works without it. ``arguments`` are
+    the parameters of a function. ``made_by`` names the function that builds a replacement from the original.
     """
 
     owner: str
@@ -37,21 +39,21 @@ class LibraryPart(NamedTuple):
     loss: str = ""
     made_by: str = ""
     arguments: str = ""
-    upstream: str = ""  # the issue there, where there is one
+    upstream: str = ""  # the library's issue, if there is one
 
     @property
     def package(self) -> str:
-        """The library."""
+        """The name of the library."""
         return self.owner.partition(":")[0].partition(".")[0]
 
     @property
     def label(self) -> str:
-        """The name as in a sentence."""
+        """The name as written in a sentence."""
         return f"{self.owner.replace(':', '.').rpartition('.')[2]}.{self.name}"
 
 
 def check_parts(parts: Sequence[LibraryPart]) -> None:
-    """Refuse a library without a part that is needed. Raises SettingError."""
+    """Raise SettingError if an installed library lacks a part that is needed."""
     missing = [part for part in parts if not part.loss and not is_there(part)]
     if missing:
         others = f" So it is with {len(missing) - 1} more." if missing[1:] else ""
@@ -59,12 +61,12 @@ def check_parts(parts: Sequence[LibraryPart]) -> None:
 
 
 def lost_without(parts: Sequence[LibraryPart]) -> dict[str, LibraryPart]:
-    """Return what is lost with the installed libraries, and for each the first part that is missing."""
+    """Return what is lost with the installed libraries, each with the first part that is missing."""
     return {part.loss: part for part in reversed(parts) if part.loss and not is_there(part)}
 
 
 def lacks(part: LibraryPart) -> str:
-    """Say which part the installed version lacks, and what for."""
+    """Say which part the installed version lacks, and what it is needed for."""
     package = part.package
     return f"{package} {version(package)} has no {part.label} as mha_viz needs it ({part.why})."
 
@@ -76,13 +78,13 @@ def remedy(part: LibraryPart) -> str:
 
 
 def is_there(part: LibraryPart) -> bool:
-    """Tell whether the installed version has a part, with the arguments that its row states."""
+    """Return whether the installed version has a part, with the arguments that its row states."""
     try:
         owner = pkgutil.resolve_name(part.owner)
     except (ImportError, AttributeError):
         return False
-    there = getattr(owner, part.name, None)
-    if there is None:
+    part_value = getattr(owner, part.name, None)
+    if part_value is None:
         kinds = getattr(owner, "__mro__", ())
         methods = [member for kind in kinds for member in vars(kind).values() if isinstance(member, FunctionType)]
         steps = (step for method in methods for step in dis.get_instructions(method))
@@ -90,5 +92,7 @@ def is_there(part: LibraryPart) -> bool:
         declared = {name for kind in kinds for name in vars(kind).get("__annotations__", {})}  # without a value
         return part.name in is_set | declared
     if part.made_by or part.arguments:
-        return ", ".join(inspect.signature(there).parameters) == part.arguments  # if replaced, those of the first
+        return (
+            ", ".join(inspect.signature(part_value).parameters) == part.arguments
+        )  # of a replaced function, the original's
     return True

@@ -1,4 +1,4 @@
-"""Name models: in captions and files by what a reader can look up, in errors and on menus briefly."""
+"""Format the names of models: in captions and files so that a reader can look them up, in errors and menus briefly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from mha_viz.quotes import quoted
 
-# The ids on the Hugging Face Hub of the catalogue's models, by their short names.
+# Ids on the Hugging Face Hub, by the short names of the catalogue.
 HUB_IDS: Mapping[str, str] = MappingProxyType(
     {
         "minilm": "sentence-transformers/all-MiniLM-L6-v2",
@@ -29,15 +29,17 @@ MAX_HUB_ID = 96  # characters, the Hub's own limit
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"  # neither part of an id begins or ends with "-" or "."
 _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 _PATH = re.compile(r"[.~]?/|[A-Za-z]:[\\/]")
-_BY_CONFIG = " ({} by its config)"  # after the name of a folder that its files do not name
+_BY_CONFIG = " ({} by its config)"  # added to a folder's name if the config states another one
 _IN_COLUMN = re.compile(re.escape(_BY_CONFIG).replace(re.escape("{}"), r"\S+") + "$")
 _DIGEST = re.compile(r"[0-9a-f]{12}")
-DIGITS = 8  # of a SHA-256 that the Hub lists in full
+DIGITS = 8  # shown of a SHA-256, which the Hub lists in full
 
 
 class ModelName(str):
-    """The name by which a model was loaded, which identifies it, and its ``display_name``: what to call it, if its user
-    or the files of its folder say."""
+    """The name by which a model was loaded, which identifies it.
+
+    ``display_name`` is what to call it, if its user or the files of its folder say so.
+    """
 
     display_name: str
 
@@ -53,71 +55,75 @@ class ModelName(str):
 def cite_model(model: str, revision: str = "") -> str:
     """Name a model so that a reader can look it up, with its ``revision`` if one is given.
 
-    "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)"; for a folder what its
-    user or its config calls it, or else its own name.
+    "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)". A folder has the name that its user or its
+    config gives it, or else its own name.
     """
     name = model.partition("@")[0]
     notes = [revision_in_words(name, revision)] if revision else []
     if not display_name_of(model) and name in TRAINED_HERE:
         notes.insert(0, "mha_viz’s own model")
-    called = display_name_of(model) or name_in_column(model)
-    return f"{called} ({', '.join(notes)})" if notes else called
+    citation = display_name_of(model) or name_in_column(model)
+    return f"{citation} ({', '.join(notes)})" if notes else citation
 
 
 def name_in_column(model: str) -> str:
-    """Name a model as a reader can look it up and as a program can compare it, without words beside it: for a column or
-    a field of a file, where the revision has its own."""
-    name, at, step = model.partition("@")
+    """Name a model for a column or a field of a file, so that readers can look it up and programs can compare it.
+
+    The name has no notes in it, because the revision has a column of its own.
+    """
+    name, separator, step = model.partition("@")
     stated = _IN_COLUMN.sub("", display_name_of(model))
-    return stated or (f"{HUB_IDS[name]}{at}{step}" if name in HUB_IDS else short_name(model))
+    return stated or (f"{HUB_IDS[name]}{separator}{step}" if name in HUB_IDS else short_name(model))
 
 
 def label_model(model: str) -> str:
     """Name a model in a title, where there is little room: an id of the Hub without its owner."""
-    name, at, step = model.partition("@")
-    called = display_name_of(model) or f"{HUB_IDS.get(name, short_name(name))}{at}{step}"
-    return called.rpartition("/")[2] if is_hub_id(called.partition("@")[0]) else called
+    name, separator, step = model.partition("@")
+    label = display_name_of(model) or f"{HUB_IDS.get(name, short_name(name))}{separator}{step}"
+    return label.rpartition("/")[2] if is_hub_id(label.partition("@")[0]) else label
 
 
 def display_name_of(model: str) -> str:
-    """Return what the user of a model or its files call it; empty if they do not say."""
+    """Return the name that a model's user or files give it; empty if they do not."""
     return model.display_name if isinstance(model, ModelName) else ""
 
 
 def revision_in_words(model: str, revision: str) -> str:
-    """Name a revision of a model: "weights SHA-256 53aa5117…, bfloat16", "revision 86b5e09", "untrained, seed 0"; empty
-    if there is none."""
+    """Name a revision of a model: "weights SHA-256 53aa5117…, bfloat16", "revision 86b5e09", "untrained, seed 0".
+
+    Empty if there is no revision.
+    """
     if not revision:
         return ""
     digest, comma, dtype = revision.partition(", ")
     if not _DIGEST.fullmatch(digest):
         return revision if revision.startswith(("untrained", "step ")) else f"revision {revision}"
-    which = f"SHA-256 {digest[:DIGITS]}…" if model.partition("@")[0] in _FILE_DIGEST else f"digest {digest}"
-    return f"weights {which}{comma}{dtype}"
+    label = f"SHA-256 {digest[:DIGITS]}…" if model.partition("@")[0] in _FILE_DIGEST else f"digest {digest}"
+    return f"weights {label}{comma}{dtype}"
 
 
 def short_name(model: str) -> str:
-    """The name to show where there is little room: for a folder only the last part of its path."""
+    """Return the name to show where there is little room: for a folder only the last part of its path."""
     parts = [part for part in re.split(r"[\\/]", model) if part] if _PATH.match(model) else []
     return parts[-1] if parts else str(model)
 
 
 def quote_model(model: str) -> str:
-    """The short name in quotation marks, for an error."""
+    """Return the short name in quotation marks, for an error."""
     return quoted(short_name(model))
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether a name could be an id on the Hub: "name" or "owner/name" in ASCII."""
+    """Return whether a name could be an id on the Hub: "name" or "owner/name" in ASCII."""
     is_odd = ".." in name or "--" in name or name.endswith(".git")
     return len(name) <= MAX_HUB_ID and _HUB_ID.fullmatch(name) is not None and not is_odd
 
 
 def name_in_config(folder: str, config: Mapping[str, object]) -> str:
-    """Return what the config of a model in a folder calls it; empty if it says nothing that can be looked up.
+    """Return the name that the config of a model in a folder gives it; empty if it has none that can be looked up.
 
-    ``name`` is the model's own. ``_name_or_path`` says from what the files were loaded, which of a fine-tuned model is
-    the one it began with: where the folder has another name, both are given.
+    ``name`` is the model's own name. ``_name_or_path`` says from where the files were loaded: for a fine-tuned model,
+    that is the model it began with. So if the folder has another name, both names are given.
     """
     stated, loaded = (
         value if isinstance(value, str) and is_hub_id(value) else ""
@@ -125,6 +131,6 @@ def name_in_config(folder: str, config: Mapping[str, object]) -> str:
     )
     if stated or not loaded:
         return stated
-    called = short_name(folder)
-    is_same = called.casefold() == loaded.rpartition("/")[2].casefold()
-    return loaded if is_same else f"{called}{_BY_CONFIG.format(loaded)}"
+    folder_name = short_name(folder)
+    is_same = folder_name.casefold() == loaded.rpartition("/")[2].casefold()
+    return loaded if is_same else f"{folder_name}{_BY_CONFIG.format(loaded)}"

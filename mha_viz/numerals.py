@@ -1,4 +1,7 @@
-"""Numbers in sentences, tables and captions: one rule for each kind. ``browser/numerals.js`` has the same rules."""
+"""Format numbers in sentences, tables and captions, by one rule for each kind.
+
+``browser/numerals.js`` has the same rules.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,13 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def decimal(value: float, digits: int = 2) -> str:
-    """A number with this many decimals, never a negative zero: "−0.06", "1,024.00"."""
+    """Format a number with this many decimals, never as a negative zero: "−0.06", "1,024.00"."""
     text = f"{abs(value):,.{digits}f}"
     return MINUS + text if value < 0 and text.strip("0.,") else text
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share of 1, with so many decimals and no space: "58.3%", "58%"."""
+    """Format a share of 1 as a percentage, with this many decimals and no space: "58.3%", "58%"."""
     unit = 10**digits
     return f"{decimal(math.copysign(math.floor(abs(share) * 100 * unit + 0.5) / unit, share), digits)}%"
 
@@ -41,30 +44,36 @@ def percent(share: float, digits: int = 1) -> str:
 def with_interval(
     value: float, low: float, high: float, digits: int, write: Callable[[float, int], str] = decimal
 ) -> str:
-    """A number with the interval around it, as "0.62 [0.58, 0.66]"; alone if it has none, where the bounds are NaN."""
+    """Format a number with its interval: "0.62 [0.58, 0.66]". If the bounds are NaN, there is no interval."""
     bounds = "" if math.isnan(low) else f" [{write(low, digits)}, {write(high, digits)}]"
     return f"{write(value, digits)}{bounds}"
 
 
 def apart(divergence: float) -> str:
-    """A divergence, in nats, in percent of ln 2, the largest there is: "5.1%"; 0% between equal rows."""
+    """Format a divergence in nats as a percentage of ln 2, its maximum: "5.1%"; 0% between equal rows."""
     return percent(divergence / math.log(2))
 
 
 def done(fraction: float) -> str:
-    """How much of a computation is done, in whole percent: "58%"."""
+    """Format the completed fraction of a computation as a whole percentage: "58%"."""
     return f"{decimal(100 * fraction, 0)}%"
 
 
 def weight(value: float) -> str:
-    """An attention weight: three decimals, or "<.001" for one that they would round to 0; a sign if it is negative."""
+    """Format an attention weight with three decimals, or as "<.001" if these would be 0.
+
+    A negative weight has a sign.
+    """
     if value <= -0.0005:
         return MINUS + weight(-value)
     return "<.001" if 0 < value < 0.0005 else f"{math.floor(value * 1000 + 0.5) / 1000:.3f}"
 
 
 def three_digits(value: float, signed: bool = False) -> str:
-    """A number of any size with three significant digits: "0.00123", "−12.0"; with ``signed``, also "+0.00123"."""
+    """Format a number of any size with three significant digits: "0.00123", "−12.0".
+
+    With ``signed``, positive numbers have a plus sign: "+0.00123".
+    """
     if not value:
         return "0"
     rounded = _THREE.create_decimal_from_float(abs(value))
@@ -74,12 +83,12 @@ def three_digits(value: float, signed: bool = False) -> str:
 
 
 def signed(value: int) -> str:
-    """A whole number with its sign: "+1", "−3", "0"."""
+    """Format a whole number with its sign: "+1", "−3", "0"."""
     return f"+{value}" if value > 0 else decimal(value, 0)
 
 
 def small(value: float) -> str:
-    """A number so small that only its size matters: "0", "5 · 10⁻⁷" in one line."""
+    """Format a number so small that only its order of magnitude matters: "0", "5 · 10⁻⁷" without a line break."""
     if not value:
         return "0"
     return _raised(f"{value:.0e}")
@@ -91,12 +100,12 @@ def _raised(exponential: str) -> str:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """A count with its noun: "1 step", "1,500 steps", "2 studies"."""
+    """Format a count with its noun: "1 step", "1,500 steps", "2 studies"."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def duration(seconds: float) -> str:
-    """An estimate in words: "about 4 s", "about 40 s", "about 2 min"."""
+    """Format an estimated duration: "about 4 s", "about 40 s", "about 2 min"."""
     if seconds < 10:
         return f"about {max(1, round(seconds))} s"
     return f"about {round(seconds / 5) * 5} s" if seconds < 90 else f"about {round(seconds / 60)} min"

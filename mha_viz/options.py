@@ -1,6 +1,6 @@
-"""The keyword options of figures, and the methods of a figure, for editors and type checkers.
+"""The keyword options of figures and the methods of a figure, for editors and type checkers.
 
-What each setting of a view does stands in ``mha_viz.view``; a test compares the two.
+``mha_viz.view`` describes the effect of each setting of a view; a test compares the two.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from mha_viz.view.settings import OPTIONS, check_value
 
 __all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options", "ViewOptions", "drawn", "draws"]
 
-_FIGURES: dict[str, Callable[..., Any]] = {}  # the functions for figures, files and tables, by name
+_FIGURES: dict[str, Callable[..., Any]] = {}  # functions for figures, files and tables, by name
 
 
 def draws(name: str, function: Callable[..., Any]) -> None:
-    """Register the function with which a reading is drawn, measured or saved. The package does so once, because
-    drawings, measures and files are on higher floors and imports only go down."""
+    """Register the function that draws, measures or saves a reading.
+
+    Only the package itself does so. Drawings, measures and files are on higher floors, and imports only go down.
+    """
     if name in _FIGURES:
         raise ValueError(f"Two functions draw {name}.")
     _FIGURES[name] = function
@@ -34,15 +36,14 @@ def drawn(name: str) -> Callable[..., Any]:
 class Options(TypedDict, total=False):
     """Options of every figure.
 
-    ``unit``: words or pieces. ``special``: special tokens are kept, hidden, or hidden with rows that sum to 1 again.
+    ``unit``: words or pieces. ``special``: keep or hide special tokens, or hide them and rescale rows to sum to 1.
     ``links``: all, "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1,
     the default for shares), head (to the largest weight shown, the default for other numbers), row, log. ``side``, for
-    pairs: all, or from and to, as "ab". ``pin``: "q10" holds query token 10, "k1" key token 1, "q10k1" one link.
+    pairs: all, or from and to, as "ab". ``pin``: "q10" pins query token 10, "k1" key token 1, "q10k1" one link.
     ``width_mm`` or ``width_in``: the width of the figure (77 or 85 mm fits one column, 178 two; by default 77 for a
-    single map whose text has room there, and otherwise 178). ``max_height_mm``: how high it may be (220 leaves room for
+    single map whose text has room there, and otherwise 178). ``max_height_mm``: its maximum height (220 leaves room for
     a caption on A4); a longer link diagram is set in columns, or shows the part around the pin. ``font_pt``: the size
-    of its labels in points. ``look``: light, dark, or grey for print without colour.
-    ``transparent``: no background.
+    of the labels in points. ``look``: light, dark, or grey for print without colour. ``transparent``: no background.
     """
 
     unit: Literal["words", "pieces"]
@@ -61,8 +62,10 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ViewOptions:
-    """The settings of a view, with their defaults; an empty ``scale`` is that of the quantity. Raises SettingError for
-    a value that a setting does not have."""
+    """The settings of a view, with their defaults; an empty ``scale`` is that of the quantity.
+
+    Raises SettingError for a value that a setting does not have.
+    """
 
     unit: str = OPTIONS["unit"].default
     special: str = OPTIONS["special"].default
@@ -77,7 +80,7 @@ class ViewOptions:
 
 
 class HeadOptions(Options, total=False):
-    """Options of a figure of chosen heads. ``heads`` names them, as "L3H1" or (3, 1), in place of layer and head."""
+    """Options of a figure of selected heads. ``heads`` names them, as "L3H1" or (3, 1), in place of layer and head."""
 
     heads: Sequence[str | tuple[int, int]]
 
@@ -85,9 +88,10 @@ class HeadOptions(Options, total=False):
 class CacheOptions(TypedDict, total=False):
     """Options of ``Attention.from_cache``.
 
-    ``names``: the names of the entries to take, with {layer} for the number: "decoder.{layer}.attn.hook_pattern".
-    ``w_o``: each head's slice of W_O, [layer, head, d_head, d_model]. ``values``: an array per layer, [key, head,
-    d_head] or [text, key, head, d_head], b_V included. The others are those of ``Attention.from_tensors``.
+    ``names`` is a pattern for the names of the entries to read, with {layer} for the layer:
+    "decoder.{layer}.attn.hook_pattern". ``w_o``: each head's slice of W_O, [layer, head, d_head, d_model]. ``values``:
+    an array per layer, [key, head, d_head] or [text, key, head, d_head], b_V included. The others are those of
+    ``Attention.from_tensors``.
     """
 
     names: str
@@ -107,22 +111,22 @@ class CacheOptions(TypedDict, total=False):
 
 
 class GridOptions(Options, total=False):
-    """Options of a figure of all heads. ``layers`` and ``heads``: the numbers of those to draw, in place of all."""
+    """Options of a figure of all heads. ``layers`` and ``heads`` are the numbers of those to draw, by default all."""
 
     layers: Sequence[int]
     heads: Sequence[int]
 
 
 class AnyFigure(Protocol):
-    """The interface of ``mha_viz.figures.Figure``: Jupyter shows it, and it can be saved."""
+    """The interface of ``mha_viz.figures.Figure``, which Jupyter displays and which can be saved."""
 
     @property
     def name(self) -> str:
-        """The name of its files, without a suffix: "L3H1_the-animal-didnt-cross"."""
+        """The name of the figure's files, without a suffix: "L3H1_the-animal-didnt-cross"."""
 
     @property
     def caption(self) -> str:
-        """The text to print below it."""
+        """The text to print below the figure."""
 
     @property
     def drawing(self) -> Any:
@@ -132,10 +136,10 @@ class AnyFigure(Protocol):
         """Write the figure, or its numbers, in the format that the suffix names."""
 
     def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
-        """The same file in memory."""
+        """Return the content of such a file."""
 
     def to_html(self) -> str:
-        """The interactive figure as one HTML page."""
+        """Return the interactive figure as one HTML page."""
 
     def figure(self, ax: Any = None) -> Any:
-        """The static figure drawn into a matplotlib Axes."""
+        """Draw the static figure into a matplotlib Axes."""

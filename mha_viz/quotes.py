@@ -1,5 +1,8 @@
-"""How a typed text appears in a sentence: visible, on one line, of bounded length, with complete emoji; how several
-names appear in one; and which name may have been meant."""
+"""Write user text and names into sentences.
+
+A text appears on one line, with visible characters, of bounded length and without broken emoji. Also: lists of names,
+and suggestions for misspelled names.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +14,30 @@ from difflib import get_close_matches
 __all__ = ["did_you_mean", "printable", "quoted", "series", "shortened"]
 
 MOST_QUOTED = 60
-LIKENESS = 0.6  # the least similarity of two names for a suggestion, difflib's ratio from 0 to 1
+LIKENESS = 0.6  # minimum similarity of a suggestion: difflib's ratio, from 0 to 1
 _UNSHOWN = "\ufffd"
-# Characters that join two symbols into one, and the letters of a flag such as Scotland's: invisible, but parts of the
-# symbol.
+# Characters that join two symbols into one, and the letters of a flag such as Scotland's. They are invisible, but part
+# of the symbol.
 _JOINED = re.compile("(?<=\\S)[\u200c\u200d](?=\\S)|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
 _TAGS = range(0xE0020, 0xE0080)
-_LONGEST_SIGN = 16  # characters of one emoji, or of a letter with its accents
+_LONGEST_SIGN = 16  # maximum characters of an emoji, or of a letter with its accents
 
 
 def quoted(text: str, most: int = MOST_QUOTED) -> str:
-    """A text in quotation marks, cut to ``most`` characters; U+FFFD stands for those that cannot be shown."""
+    """Return a text in quotation marks, cut to ``most`` characters; U+FFFD replaces characters that cannot be shown."""
     return f"“{printable(shortened(text, most), _UNSHOWN)}”"
 
 
 def printable(text: str, instead: str) -> str:
-    """A text with ``instead`` in place of line breaks, control characters and marks that change the direction."""
-    joined = {at for match in _JOINED.finditer(text) for at in range(*match.span())}
-    return "".join(c if c.isprintable() or at in joined else instead for at, c in enumerate(text))
+    """Replace line breaks, control characters and marks that change the writing direction by ``instead``."""
+    joined = {index for match in _JOINED.finditer(text) for index in range(*match.span())}
+    return "".join(c if c.isprintable() or index in joined else instead for index, c in enumerate(text))
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most ``most`` characters; an ellipsis replaces what was cut, and no symbol is cut in two."""
+    """Shorten a text to ``most`` characters; an ellipsis replaces what was cut, and no symbol is cut in two."""
     if len(text) <= most:
         return text
     end = most - 1
@@ -46,17 +49,17 @@ def shortened(text: str, most: int) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str:
-    """A question with the nearest of the names, ignoring case; empty if none is near."""
-    spelled = {one.lower(): one for one in names}
+    """Return a question with the most similar of the names, ignoring case; empty if none is similar."""
+    spelled = {candidate.lower(): candidate for candidate in names}
     match = get_close_matches(name[:100].lower(), spelled, 1, likeness)
     return f"Did you mean {spelled[match[0]]}?" if match else ""
 
 
 def _continues(c: str) -> bool:
-    """Whether a character belongs to the symbol before it."""
+    """Return whether a character belongs to the symbol before it."""
     return c == _JOINER or ord(c) in _SKIN_TONES or ord(c) in _TAGS or unicodedata.category(c) in ("Mn", "Me")
 
 
 def series(names: Sequence[str]) -> str:
-    """ "a", "a and b", "a, b and c"; "" for none."""
+    """Join names: "a", "a and b", "a, b and c"; "" for none."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

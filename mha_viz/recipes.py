@@ -1,5 +1,4 @@
-"""Recipes, which say in a few named rules what a head does: fit recipes to a corpus, load them, and see what heads lose
-that do no more.
+"""Recipes, which describe a head by a few named rules: fit them to a corpus, load them, and measure what they miss.
 
 >>> import mha_viz as mv
 >>> mv.recipes.load("toy").head("L1H1")["recipes"]["rule"].nunique() <= 6

@@ -1,7 +1,7 @@
-"""The one question to a model: which text it reads and how, and which quantity is wanted of every head.
+"""A request to a model: which text it reads and how, and which quantity is wanted of every head.
 
-A page, a command, a recipe and the process with the models state it as a :class:`Request`; ``study.reading`` answers
-it. FIELDS says what each of its fields is called in a link and on the command line.
+Pages, commands, recipes and the process that runs models all use :class:`Request`, and ``study.reading`` answers it.
+FIELDS maps each of its fields to its name in a link and on the command line.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 __all__ = ["METHODS", "OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEXT", "Question", "Request"]
 
-RECIPE = "recipe"  # the output of the weights that a head's recipe predicts
+RECIPE = "recipe"  # the output with the weights that a head's recipe predicts
 RESAMPLE, TEXT = "resample", "text"  # the output on random sentences of a corpus, or on one other text
-OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # those that need nothing but the sentences of a corpus
+OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # methods that need nothing but the sentences of a corpus
 METHODS = (*OVER_CORPUS, TEXT)  # what replaces the output of a head that is off; the first by default
-BY: Mapping[str, str] = MappingProxyType(  # the same in words
+BY: Mapping[str, str] = MappingProxyType(  # the methods in words
     {
         "zero": "zeros",
         "mean": "its mean",
@@ -32,34 +32,40 @@ BY: Mapping[str, str] = MappingProxyType(  # the same in words
         TEXT: "another text",
     }
 )
-ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
+ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # the parts of an encoder–decoder
 MASK, NEXT, COSINE = ("mask", "next", "cosine")
-BOTH, FIRST_TEXT, SECOND_TEXT = OFF_IN = ("both", "first", "second")  # in which of two compared texts heads are off
+BOTH, FIRST_TEXT, SECOND_TEXT = OFF_IN = (
+    "both",
+    "first",
+    "second",
+)  # the texts, of two compared ones, in which heads are off
 FIRST = -1  # the first masked token of a text
 DTYPES = ("float32", "float16", "bfloat16")  # the types in which weights can be read; the first by default
 
 
 def in_dtype(revision: str, dtype: str) -> str:
-    """The revision of a model whose weights were read in a type: "53aa", or "53aa, bfloat16". It tells readings,
-    results and what is stored of them from those in float32."""
-    exact = revision if dtype_of(revision) == DTYPES[0] else revision.rpartition(", ")[0]
-    return exact if dtype == DTYPES[0] else ", ".join(filter(None, (exact, dtype)))
+    """Return the revision of a model whose weights were loaded in a type: "53aa", or "53aa, bfloat16".
+
+    It distinguishes readings, results and stored data from those in float32.
+    """
+    base = revision if dtype_of(revision) == DTYPES[0] else revision.rpartition(", ")[0]
+    return base if dtype == DTYPES[0] else ", ".join(filter(None, (base, dtype)))
 
 
 def dtype_of(revision: str) -> str:
-    """The type that a revision names."""
-    named = revision.rpartition(", ")[2]
-    return named if named in DTYPES else DTYPES[0]
+    """Return the type that a revision names."""
+    dtype = revision.rpartition(", ")[2]
+    return dtype if dtype in DTYPES else DTYPES[0]
 
 
 class Question(NamedTuple):
     """A question to a model about a text.
 
     ``kind``: "mask", the word at the masked token ``place``; "next", the word that follows the last token, ``place``;
-    "cosine", how similar the vectors of the text and of ``other`` are. ``word`` names a piece of the vocabulary, which
-    is number ``piece`` there: its log-probability is the score; for "cosine", the score is the cosine. ``places``: all
-    masked tokens of the text. ``off_in``: for "cosine", in which of the two texts heads are off, and of which their
-    importance is: "both", "first" or "second".
+    "cosine", how similar the vectors of the text and of ``other`` are. ``word`` names an entry of the vocabulary, with
+    the id ``piece``: its log-probability is the score; for "cosine", the score is the cosine. ``places`` are all masked
+    tokens of the text. ``off_in``, for "cosine": the text in which heads are switched off, and whose importance is
+    measured: "both", "first" or "second".
     """
 
     kind: str
@@ -78,12 +84,12 @@ class Question(NamedTuple):
         return f"log p of “{self.word}” {f'at token {self.place}' if self.kind == MASK else 'as the next token'}"
 
     def is_off_in(self, place: int) -> bool:
-        """Whether heads are off in the text (0), or in the other one (1)."""
+        """Return whether heads are switched off in the text (0), or in the other text (1)."""
         return self.off_in in (BOTH, (FIRST_TEXT, SECOND_TEXT)[place])
 
     @classmethod
     def parse(cls, values: Any) -> Question:
-        """The question whose fields JSON holds, in order."""
+        """Restore a question from its fields in order, as stored in JSON."""
         kind, place, word, piece, other, places, *off_in = values
         return cls(kind, place, word, piece, other, tuple(places), *off_in)
 
@@ -92,12 +98,12 @@ class Question(NamedTuple):
 class Request:
     """Everything that the answer of a model depends on, and nothing else. Equal requests have equal answers.
 
-    ``pair`` is a second text that is read together with ``text``; ``words``, the sentence as words, take the place of
-    both. ``prefix``, such as "query: ", is read before the text and no part of it. ``part`` and ``target`` are for
+    ``pair`` is a second text that is read together with ``text``; ``words``, the sentence as words, replace both.
+    ``prefix``, such as "query: ", is read before the text but is not part of it. ``part`` and ``target`` are for
     encoder–decoders; without a target the model generates one. ``off`` are the heads that are switched off, and
-    ``method`` is what replaces their output: for "text" that on ``source``. ``place``, ``word``, ``other`` and
-    ``off_in`` say whose gradient is taken, as in ``models.reading.answers.question_about``; ``question`` is the same
-    once the model has looked the word up, and then takes their place.
+    ``method`` is what replaces their output; for "text", that is their output on ``source``. ``place``, ``word``,
+    ``other`` and ``off_in`` describe the score whose gradient is computed, as in
+    ``models.reading.answers.question_about``. Once the model has looked the word up, ``question`` replaces them.
     """
 
     model: str = ""
@@ -118,18 +124,21 @@ class Request:
     prefix: str = ""
 
     def checked(self, called: Callable[[str], str] = str) -> Request:
-        """The request itself. ``called``: what a field is called where the request was written, such as its option.
-        Raises SettingError for fields that exclude each other, and for values that do not exist."""
+        """Return the request itself after checking it.
+
+        ``called`` maps a field to its name where the request was written, such as an option. Raises SettingError for
+        fields that exclude each other, and for values that do not exist.
+        """
         for problem, remedy in self._problems(called):
             raise SettingError(problem, remedy)
         return self
 
     def _problems(self, called: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-        """What no model can answer, and what to do about it."""
+        """Yield each problem that no model can answer, with its remedy."""
         quantity, one_of_them = f"{called('quantity')} {self.quantity}", "Leave one of them out."
         of_word = [called(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
-        row = QUANTITIES.get(self.quantity)
-        if of_word and not (row and row.of_answer):
+        quantity_info = QUANTITIES.get(self.quantity)
+        if of_word and not (quantity_info and quantity_info.of_answer):
             of_answer = " or ".join(other.name for other in QUANTITIES.values() if other.of_answer)
             yield f"{of_word[0]} goes with {called('quantity')} {of_answer}.", f"Leave {of_word[0]} out."
         if self.other and len(of_word) > 1:
@@ -138,10 +147,10 @@ class Request:
             yield f"{called('off_in')} goes with {called('other')}.", f"Leave {called('off_in')} out."
         if self.question and (of_word or self.off_in != BOTH):
             yield f"{called('question')} takes the place of {(*of_word, called('off_in'))[0]}.", one_of_them
-        if self.off and row and row.with_all_heads:
+        if self.off and quantity_info and quantity_info.with_all_heads:
             yield f"{called('off')} does not go with {quantity}.", one_of_them
         of_part = [called(name) for name in ("target", "part") if getattr(self, name)]
-        if of_part and (self.off or (row and row.with_all_heads)):
+        if of_part and (self.off or (quantity_info and quantity_info.with_all_heads)):
             yield f"{of_part[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
         if self.words and self.pair:
             yield f"{called('words')} are the whole text.", f"Leave {called('pair')} out."
@@ -164,13 +173,15 @@ class Request:
                 yield f"{called(name)} is {shorten_value(getattr(self, name))!r}.", f"Choose one of {choices}."
 
     def about(self, question: Question) -> Request:
-        """The request for the gradient of a question, or for its answer without some heads."""
+        """Return the request for the gradient of a question, or for its answer without some heads."""
         return replace(self, place=None, word="", other="", off_in=BOTH, question=question)
 
     @property
     def manner(self) -> str:
-        """What replaces the output of heads that are off, in words: "replaced by nothing", "replaced by another text,
-        “A dog slept.”"."""
+        """What replaces the output of heads that are off, in words.
+
+        "replaced by zeros", "replaced by another text, “A dog slept.”".
+        """
         return f"replaced by {BY[self.method]}{f', {quoted(self.source)}' if self.source else ''}"
 
     @property
@@ -180,25 +191,25 @@ class Request:
 
     @property
     def passes(self) -> list[tuple[str, str]]:
-        """The texts that the model reads one after the other: ``texts``, and the one that they are compared with."""
+        """The texts of the forward passes: ``texts``, and the text that they are compared with, if any."""
         return [self.texts, (self.question.other, "")] if self.question and self.question.other else [self.texts]
 
     def packed(self) -> dict[str, Any]:
-        """The fields with other values than the defaults, for JSON."""
+        """Return the fields whose values differ from the defaults, for JSON."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Request:
-        """The request that :meth:`packed` wrote, from JSON."""
+        """Restore a request that :meth:`packed` wrote, from JSON."""
         return cls(**{name: _READ[name](value) if name in _READ else value for name, value in values.items()})
 
     def in_link(self) -> dict[str, str]:
-        """The parameters of a link that makes the request, without those that have their default values."""
+        """Return the parameters of a link that makes the request, without default values."""
         values = {name: in_link(value) if name == "off" else str(value) for name, value in self.packed().items()}
         return {FIELDS[name].parameter: value for name, value in values.items() if name in FIELDS}
 
 
-_READ: Mapping[str, Callable[[Any], Any]] = {  # the values of fields that are more than text and numbers, from JSON
+_READ: Mapping[str, Callable[[Any], Any]] = {  # restore from JSON the fields that are more than text and numbers
     "words": tuple,
     "off": lambda heads: tuple(Head(*head) for head in heads),
     "question": Question.parse,
@@ -206,7 +217,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {  # the values of fields that are m
 
 
 class Field(NamedTuple):
-    """What a field of a request is called in a link, and as an option of a command ("" if it is none)."""
+    """The name of a request's field in a link, and as an option of a command ("" if it has none)."""
 
     parameter: str
     option: str

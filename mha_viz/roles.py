@@ -1,4 +1,4 @@
-"""The worth of the roles of a profile: on other corpora, in other runs, against chance, and with their heads off.
+"""Evaluate the roles of a profile: on other corpora, in other runs, against chance, and with their heads off.
 
 >>> import mha_viz as mv
 >>> mv.roles.report(mv.load_profile("minilm"), kinds="syntax").table["role"].unique().tolist()

@@ -1,4 +1,4 @@
-"""Prints the path of a Chromium for the tests; ``--install`` installs one if none is found."""
+"""Print the path of a Chromium for the tests; ``--install`` installs one if none is found."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The first is Chromium without the parts around a page, which the tests do not need: a seventh less work for the same
-# pages.
+# The first is Chromium without its user interface, which the tests do not need: it takes a seventh less work.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MISSING = """No Chromium was found and none could be installed: the browser tests cannot run.
 Install one (Debian and Ubuntu: apt-get install chromium; macOS: brew install --cask chromium),
@@ -17,8 +16,10 @@ or set CHROMIUM to the path of a Chromium or Chrome that is already there, then 
 
 
 def find() -> str | None:
-    """$CHROMIUM, or else one on the PATH, or else Playwright's own; None if there is none. SystemExit for a wrong
-    $CHROMIUM."""
+    """Return $CHROMIUM, or else a Chromium on the PATH, or else Playwright's own; None if there is none.
+
+    Raises SystemExit for a wrong $CHROMIUM.
+    """
     given = os.environ.get("CHROMIUM", "")
     if given:
         return shutil.which(given) or sys.exit(f"CHROMIUM is “{given}”, which is not a program. Set it to its path.")
@@ -26,7 +27,7 @@ def find() -> str | None:
 
 
 def install() -> str | None:
-    """The distribution's package if root, otherwise Playwright's download; then look again."""
+    """Install the distribution's package if root, otherwise Playwright's download; then search again."""
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     if root and shutil.which("apt-get") and _run("apt-get", "update") and any(map(_apt, NAMES[:2])):
         return find()
@@ -47,10 +48,10 @@ def _apt(package: str) -> bool:
 
 
 def _run(*command: str) -> bool:
-    """True if the command succeeds. Its output goes to stderr, because stdout is for the path."""
+    """Return whether the command succeeded. Its output goes to stderr, because stdout is for the path."""
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment, check=False)
-    return done.returncode == 0
+    process = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment, check=False)
+    return process.returncode == 0
 
 
 if __name__ == "__main__":

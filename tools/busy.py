@@ -1,4 +1,4 @@
-"""``python tools/busy.py N COMMAND …``: runs the command beside N processes that each keep one core busy."""
+"""``python tools/busy.py N COMMAND …``: run a command while N other processes keep one core busy each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOOP = "while True: pass"
 
 
 def main(count: int, *command: str) -> int:
-    """The exit code of the command."""
+    """Run the command and return its exit code."""
     loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(count)]
     try:
         return subprocess.run(command, check=False).returncode

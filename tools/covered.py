@@ -1,4 +1,4 @@
-"""Which tests run a line of the product, from the files that `make coverage` writes."""
+"""Find the tests that run a line of the product, from the files that `make coverage` writes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST_SECONDS = 300.0  # of tests for one line, as long as they took when they were measured
+MOST_SECONDS = 300.0  # maximum for the tests of one line, by their measured times
 
 
 @dataclass
 class Covered:
-    """Which tests ran a line of a file, and how long each takes."""
+    """The tests that ran each line of each file, and the seconds that each test takes."""
 
     tests: Mapping[str, Mapping[int, set[str]]]
     seconds: Mapping[str, float]
 
     @classmethod
     def read(cls, coverage_file: Path, times: Path) -> Covered:
-        """Of the files that `make coverage` wrote."""
+        """Read the files that `make coverage` wrote."""
         from coverage import CoverageData
 
         data = CoverageData(str(coverage_file))
@@ -39,7 +39,10 @@ class Covered:
         return cls(tests, seconds)
 
     def of(self, file: str, line: int) -> tuple[list[str], int]:
-        """The tests that run a line, in the order of their seconds, by module; and the number of those left out."""
+        """Return the tests that run a line, and the number of tests that were left out.
+
+        Tests are ordered by module, the fastest modules first.
+        """
         running = [test for test in self.tests.get(file, {}).get(line, ()) if test in self.seconds]
         chosen: list[str] = []
         spent = 0.0
@@ -55,12 +58,12 @@ class Covered:
 
 
 def _test(context: str) -> str:
-    """The test of a context: ``test|run`` of pytest-cov, or ``test (call)`` of a child process."""
+    """Return the test of a context: ``test|run`` of pytest-cov, or ``test (call)`` of a child process."""
     return (
         context.rpartition("|")[0] if context.endswith(("|run", "|setup", "|teardown")) else context.rpartition(" (")[0]
     )
 
 
 def module_of(test: str) -> str:
-    """The module of a test."""
+    """Return the module of a test."""
     return test.partition("::")[0]

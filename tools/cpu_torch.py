@@ -1,10 +1,10 @@
-"""Installs PyTorch's build for the CPU, where nothing else is of use: on Linux without an NVIDIA GPU.
+"""Install PyTorch's CPU build on machines that cannot use another one: Linux without an NVIDIA GPU.
 
     python tools/cpu_torch.py INDEX [REQUIREMENT]
 
-REQUIREMENT is that of requirements.txt unless another is given, such as "torch>=2.13". On these machines the default
-index gives a build with CUDA, several GB larger. Whatever else is asked for comes from the default index afterwards,
-and so does PyTorch where INDEX cannot be had: one line says so. The machine's own settings of pip stay in force.
+REQUIREMENT is the one in requirements.txt unless another is given, such as "torch>=2.13". On these machines the default
+index has a build with CUDA, several GB larger. All other packages come from the default index afterwards. So does
+PyTorch if INDEX cannot be reached; one line says so. The machine's own settings of pip stay in force.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SECONDS = 5  # seconds for the index to answer: looking up its name may take a m
 
 
 def wanted(requirements: str) -> str:
-    """The line of a list of requirements that pins torch."""
+    """Return the line of a list of requirements that pins torch."""
     pin = re.search(r"^torch==\S+$", requirements, re.MULTILINE)
     assert pin, "requirements.txt does not pin torch"
     return pin[0]
 
 
 def installed() -> str:
-    """The installed version of torch, without the name of the build; empty if there is none."""
+    """Return the installed version of torch, without the name of the build; empty if there is none."""
     try:
         return metadata.version("torch").partition("+")[0]
     except metadata.PackageNotFoundError:
@@ -41,16 +41,16 @@ def installed() -> str:
 
 
 def has_gpu() -> bool:
-    """True if NVIDIA's driver is loaded, or its own program lists a GPU (as inside WSL)."""
+    """Return True if NVIDIA's driver is loaded, or its own program lists a GPU (as inside WSL)."""
     if DRIVER.exists():
         return True
     program = shutil.which("nvidia-smi")
-    listed = subprocess.run([program, "-L"], capture_output=True, text=True, check=False) if program else None
-    return listed is not None and listed.returncode == 0 and "GPU " in listed.stdout
+    process = subprocess.run([program, "-L"], capture_output=True, text=True, check=False) if program else None
+    return process is not None and process.returncode == 0 and "GPU " in process.stdout
 
 
 def why_not(index: str, seconds: float = SECONDS) -> str:
-    """Why an index cannot be used; empty if it answers. Never takes longer than ``seconds``."""
+    """Return why an index cannot be used; empty if it answers. Never takes longer than ``seconds``."""
     answers: list[str] = []
     ask = threading.Thread(target=lambda: answers.append(_failure(index, seconds)), daemon=True)
     ask.start()
@@ -70,20 +70,20 @@ def _failure(index: str, seconds: float) -> str:
 
 
 def install(requirement: str, index: str) -> str:
-    """Install it without its dependencies; why that failed, or an empty string."""
+    """Install the requirement without its dependencies. Return why that failed, or an empty string."""
     options = ["--disable-pip-version-check", "--quiet", "--no-compile", "--no-deps", "--index-url", index]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pip", "install", *options, requirement],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+    return "" if process.returncode == 0 else (process.stderr.strip().splitlines() or ["pip failed"])[-1]
 
 
 def main(index: str, requirement: str = "") -> None:
-    """Install it if it is useful and not installed yet."""
+    """Install PyTorch's CPU build if it is useful and not installed yet."""
     requirement = requirement or wanted((ROOT / "requirements.txt").read_text("utf-8"))
     if not index or not sys.platform.startswith("linux") or f"torch=={installed()}" == requirement or has_gpu():
         return

@@ -1,5 +1,8 @@
-"""Hooks of `make docs`: figures are drawn by the code beside them, help texts are printed by the command itself, and
-settings are listed from their table."""
+"""Hooks of `make docs`.
+
+Figures are drawn by the code next to them, help texts are printed by the command itself, and settings are listed from
+their table.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,12 @@ ELSEWHERE = re.compile(r'<(?:script|img|iframe|link)\b(?![^>]*rel="canonical")[^
 
 
 def blocks(markdown: str) -> Iterator[tuple[str, str]]:
-    """Language and text of each block of a page that is meant to run."""
+    """Return language and text of each block of a page that is meant to run."""
     return ((match[1], match[2]) for match in BLOCK.finditer(markdown))
 
 
 def run_block(source: str, names: dict[str, Any]) -> Any:
-    """Run a block in ``names``; its last expression is the result, None if it ends with a statement."""
+    """Run a block in ``names``. Return the value of its last expression, None if it ends with a statement."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "docs", "exec"), names)
@@ -40,7 +43,7 @@ def run_block(source: str, names: dict[str, Any]) -> Any:
 
 
 def picture(result: Any) -> tuple[bytes, str, str] | None:
-    """SVG, alternative text and caption of a figure of this package or of matplotlib; None for any other value."""
+    """Return SVG, alternative text and caption of a figure of this package or of matplotlib; None for other values."""
     if hasattr(result, "to_bytes") and hasattr(result, "drawing"):
         return result.to_bytes(".svg"), result.drawing.alt, result.caption
     if hasattr(result, "savefig"):
@@ -54,7 +57,7 @@ def picture(result: Any) -> tuple[bytes, str, str] | None:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are copied."""
+    """Add the pages that are copied from outside docs/."""
     from mkdocs.structure.files import File
 
     for page, name in COPIES.items():
@@ -63,8 +66,11 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Draw the figures of a gallery, add the help texts to the page of commands and the settings to that of figures;
-    point links that leave docs/ at the pages made here."""
+    """Fill in the generated parts of a page.
+
+    Galleries get figures, the page of commands gets the help texts, and that of figures the settings. Links that leave
+    docs/ are redirected to the pages made here.
+    """
     for copy, name in COPIES.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({copy}", markdown)
     markdown = markdown.replace("](docs/", "](")
@@ -92,11 +98,11 @@ def _drawn(markdown: str, config: Any, files: Any) -> str:
 
     def with_picture(match: re.Match[str]) -> str:
         nonlocal number
-        made = picture(run_block(match[2], names)) if match[1] == "python" else None
-        if made is None:
+        rendered = picture(run_block(match[2], names)) if match[1] == "python" else None
+        if rendered is None:
             return match[0]
         number += 1
-        content, alt, caption = made
+        content, alt, caption = rendered
         files.append(File.generated(config, f"figures/{number}.svg", content=content))
         image = f'<figure><img src="figures/{number}.svg" alt="{escape(alt)}" loading="lazy">'
         return f"{image}<figcaption>{escape(caption)}</figcaption></figure>\n\n{match[0]}"
@@ -106,16 +112,16 @@ def _drawn(markdown: str, config: Any, files: Any) -> str:
 
 
 def commands() -> str:
-    """The help text of each command, as sections of a page."""
+    """Return the help text of each command, as sections of a page."""
     from mha_viz.cli.table import parser
 
-    with mock.patch.dict(os.environ, COLUMNS="100"):  # the same width for everybody
-        helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _all_parsers(parser())]
+    with mock.patch.dict(os.environ, COLUMNS="100"):  # the width must not depend on the terminal
+        helps = [f"## {command.prog}\n\n```text\n{command.format_help()}```\n" for command in _all_parsers(parser())]
     return "\n".join(helps)
 
 
 def settings() -> str:
-    """Write the table of the settings of figures: values, default, what each does, and the figures that take it."""
+    """Return the table of the settings of figures: values, default, effect, and the figures that accept them."""
     from mha_viz.view.settings import OPTIONS
 
     lines = ["| setting | values | default | what it does | figures |", "|---|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""Work in forks of this process."""
+"""Run work in forks of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def in_processes(work: Callable[[int], None], count: int) -> None:
-    """Do ``work`` with 0, 1 … in forks of this process."""
+    """Call ``work`` with 0, 1 … in forks of this process. Raises RuntimeError if one fails."""
     pids = []
     for number in range(count):
         pid = os.fork()

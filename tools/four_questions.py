@@ -1,5 +1,8 @@
-"""``python tools/four_questions.py FOLDER [ADDRESS]``: a page that reads by itself, on four questions about attention
-heads, with a picture for those who share it. ADDRESS: where the page will be; who shows the picture needs it."""
+"""``python tools/four_questions.py FOLDER [ADDRESS]``: write a page with four questions about attention heads.
+
+The model runs in the reader's browser. A picture is added for sites that show a preview. ADDRESS is where the page will
+be published; previews need it.
+"""
 
 import sys
 from html import escape

@@ -1,9 +1,9 @@
-"""Writes deploy/requirements.lock and deploy/build.lock: what the image installs, with versions and hashes.
+"""Write deploy/requirements.lock and deploy/build.lock: what the image installs, with versions and hashes.
 
 python -m pip install uv==0.13.9 && python tools/lock.py [--upgrade]
 
-Without --upgrade, the versions in the files stay as long as requirements.txt allows them, and so does the date on which
-they were last looked up; tests/test_pins.py refuses a date that is too old.
+Without --upgrade, versions in the files stay as long as requirements.txt allows them, and so does the date on which
+they were last looked up. tests/test_pins.py refuses a date that is too old.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ABOUT = """\
 
 
 def compiled(wanted: Path, lock: Path, *more: str) -> str:
-    """The lines of ``lock`` that meet the requirements in ``wanted``."""
+    """Return the lines of ``lock`` that meet the requirements in ``wanted``."""
     command = ["uv", "pip", "compile", str(wanted), "--output-file", str(lock), "--generate-hashes", "--no-header"]
     command += ["--no-annotate", "--only-binary", ":all:", *PLATFORM, *more, *sys.argv[1:]]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
@@ -47,26 +47,27 @@ def compiled(wanted: Path, lock: Path, *more: str) -> str:
 
 
 def head(lock: Path) -> str:
-    """The first lines of ``lock``, with the day on which its versions were looked up."""
+    """Return the first lines of ``lock``, with the day on which its versions were looked up."""
     dated = re.search(r"pinned (\S+)\.", lock.read_text("utf-8"))
     return HEAD.format(date=dated[1] if dated and "--upgrade" not in sys.argv else date.today().isoformat())
 
 
 def main() -> None:
+    """Write both lock files."""
     build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
     docs = (ROOT / "requirements-docs.txt").read_text("utf-8").splitlines()
     build += [line for line in docs if line.startswith("cyclonedx-bom==")]  # writes the image's bill of materials
     with tempfile.TemporaryDirectory() as folder:
-        excluded, wanted = Path(folder) / "cuda.txt", Path(folder) / "build.in"
+        excluded, build_requirements = Path(folder) / "cuda.txt", Path(folder) / "build.in"
         excluded.write_text(CUDA, "utf-8")
-        wanted.write_text("\n".join(build), "utf-8")
+        build_requirements.write_text("\n".join(build), "utf-8")
         lock = ROOT / "deploy" / "requirements.lock"
         without_torch = ["--excludes", str(excluded), "--no-emit-package", "torch"]
         top = head(lock) + ABOUT
         lock.write_text(top + compiled(ROOT / "requirements.txt", lock, *without_torch), "utf-8")
         lock = ROOT / "deploy" / "build.lock"
         top = head(lock)
-        lock.write_text(top + compiled(wanted, lock), "utf-8")
+        lock.write_text(top + compiled(build_requirements, lock), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""`python tools/mutants.py COVERAGE TIMES --out FILE [--tree DIR] [--mutants FILE]`: which small faults tests notice.
+"""`python tools/mutants.py COVERAGE TIMES --out FILE [--tree DIR] [--mutants FILE]`: find faults that no test notices.
 
 A mutant is one fault that an operator of Cosmic Ray makes in a line, inside a function, that some test runs. Each room
-gets as many as its share of these lines; lines and faults are chosen with a fixed seed. A mutant is tried against the
-tests that run its line, module by module, the shortest first, until one fails, which must fail again with the fault and
-pass without it. COVERAGE and TIMES are what
-`make coverage` wrote. --tree names another checkout; --mutants takes the mutants of an earlier result once more, so
-that two states of the tests are compared with the same faults.
+gets mutants in proportion to its number of such lines; lines and faults are chosen with a fixed seed. A mutant is tried
+against the tests that run its line, module by module, the fastest first, until one fails. That test must fail again
+with the fault, and pass without it. COVERAGE and TIMES are what `make coverage` wrote. --tree names another checkout.
+--mutants repeats the mutants of an earlier result, so that two states of the tests are compared with the same faults.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ DEADLINE = 900  # seconds after which a mutant that hangs counts as noticed
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "dist", ".*_cache", ".hypothesis", "cache")
 HEAVY = ("torch", "transformers", "streamlit", "pandas", "plotly", "matplotlib", "playwright.sync_api", "hypothesis")
 PASSED, FAILED, HANGS = "passed", "failed", "hangs"
-REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # what the parent of the forks has imported
-UNTRIED = 70  # exit code of a fork in which pytest did not come to an end
+REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # the parent of the forks has imported modules already
+UNTRIED = 70  # exit code of a fork in which pytest did not finish
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """The ``occurrence``-th place in ``file`` to which ``operator`` applies; it is in ``line`` (from 1)."""
+    """The ``occurrence``-th place in ``file`` to which ``operator`` applies. ``line`` counts from 1."""
 
     file: str
     operator: str
@@ -65,7 +64,10 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant: noticed by the test ``by``, or by none of ``tests`` (``left_out``: too slow to try)."""
+    """The result of a mutant: noticed by the test ``by``, or by none of ``tests`` tests.
+
+    ``left_out`` is the number of tests that were too slow to try.
+    """
 
     mutant: Mutant
     is_noticed: bool
@@ -87,7 +89,7 @@ def _operators() -> tuple[tuple[str, Any], ...]:
 
 @cache
 def mutants_by_line(tree: Path, file: str) -> Mapping[int, list[Mutant]]:
-    """Every mutant of a file that its annotations do not swallow, by its line inside a function."""
+    """Return every mutant of a file, by its line inside a function."""
     from cosmic_ray.ast import ast_nodes, get_ast
 
     source = (tree / file).read_text("utf-8")
@@ -111,13 +113,16 @@ def _lines_inside_functions(source: str) -> set[int]:
 
 
 def mutated(source: str, mutant: Mutant) -> str | None:
-    """The source with the fault; None if it means the same (only an annotation changed) or cannot be compiled."""
+    """Return the source with the fault.
+
+    None if it has the same meaning (only an annotation changed), or does not compile.
+    """
     from cosmic_ray.mutating import mutate_code
 
     code = mutate_code(source, dict(_operators())[mutant.operator], mutant.occurrence)
     try:
         return code if code and _meaning(code) != _meaning(source) else None
-    except (SyntaxError, AttributeError):  # Cosmic Ray takes a part of an expression for a word
+    except (SyntaxError, AttributeError):  # Cosmic Ray mistakes part of an expression for a keyword
         return None
 
 
@@ -134,8 +139,10 @@ def _meaning(source: str) -> str:
 
 
 def chosen_mutants(tree: Path, covered: Covered, count: int = COUNT, unlike: Path | None = None) -> list[Mutant]:
-    """As many of each room as its share of covered lines, at least one. Files that differ from those of the checkout
-    ``unlike`` are left out."""
+    """Choose mutants for each room in proportion to its covered lines, at least one.
+
+    Files that differ from those of the checkout ``unlike`` are left out.
+    """
     lines: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for file, tests in covered.tests.items():
         if unlike and (tree / file).read_bytes() != (unlike / file).read_bytes():
@@ -150,7 +157,7 @@ def chosen_mutants(tree: Path, covered: Covered, count: int = COUNT, unlike: Pat
 
 
 def _whole(shares: Mapping[str, float], count: int) -> dict[str, int]:
-    """Whole numbers that sum to ``count``, by largest remainders."""
+    """Round shares to whole numbers that sum to ``count``, by largest remainders."""
     scale = count / sum(shares.values())
     numbers = {room: max(1, int(share * scale)) for room, share in shares.items()}
     missing = max(0, count - sum(numbers.values()))
@@ -171,12 +178,12 @@ def _drawn(tree: Path, places: Sequence[tuple[str, int]], count: int, rng: rando
                 break
 
 
-# ---- Trying one
+# ---- Trying one mutant
 
 
 @dataclass
 class Chosen:
-    """A pytest plugin: of what is collected, only ``tests`` run, in their order; the first that fails is written."""
+    """A pytest plugin: run only ``tests``, in their order, and write down the first that fails."""
 
     tests: Sequence[str]
     report: Path
@@ -195,22 +202,25 @@ class Chosen:
 
 
 def run(tree: Path, tests: Sequence[str]) -> str:
-    """PASSED, HANGS, FAILED (while collecting), or the name of the first test that fails, in a fork of this process."""
+    """Run tests in a fork of this process.
+
+    Return PASSED, HANGS, FAILED (while collecting), or the name of the first test that fails.
+    """
     report = tree / ".failed"
     report.unlink(missing_ok=True)
     pid = os.fork()
     if not pid:
         _as_child(tree, tests, report)
-    end = time.monotonic() + DEADLINE
-    while not (done := os.waitpid(pid, os.WNOHANG))[0]:
-        if time.monotonic() > end:
+    deadline = time.monotonic() + DEADLINE
+    while not (status := os.waitpid(pid, os.WNOHANG))[0]:
+        if time.monotonic() > deadline:
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             return HANGS
         time.sleep(0.05)
     if report.exists():
         return report.read_text("utf-8")
-    code = os.waitstatus_to_exitcode(done[1])
+    code = os.waitstatus_to_exitcode(status[1])
     if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED, UNTRIED):
         raise RuntimeError(f"No test was tried: {(tree / '.log').read_text('utf-8')[-2000:]}")
     return PASSED if code == 0 else FAILED
@@ -241,9 +251,12 @@ def _as_child(tree: Path, tests: Sequence[str], report: Path) -> None:
 
 @contextmanager
 def fault(tree: Path, mutant: Mutant) -> Iterator[None]:
-    """The tree with the fault. The compiled file is taken away, since it may look as new as the changed one."""
+    """Apply the fault to the tree, and undo it afterwards.
+
+    The compiled file is deleted, because it may look as new as the changed source.
+    """
     path = tree / mutant.file
-    source, when = path.read_text("utf-8"), path.stat()
+    source, times = path.read_text("utf-8"), path.stat()
     for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         compiled.unlink()
     code = mutated(source, mutant)
@@ -254,31 +267,33 @@ def fault(tree: Path, mutant: Mutant) -> Iterator[None]:
         yield
     finally:
         path.write_text(source, "utf-8")
-        os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def tried(tree: Path, mutant: Mutant, covered: Covered, broken: set[str]) -> Outcome:
-    """Try a mutant. A test that fails without the fault too, here in a copy, is ``broken`` and does not count."""
-    began = time.monotonic()
+    """Try a mutant. A test that fails in this copy even without the fault is ``broken`` and does not count."""
+    start = time.monotonic()
     tests, left_out = covered.of(mutant.file, mutant.line)
     by = noticing(tree, mutant, [test for test in tests if test not in broken], broken)
-    return Outcome(mutant, bool(by), by, len(tests), left_out, round(time.monotonic() - began, 1))
+    return Outcome(mutant, bool(by), by, len(tests), left_out, round(time.monotonic() - start, 1))
 
 
 def noticing(tree: Path, mutant: Mutant, tests: Sequence[str], broken: set[str]) -> str:
-    """The test that fails with the fault, again with the fault, and not without it: HANGS or FAILED if the tests do so
-    together and not without it; "" if nothing notices the fault."""
+    """Return the test that fails with the fault, fails again with it, and passes without it; "" if no test notices it.
+
+    HANGS or FAILED if the tests together do so with the fault and not without it.
+    """
     while tests:
-        by = _with_fault(tree, mutant, tests)
-        if by == PASSED:
+        test = _with_fault(tree, mutant, tests)
+        if test == PASSED:
             return ""
-        if by in (HANGS, FAILED):
-            return "" if run(tree, tests) == by else by
-        if run(tree, [by]) != PASSED:
-            broken.add(by)
-        elif _with_fault(tree, mutant, [by]) != PASSED:
-            return by
-        tests = tests[tests.index(by) + 1 :]
+        if test in (HANGS, FAILED):
+            return "" if run(tree, tests) == test else test
+        if run(tree, [test]) != PASSED:
+            broken.add(test)
+        elif _with_fault(tree, mutant, [test]) != PASSED:
+            return test
+        tests = tests[tests.index(test) + 1 :]
     return ""
 
 
@@ -287,27 +302,29 @@ def _with_fault(tree: Path, mutant: Mutant, tests: Sequence[str]) -> str:
         return run(tree, tests)
 
 
-# ---- Trying all
+# ---- Trying all mutants
 
 
 def parts(out: Path, coverage_file: Path, tree: Path) -> str:
-    """How the names of the files begin to which workers write what they have tried. A run that was stopped goes on from
-    them, with the same tree and the same tests."""
+    """Return the beginning of the names of the files to which workers write their outcomes.
+
+    A run that was stopped continues from these files, if the tree and the tests are the same.
+    """
     digest = hashlib.sha256(coverage_file.read_bytes() + str(tree).encode()).hexdigest()
     return f"{out.stem}.{digest[:8]}"
 
 
 def done_before(files: Iterable[Path]) -> dict[Mutant, Outcome]:
-    """What these files have of each mutant. A line that was not written to its end is taken away."""
-    done = {}
+    """Read the outcomes in these files, by mutant. A line that was not written completely is removed."""
+    outcomes = {}
     for file in files:
-        whole, _, torn = file.read_text("utf-8").rpartition("\n")
-        if torn:
-            file.write_text(f"{whole}\n" if whole else "", "utf-8")
-        for row in map(json.loads, whole.splitlines()):
+        complete, _, incomplete = file.read_text("utf-8").rpartition("\n")
+        if incomplete:
+            file.write_text(f"{complete}\n" if complete else "", "utf-8")
+        for row in map(json.loads, complete.splitlines()):
             mutant = Mutant(**row["mutant"])
-            done[mutant] = Outcome(**(row | {"mutant": mutant}))
-    return done
+            outcomes[mutant] = Outcome(**(row | {"mutant": mutant}))
+    return outcomes
 
 
 def _worker(source: Path, mutants: Sequence[Mutant], covered: Covered, out: Path) -> None:
@@ -325,24 +342,24 @@ def _worker(source: Path, mutants: Sequence[Mutant], covered: Covered, out: Path
 
 
 def try_all(tree: Path, mutants: Sequence[Mutant], covered: Covered, begin: Path, workers: int) -> list[Outcome]:
-    """Try those that files beginning with ``begin`` do not have yet. These are removed at the end."""
+    """Try the mutants without an outcome in the files that begin with ``begin``. The files are removed at the end."""
 
     def written() -> list[Path]:
         return sorted(begin.parent.glob(f"{begin.name}.*.jsonl"))
 
-    before = done_before(written())
-    left = [mutant for mutant in mutants if mutant not in before]
+    outcomes = done_before(written())
+    remaining = [mutant for mutant in mutants if mutant not in outcomes]
     in_processes(
-        lambda n: _worker(tree, left[n::workers], covered, begin.with_name(f"{begin.name}.{n}.jsonl")), workers
+        lambda n: _worker(tree, remaining[n::workers], covered, begin.with_name(f"{begin.name}.{n}.jsonl")), workers
     )
-    done = done_before(written())
+    all_outcomes = done_before(written())
     for file in written():
         file.unlink()
-    return [done[mutant] for mutant in mutants]
+    return [all_outcomes[mutant] for mutant in mutants]
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Numbers in all and of each room, and the mutants, the unnoticed ones first."""
+    """Summarize outcomes: numbers in all and per room, and the mutants, unnoticed ones first."""
     rooms = {
         room: {"mutants": len(of_room), "noticed": sum(o.is_noticed for o in of_room)}
         for room in sorted({o.mutant.room for o in outcomes})
@@ -361,7 +378,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Choose, try, and write the result."""
+    """Choose mutants, try them, and write the result."""
     parser = argparse.ArgumentParser(prog="tools/mutants.py", description="Which small faults the tests notice.")
     parser.add_argument("coverage", type=Path)
     parser.add_argument("times", type=Path, help="the files that begin so have the seconds of the tests")

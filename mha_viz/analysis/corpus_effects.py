@@ -1,4 +1,4 @@
-"""The effects of switching heads off over a corpus, with intervals, and the rule for a used role."""
+"""Effects of ablating heads over a corpus, with intervals, and the test for a used role."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from mha_viz.attention import Head
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_UNITS = 1000  # the most documents or sentences that are drawn from; with more, neighbours are drawn together
-# What an effect is, by what the model can answer: over whole sentences, and at the words that a role attends from.
+MOST_UNITS = 1000  # the most documents or sentences to resample; if there are more, neighbours are drawn together
+# The measure of an effect depends on what the model predicts. First for whole sentences, then for the words that a
+# role attends from.
 MASKED_WORD, LOSS, VECTOR = (
     "fall of log p of the masked word",
     "rise of the loss per token",
@@ -28,32 +29,40 @@ HEADING = ("heads", "kind", "n", "documents", "effect", "low", "high", "more", "
 
 
 class Variant(NamedTuple):
-    """Heads that are off together. ``kind``: "together", all measured heads; "head", one of them; "control", another
-    head of one of their layers."""
+    """Heads that are ablated together.
+
+    ``kind`` is "together" for all measured heads, "head" for one of them, or "control" for another head of their
+    layers.
+    """
 
     heads: tuple[Head, ...]
     kind: str
 
     @property
     def name(self) -> str:
-        """ "L3H1", "L2H4 L3H1"."""
+        """The names of the heads: "L3H1" or "L2H4 L3H1", for example."""
         return " ".join(map(str, self.heads))
 
 
 def variants_of(heads: Sequence[Head], same_role: Sequence[Head], per_layer: int) -> tuple[Variant, ...]:
-    """The variants to measure: the heads together if there are several, each alone, and each other head of their layers
-    except those that have the same role."""
+    """Return the variants to measure.
+
+    They are all heads together if there are several, each head alone, and each other head of their layers that does not
+    have the same role.
+    """
     together = [Variant(tuple(heads), "together")] if len(heads) > 1 else []
     layers = sorted({head.layer for head in heads})
-    others = [Head(layer, number) for layer in layers for number in range(per_layer)]
-    controls = [Variant((head,), "control") for head in others if head not in {*heads, *same_role}]
+    layer_heads = [Head(layer, number) for layer in layers for number in range(per_layer)]
+    controls = [Variant((head,), "control") for head in layer_heads if head not in {*heads, *same_role}]
     return (*together, *(Variant((head,), "head") for head in heads), *controls)
 
 
 class EffectRow(NamedTuple):
-    """The effect of one variant over a corpus: its mean with a 95 % interval. For a measured head, ``more`` is its
-    effect minus the largest effect of another head of its layer, with an interval; NaN if there is no other head.
-    ``used``: whether its role is used; None if that is not judged."""
+    """The mean effect of one variant over a corpus, with a 95 % interval.
+
+    For a measured head, ``more`` is its effect minus the largest effect of another head of its layer, with an interval;
+    NaN if there is no other head. ``used`` says whether its role is used; None if that is not tested.
+    """
 
     variant: Variant
     effect: float
@@ -67,10 +76,15 @@ class EffectRow(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusEffect:
-    """The effects of switching heads off over a corpus. ``measure`` says what an effect is; ``relation`` and
-    ``direction`` say on which words it was measured, empty for whole sentences. ``cases`` were measured in
-    ``sentences`` of ``documents`` (1 if the corpus names none); ``every``: k where every k-th sentence was read, 1 for
-    all; ``left_out`` words or sentences could not be measured."""
+    """Effects of ablating heads over a corpus.
+
+    Attributes:
+        measure: what an effect is.
+        relation, direction: the words at which it was measured; empty for whole sentences.
+        cases, sentences, documents: how many were measured; one document if the corpus names none.
+        every: k if every k-th sentence was read, 1 for all.
+        left_out: words or sentences that could not be measured.
+    """
 
     model: str
     corpus: str
@@ -86,7 +100,7 @@ class CorpusEffect:
     rows: tuple[EffectRow, ...]
 
     def table(self) -> pd.DataFrame:
-        """One row per variant, with the columns HEADING; ``used`` is empty if it is not judged."""
+        """Return a table with one row per variant and the columns HEADING. ``used`` is empty if it was not tested."""
         import pandas as pd
 
         counts = self.cases, self.documents
@@ -100,36 +114,43 @@ class CorpusEffect:
 def effect_rows(
     variants: Sequence[Variant], effects: Numbers, units: Sequence[str], judged: bool
 ) -> tuple[EffectRow, ...]:
-    """The rows of a table. ``effects`` [case, variant]; ``units``: for each case the document, or the sentence, which
-    is drawn as a whole. ``judged``: whether the cases depend on a role.
+    """Compute the rows of the table.
 
-    A head's role is used when the lower end of the 95 % interval of the difference between its effect and that of each
-    other head of its layer without the role lies above 0.
+    A head's role is used if its effect exceeds that of each other head of its layer without the role: the lower end of
+    the 95 % interval of every difference must lie above 0.
+
+    Args:
+        variants: what was ablated.
+        effects: [case, variant].
+        units: the document, or the sentence, of each case; the bootstrap draws whole units.
+        judged: whether the cases depend on a role, so that its use can be tested.
     """
     means = effects.mean(axis=0)
     intervals = _intervals(effects, units)
     rows = []
-    for at, variant in enumerate(variants):
-        row = EffectRow(variant, float(means[at]), float(intervals[0, at]), float(intervals[1, at]))
-        others = [
+    for column, variant in enumerate(variants):
+        row = EffectRow(variant, float(means[column]), float(intervals[0, column]), float(intervals[1, column]))
+        controls = [
             number
             for number, other in enumerate(variants)
             if other.kind == "control" and variant.kind == "head" and other.heads[0].layer == variant.heads[0].layer
         ]
-        if others:
-            difference = effects[:, [at]] - effects[:, others]  # [case, control]
+        if controls:
+            difference = effects[:, [column]] - effects[:, controls]  # [case, control]
             bounds = _intervals(difference, units)
             nearest = int(difference.mean(axis=0).argmin())
-            more = float(difference.mean(axis=0)[nearest]), *map(float, bounds[:, nearest])
-            row = row._replace(more=more[0], more_low=more[1], more_high=more[2])
+            margin = float(difference.mean(axis=0)[nearest]), *map(float, bounds[:, nearest])
+            row = row._replace(more=margin[0], more_low=margin[1], more_high=margin[2])
             row = row._replace(used=bool((bounds[0] > 0).all()) if judged else None)
         rows.append(row)
     return tuple(rows)
 
 
 def _intervals(values: Numbers, units: Sequence[str]) -> Numbers:
-    """[low and high, column] for the means of ``values`` [case, column], from draws of whole units; NaN if there is
-    only one."""
+    """Return [low and high, column], the intervals of the means of ``values`` [case, column].
+
+    Whole units are resampled. The interval is NaN if there is only one unit.
+    """
     documents = Documents(units, MOST_UNITS)
     sums = np.zeros((documents.count, values.shape[1]))
     np.add.at(sums, documents.numbers, values)

@@ -1,4 +1,4 @@
-"""By what heads find their keys over a corpus, with intervals."""
+"""What attention scores of heads depend on over a corpus, with intervals."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ WHY = "why"  # the table in a profile
 
 
 class FoundBy(NamedTuple):
-    """By what a head finds its keys: the share of each of GROUPS in its scores."""
+    """The shares of GROUPS in the scores of a head: what the head finds its keys by."""
 
     head: Head
     shares: Mapping[str, float]
 
     @property
     def words(self) -> str:
-        """ "43% feed-forward · 32% earlier heads · 25% word": the shares, the largest first, without those of 0%."""
-        listed = sorted(self.shares.items(), key=lambda each: -each[1])
-        return " · ".join(f"{percent(share, 0)} {group}" for group, share in listed if abs(share) >= 0.005)
+        """The shares as text, largest first, without those of 0%: "43% feed-forward · 32% earlier heads · 25% word"."""
+        largest_first = sorted(self.shares.items(), key=lambda item: -item[1])
+        return " · ".join(f"{percent(share, 0)} {group}" for group, share in largest_first if abs(share) >= 0.005)
 
 
 def found_by(table: pd.DataFrame | None) -> dict[Head, FoundBy]:
-    """The heads in the table WHY of a profile whose scores vary; none without one."""
+    """Return the heads in the table WHY of a profile whose scores vary; an empty dict without a table."""
     shares: dict[Head, dict[str, float]] = {}
     columns = ["layer", "head", "group", "share"]
     rows = () if table is None else table[columns].dropna().itertuples(index=False, name=None)
     for layer, head, group, share in rows:
         if group in GROUPS:
             shares.setdefault(Head(int(layer), int(head)), {})[str(group)] = float(share)
-    return {head: FoundBy(head, of_head) for head, of_head in shares.items()}
+    return {head: FoundBy(head, head_shares) for head, head_shares in shares.items()}
 
 
 class Share(NamedTuple):
@@ -62,10 +62,18 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CorpusWhy:
-    """By what the heads of a model find their keys over a corpus: shares as in :class:`mha_viz.attention.shares.Why`,
-    from covariances and variances that are summed over sentences, with 95 % intervals from drawing documents or, if the
-    corpus names none, sentences. They were read of ``documents``, 1 if the corpus names none; ``every``: k where
-    every k-th sentence was, 1 for all; ``left_out`` sentences could not be read."""
+    """What the attention scores of a model's heads depend on over a corpus.
+
+    Shares are those of :class:`mha_viz.attention.shares.Why`, computed from covariances and variances that are summed
+    over sentences. The 95 % intervals come from resampling documents or, if the corpus names none, sentences.
+
+    Attributes:
+        documents: how many were read, 1 if the corpus names none.
+        every: k if every k-th sentence was read, 1 for all.
+        left_out: sentences that could not be read.
+        rows: the share of each head and group.
+        composed: the share of each earlier head in a head's scores, through its queries or keys.
+    """
 
     model: str
     revision: str
@@ -78,52 +86,61 @@ class CorpusWhy:
     composed: tuple[tuple[Head, Head, str, Share], ...]  # from, to, side
 
     def table(self) -> pd.DataFrame:
-        """One row per head and group, with the columns HEADING; NaN for a head whose scores do not vary."""
+        """Return a table with one row per head and group and the columns HEADING.
+
+        Shares are NaN if the head's scores do not vary.
+        """
         import pandas as pd
 
         rows = [(*head, group, *share, self.documents) for head, group, share in self.rows]
         return pd.DataFrame(rows, columns=list(HEADING))
 
     def stored_in(self, profile: Profile) -> Profile:
-        """The profile of the same model with :meth:`table` among its tables. Raises SettingError for another model."""
-        theirs = profile.model, profile.facts.get("revision")
-        if theirs != (self.model, self.revision):
-            problem = f"The shares are of {self.model} ({self.revision}), the profile of {theirs[0]} ({theirs[1]})."
+        """Return the profile of the same model with :meth:`table` added. Raises SettingError for another model."""
+        model, revision = profile.model, profile.facts.get("revision")
+        if (model, revision) != (self.model, self.revision):
+            problem = f"The shares are of {self.model} ({self.revision}), the profile of {model} ({revision})."
             raise SettingError(problem, "Give the profile of the same model.")
         table = self.table().assign(corpus=self.corpus, sentences=self.sentences, every=self.every)[list(HEADINGS[WHY])]
         return replace(profile, tables={**profile.tables, WHY: table})
 
     def by_head(self) -> Iterator[tuple[Head, pd.DataFrame]]:
-        """Each head with its rows of the table."""
+        """Yield each head with its rows of the table."""
         table = self.table()
         heads = dict.fromkeys(head for head, *_ in self.rows)
         return ((head, table[(table["layer"] == head.layer) & (table["head"] == head.head)]) for head in heads)
 
     def arrows(self, least: float = LEAST) -> pd.DataFrame:
-        """One row per earlier head that has at least ``least`` of a head's scores by one side ("query" or "key"), with
-        the columns ARROWS, the largest share first."""
+        """Return a table with one row per earlier head that matters to a later one, largest share first.
+
+        Included are earlier heads with at least the share ``least`` of a head's scores through one side ("query" or
+        "key"). The columns are ARROWS.
+        """
         import pandas as pd
 
         rows = [
-            (str(of), str(to), side, *each, self.documents)
-            for of, to, side, each in self.composed
-            if each.share >= least
+            (str(source), str(target), side, *share, self.documents)
+            for source, target, side, share in self.composed
+            if share.share >= least
         ]
         table = pd.DataFrame(rows, columns=list(ARROWS))
         return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
 def cells(heads: int) -> int:
-    """How many sums a document has in a model with this many heads in all."""
+    """Return the number of sums per document for a model with this many heads in all."""
     return heads * (1 + len(GROUPS) + 2 * heads)
 
 
 class Gathered:
-    """Sums over sentences by document, each of which is drawn as a whole. ``sums``: variance [document, head], groups
-    [document, head, group], and query and key [document, head, earlier head]; heads of all layers are in one axis."""
+    """Sums over sentences, by document, because intervals resample whole documents.
+
+    ``sums`` has variance [document, head], groups [document, head, group], and query and key [document, head, earlier
+    head]. The heads of all layers are on one axis.
+    """
 
     def __init__(self, documents: int, layers: int, heads: int, sums: Running | None = None) -> None:
-        """``sums``: those measured so far, of this many documents."""
+        """Start from ``sums`` measured before for this many documents, or from zero."""
         self._layers, self._heads = layers, heads
         self._documents = Documents.numbered((), documents)
         size = documents, layers * heads
@@ -132,34 +149,37 @@ class Gathered:
 
     def add(self, document: int, variations: Sequence[Variation]) -> None:
         """Add the variations of all layers on a sentence of the document with this number."""
-        for layer, each in enumerate(variations):
-            of_layer = slice(layer * self._heads, (layer + 1) * self._heads)
-            self.sums["variance"][document, of_layer] += each.variance
-            self.sums["groups"][document, of_layer] += each.grouped()
-            parts = [part for part, group in enumerate(each.groups) if group == HEADS]
-            earlier = [Head.parse(each.names[part]).place(self._heads) for part in parts]
-            for side, sums in ((QUERY, each.query), (KEY, each.key)):
-                self.sums[side][document, of_layer][:, earlier] += sums[:, parts]
+        for layer, variation in enumerate(variations):
+            layer_heads = slice(layer * self._heads, (layer + 1) * self._heads)
+            self.sums["variance"][document, layer_heads] += variation.variance
+            self.sums["groups"][document, layer_heads] += variation.grouped()
+            parts = [part for part, group in enumerate(variation.groups) if group == HEADS]
+            earlier = [Head.parse(variation.names[part]).place(self._heads) for part in parts]
+            for side, sums in ((QUERY, variation.query), (KEY, variation.key)):
+                self.sums[side][document, layer_heads][:, earlier] += sums[:, parts]
 
     def rows(self) -> Iterator[tuple[Head, str, Share]]:
-        """For each head and group: the share with its interval."""
+        """Yield each head and group with its share and interval."""
         for place, head in self._every():
             numbers = self._shares(place, self.sums["groups"][:, place])
-            yield from ((head, group, Share(*map(float, each))) for group, each in zip(GROUPS, numbers.T, strict=True))
+            yield from (
+                (head, group, Share(*map(float, column))) for group, column in zip(GROUPS, numbers.T, strict=True)
+            )
 
     def composed(self) -> Iterator[tuple[Head, Head, str, Share]]:
-        """For each head, side and earlier head: the share with its interval."""
+        """Yield each earlier head, head and side with the share and its interval."""
         for place, head in self._every():
             for side in (QUERY, KEY):
                 earlier = self.sums[side][:, place, : head.layer * self._heads]
-                for at, each in enumerate(self._shares(place, earlier).T):
-                    yield Head(*divmod(at, self._heads)), head, side, Share(*map(float, each))
+                for earlier_place, column in enumerate(self._shares(place, earlier).T):
+                    yield Head(*divmod(earlier_place, self._heads)), head, side, Share(*map(float, column))
 
     def _every(self) -> Iterator[tuple[int, Head]]:
+        """Return all heads with their places on the axis of heads."""
         return enumerate(Head(layer, head) for layer in range(self._layers) for head in range(self._heads))
 
     def _shares(self, place: int, sums: FloatSums) -> FloatSums:
-        """[share, low and high, column] of sums [document, column]."""
+        """Return [share, low and high, column] of sums [document, column]; NaN if the head's scores do not vary."""
         variance = self.sums["variance"][:, place]
         if variance.sum() <= 0 or not sums.shape[1]:
             return np.full((3, sums.shape[1]), np.nan)

@@ -1,11 +1,11 @@
-"""What one layer of multi-head attention costs: parameters, multiply-adds and memory, by formula.
+"""Compute the costs of one layer of multi-head attention by formula: parameters, multiply-adds and memory.
 
 Vaswani et al. 2017, section 3.2.2: each head works in d_k = d_model / h dimensions, so that all heads together cost
-about as much as one head of full width. What grows with h is the memory for the weights, h · n · n numbers.
+about as much as one head of full width. Only the memory for the weights grows with h: h · n · n numbers.
 
-If it is projected in full, as in the paper, every head sees the whole vector: three matrices d_model × d_k per head,
-and W_O with h·d_k × d_model. The other ways to cut the vector are those of Bloem, "Transformers from scratch" (narrow,
-one matrix per chunk), of his library (narrow, one matrix for all chunks), and overlapping random chunks.
+With full projections, as in the paper, every head sees the whole vector: three matrices d_model × d_k per head, and W_O
+with h·d_k × d_model. There are three other ways to cut the vector: narrow with one matrix per chunk (Bloem,
+"Transformers from scratch"), narrow with one matrix for all chunks (his library), and overlapping random chunks.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ CUTS = (FULL, NARROW, SHARED, OVERLAPPING)
 
 
 class Shape(NamedTuple):
-    """One attention layer: the width of the vector, the number of heads, and how the vector is cut. ``narrowed``: the
-    dimension of each head, for heads that do not share d_model among them; 0 for those that do."""
+    """The shape of an attention layer: the width of the vector, the number of heads, and how the vector is cut.
+
+    ``narrowed`` is the dimension of each head if it is not d_model / h, otherwise 0.
+    """
 
     d_model: int
     heads: int
@@ -45,7 +47,7 @@ class Shape(NamedTuple):
 
     @property
     def matrices(self) -> int:
-        """The number of matrices that W_Q consists of, and likewise W_K and W_V."""
+        """The number of matrices that W_Q consists of; W_K and W_V have as many."""
         return 1 if self.cut == SHARED else self.heads
 
     def check(self) -> None:
@@ -60,13 +62,13 @@ class Shape(NamedTuple):
 
 
 def parameters(shape: Shape) -> int:
-    """Weights of W_Q, W_K, W_V and W_O; the layer has no biases."""
+    """Return the number of weights of W_Q, W_K, W_V and W_O. The layer has no biases."""
     inner = shape.heads * shape.d_k
     return 3 * shape.matrices * shape.seen * shape.d_k + inner * shape.d_model
 
 
 def multiply_adds(shape: Shape, words: int) -> int:
-    """Multiply-add operations for one sentence: projections, q·k, weighted values, W_O.
+    """Return the number of multiply-add operations for one sentence: projections, q·k, weighted values, W_O.
 
     A shared matrix is stored once but used by every head.
     """
@@ -77,7 +79,7 @@ def multiply_adds(shape: Shape, words: int) -> int:
 
 @dataclass(frozen=True)
 class Costs:
-    """One layer's attention, without the feed-forward part, over one text of ``n`` tokens."""
+    """The costs of one attention layer, without the feed-forward part, on one text of ``n`` tokens."""
 
     d_model: int
     heads: int
@@ -85,7 +87,7 @@ class Costs:
 
     @property
     def shape(self) -> Shape:
-        """The layer without the text, projected in full."""
+        """The shape of the layer, with full projections."""
         return Shape(self.d_model, self.heads)
 
     @property
@@ -95,7 +97,7 @@ class Costs:
 
     @property
     def parameters(self) -> int:
-        """W_Q, W_K, W_V and W_O, d_model × d_model each, as in the paper. They do not depend on h."""
+        """The weights of W_Q, W_K, W_V and W_O, d_model × d_model each, as in the paper. They do not depend on h."""
         return parameters(self.shape)
 
     @property
@@ -115,7 +117,7 @@ class Costs:
 
     @property
     def multiply_adds(self) -> int:
-        """All of them; softmax and biases are not counted, because they are not matrix products."""
+        """All multiply-adds. Softmax and biases are not counted, because they are not matrix products."""
         return multiply_adds(self.shape, self.n)
 
     @property
@@ -125,7 +127,7 @@ class Costs:
 
     @property
     def weight_bytes(self) -> int:
-        """Memory of the attention weights, h · n · n float32: this grows with the square of the text."""
+        """Memory of the attention weights, h · n · n float32. It grows with the square of the length of the text."""
         return BYTES * self.heads * self.n**2
 
     @property
@@ -135,7 +137,7 @@ class Costs:
 
 
 def costs(d_model: int, heads: int, n: int) -> Costs:
-    """The costs of these settings. Raises SettingError, which names valid settings."""
+    """Compute the costs of a layer. Raises SettingError, whose message names valid settings."""
     _check("d_model", d_model, MOST_WIDTH)
     _check("h", heads, MOST_HEADS)
     _check("n", n, MOST_TOKENS)
@@ -146,8 +148,10 @@ def costs(d_model: int, heads: int, n: int) -> Costs:
 
 
 def undivided(d_model: int, heads: int, least: int = 1, most: int = MOST_HEADS) -> SettingError | None:
-    """The error for a number of heads that does not divide a width, which suggests numbers from ``least`` to ``most``
-    that do; None if it divides."""
+    """Return the error for a number of heads that does not divide the width; None if it does.
+
+    The message suggests numbers from ``least`` to ``most`` that divide it.
+    """
     if d_model % heads == 0:
         return None
     near = sorted(sorted(divisors(d_model, least, most), key=lambda h: abs(h - heads))[:4])
@@ -158,10 +162,11 @@ def undivided(d_model: int, heads: int, least: int = 1, most: int = MOST_HEADS) 
 
 
 def divisors(d_model: int, least: int = 1, most: int = MOST_HEADS) -> list[int]:
-    """The numbers of heads from ``least`` to ``most`` that divide a width."""
+    """Return the numbers of heads from ``least`` to ``most`` that divide the width."""
     return [h for h in range(least, min(d_model, most) + 1) if d_model % h == 0]
 
 
 def _check(name: str, value: int, most: int) -> None:
+    """Raise SettingError unless a value is between 1 and ``most``."""
     if not 1 <= value <= most:
         raise SettingError(f"{name} is {value}.", f"Give a whole number from 1 to {most:,}.")

@@ -1,21 +1,22 @@
-"""Sentences for and against each role, chosen by a rule in one pass over a corpus.
+"""Select sentences for and against each role, by a fixed rule, in one pass over a corpus.
 
-A *case* is one question to a head, and its *answer* the token with the largest weight:
+A *case* is a question to a head, and its *answer* is the token with the largest weight:
 
-* syntax: a word and a relation in one of the three directions, as :mod:`mha_viz.analysis.syntax` scores them;
-* coreference: a third-person pronoun among the earlier mentions, as :mod:`mha_viz.analysis.coreference`;
-* position: the row of a token that is not special, special columns left out; right where the answer is the previous,
-  same or next token;
-* delimiter: the row of a token that is not special; right where the answer is ``[CLS]``, ``[SEP]``, one of these, or
+* syntax: a word and a relation in one of the three directions, scored as in :mod:`mha_viz.analysis.syntax`;
+* coreference: a third-person pronoun among the earlier mentions, as in :mod:`mha_viz.analysis.coreference`;
+* position: the row of a token that is not special, without special columns; right if the answer is the previous, same
+  or next token;
+* delimiter: the row of a token that is not special; right if the answer is ``[CLS]``, ``[SEP]``, either of these, or
   punctuation;
-* broad: the row of a token that is not special; right where its entropy reaches 0.78 of the largest possible.
+* broad: the row of a token that is not special; right if its entropy reaches 0.78 of the largest possible.
 
-If only one answer is possible, in a sentence of two words or with one earlier mention, there is no case.
+There is no case if only one answer is possible: in a sentence of two words, or with one earlier mention.
 
-For every role and head, the two right and the two wrong cases with the largest weights are stored, no two of them from
-one text, and one random case. Weights are compared to four digits; among equal ones, the first in the corpus is chosen.
-The random case depends only on its place in the corpus and a seed. So the choice does not depend on the order of the
-batches, nor on the number of workers, and two selections merge into that of both corpora.
+For every role and head, five cases are stored: the two right and the two wrong cases with the largest weights, no two
+of them from the same text, and a random case. Weights are compared to four digits; of equal weights, the first in the
+corpus is chosen. The random case depends only on its place in the corpus and a seed. The selection is therefore
+independent of the order of batches and of the number of workers, and two selections can be merged into that of both
+corpora.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ KINDS = ("right", "wrong", "random")
 PLACES = (2, 2, 1)  # stored cases of each kind for a role and head
 STEPS = 10_000  # weights are compared in steps of 1 / STEPS
 SEED = 0  # seed of the random cases
-WAITING = 50_000  # cases that are collected before they are sorted
-TOGETHER = 8  # heads whose entropies are computed at a time: their weights stay in a core's cache
-ROOM = 1 << 16  # more cases of a role than one text can have
+WAITING = 50_000  # cases to collect before sorting
+TOGETHER = 8  # heads per computation of entropies; their weights fit into a core's cache
+ROOM = 1 << 16  # exceeds the number of cases of a role in one text
 
-# ``slot``: role, head and kind; ``rank``: the largest are stored; ``first`` and ``last``: numbers of the sentences that
-# were read together; ``word`` and ``answer``: numbers of their words; −1 means a special token before the first word,
-# the number of words one after the last; ``weight`` in steps.
+# ``slot``: role, head and kind. ``rank``: cases with the largest ranks are stored. ``first`` and ``last``: numbers of
+# the first and last sentence of the text. ``word`` and ``answer``: numbers of words in the text; −1 is a special token
+# before the first word, the number of words is a special token after the last. ``weight`` in steps.
 CASE = np.dtype([
     ("slot", "<i8"), ("rank", "<i8"), ("first", "<i4"), ("last", "<i4"),
     ("word", "<i4"), ("answer", "<i4"), ("weight", "<i4"), ("right", "?"),
@@ -55,18 +56,21 @@ Integers = npt.NDArray[np.int64]
 
 
 class Selection:
-    """The stored cases of one pass: for each slot at most as many as it has places."""
+    """The stored cases of one pass. Each slot holds at most as many cases as it has places."""
 
     def __init__(self, relations: Relations, heads: int, whole: Selection | None = None) -> None:
-        """``whole``: the selection that this one will be merged into; cases without a place in it are left out."""
+        """Start without cases.
+
+        ``whole`` is the selection that this one will be merged into; cases that have no place in it are dropped.
+        """
         self.member = relations.member[:, named_rows(relations)].astype(bool)  # [relation, named row]
         self.roles = roles_with_cases(relations)
         self.heads = heads
-        # [slot]: a case with a lower rank has no place.
+        # [slot]: the lowest rank that still has a place.
         least = np.zeros(len(self.roles) * heads * len(KINDS), np.int64)
         self._least: Integers = least if whole is None else whole._least
         self._cases: CaseRows = np.empty(0, CASE)
-        self._more: list[CaseRows] = []  # unsorted cases: sorting takes as long as reading a batch
+        self._more: list[CaseRows] = []  # not sorted yet, because sorting takes as long as adding a batch
 
     @property
     def cases(self) -> CaseRows:
@@ -76,31 +80,32 @@ class Selection:
 
     @property
     def unsorted(self) -> CaseRows:
-        """The same, possibly with cases that will be dropped; faster."""
+        """The stored cases, unsorted, possibly with some that will be dropped. Faster than ``cases``."""
         return np.concatenate((self._cases, *self._more))
 
     def _sort(self) -> None:
+        """Sort new cases into the stored ones, drop those without a place, and update the lowest ranks."""
         if self._more:
             self._cases, self._more = best_cases(np.concatenate((self._cases, *self._more))), []
             slots, ends = self._cases["slot"], np.flatnonzero(_begins(self._cases["slot"][::-1])[::-1])
             full = ends[np.diff(ends, prepend=-1) == np.array(PLACES)[slots[ends] % len(KINDS)]]
-            least = self._least.copy()  # others may be reading it
+            least = self._least.copy()  # another selection may share the old array
             least[slots[full]] = self._cases["rank"][full]
             self._least = least
 
     def check(self, cases: CaseRows) -> None:
-        """Raise ValueError unless these are cases of such a selection."""
+        """Raise ValueError unless these are valid cases of this selection."""
         if cases.dtype != CASE or (len(cases) and cases["slot"].max() >= len(self.roles) * self.heads * len(KINDS)):
             raise ValueError("cases of another corpus")
 
     def merge(self, cases: CaseRows) -> None:
-        """Add the cases of other sentences of the same corpus."""
+        """Add cases of other sentences of the same corpus."""
         self._more.append(cases[cases["rank"] >= self._least[cases["slot"]]])
         if sum(map(len, self._more)) > WAITING + 4 * len(self._cases):
             self._sort()
 
     def join(self, other: Selection) -> None:
-        """Add the cases of another selection, all of whose roles this one has."""
+        """Add the cases of another selection, whose roles must be among those of this one."""
         cases = other.unsorted
         if other.roles != self.roles:
             numbers = {role: number for number, role in enumerate(self.roles)}
@@ -109,28 +114,35 @@ class Selection:
         self.merge(cases)
 
     def add(self, batch: Batch) -> None:
-        """Add the rows of a batch."""
+        """Add the cases of position, delimiter and broad roles in a batch."""
         self._take(list(self._of_rows(batch)))
 
     def add_syntax(self, sentences: Joined, blocks: Sequence[Weights], numbers: Sequence[int]) -> None:
-        """Add sentences; ``blocks`` [head, word, word], of which they were made; their numbers."""
+        """Add the syntax cases of sentences.
+
+        ``blocks`` are the weights [head, word, word] from which ``sentences`` were computed; ``numbers`` are those of
+        the sentences in the corpus.
+        """
         self._take(list(self._of_trees(sentences, blocks, np.array(numbers, np.int64))))
 
     def add_coreference(self, block: Weights, chunk: Chunk) -> None:
-        """Add one chunk; ``block`` is [head, word, word]."""
+        """Add the coreference cases of a chunk. ``block`` is [head, word, word]."""
         anaphors = [a for a in chunk.anaphors if "third_person" in a.types and len(a.candidates) > 1]
         words = np.array([anaphor.word for anaphor in anaphors], np.intp)
         answers = np.empty((self.heads, len(anaphors)), np.intp)
         right = np.empty(answers.shape, bool)
-        for at, anaphor in enumerate(anaphors):
+        for number, anaphor in enumerate(anaphors):
             candidates = np.array(anaphor.candidates)
-            answers[:, at] = candidates[block[:, anaphor.word, candidates].argmax(axis=1)]  # among equals, the first
-            right[:, at] = np.isin(answers[:, at], list(anaphor.right))
+            answers[:, number] = candidates[
+                block[:, anaphor.word, candidates].argmax(axis=1)
+            ]  # the first of equal weights
+            right[:, number] = np.isin(answers[:, number], list(anaphor.right))
         weights = block[np.arange(self.heads)[:, None], words, answers]
         role = self.roles.index(("coreference", "third_person"))
         self._take([_answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])])
 
     def _take(self, parts: Sequence[Answers]) -> None:
+        """Merge the best cases of each text."""
         if parts:
             self.merge(
                 self._best_of_each_text(Answers(*(np.concatenate(a, axis=-1) for a in zip(*parts, strict=True))))
@@ -139,29 +151,29 @@ class Selection:
     # ---- Cases ------------------------------------------------------------------------------------------------------
 
     def _of_trees(self, sentences: Joined, blocks: Sequence[Weights], numbers: Integers) -> Iterator[Answers]:
-        """The cases of sentences."""
+        """Yield the syntax cases of sentences, for each of the three directions."""
         row, column, heads, relations = sentences[:4]
         first, sentence = sentences.first, sentences.sentence
         weights = [np.concatenate([block.max(axis=axis) for block in blocks], axis=1) for axis in (2, 1)]
         dependents = np.flatnonzero((heads >= 0) & (np.bincount(sentence)[sentence] > 2))
-        case, named = np.nonzero(self.member[relations[dependents]])
+        case, named_row = np.nonzero(self.member[relations[dependents]])
         words, count = dependents[case], self.member.shape[1]
 
-        def answers(role: Any, words: Integers, pointed: Integers, largest: Weights, right: Any) -> Answers:
+        def answers(role: Any, words: Integers, answered: Integers, largest: Weights, right: Any) -> Answers:
             begins = first[words]
-            return _answers(role, numbers[sentence[words]], words - begins, pointed - begins, largest[:, words], right)
+            return _answers(role, numbers[sentence[words]], words - begins, answered - begins, largest[:, words], right)
 
-        for direction, pointed in enumerate((row[:, words], column[:, words])):
-            yield answers(direction * count + named, words, pointed, weights[direction], pointed == heads[words])
+        for direction, answered in enumerate((row[:, words], column[:, words])):
+            yield answers(direction * count + named_row, words, answered, weights[direction], answered == heads[words])
         above = np.zeros((len(heads), count), bool)  # [word, named row]: has a dependent that counts
         np.logical_or.at(above, heads[dependents], self.member[relations[dependents]])
-        words, named = np.nonzero(above)
-        pointed = row[:, words]
-        right = (heads[pointed] == words) & self.member[relations[pointed], named]
-        yield answers(2 * count + named, words, pointed, weights[0], right)
+        words, named_row = np.nonzero(above)
+        answered = row[:, words]
+        right = (heads[answered] == words) & self.member[relations[answered], named_row]
+        yield answers(2 * count + named_row, words, answered, weights[0], right)
 
     def _of_rows(self, batch: Batch) -> Iterator[Answers]:
-        """The cases of position, delimiter and broad roles; ``ordinary`` tokens are those that are not special."""
+        """Yield the cases of position, delimiter and broad roles in a batch."""
         ordinary = np.flatnonzero(batch.ordinary)
         if not ordinary.size:
             return
@@ -169,17 +181,19 @@ class Selection:
         words = np.stack([_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
         answers, weights = batch.largest, _at(rows, batch.largest)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
-            there = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
-            there = there[ordinary[there + offset] - ordinary[there] == offset]  # without special tokens in between
-            at, answered = ordinary[there], answers[..., there]
+            targets = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
+            targets = targets[
+                ordinary[targets + offset] - ordinary[targets] == offset
+            ]  # no special token lies in between
+            asking, answered = ordinary[targets], answers[..., targets]
             role = "position", name
-            yield self._rows(role, batch, words, at, answered, weights[..., there], answered == at + offset)
+            yield self._rows(role, batch, words, asking, answered, weights[..., targets], answered == asking + offset)
         answers = np.stack([head.argmax(axis=2) for head in rows])
         weights = _at(rows, answers)
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         cls, sep = answers < ordinary[0], answers > ordinary[-1]
-        on = cls, sep, marks[np.arange(len(marks))[:, None], answers], cls | sep
-        for name, right in zip(ON_DELIMITERS, on, strict=True):
+        hits = cls, sep, marks[np.arange(len(marks))[:, None], answers], cls | sep
+        for name, right in zip(ON_DELIMITERS, hits, strict=True):
             yield self._rows(("delimiter", name), batch, words, ordinary, answers, weights, right)
         entropies = np.concatenate([_entropies(rows[i : i + TOGETHER]) for i in range(0, self.heads, TOGETHER)])
         right = entropies >= BROAD * math.log(rows.shape[3])
@@ -188,8 +202,11 @@ class Selection:
     def _rows(
         self, role: tuple[str, str], batch: Batch, words: Integers, rows: Any, answers: Any, weights: Any, right: Any
     ) -> Answers:
-        """The cases of one role; ``words`` [sentence, token]; ``rows`` [row] and ``answers`` [head, sentence, row] are
-        tokens."""
+        """Return the cases of one role.
+
+        ``words`` [sentence, token] are numbers of words; ``rows`` [row] and ``answers`` [head, sentence, row] are
+        tokens.
+        """
         sentences = np.arange(len(words))[:, None]
         return _answers(
             self.roles.index(role),
@@ -199,23 +216,24 @@ class Selection:
         )
 
     def _best_of_each_text(self, cases: Answers) -> CaseRows:
-        """For each text, role, head and kind, the case with the highest rank."""
-        order = np.lexsort((cases.first, cases.role))  # stable: the order within a group stays
+        """Return the case with the highest rank for each text, role, head and kind."""
+        order = np.lexsort((cases.first, cases.role))  # stable: keeps the order within a group
         group_begins = _begins(cases.role[order]) | _begins(cases.first[order])
         starts = np.flatnonzero(group_begins)
         if not starts.size:
             return np.empty(0, CASE)
-        at = np.arange(len(order))
-        before = (ROOM - 1 - at + np.repeat(starts, np.diff(starts, append=len(order)))).astype(np.int32)  # of equals
-        ordered: Any = slice(None) if np.array_equal(order, at) else order
-        steps, right = cases.steps[:, ordered] * ROOM + before, cases.right[:, ordered]
-        signed = np.where(right, steps, ~steps)  # below 0: wrong
-        drawn = _drawn(cases.first, cases.word)[order] * ROOM + before
+        positions = np.arange(len(order))
+        group_starts = np.repeat(starts, np.diff(starts, append=len(order)))
+        tie_break = (ROOM - 1 - positions + group_starts).astype(np.int32)  # the earlier of equal cases first
+        ordered: Any = slice(None) if np.array_equal(order, positions) else order
+        steps, right = cases.steps[:, ordered] * ROOM + tie_break, cases.right[:, ordered]
+        signed = np.where(right, steps, ~steps)  # wrong answers are below 0
+        random_ranks = _drawn(cases.first, cases.word)[order] * ROOM + tie_break
         slots = (cases.role[order[starts]] * self.heads + np.arange(self.heads)[:, None]) * len(KINDS)  # [head, group]
         best_of_kinds = (  # [head, group], below 0 if there is none
             np.maximum.reduceat(signed, starts, axis=1),
             ~np.minimum.reduceat(signed, starts, axis=1),
-            np.maximum.reduceat(drawn[None], starts, axis=1),
+            np.maximum.reduceat(random_ranks[None], starts, axis=1),
         )
         parts = []
         for kind, best in enumerate(best_of_kinds):
@@ -233,8 +251,11 @@ class Selection:
 
 
 class Answers(NamedTuple):
-    """Cases of several texts and the answers of every head: ``role`` (its number), ``first`` and ``last`` sentence and
-    ``word`` are [case]; ``answer``, ``steps`` (the weight) and ``right`` are [head, case]."""
+    """Cases of several texts with the answers of every head.
+
+    ``role`` (its number), ``first`` and ``last`` sentence and ``word`` are [case]; ``answer``, ``steps`` (the weight in
+    steps) and ``right`` are [head, case].
+    """
 
     role: Integers
     first: Integers
@@ -248,24 +269,26 @@ class Answers(NamedTuple):
 def _answers(
     role: Any, first: Any, words: Integers, answers: Any, weights: Weights, right: Any, last: int | None = None
 ) -> Answers:
+    """Return the cases with their weights in steps. ``last`` is by default the ``first`` sentence."""
     steps = np.rint(weights.astype(np.float64) * STEPS).astype(np.int32)
     roles, firsts, lasts = (np.broadcast_to(a, words.shape) for a in (role, first, first if last is None else last))
     return Answers(roles, firsts, lasts, words, answers, steps, right)
 
 
 def _at(rows: Weights, keys: Integers) -> Weights:
-    """The weight of each row at its key."""
+    """Return the weight of each row at the given key."""
     return np.take_along_axis(rows, keys[..., None], -1)[..., 0]
 
 
 def _entropies(rows: Weights) -> Weights:
+    """Return the entropy of each row, in nats."""
     logs = rows + TINY
     entropies: Weights = -np.vecdot(rows, np.log(logs, out=logs))
     return entropies
 
 
 def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
-    """The roles that have cases, each with its detail, in the order of the slots."""
+    """Return the roles that have cases, with their details, in the order of the slots."""
     rows = [relations.rows[row] for row in named_rows(relations)]
     return (
         *(("syntax", f"{row.relation} {direction}") for direction in DIRECTIONS for row in rows),
@@ -277,9 +300,12 @@ def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
 
 
 def best_cases(cases: CaseRows) -> CaseRows:
-    """For each slot, as many cases as it has places, in order. Every text gives a slot at most one case."""
+    """Return the best cases of each slot, as many as it has places, in order.
+
+    Each text must contribute at most one case to a slot.
+    """
     slots, ranks = cases["slot"].copy(), cases["rank"].copy()
-    # The least rank that has a place in each slot: few cases are left to be sorted.
+    # Find the lowest rank that has a place in each slot, so that few cases must be sorted.
     least = np.full(int(slots.max(initial=0)) + 1, np.iinfo(np.int64).max)
     for place in range(max(PLACES)):
         lower = np.flatnonzero((ranks < least[slots]) & (np.array(PLACES)[slots % len(KINDS)] > place))
@@ -289,28 +315,33 @@ def best_cases(cases: CaseRows) -> CaseRows:
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     begins = np.flatnonzero(_begins(cases["slot"]))
     places = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
-    first: CaseRows = cases[places < np.array(PLACES)[cases["slot"] % len(KINDS)]]
-    return first
+    best: CaseRows = cases[places < np.array(PLACES)[cases["slot"] % len(KINDS)]]
+    return best
 
 
 def _begins(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """True where a value differs from the one before it."""
+    """Return where a value differs from the value before it."""
     return np.append(np.ones(min(1, len(values)), bool), values[1:] != values[:-1])
 
 
 def _drawn(first: Integers, words: Integers) -> Integers:
-    """For each word a number of 46 bits that looks random but depends only on its place and the seed (SplitMix64)."""
-    mixed = np.asarray(((SEED + 1) << 48) + (np.asarray(first, np.int64) << 16) + words).astype(np.uint64)
+    """Return a pseudorandom number of 46 bits for each word (SplitMix64).
+
+    It depends only on the word's place in the corpus and on the seed.
+    """
+    bits = np.asarray(((SEED + 1) << 48) + (np.asarray(first, np.int64) << 16) + words).astype(np.uint64)
     with np.errstate(over="ignore"):
-        mixed = mixed * np.uint64(0x9E3779B97F4A7C15)
+        bits = bits * np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(18)).astype(np.int64)
+            bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return ((bits ^ (bits >> np.uint64(31))) >> np.uint64(18)).astype(np.int64)
 
 
 def _words(words: Sequence[int | None]) -> Integers:
-    """[token]: the number of its word; −1 for special tokens before the first word, the number of words for later
-    ones."""
+    """Return [token], the number of its word.
+
+    It is −1 for special tokens before the first word and the number of words for later special tokens.
+    """
     count, seen, numbers = len({word for word in words if word is not None}), False, []
     for word in words:
         seen = seen or word is not None
@@ -321,8 +352,10 @@ def _words(words: Sequence[int | None]) -> Integers:
 def lines(
     selection: Selection, heads: Sequence[Head], wanted: Iterable[tuple[int, int, str, str]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of the table ``evidence`` for the roles in ``wanted``: layer, head, role and detail. ``heads``:
-    all, in order."""
+    """Yield the rows of the table ``evidence`` for the roles in ``wanted``.
+
+    ``heads`` are all heads in order; ``wanted`` has layer, head, role and detail.
+    """
     starts: Mapping[int, tuple[int, int, str, str]] = {
         (selection.roles.index((role, detail)) * selection.heads + heads.index(Head(layer, head))) * len(KINDS): (
             *(layer, head, role, detail),

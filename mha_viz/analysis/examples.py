@@ -1,4 +1,4 @@
-"""The cases that were recorded for a role, with their sentences, to be read."""
+"""Recorded cases of roles, joined with their sentences."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ COLUMNS = ("role", "detail", "kind", "right", "attention", "word", "answer", "go
 
 
 class Example(NamedTuple):
-    """One case: in ``sentence``, the largest weight of ``head`` for ``word`` is on ``answer`` (for "head_to_dep": of
-    all words that attend to it, ``answer`` does so most). −1 means a special token before the first word, the number of
-    words a special token after the last. ``kind``: "right", "wrong" or "random"."""
+    """A recorded case: in ``sentence``, the largest weight of ``head`` for ``word`` is on ``answer``.
+
+    For "head_to_dep", ``answer`` is the word that attends most to ``word``. −1 means a special token before the first
+    word, the number of words a special token after the last. ``kind`` is "right", "wrong" or "random".
+    """
 
     head: Head
     role: str
@@ -37,13 +39,13 @@ class Example(NamedTuple):
     right: bool
 
     def form(self, word: int) -> str:
-        """The text of a word."""
+        """Return the text of a word."""
         forms = self.sentence.forms
         return "[CLS]" if word < 0 else "[SEP]" if word >= len(forms) else forms[word]
 
     @property
     def gold(self) -> tuple[int, ...]:
-        """The right answers, if the annotation of the sentence has them; for syntax and coreference."""
+        """The right answers of syntax and coreference, if the annotation of the sentence has them."""
         if self.role == "coreference":
             anaphors = chunk([self.sentence], [0]).anaphors
             return next((tuple(sorted(a.right)) for a in anaphors if a.word == self.word), ())
@@ -61,12 +63,12 @@ class Example(NamedTuple):
 
 
 def spans(table: pd.DataFrame) -> list[SentenceSpan]:
-    """The sentences in a table ``evidence``, in order: for each text, the numbers of its first and last sentence."""
+    """Return the sentences in a table ``evidence``, in order: the first and last number for each text."""
     return sorted({(int(first), int(last)) for first, last in zip(table["first"], table["last"], strict=True)})
 
 
 def examples(table: pd.DataFrame, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
-    """The cases of a table ``evidence`` whose sentences are available and long enough."""
+    """Return the cases of a table ``evidence`` whose sentences are available and long enough."""
     cells = (dict(zip(table.columns, line, strict=True)) for line in table.itertuples(index=False, name=None))
     cases = (as_example(case, sentences.get((int(case["first"]), int(case["last"])))) for case in cells)
     return tuple(example for example in cases if example is not None)
@@ -83,11 +85,24 @@ def as_example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | 
 
 
 def examples_table(shown: Sequence[Example]) -> pd.DataFrame:
-    """One row per example, with the columns COLUMNS: words as text, several right answers separated by " / "."""
+    """Return a table with one row per example and the columns COLUMNS.
+
+    Words are given as text. Several right answers are separated by " / ".
+    """
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []
-    for one in shown:
-        words = one.form(one.word), one.form(one.answer), " / ".join(map(one.form, one.gold))
-        rows.append((one.role, one.detail, one.kind, one.right, one.weight, *words, " ".join(one.sentence.forms)))
+    for example in shown:
+        words = example.form(example.word), example.form(example.answer), " / ".join(map(example.form, example.gold))
+        rows.append(
+            (
+                example.role,
+                example.detail,
+                example.kind,
+                example.right,
+                example.weight,
+                *words,
+                " ".join(example.sentence.forms),
+            )
+        )
     return pd.DataFrame(rows, columns=list(COLUMNS))

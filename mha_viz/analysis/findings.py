@@ -1,4 +1,4 @@
-"""Roles of heads: what a head does, how well, and how far that can be trusted; each is a row of ``roles.csv``."""
+"""Findings: which role a head has, how well it fulfils it, and how reliable that is. Each is a row of ``roles.csv``."""
 
 from __future__ import annotations
 
@@ -10,34 +10,40 @@ from mha_viz.analysis.metrics import BOTH, POSITIONS
 from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora
-EVERY = "every"  # k where every k-th sentence of a corpus was read; not in tables of older versions
-DOCUMENTS = "documents"  # how many the cases come from; not in tables of older versions
-Q, RULE_Q = "q", "rule_q"  # of mha_viz.analysis.q_values; not in tables of older versions
+EVERY = "every"  # k if every k-th sentence of a corpus was read; missing in tables of older versions
+DOCUMENTS = "documents"  # how many documents have cases; missing in tables of older versions
+Q, RULE_Q = "q", "rule_q"  # from mha_viz.analysis.q_values; missing in tables of older versions
 MEASURED = (
     *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
     *("upos_baseline", "upos_rule", "state", "untrained"),
 )
-BEATS, EQUALS, BELOW = STATES = ("beats", "equals", "below")  # what a head does to the rule by parts of speech
-OLDER = {"True": BEATS, "False": BELOW}  # in tables of older versions, whose rule names one part of speech
+BEATS, EQUALS, BELOW = STATES = ("beats", "equals", "below")  # how a head compares with the rule by parts of speech
+OLDER = {"True": BEATS, "False": BELOW}  # values in tables of older versions, whose rule names one part of speech
 AGAINST = ("rule_low", "rule_high")  # the interval of how much more often the head is right than the rule
 BESIDE = (*AGAINST, "kind", "choice_n", "choice", "nearest", "choice_low", "choice_high")
 CANDIDATE = (*MEASURED, DOCUMENTS, *BESIDE, Q, RULE_Q)
-OF_OTHER = ("score", "upos_baseline", "upos_rule", *BESIDE)  # what is kept of the other of two corpora
+OF_OTHER = ("score", "upos_baseline", "upos_rule", *BESIDE)  # columns that are stored for the second corpus, too
 OTHER = ("other_corpus", *(f"other_{name}" for name in OF_OTHER))
 COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q)
-AGREEMENT_ODD, NULL = "agreement_odd", "null"  # of the tables coreference_chosen and chance
-# columns that tables of older versions lack
+AGREEMENT_ODD, NULL = "agreement_odd", "null"  # in the tables coreference_chosen and chance
+# Columns that tables of older versions lack.
 LATER = (EVERY, DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q, AGREEMENT_ODD, BOTH, NULL)
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 
 class Beside(NamedTuple):
-    """Numbers beside the score of a role of syntax on one corpus; NaN where they were not measured.
+    """Further numbers about a syntax role on one corpus; NaN where they were not measured.
 
-    ``rule_low`` and ``rule_high``: the 95 % interval of how much more often the head is right than the best rule by
-    parts of speech. Then, of the cases with several words of the gold word's part of speech: in which share the head
-    points to one of these (``kind``, ``choice_n`` cases), in which share of those cases to the right one (``choice``),
-    the share that the nearest of them gets right, and the interval of the difference.
+    The choice numbers are about cases with several words of the gold word's part of speech.
+
+    Attributes:
+        rule_low, rule_high: the 95 % interval of how much more often the head is right than the best rule by parts of
+            speech.
+        kind: the share of the ``choice_n`` cases in which the head points to one of these words.
+        choice_n: the number of such cases.
+        choice: the share of those cases in which it points to the right one.
+        nearest: the share that the nearest of these words gets right.
+        choice_low, choice_high: the interval of the difference between ``choice`` and ``nearest``.
     """
 
     rule_low: float = math.nan
@@ -51,8 +57,11 @@ class Beside(NamedTuple):
 
 
 class Elsewhere(NamedTuple):
-    """Scores of a head on the other of the two corpora that establish its role: its score, the best rule by parts of
-    speech with its name, and what stands beside them; NaN and "" for roles other than syntax."""
+    """Scores of a head on the second of the two corpora that establish its role.
+
+    They are its score, the best rule by parts of speech with its name, and further numbers (``beside``); NaN and "" for
+    roles other than syntax.
+    """
 
     corpus: str
     score: float
@@ -62,17 +71,25 @@ class Elsewhere(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A row of the table of roles. ``low`` and ``high`` are NaN if the score is not a share of cases.
+    """A row of the table of roles.
 
-    ``upos`` is the score of the best rule by parts of speech, for coreference that of agreement, ``upos_rule`` its
-    name, ``state`` what the head does to it on all corpora, one of STATES, and ``beside`` the numbers behind that; NaN
-    and "" for other roles. ``untrained``: the score of the best untrained head. ``status``: "established" on the
-    ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the scores on them. ``within_words``, for position:
-    the share of the head's attention to that token that stays within a word, from the table ``position``; NaN
-    otherwise. ``documents``: how many the cases come from, None if unknown. ``elsewhere``: the numbers on the other
-    corpus; None if one corpus suggests the role. ``q``: the false discovery rate over all that the profile looked at,
-    ``rule_q`` that of the head against the rule by parts of speech; NaN for roles with a threshold and in tables of
-    older versions.
+    Attributes:
+        low, high: the interval of the score; NaN if the score is not a share of cases.
+        upos: the score of the best rule by parts of speech or, for coreference, of the rule of agreement; NaN for other
+            roles.
+        upos_rule: the name of that rule; "" for other roles.
+        state: how the head compares with it on all corpora, one of STATES; "" for other roles.
+        untrained: the score of the best untrained head.
+        status: "established" on the ``corpora``, or "suggested" by one.
+        lowest: the lowest score on them.
+        within_words: for position, the share of the head's attention to that token that stays within a word, from the
+            table ``position``; NaN otherwise.
+        documents: how many documents have cases, None if unknown.
+        elsewhere: the numbers on the second corpus; None if only one corpus suggests the role.
+        q: the false discovery rate over everything that the profile tested; NaN for roles with a threshold and in
+            tables of older versions.
+        rule_q: the same for the head against the rule by parts of speech.
+        beside: the numbers behind ``state``; NaN for other roles.
     """
 
     head: Head
@@ -100,12 +117,12 @@ class Finding(NamedTuple):
 
     @property
     def is_matched(self) -> bool:
-        """True if the rule by parts of speech does as well as the head, or better."""
+        """True if the rule by parts of speech does at least as well as the head."""
         return bool(self.state) and self.state != BEATS
 
 
 def finding(*line: Any) -> Finding:
-    """The role from a row with COLUMNS, of texts or of values."""
+    """Build the finding from a row with COLUMNS, as text or as values."""
     cells = dict(zip(COLUMNS, line, strict=True))
     names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
     score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
@@ -129,6 +146,7 @@ def finding(*line: Any) -> Finding:
 
 
 def _elsewhere(corpus: Any, score: Any, upos: Any, rule: Any, *beside: Any) -> Elsewhere | None:
+    """Build the scores on the second corpus from cells with the columns OTHER; None if they are empty."""
     if _is_empty(corpus):
         return None
     name = "" if _is_empty(rule) else str(rule)
@@ -136,9 +154,11 @@ def _elsewhere(corpus: Any, score: Any, upos: Any, rule: Any, *beside: Any) -> E
 
 
 def with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:
-    """The roles, with the share within words for those of position; ``position``: the rows of that table, with the
-    columns WITHIN."""
-    shares = {(int(layer), int(head), POSITIONS.get(int(at), "")): share for layer, head, at, share in position}
+    """Add the share within words to findings of position.
+
+    ``position`` has the rows of that table, with the columns WITHIN.
+    """
+    shares = {(int(layer), int(head), POSITIONS.get(int(offset), "")): share for layer, head, offset, share in position}
     return tuple(
         f._replace(within_words=_number(shares.get((*f.head, f.detail)))) if f.role == "position" else f
         for f in findings
@@ -146,13 +166,15 @@ def with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -
 
 
 def whole_number(cell: Any) -> int | None:
-    """The number in a cell of a table, None in an empty one."""
+    """Return the number in a cell of a table; None if the cell is empty."""
     return None if _is_empty(cell) else int(float(cell))
 
 
 def _is_empty(cell: Any) -> bool:
+    """Return True for None, an empty text and NaN."""
     return cell is None or cell == "" or cell != cell  # NaN is not equal to itself
 
 
 def _number(cell: Any) -> float:
+    """Return the number in a cell of a table; NaN if the cell is empty."""
     return math.nan if _is_empty(cell) else float(cell)

@@ -1,13 +1,18 @@
-"""95 % intervals of accuracies and means: by bootstrap over documents, or Wilson's if a corpus names no documents.
+"""95 % intervals of accuracies and means, by a bootstrap over documents, or Wilson's if a corpus names no documents.
 
 The cases of one document are not independent of each other, so whole documents are drawn with replacement. Such draws
-vary too little where there are few documents: up to MANY documents with a case the interval is the widest of bootstrap,
-Student's t over documents and Wilson's of as many independent cases as would vary so; from there to ENOUGH documents
-each end goes evenly from that of the widest to that of the bootstrap, so that one more document never narrows it at
-once; below FEW it is Wilson's of all cases, and speaks of these documents alone. Wilson's takes the bootstrap's place,
-too, where every case is right, or none, so that all draws are alike. For the difference of two accuracies over the same
-cases, Newcombe's, which is made of Wilson's of all cases, takes its place; for means, which may be skewed, the
-bootstrap-t interval.
+vary too little if there are few documents. The interval therefore depends on the number of documents with a case:
+
+* fewer than FEW: Wilson's interval of all cases, which holds for these documents only;
+* up to MANY: the widest of the bootstrap, Student's t over documents, and Wilson's interval of as many independent
+  cases as would vary as much;
+* from MANY to ENOUGH: each end moves linearly from that of the widest to that of the bootstrap, so that one more
+  document never narrows the interval abruptly;
+* ENOUGH or more: the bootstrap.
+
+If every case is right, or none, all draws are equal, and Wilson's interval replaces the bootstrap. For the difference
+of two accuracies over the same cases, Newcombe's interval, which is computed from Wilson's of all cases, takes the
+place of Wilson's; for means, which may be skewed, the bootstrap-t interval does.
 """
 
 from __future__ import annotations
@@ -25,10 +30,10 @@ from mha_viz.analysis.reduce import Counts, FloatSums
 DRAWS, SEED = 2000, 0
 LEVELS = (2.5, 97.5)  # percentiles of the draws
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
-ROUNDING = 1e-9  # a share of a variance; less is the rounding of its sums
-CELLS = 16_000_000  # the most counts of all documents; beyond that, some documents are counted and drawn together
+ROUNDING = 1e-9  # relative to a variance; anything smaller is rounding error
+CELLS = 16_000_000  # the most counts over all documents; beyond that, neighbouring documents are merged
 FEWEST_BLOCKS = 32
-FEW, MANY, ENOUGH = 5, 60, 120  # documents
+FEW, MANY, ENOUGH = 5, 60, 120  # numbers of documents
 T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
     *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
@@ -49,7 +54,7 @@ class Interval(NamedTuple):
 
 
 def wilson(correct: float, n: float) -> Interval:
-    """The 95 % interval of a share (Wilson 1927); 0 to 1 if there is no case."""
+    """Return the 95 % interval of a share (Wilson 1927); 0 to 1 if there is no case."""
     if n == 0:
         return Interval(0.0, 1.0)
     share, spread = correct / n, Z * Z / n
@@ -59,21 +64,24 @@ def wilson(correct: float, n: float) -> Interval:
 
 
 def newcombe(both: int, one: int, other: int, neither: int) -> Interval:
-    """The 95 % interval of the difference of two shares of the same cases, ``one`` minus ``other`` (Newcombe 1998,
-    Statistics in Medicine 17, 2635–2650, method 10). In this many cases both, one alone, the other alone, or neither is
-    right; −1 to 1 if there is no case."""
+    """Return the 95 % interval of the difference of two shares of the same cases, ``one`` minus ``other``.
+
+    The arguments are the numbers of cases in which both are right, only the one, only the other, or neither. The
+    interval is −1 to 1 if there is no case. See Newcombe 1998, Statistics in Medicine 17, 2635–2650, method 10.
+    """
     n = both + one + other + neither
     if n == 0:
         return Interval(-1.0, 1.0)
     rights = both + one, both + other
     (low, high), (other_low, other_high) = (wilson(right, n) for right in rights)
     share, other_share = (right / n for right in rights)
-    alike = both * neither - one * other
+    association = both * neither - one * other
     spread = math.sqrt(math.prod(right * (n - right) for right in rights))
-    phi = (max(alike - n / 2, 0) if alike > 0 else alike) / spread if spread else 0.0
+    phi = (max(association - n / 2, 0) if association > 0 else association) / spread if spread else 0.0
 
-    def half(of_one: float, of_other: float) -> float:
-        return math.sqrt(max(0.0, of_one**2 - 2 * phi * of_one * of_other + of_other**2))
+    def half(half_one: float, half_other: float) -> float:
+        """Return one half of the interval from those of both shares."""
+        return math.sqrt(max(0.0, half_one**2 - 2 * phi * half_one * half_other + half_other**2))
 
     difference = share - other_share
     return Interval(
@@ -83,11 +91,14 @@ def newcombe(both: int, one: int, other: int, neither: int) -> Interval:
 
 
 class Documents:
-    """The documents of a corpus: ``numbers`` [sentence], from 0 in the order of the file, and their ``count``. If the
-    corpus names no documents, there is one without a name."""
+    """The documents of a corpus, and intervals from resampling them.
+
+    ``numbers`` [sentence] are the documents of the sentences, counted from 0 in the order of the file; ``count`` is
+    their number. A corpus that names no documents has one without a name.
+    """
 
     def __init__(self, names: Sequence[str], most: int | None = None) -> None:
-        """``most``: if there are more documents than this, neighbouring ones get the same number."""
+        """Number the documents. If there are more than ``most``, neighbours get the same number."""
         order = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.numbers = np.array([order[name] for name in names], np.intp)
         self.count = max(1, len(order))
@@ -96,93 +107,112 @@ class Documents:
 
     @classmethod
     def numbered(cls, numbers: Sequence[int], count: int) -> Documents:
-        """``count`` documents, with the document ``numbers`` of some sentences."""
+        """Return ``count`` documents, with the document ``numbers`` of some sentences."""
         documents = cls(())
         documents.numbers, documents.count = np.array(numbers, np.intp), max(1, count)
         return documents
 
     @cached_property
     def draws(self) -> FloatSums:
-        """[draw, document]: how often each document is drawn; the same draws for the same number of documents."""
-        drawn = np.random.default_rng(SEED).integers(0, self.count, (DRAWS, self.count))
-        drawn += np.arange(DRAWS)[:, None] * self.count
-        counts = np.bincount(drawn.ravel(), minlength=DRAWS * self.count)
+        """[draw, document]: how often each document is drawn. Equal numbers of documents have equal draws."""
+        draws = np.random.default_rng(SEED).integers(0, self.count, (DRAWS, self.count))
+        draws += np.arange(DRAWS)[:, None] * self.count
+        counts = np.bincount(draws.ravel(), minlength=DRAWS * self.count)
         return counts.reshape(DRAWS, self.count).astype(np.float64)
 
     def interval(self, correct: Counts, n: Counts) -> LowAndHigh:
-        """[low and high, head] for the accuracies of heads. ``correct`` [document, head], ``n`` [document] or
-        [document, head]."""
-        by_head = _by_head(n)
-        right, cases, documents = correct.sum(axis=0), by_head.sum(axis=0), np.count_nonzero(by_head, axis=0)
-        of_cases = _wilsons(right, np.broadcast_to(cases, right.shape))
-        drawn = np.where((right == 0) | (right == cases), of_cases, self.drawn(correct, n))
-        left_out = _left_out(correct, by_head)
-        widest = _widest(drawn, _as_independent(left_out, cases), _student(left_out))
-        return np.where(documents < FEW, of_cases, np.clip(_between(widest, drawn, documents), 0, 1))
+        """Return [low and high, head], the intervals of the accuracies of heads.
+
+        ``correct`` is [document, head]; ``n`` is [document] or [document, head].
+        """
+        head_counts = _by_head(n)
+        right, cases, documents = correct.sum(axis=0), head_counts.sum(axis=0), np.count_nonzero(head_counts, axis=0)
+        as_cases = _wilsons(right, np.broadcast_to(cases, right.shape))
+        bootstrap = np.where((right == 0) | (right == cases), as_cases, self.drawn(correct, n))
+        left_out = _left_out(correct, head_counts)
+        widest = _widest(bootstrap, _as_independent(left_out, cases), _student(left_out))
+        return np.where(documents < FEW, as_cases, np.clip(_between(widest, bootstrap, documents), 0, 1))
 
     def of_difference(self, outcomes: Counts) -> Interval:
-        """The interval of the difference of two accuracies over the same cases, for which the same documents are drawn.
-        ``outcomes`` [document, outcome]: in how many cases both are right, the one alone, the other alone, neither."""
+        """Return the interval of the difference of two accuracies over the same cases.
+
+        The same documents are drawn for both. ``outcomes`` [document, outcome] are the numbers of cases in which both
+        are right, only the one, only the other, or neither.
+        """
         net, totals = (outcomes[:, 1] - outcomes[:, 2])[:, None], outcomes.sum(axis=0)[:, None]
         return Interval(*map(float, self.of_net(net, outcomes.sum(axis=1), totals)[:, 0]))
 
     def of_net(self, net: Counts, n: Counts, outcomes: Counts) -> LowAndHigh:
-        """[low and high, head] for the differences of two accuracies over the same cases. ``net`` [document, head]: how
-        many more cases the one gets right; ``n`` [document] or [document, head]; ``outcomes`` [outcome, head], of all
-        documents: in how many cases both are right, the one alone, the other alone, neither."""
-        by_head = _by_head(n)
-        documents = np.count_nonzero(by_head, axis=0)
+        """Return [low and high, head], the intervals of the differences of two accuracies over the same cases.
+
+        Args:
+            net: [document, head], how many more cases the one gets right than the other.
+            n: [document] or [document, head], the number of cases.
+            outcomes: [outcome, head], over all documents: the cases in which both are right, only the one, only the
+                other, or neither.
+        """
+        head_counts = _by_head(n)
+        documents = np.count_nonzero(head_counts, axis=0)
         as_cases = np.array([newcombe(*counts) for counts in outcomes.T.tolist()], np.float64).T
-        drawn = self.drawn(net, n)
-        widest = _widest(drawn, as_cases, _student(_left_out(net, by_head)))
-        bounds = np.clip(_between(widest, drawn, documents), -1, 1)
-        return np.where((documents < FEW) | (abs(net.sum(axis=0)) == by_head.sum(axis=0)), as_cases, bounds)
+        bootstrap = self.drawn(net, n)
+        widest = _widest(bootstrap, as_cases, _student(_left_out(net, head_counts)))
+        bounds = np.clip(_between(widest, bootstrap, documents), -1, 1)
+        return np.where((documents < FEW) | (abs(net.sum(axis=0)) == head_counts.sum(axis=0)), as_cases, bounds)
 
     def of_means(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
-        """[low and high, column] for the means of values with these ``sums`` [document, column]; NaN if only one
-        document has a value. The widest is that of bootstrap, Student's t and, from FEW documents on, bootstrap-t."""
+        """Return [low and high, column], the intervals of means; NaN if only one document has a value.
+
+        ``sums`` [document, column] are sums of values. The widest interval is that of the bootstrap, Student's t and,
+        from FEW documents on, the bootstrap-t interval.
+        """
         documents = with_cases(n)
         if documents < 2:
             return np.full((2, sums.shape[1]), np.nan)
-        drawn = self.drawn(sums, n)
+        bootstrap = self.drawn(sums, n)
         if documents >= ENOUGH:
-            return drawn
-        widest = _widest(drawn, _student(_left_out(sums, _by_head(n))))
+            return bootstrap
+        widest = _widest(bootstrap, _student(_left_out(sums, _by_head(n))))
         if documents >= FEW:
             widest = _widest(widest, self._bootstrap_t(sums, n))
-        return _between(widest, drawn, documents)
+        return _between(widest, bootstrap, documents)
 
     def _bootstrap_t(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
-        """The bootstrap-t interval (Efron & Tibshirani 1993, section 12.5): how many of its own standard errors the
-        mean of each draw lies from that of all documents. A draw of documents that do not vary tells nothing and counts
-        as 0. Of skewed values, the mean of a few documents lies below the truth together with its standard error."""
+        """Return the bootstrap-t interval (Efron & Tibshirani 1993, section 12.5).
+
+        It is based on the distance of each draw's mean from the mean of all documents, in standard errors of that draw.
+        A draw of documents that do not vary says nothing and counts as 0. If values are skewed, the mean of a few
+        documents tends to lie below the true mean when its standard error is small, too.
+        """
         mean = sums.sum(axis=0) / n.sum()
         deviations = sums - mean * n[:, None]
         draws = self.draws[self.draws @ n > 0]
-        drawn = (draws @ n)[:, None]
-        shifts = draws @ deviations / drawn  # [draw, column]
+        drawn_cases = (draws @ n)[:, None]
+        shifts = draws @ deviations / drawn_cases  # [draw, column]
         squares = draws @ deviations**2 - 2 * shifts * (draws @ (deviations * n[:, None]))
-        variances = (squares + shifts**2 * (draws @ n**2)[:, None]) / drawn**2
+        variances = (squares + shifts**2 * (draws @ n**2)[:, None]) / drawn_cases**2
         variance = (deviations**2).sum(axis=0) / n.sum() ** 2
         errors = np.sqrt(np.maximum(variances, 0))
-        away = np.divide(shifts, errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
-        bounds: LowAndHigh = mean - np.sqrt(variance) * np.percentile(away, LEVELS, axis=0)[::-1]
+        distances = np.divide(shifts, errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
+        bounds: LowAndHigh = mean - np.sqrt(variance) * np.percentile(distances, LEVELS, axis=0)[::-1]
         return bounds
 
     def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> LowAndHigh:
-        """The percentiles of the means of draws; those without a case are left out. ``sums`` [document, head], ``n``
-        [document] or [document, head]; 0 for a head without any case."""
-        drawn = self.draws @ _by_head(n)  # [draw, 1 or head]
+        """Return [low and high, head], the percentiles of the means of draws. Draws without a case are left out.
+
+        ``sums`` is [document, head]; ``n`` is [document] or [document, head]. The result is 0 for a head without any
+        case.
+        """
+        drawn_cases = self.draws @ _by_head(n)  # [draw, 1 or head]
         means = np.full((DRAWS, sums.shape[1]), np.nan)
-        np.divide(self.draws @ sums, drawn, out=means, where=drawn > 0)
-        means[:, ~(drawn > 0).any(axis=0).repeat(means.shape[1] // drawn.shape[1])] = 0
+        np.divide(self.draws @ sums, drawn_cases, out=means, where=drawn_cases > 0)
+        means[:, ~(drawn_cases > 0).any(axis=0).repeat(means.shape[1] // drawn_cases.shape[1])] = 0
         percentiles = np.nanpercentile if np.isnan(means).any() else np.percentile
         bounds: LowAndHigh = percentiles(means, LEVELS, axis=0)
         return bounds
 
 
 class _LeftOut(NamedTuple):
-    """Ratios of sums over documents, how they vary, and Student's t for so many documents."""
+    """Ratios of sums over documents, their jackknife variances, and Student's t for the number of documents."""
 
     means: FloatSums  # [head]
     variances: FloatSums  # [head]
@@ -190,11 +220,12 @@ class _LeftOut(NamedTuple):
 
 
 def _left_out(sums: FloatSums | Counts, n: Counts | FloatSums) -> _LeftOut:
-    """``sums`` [document, head], ``n`` [document, 1 or head].
+    """Return the ratios of sums with their jackknife variances.
 
-    The variance adds the squared changes of the ratio when one document is left out (Bell & McCaffrey 2002, Survey
-    Methodology 28, 169-181): large documents draw the ratio to themselves, so that deviations from it say too little.
-    A document without a case changes nothing, nor is anything left without the only one.
+    ``sums`` is [document, head]; ``n`` is [document, 1 or head]. The variance is the sum of squared changes of the
+    ratio when one document is left out (Bell & McCaffrey 2002, Survey Methodology 28, 169-181). Large documents pull
+    the ratio towards themselves, so plain deviations from it would be too small. Leaving out a document changes nothing
+    if it has no case, or if no other has one.
     """
     total, cases = sums.sum(axis=0), n.sum(axis=0)
     means = total / np.where(cases == 0, 1, cases)
@@ -205,8 +236,11 @@ def _left_out(sums: FloatSums | Counts, n: Counts | FloatSums) -> _LeftOut:
 
 
 def student_t(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t for these degrees of freedom, 1 or more; beyond the table by the expansion of
-    Abramowitz & Stegun 1964, 26.7.5, which is then exact to eight digits."""
+    """Return the 97.5 % quantile of Student's t for 1 or more degrees of freedom.
+
+    Beyond the table it is computed by the expansion of Abramowitz & Stegun 1964, 26.7.5, which is exact to eight digits
+    there.
+    """
     if freedom <= len(T):
         return T[freedom - 1]
     terms = (
@@ -219,52 +253,57 @@ def student_t(freedom: int) -> float:
 
 
 def _student(left_out: _LeftOut) -> LowAndHigh:
-    """Student's t interval of ratios of sums over documents."""
+    """Return Student's t interval of ratios of sums over documents."""
     half = left_out.t * np.sqrt(left_out.variances)
     return np.array([left_out.means - half, left_out.means + half])
 
 
 def _as_independent(left_out: _LeftOut, n: Counts | FloatSums) -> LowAndHigh:
-    """Wilson's interval of as many independent cases as would vary so, at most ``n`` [1 or head], times (Z / t)².
+    """Return Wilson's interval of as many independent cases as would vary as much as the documents do.
 
-    Student's t is symmetric and too short near 0 and 1, where a few documents vary less than the next ones might; the
-    number of cases is that of Korn & Graubard 1998 (Survey Methodology 24, 193-201), Wilson's interval of it is among
-    those that Franco, Little, Louis & Slud 2019 compare (J. Surv. Stat. Methodol. 7, 334-364). It is ``n`` if documents
-    do not vary, or less than independent cases would.
+    The number of cases is at most ``n`` [1 or head], times (Z / t)². Student's t is symmetric and too short near 0 and
+    1, where a few documents vary less than further documents might. The number of cases is that of Korn & Graubard 1998
+    (Survey Methodology 24, 193-201); Wilson's interval of it is among those that Franco, Little, Louis & Slud 2019
+    compare (J. Surv. Stat. Methodol. 7, 334-364). It is ``n`` if documents do not vary, or vary less than independent
+    cases would.
     """
     shares, variances, t = left_out
-    alike = np.broadcast_to(n, shares.shape).astype(np.float64)
-    cases = np.minimum(np.divide(shares * (1 - shares), variances, out=alike, where=variances > 0), n) * (Z / t) ** 2
+    case_counts = np.broadcast_to(n, shares.shape).astype(np.float64)
+    cases = (
+        np.minimum(np.divide(shares * (1 - shares), variances, out=case_counts, where=variances > 0), n) * (Z / t) ** 2
+    )
     return _wilsons(shares * cases, cases)
 
 
 def _wilsons(correct: FloatSums | Counts, n: FloatSums | Counts) -> LowAndHigh:
-    """Wilson's interval for each head. ``correct`` and ``n`` [head]."""
+    """Return Wilson's interval for each head. ``correct`` and ``n`` are [head]."""
     return np.array([wilson(*share) for share in zip(correct.tolist(), n.tolist(), strict=True)], np.float64).T
 
 
 def _widest(*bounds: LowAndHigh) -> LowAndHigh:
-    """The lowest of the lower ends and the highest of the higher ones."""
+    """Return the lowest of the lower ends and the highest of the higher ends."""
     return np.array([np.min([low for low, _ in bounds], axis=0), np.max([high for _, high in bounds], axis=0)])
 
 
 def _between(widest: LowAndHigh, drawn: LowAndHigh, documents: Counts | int) -> LowAndHigh:
-    """The widest up to MANY documents, the draws from ENOUGH on, and evenly from one to the other in between.
-    ``documents`` [1 or head]: how many have a case."""
+    """Interpolate between two intervals: ``widest`` up to MANY documents, ``drawn`` from ENOUGH documents on.
+
+    ``documents`` [1 or head] is the number of documents with a case.
+    """
     share: FloatSums = np.clip((ENOUGH - documents) / (ENOUGH - MANY), 0, 1)
     return share * widest + (1 - share) * drawn
 
 
 def _by_head(n: Counts | FloatSums) -> Counts | FloatSums:
-    """[document, 1 or head]."""
+    """Return counts as [document, 1 or head]."""
     return n[:, None] if n.ndim == 1 else n
 
 
 def with_cases(n: Counts | FloatSums) -> int:
-    """In how many documents there is a case. ``n`` [document]."""
+    """Return the number of documents with a case. ``n`` is [document]."""
     return int(np.count_nonzero(n))
 
 
 def most_documents(cells: int) -> int:
-    """How many documents can have separate counts, if each has ``cells`` of them."""
+    """Return how many documents can be counted separately if each has ``cells`` counts."""
     return max(FEWEST_BLOCKS, CELLS // max(1, cells))

@@ -1,10 +1,11 @@
-"""Trees in which other words of the same kind are right: what a head finds in them, it finds by chance.
+"""A null for syntax: another word of the same kind takes the place of each gold word.
 
-In each draw another word of the sentence with the gold word's part of speech, which is not the word that looks, takes
-the gold word's place. In the directions that ask for the head of a dependent the gold word is the head; where a head's
-row is points for one of its dependents, the gold words are its dependents of that relation, with any subtype, and other
-words than these take their places, each a different one. A gold word without such a word is left out, and with it the
-case if it has no other. So a head that only knows which kind of word to look for is right as often as before.
+The replacement is drawn from the words of the sentence that have the gold word's part of speech; it is not the word
+that looks. In the directions that ask for the head of a dependent, the gold word is the head. In the direction
+"head_row", where the head's row should point to one of its dependents, the gold words are all its dependents of that
+relation, with any subtype; words other than these replace them, each a different one. A gold word without a replacement
+is dropped, and so is a case without gold words. A head that only knows which kind of word to look for is therefore
+right as often as before, and whatever it finds in such trees, it finds by chance.
 """
 
 from __future__ import annotations
@@ -21,52 +22,57 @@ Indices = npt.NDArray[np.intp]
 
 
 class Others(NamedTuple):
-    """The words that are right in a draw, [dependent] in the order of the words that have a head, −1 where none is:
-    ``above`` in place of the dependent's head, ``below`` in place of the dependent."""
+    """The words that are right in a draw, [dependent] in the order of the words that have a head; −1 means none.
+
+    ``above`` replaces the dependent's head, ``below`` replaces the dependent.
+    """
 
     above: Indices
     below: Indices
 
     @classmethod
     def gold(cls, tree: Tree) -> Others:
-        """The words that are right in the tree itself."""
+        """Return the words that are right in the tree itself."""
         dependents = np.flatnonzero(tree.heads >= 0)
         return cls(tree.heads[dependents], dependents)
 
     @classmethod
     def drawn(cls, relations: Relations, tree: Tree, random: np.random.Generator) -> Others:
-        """Other words of the same kinds; the sentence has at least one dependent."""
+        """Draw other words of the same kinds. The sentence must have at least one dependent."""
         above, below = cls.gold(tree)
         base = relations.base_places[tree.relations[below]]
-        alone = np.arange(len(below))  # each case of a dependent has one gold word
+        own_case = np.arange(len(below))  # each case of a dependent has one gold word
         pairs = np.stack((above, base))  # a case of a head has one gold word for each dependent
         cases = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
         return cls(
-            _instead(tree.upos, above, below, alone, random),
+            _instead(tree.upos, above, below, own_case, random),
             _instead(tree.upos, below, above, cases, random),
         )
 
 
 def _instead(upos: Indices, gold: Indices, looking: Indices, cases: Indices, random: np.random.Generator) -> Indices:
-    """Draw the word that takes the place of each gold word, or −1. ``gold``, ``looking`` (the word that looks for it)
-    and ``cases`` (the number of its case) are [gold word]; ``upos`` [word]."""
+    """Draw a replacement for each gold word; −1 where there is none.
+
+    ``gold``, ``looking`` (the word that looks for it) and ``cases`` (the number of its case) are [gold word]; ``upos``
+    is [word].
+    """
     words, golds = np.arange(len(upos)), np.arange(len(gold))
     same_case = cases == cases[:, None]  # [gold word, gold word]
-    is_gold = np.zeros((len(gold), len(upos)), bool)  # [gold word, word]: one of its case
+    is_gold = np.zeros((len(gold), len(upos)), bool)  # [gold word, word]: a gold word of the same case
     np.logical_or.at(is_gold, (golds[:, None], gold[None]), same_case)
     free = (upos == upos[gold][:, None]) & (words != looking[:, None]) & ~is_gold
-    alike = same_case & (upos[gold] == upos[gold][:, None])  # gold words that share the same free words
-    rank = (alike & (golds < golds[:, None])).sum(axis=1)
-    order = np.where(free, random.random(free.shape)[alike.argmax(axis=1)], -1).argsort(axis=1)[:, ::-1]
+    rivals = same_case & (upos[gold] == upos[gold][:, None])  # gold words with the same free words
+    rank = (rivals & (golds < golds[:, None])).sum(axis=1)
+    order = np.where(free, random.random(free.shape)[rivals.argmax(axis=1)], -1).argsort(axis=1)[:, ::-1]
     return np.where(rank < free.sum(axis=1), order[golds, np.minimum(rank, len(upos) - 1)], -1)
 
 
 class DrawnSyntax:
-    """Running counts over sentences, of the trees as they are (draw 0) and of ``draws`` draws.
+    """Running counts over sentences, for the trees as they are (draw 0) and for ``draws`` draws.
 
-    ``sums``: correct [document, draw, half, direction, relation, head] by full relation, cases [document, draw, half,
-    direction, row], offset [draw, half, direction, row, offset]. If not ``by_half``, all sentences are in one half. The
-    seed, the draw and the number of a sentence decide what is drawn.
+    ``sums`` has correct [document, draw, half, direction, relation, head] by full relation, cases [document, draw,
+    half, direction, row] and offset [draw, half, direction, row, offset]. Without ``by_half``, all sentences count as
+    one half. The result of a draw depends only on the seed, the draw and the number of the sentence.
     """
 
     def __init__(
@@ -82,28 +88,35 @@ class DrawnSyntax:
         }
 
     def add(self, pointed: Pointers, tree: Tree, number: int, document: int = 0) -> None:
-        """Add a sentence: where the heads point in it, its tree, its number in the corpus, and its document."""
+        """Add a sentence.
+
+        Args:
+            pointed: where the heads point in it.
+            tree: its tree.
+            number: its number in the corpus.
+            document: its document.
+        """
         gold = Others.gold(tree)
         if len(tree.heads) < 2 or not len(gold.below):
             return
         half, draws = number % 2 if self.by_half else 0, len(self.sums["offset"])
         randoms = (np.random.default_rng([self.seed, draw, number]) for draw in range(1, draws))
-        of_draws = [gold, *(Others.drawn(self.relations, tree, random) for random in randoms)]
-        above, below = (np.stack(each) for each in zip(*of_draws, strict=True))  # [draw, dependent]
+        draws_with_gold = [gold, *(Others.drawn(self.relations, tree, random) for random in randoms)]
+        above, below = (np.stack(words) for words in zip(*draws_with_gold, strict=True))  # [draw, dependent]
         names = tree.relations[gold.below]
-        of_name = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]
-        of_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
+        is_relation = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]
+        in_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
         points = (pointed.row[:, gold.below], pointed.column[:, gold.below], pointed.row[:, gold.above])
         for direction, (pointing, right) in enumerate(zip(points, (above, above, below), strict=True)):
             looking = gold.above if direction == 2 else gold.below
-            correct = (pointing == right[:, None]).astype(np.float32) @ of_name  # [draw, head, relation]
+            correct = (pointing == right[:, None]).astype(np.float32) @ is_relation  # [draw, head, relation]
             hits = (right[:, None] - looking == np.array(OFFSETS)[:, None]) & (right >= 0)[:, None]
-            offset = hits.astype(np.float32) @ of_row  # [draw, offset, row]
+            offset = hits.astype(np.float32) @ in_row  # [draw, offset, row]
             has_right = (right >= 0).astype(np.float32)  # [draw, dependent]
-            cases = has_right @ of_row  # [draw, row]
-            if direction == 2:  # all dependents of a row for which one word looks are one case
-                of_word = np.eye(len(tree.heads), dtype=np.float32)[looking].T  # [word, dependent]
-                cases = ((has_right[:, None] * of_word) @ of_row > 0).sum(axis=1)
+            cases = has_right @ in_row  # [draw, row]
+            if direction == 2:  # all dependents that a head looks for in a row are one case
+                looks = np.eye(len(tree.heads), dtype=np.float32)[looking].T  # [word, dependent]
+                cases = ((has_right[:, None] * looks) @ in_row > 0).sum(axis=1)
             for name, counts in (("correct", correct.swapaxes(1, 2)), ("cases", cases)):
                 self.sums[name][document, :, half, direction] += counts.astype(self.sums[name].dtype)
             self.sums["offset"][:, half, direction] += offset.swapaxes(1, 2).astype(np.int64)

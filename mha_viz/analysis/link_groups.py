@@ -1,10 +1,10 @@
-"""What a head does with all of its attention, over a corpus: links drawn from the strongest to the weakest, in groups.
+"""Sample all of a head's attention over a corpus: draw links, sort them by weight, and group them.
 
-A link leads from a token to one that it looks at. Links are drawn with probabilities proportional to their weights:
-each stands for the same share of the head's attention, and ten tenths by weight carry equal parts of it. (Of tenths of
-all links, nine would have nearly no weight.) A link belongs to the rule of the head's recipe that predicts most of it,
-if the recipe predicts at least half of its weight. Those that no rule explains are grouped by the query and the key
-between which they lead.
+A link leads from a token to a token that it attends to. Links are drawn with probabilities proportional to their
+weights, so each drawn link stands for the same share of the head's attention, and each tenth of them, by weight,
+carries an equal part of it. (Of tenths of all links, nine would have nearly no weight.) A link belongs to the rule of
+the head's recipe that predicts most of it, if the recipe predicts at least half of its weight. Links that no rule
+explains are grouped by their query and key vectors.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 SEED = 0
 TENTHS = 10
-TAKEN = 0.5  # of its weight, which a recipe has to predict
-NAMED = 5  # commonest pairs of words
-COMMON, LEAST_COMMON = 0.25, 3  # share of a group's links, and their number, that have something in common
+TAKEN = 0.5  # a rule explains a link if the recipe predicts at least this share of its weight
+NAMED = 5  # most frequent pairs of words to list
+COMMON, LEAST_COMMON = 0.25, 3  # least share of a group's links, and least number, for a common trait
 UNEXPLAINED = "unexplained"
 LINKS = (
     *("weight", "predicted", "tenth", "group", "rule", "query", "key", "query_pos", "key_pos", "distance"),
@@ -45,35 +45,38 @@ DistanceMatrix = npt.NDArray[np.float64]  # [point, point]
 GroupNumbers = npt.NDArray[np.intp]  # [point]: the number of its group
 
 MOST_GROUPS = 6
-LEAST_SILHOUETTE = 0.05  # groups that are less apart are one; in many dimensions, all distances are nearly equal
+LEAST_SILHOUETTE = 0.05  # below this, links are one group; in many dimensions, all distances are nearly equal
 MOVES = 50
 
 
 class LinkSample:
-    """``most`` draws, each of one link among all, with probabilities proportional to their weights; a strong link may
-    be drawn twice. In each draw it is the link that comes first if each arrives after an exponential time whose rate is
-    its weight (as Efraimidis & Spirakis 2006). The times in a sentence depend on its number alone, so that the links do
-    not depend on the order or on parts in which a corpus is read."""
+    """A sample of ``most`` links, drawn with probabilities proportional to their weights.
+
+    Draws are independent, so a strong link may be drawn twice. Each draw chooses the link with the smallest exponential
+    time, where the rate of a link is its weight (as in Efraimidis & Spirakis 2006). The times in a sentence depend only
+    on its number, so the sample is the same in whatever order or parts a corpus is read.
+    """
 
     def __init__(self, most: int) -> None:
         self._times, self._weights = np.full(most, np.inf), np.zeros(most, np.float32)
         self._places = np.zeros((3, most), np.intp)
 
     def add(self, number: int, weights: Weights) -> None:
-        """The links of the sentence with this number, weights [query, key]."""
+        """Add the links of the sentence with this number. ``weights`` is [query, key]."""
         query, key = np.nonzero(weights > 0)
         rates = weights[query, key].astype(float)
         rng, most = np.random.default_rng([SEED, number]), len(self._times)
-        times = rng.standard_exponential(most) / rates.sum()  # of the first link of the sentence
-        drawn = rng.choice(len(rates), most, p=rates / rates.sum())
-        places = np.array([np.full(most, number), query[drawn], key[drawn]])
-        self._join(times, weights[query[drawn], key[drawn]], places)
+        times = rng.standard_exponential(most) / rates.sum()  # smallest time among the links of the sentence
+        chosen = rng.choice(len(rates), most, p=rates / rates.sum())
+        places = np.array([np.full(most, number), query[chosen], key[chosen]])
+        self._join(times, weights[query[chosen], key[chosen]], places)
 
     def merge(self, other: LinkSample) -> None:
-        """The links of other sentences, of as many draws."""
+        """Add the links of other sentences, from a sample with as many draws."""
         self._join(other._times, other._weights, other._places)
 
     def _join(self, times: Numbers, weights: Weights, places: npt.NDArray[np.intp]) -> None:
+        """Keep, for each draw, the link with the smaller time."""
         earlier = times < self._times
         self._times = np.where(earlier, times, self._times)
         self._weights = np.where(earlier, weights, self._weights)
@@ -85,22 +88,28 @@ class LinkSample:
 
     @classmethod
     def of_rows(cls, rows: Numbers) -> LinkSample:
-        """Return the sample with these :meth:`rows`."""
+        """Restore the sample from its :meth:`rows`."""
         sample = cls(len(rows))
         sample._join(rows[:, 0], rows[:, 1].astype(np.float32), rows[:, 2:].T.astype(np.intp))
         return sample
 
     def __iter__(self) -> Iterator[tuple[float, int, int, int]]:
-        """Weight, number of the sentence, query and key of each link, the strongest first."""
+        """Yield the weight, sentence number, query and key of each link, strongest first."""
         order = np.lexsort((*self._places[::-1], -self._weights))
-        for at in order:
-            number, query, key = self._places[:, at].tolist()
-            yield float(self._weights[at]), number, query, key
+        for draw in order:
+            number, query, key = self._places[:, draw].tolist()
+            yield float(self._weights[draw]), number, query, key
 
 
 class LinkEnd(NamedTuple):
-    """A token at the end of a link: its number in the text, its word's number, None for a special token, what is
-    written, and the word's part of speech."""
+    """A token at one end of a link.
+
+    Attributes:
+        token: its number in the text.
+        word: the number of its word, None for a special token.
+        form: the text of the word, or the name of the special token.
+        pos: the word's part of speech.
+    """
 
     token: int
     word: int | None
@@ -109,15 +118,24 @@ class LinkEnd(NamedTuple):
 
     @classmethod
     def of(cls, text: RuleText, token: int) -> LinkEnd:
-        """The token of a text with this number."""
+        """Return the token of a text with this number."""
         word = text.pieces.words[token]
-        named = text.pieces.names[token] if word is None else text.pieces.forms[word]
-        return cls(token, word, named, "" if word is None else text.tags[word])
+        form = text.pieces.names[token] if word is None else text.pieces.forms[word]
+        return cls(token, word, form, "" if word is None else text.tags[word])
 
 
 class DrawnLink(NamedTuple):
-    """A link with the weight that the recipe predicts of it, its tenth by weight, 0 the strongest, and the rule that
-    takes it, a number in RULES, −1 if it is unexplained. ``number``: of the sentence in its corpus."""
+    """A drawn link.
+
+    Attributes:
+        weight: its attention weight.
+        predicted: the weight that the recipe predicts for it.
+        tenth: its tenth by weight; 0 is the strongest.
+        rule: the rule that explains it, a number in RULES; −1 if none does.
+        query, key: its ends.
+        number: the number of the sentence in its corpus.
+        sentence: the sentence.
+    """
 
     weight: float
     predicted: float
@@ -130,17 +148,17 @@ class DrawnLink(NamedTuple):
 
     @property
     def distance(self) -> int:
-        """Tokens from the query to the key; below 0 if it is before."""
+        """Tokens from the query to the key; negative if the key comes first."""
         return self.key.token - self.query.token
 
     @property
     def same_form(self) -> bool:
-        """Whether two different words, or two pieces of them, are written the same."""
+        """True if the ends belong to different words that are written the same, ignoring case."""
         return self.query.word != self.key.word and self.query.form.casefold() == self.key.form.casefold()
 
     @property
     def pair(self) -> str:
-        """ "“the” → “cat”"."""
+        """The forms of both ends, such as "“the” → “cat”"; words are in lower case."""
         return " → ".join(
             end.form if end.word is None else f"“{end.form.casefold()}”" for end in (self.query, self.key)
         )
@@ -148,9 +166,17 @@ class DrawnLink(NamedTuple):
 
 @dataclass(frozen=True)
 class LinkGroup:
-    """Links of one rule, or unexplained ones that are alike: their numbers, the strongest first, and their ``share`` of
-    all. ``kind``: the rule's, or "unexplained"; ``pairs``: the commonest pairs of words, with counts; ``common``: what
-    at least a quarter have in common; ``tenths`` [tenth]: how many links are in each tenth by weight."""
+    """Links that the same rule explains, or similar links that no rule explains.
+
+    Attributes:
+        name: the rule, or the most frequent pairs.
+        kind: the kind of the rule, or "unexplained".
+        share: the group's share of all links.
+        links: the numbers of its links, strongest first.
+        pairs: the most frequent pairs of words, with counts.
+        common: traits that at least a quarter of the links have in common.
+        tenths: [tenth], how many links are in each tenth by weight.
+    """
 
     name: str
     kind: str
@@ -161,15 +187,18 @@ class LinkGroup:
     tenths: tuple[int, ...]
 
     def spread(self, most: int) -> list[int]:
-        """At most ``most`` of its draws, evenly from the strongest to the weakest."""
+        """Return at most ``most`` of the links, spread evenly from the strongest to the weakest."""
         places = np.linspace(0, len(self.links) - 1, min(most, len(self.links)))
         return [self.links[round(place)] for place in places]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkGroups:
-    """``links``: the strongest first; ``groups``: the largest first; ``points`` by method, [side, link, 2]: queries and
-    keys in the plane."""
+    """Grouped links of a head over a corpus.
+
+    ``links`` are the strongest first, ``groups`` the largest first. ``points`` [side, link, 2], by method, are queries
+    and keys projected to the plane.
+    """
 
     model: str
     head: Head
@@ -180,22 +209,24 @@ class LinkGroups:
     points: dict[str, npt.NDArray[np.float32]]
 
     def table(self) -> pd.DataFrame:
-        """One row per link, with LINKS: tenths from 1, the strongest; distance in tokens; number of the sentence from
-        0."""
+        """Return a table with one row per link and the columns LINKS.
+
+        Tenths count from 1, the strongest; distances are in tokens; sentences are numbered from 0.
+        """
         import pandas as pd
 
-        named = {link: group.name for group in self.groups for link in group.links}
+        group_names = {link: group.name for group in self.groups for link in group.links}
         rows: list[tuple[Any, ...]] = []
-        for at, link in enumerate(self.links):
+        for number, link in enumerate(self.links):
             rule = RULES[link.rule].name if link.rule >= 0 else ""
             ends = link.query.form, link.key.form, link.query.pos, link.key.pos
-            start = link.weight, link.predicted, link.tenth + 1, named[at], rule
+            start = link.weight, link.predicted, link.tenth + 1, group_names[number], rule
             sentence = " ".join(link.sentence.forms)
             rows.append((*start, *ends, link.distance, link.same_form, link.number, sentence))
         return pd.DataFrame(rows, columns=list(LINKS))
 
     def table_of_groups(self) -> pd.DataFrame:
-        """One row per group, with GROUPS, the largest first."""
+        """Return a table with one row per group, largest first, and the columns GROUPS."""
         import pandas as pd
 
         rows = [
@@ -213,82 +244,93 @@ class LinkGroups:
 
 
 def drawn_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]], shares: Numbers) -> list[DrawnLink]:
-    """The links of a sample with the rules that take them. ``texts``: by the number that the sample has of them, with
-    the number of the sentence; ``shares``: of one head, [class, 1, rule]."""
-    drawn, predicted = list(sample), dict[int, _Predicted]()
+    """Return the links of a sample with the rules that explain them.
+
+    Args:
+        sample: the drawn links.
+        texts: the number of the sentence and its text, by the number that the sample uses.
+        shares: the recipe of the head, [class, 1, rule].
+    """
+    sampled, predicted = list(sample), dict[int, _Predicted]()
     links = []
-    for rank, (weight, place, query, key) in enumerate(drawn):
+    for rank, (weight, place, query, key) in enumerate(sampled):
         number, text = texts[place]
         if place not in predicted:
             predicted[place] = _Predicted.of(text, shares)
         expected, rule = predicted[place].at(query, key)
         ends = LinkEnd.of(text, query), LinkEnd.of(text, key)
         rule = rule if expected >= TAKEN * weight else -1
-        links.append(DrawnLink(weight, expected, rank * TENTHS // len(drawn), rule, *ends, number, text.sentence))
+        links.append(DrawnLink(weight, expected, rank * TENTHS // len(sampled), rule, *ends, number, text.sentence))
     return links
 
 
 class _Predicted(NamedTuple):
-    """What the recipe of a head predicts of a text, [query, key], and the rule with the largest part in that."""
+    """What a head's recipe predicts for a text, [query, key], and the rule that contributes most to it."""
 
     weights: Numbers
     rules: npt.NDArray[np.intp]
 
     @classmethod
     def of(cls, text: RuleText, shares: Numbers) -> _Predicted:
+        """Compute the prediction for a text from ``shares`` [class, 1, rule]."""
         rules = np.array(sorted({EVEN, *np.flatnonzero(shares.any(axis=(0, 1))).tolist()}))
-        mixed = shares[text.classes, 0][:, rules].T + FLOOR  # [rule, query]; "everywhere" is left where none applies
-        parts = matrices(text, rules) * mixed[:, :, None]
+        mixture = (
+            shares[text.classes, 0][:, rules].T + FLOOR
+        )  # [rule, query]; where no rule applies, "everywhere" remains
+        parts = matrices(text, rules) * mixture[:, :, None]
         return cls(prediction(shares, text)[0], rules[parts.argmax(axis=0)])
 
     def at(self, query: int, key: int) -> tuple[float, int]:
-        """Of one link."""
+        """Return the predicted weight and the rule of one link."""
         return float(self.weights[query, key]), int(self.rules[query, key])
 
 
 def groups_of(links: Sequence[DrawnLink], vectors: npt.NDArray[np.float32]) -> tuple[LinkGroup, ...]:
-    """The groups of links, whose queries and keys are ``vectors`` [side, link, d_k]."""
+    """Group the links. ``vectors`` [side, link, d_k] are their queries and keys."""
     by_rule: dict[int, list[int]] = {}
     for number, link in enumerate(links):
         by_rule.setdefault(link.rule, []).append(number)
-    left = np.array(by_rule.pop(-1, []), np.intp)
+    unexplained = np.array(by_rule.pop(-1, []), np.intp)
     groups = [_group(links, members, rule) for rule, members in by_rule.items()]
-    if len(left):
+    if len(unexplained):
         from scipy.spatial.distance import cdist
 
-        centred = vectors[:, left] - vectors[:, left].mean(axis=1, keepdims=True)
-        scale = np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))  # the same for queries and keys
-        both = np.concatenate(centred / np.maximum(scale, FLOOR), axis=-1)
-        labels = grouped(cdist(both, both))
-        groups += [_group(links, left[labels == label].tolist()) for label in np.unique(labels)]
+        centred = vectors[:, unexplained] - vectors[:, unexplained].mean(axis=1, keepdims=True)
+        scale = np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))  # so that queries and keys count alike
+        features = np.concatenate(centred / np.maximum(scale, FLOOR), axis=-1)
+        labels = grouped(cdist(features, features))
+        groups += [_group(links, unexplained[labels == label].tolist()) for label in np.unique(labels)]
     return tuple(sorted(groups, key=lambda group: (-group.share, group.links)))
 
 
 def _group(links: Sequence[DrawnLink], members: list[int], rule: int = -1) -> LinkGroup:
-    some = [links[number] for number in members]
-    pairs = tuple(Counter(link.pair for link in some).most_common(NAMED))
+    """Describe the group of the links with these numbers; ``rule`` is −1 if no rule explains them."""
+    group_links = [links[number] for number in members]
+    pairs = tuple(Counter(link.pair for link in group_links).most_common(NAMED))
     name = RULES[rule].name if rule >= 0 else ", ".join(pair for pair, _ in pairs)
     kind = KIND_OF[RULES[rule].kind] if rule >= 0 else UNEXPLAINED
-    tenths = np.bincount([link.tenth for link in some], minlength=TENTHS)
+    tenths = np.bincount([link.tenth for link in group_links], minlength=TENTHS)
     share, common = len(members) / len(links), list[str]()
-    for describe in TRAITS:  # what at least a quarter of the links, and three of them, have in common
-        trait, count = Counter(map(describe, some)).most_common(1)[0]
-        if trait and count >= max(LEAST_COMMON, COMMON * len(some)):
-            common.append(f"{trait} ({count} of {len(some)})")
+    for describe in TRAITS:  # traits of at least a quarter of the links, and of three of them
+        trait, count = Counter(map(describe, group_links)).most_common(1)[0]
+        if trait and count >= max(LEAST_COMMON, COMMON * len(group_links)):
+            common.append(f"{trait} ({count} of {len(group_links)})")
     return LinkGroup(name, kind, share, tuple(members), pairs, tuple(common), tuple(tenths.tolist()))
 
 
 def _kinds(link: DrawnLink) -> str:
+    """Describe a link by the parts of speech of its ends; "" if one is unknown."""
     ends = [end.pos or ("" if end.word is not None else end.form) for end in (link.query, link.key)]
     return " → ".join(ends) if all(ends) else ""
 
 
 def _apart(link: DrawnLink) -> str:
+    """Describe a link by the distance between its ends; "" if one is a special token."""
     if link.query.word is None or link.key.word is None:
         return ""
-    far = abs(link.distance)
-    tokens = "1 token" if far == 1 else f"{far} tokens"
-    return "the token itself" if not far else f"{tokens} {'after' if link.distance > 0 else 'before'}"
+    distance = abs(link.distance)
+    tokens = "1 token" if distance == 1 else f"{distance} tokens"
+    return "the token itself" if not distance else f"{tokens} {'after' if link.distance > 0 else 'before'}"
 
 
 TRAITS: tuple[Callable[[DrawnLink], str], ...] = (
@@ -302,8 +344,11 @@ TRAITS: tuple[Callable[[DrawnLink], str], ...] = (
 
 
 def by_pca(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """[side, link, 2]: queries and keys, each around their mean, on the two axes along which both together vary most.
-    A vector that is added to all keys changes no weight, so that nothing is lost by the means of the keys."""
+    """Project queries and keys to the plane by principal components, [side, link, 2].
+
+    Both are centred separately, and the axes are the two along which both together vary most. A vector that is added to
+    all keys changes no weight, so centring the keys loses nothing.
+    """
     centred = vectors - vectors.mean(axis=1, keepdims=True)
     flat = centred.reshape(-1, centred.shape[-1]).astype(np.float64)
     _, _, axes = np.linalg.svd(flat, full_matrices=False)
@@ -314,21 +359,24 @@ def by_pca(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def by_umap(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The same by UMAP (McInnes et al. 2018). Raises SettingError if umap-learn is not installed."""
+    """Project queries and keys to the plane by UMAP (McInnes et al. 2018), [side, link, 2].
+
+    Raises SettingError if umap-learn is not installed.
+    """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about TensorFlow, which is not needed
+            warnings.simplefilter("ignore")  # a warning about TensorFlow, which is not needed
             from umap import UMAP
     except ImportError as error:
         raise SettingError("UMAP is not installed.", "Install it with pip install umap-learn, or use PCA.") from error
     centred = vectors - vectors.mean(axis=1, keepdims=True)
-    drawn = UMAP(random_state=SEED, n_jobs=1).fit_transform(centred.reshape(-1, centred.shape[-1]))
-    points: npt.NDArray[np.float32] = np.asarray(drawn, np.float32).reshape(*vectors.shape[:2], 2)
+    embedding = UMAP(random_state=SEED, n_jobs=1).fit_transform(centred.reshape(-1, centred.shape[-1]))
+    points: npt.NDArray[np.float32] = np.asarray(embedding, np.float32).reshape(*vectors.shape[:2], 2)
     return points
 
 
 def maps(vectors: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
-    """The points by every method that is installed."""
+    """Return the points by every method that is installed."""
     from importlib.util import find_spec
 
     return {"pca": by_pca(vectors), **({"umap": by_umap(vectors)} if find_spec("umap") else {})}
@@ -338,7 +386,7 @@ def maps(vectors: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]
 
 
 def packed(groups: LinkGroups) -> dict[str, Any]:
-    """All of it as JSON values."""
+    """Return the groups as JSON values."""
     sentences = {link.number: link.sentence for link in groups.links}
     return {
         "facts": [groups.model, list(groups.head), groups.corpus, groups.sentences],
@@ -351,52 +399,59 @@ def packed(groups: LinkGroups) -> dict[str, Any]:
 
 
 def unpacked(values: Mapping[str, Any]) -> LinkGroups:
-    """What was packed."""
+    """Restore the groups from the values that :func:`packed` returned."""
     sentences = dict(zip(values["numbers"], read_conllu(values["text"]).sentences, strict=True))
     links = tuple(
         DrawnLink(weight, predicted, tenth, rule, LinkEnd(*query), LinkEnd(*key), number, sentences[number])
         for weight, predicted, tenth, rule, query, key, number in values["links"]
     )
     groups = tuple(
-        LinkGroup(name, kind, share, tuple(members), tuple((pair, count) for pair, count in pairs), *map(tuple, rest))
-        for name, kind, share, members, pairs, *rest in values["groups"]
+        LinkGroup(name, kind, share, tuple(members), tuple((pair, count) for pair, count in pairs), *map(tuple, lists))
+        for name, kind, share, members, pairs, *lists in values["groups"]
     )
-    points = {method: np.array(of, np.float32) for method, of in values["points"].items()}
+    points = {method: np.array(rows, np.float32) for method, rows in values["points"].items()}
     model, head, corpus, count = values["facts"]
     return LinkGroups(model, Head(*head), corpus, count, links, groups, points)
 
 
 def medoids(distances: DistanceMatrix, count: int) -> list[int]:
-    """The points in the middle of at most ``count`` groups; fewer if no more points differ."""
-    middle = [int(distances.sum(axis=0).argmin())]
-    while len(middle) < count and (nearest := distances[:, middle].min(axis=1)).any():
-        middle.append(int(np.minimum(distances, nearest[:, None]).sum(axis=0).argmin()))
+    """Return the medoids of at most ``count`` groups; fewer if there are fewer distinct points."""
+    centres = [int(distances.sum(axis=0).argmin())]
+    while len(centres) < count and (nearest := distances[:, centres].min(axis=1)).any():
+        centres.append(int(np.minimum(distances, nearest[:, None]).sum(axis=0).argmin()))
     for _ in range(MOVES):
-        labels = distances[:, middle].argmin(axis=1)
-        groups = [np.flatnonzero(labels == number) for number in range(len(middle))]
-        moved = [int(group[distances[np.ix_(group, group)].sum(axis=0).argmin()]) for group in groups]
-        if moved == middle:
+        labels = distances[:, centres].argmin(axis=1)
+        groups = [np.flatnonzero(labels == number) for number in range(len(centres))]
+        new_centres = [int(group[distances[np.ix_(group, group)].sum(axis=0).argmin()]) for group in groups]
+        if new_centres == centres:
             break
-        middle = moved
-    return middle
+        centres = new_centres
+    return centres
 
 
 def silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float:
-    """The mean over points of (b − a) / max(a, b), −1…1, with a the mean distance to the others of its group and b that
-    to the nearest other group; 0 for a point that is alone (Rousseeuw 1987). ``labels``: two groups or more."""
+    """Return the mean silhouette over points, −1 to 1 (Rousseeuw 1987).
+
+    The silhouette of a point is (b − a) / max(a, b), where a is its mean distance to the other points of its group and
+    b that to the nearest other group; it is 0 for a point that is alone in its group. ``labels`` must have two groups
+    or more.
+    """
     member = np.eye(labels.max() + 1)[labels]  # [point, group]
     sums, sizes = distances @ member, member.sum(axis=0)
-    alone = sizes[labels] == 1
+    is_single = sizes[labels] == 1
     a = sums[member > 0] / np.maximum(sizes[labels] - 1, 1)
     b = np.where(member > 0, np.inf, sums / sizes).min(axis=1)
     widest = np.maximum(a, b)
-    widths = np.divide(b - a, widest, out=np.zeros(len(labels)), where=(widest > 0) & ~alone)
+    widths = np.divide(b - a, widest, out=np.zeros(len(labels)), where=(widest > 0) & ~is_single)
     return float(widths.mean())
 
 
 def grouped(distances: DistanceMatrix, most: int = MOST_GROUPS) -> GroupNumbers:
-    """The group of each point: of two to ``most`` groups the number with the largest silhouette, or one if that is
-    under LEAST_SILHOUETTE."""
+    """Return the group of each point.
+
+    The number of groups, two to ``most``, is that with the largest silhouette; there is one group if the largest is
+    below LEAST_SILHOUETTE.
+    """
     best, result = LEAST_SILHOUETTE, np.zeros(len(distances), np.intp)
     for count in range(2, min(most, len(distances) - 1) + 1):
         labels = distances[:, medoids(distances, count)].argmin(axis=1)

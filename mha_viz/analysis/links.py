@@ -1,4 +1,7 @@
-"""The conditions and the results of a search by head: conditions on both ends of a link, links, and their counts."""
+"""The conditions and the results of a search for links.
+
+Conditions apply to both ends of a link; results are the strongest matches and their counts.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ if TYPE_CHECKING:
 
 COLUMNS = ("weight_by_words", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
 TOTALS = ("matches", "links_read", "matching_sentences", "sentences_read", "sentences")
-LISTED = 12  # names that an error lists
+LISTED = 12  # the most names that an error lists
 TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_row"  # directions of syntax that use the largest weight of a row
 
 
 class Conditions(NamedTuple):
-    """Conditions on the ends of a link; empty if anything is accepted.
+    """Conditions on the ends of a link. An empty field accepts anything.
 
-    ``query_…`` and ``key_…``: the word where the link begins and the one where it ends; its relation is the one to its
-    syntactic head. ``relation``, ``dependent_…`` and ``governor_…``: the link joins a dependent and its head, the
-    governor, in either direction. Words and parts of speech are compared ignoring case, and "nsubj" includes
-    "nsubj:pass".
+    ``query_…`` and ``key_…`` are about the words at which the link begins and ends; ``…_relation`` is a word's relation
+    to its syntactic head. ``relation``, ``dependent_…`` and ``governor_…`` require that the link joins a dependent and
+    its head, the governor, in either direction. Words and parts of speech are compared ignoring case, and "nsubj"
+    includes "nsubj:pass".
     """
 
     query_word: str = ""
@@ -47,7 +50,7 @@ class Conditions(NamedTuple):
     governor_pos: str = ""
 
     def mask(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
-        """[query, key]: the pairs of words that meet all conditions."""
+        """Return [query, key], True for the pairs of words that meet all conditions."""
         words = sentence.words
         query, key, dependent, governor = (
             np.array([self._fits(end, word) for word in words], bool)
@@ -63,6 +66,7 @@ class Conditions(NamedTuple):
         return allowed
 
     def _fits(self, end: str, word: Word) -> bool:
+        """Return True if a word meets the conditions on one end."""
         return (
             _equal(word.form, getattr(self, f"{end}_word"))
             and _equal(word.upos, getattr(self, f"{end}_pos"))
@@ -70,8 +74,11 @@ class Conditions(NamedTuple):
         )
 
     def check(self, corpus: Corpus, relations: Relations) -> None:
-        """Raise CorpusError if the corpus lacks the annotation that the conditions need, or a relation or part of
-        speech that they name. ``relations``: the labels that it has."""
+        """Raise CorpusError if the corpus cannot meet the conditions.
+
+        It may lack the annotation that they need, or the relations or parts of speech that they name. ``relations`` has
+        the labels of the corpus.
+        """
         wanted = {name for name, value in self._asdict().items() if value and not name.endswith("_word")}
         wanted |= {name for name in ("dependent_word", "governor_word") if getattr(self, name)}
         tagged = corpus.has_trees or any(relations.upos)
@@ -84,6 +91,7 @@ class Conditions(NamedTuple):
         self._check_names(corpus, "relation", {name: name for name in (*relations.names, *relations.bases)})
 
     def _check_names(self, corpus: Corpus, ending: str, names: Mapping[str, str]) -> None:
+        """Raise CorpusError if a field with this ending names something that is not in ``names``."""
         for field, value in self._asdict().items():
             if field.endswith(ending) and value and (value.casefold() if ending == "_pos" else value) not in names:
                 nearest = did_you_mean(value, names.values()) or f"It has {series(sorted(names.values())[:LISTED])}."
@@ -91,17 +99,21 @@ class Conditions(NamedTuple):
 
 
 def _equal(value: str, wanted: str) -> bool:
+    """Return True if nothing is wanted, or if the value is what is wanted, ignoring case."""
     return not wanted or value.casefold() == wanted.casefold()
 
 
 def _is_relation(word: Word, wanted: str) -> bool:
+    """Return True if nothing is wanted, or if the word has this relation, with or without its subtype."""
     return not wanted or (word.head is not None and wanted in (word.relation, word.base))
 
 
 class Link(NamedTuple):
-    """The strongest link of one sentence that meets the conditions, from the word ``query`` to the word ``key``;
-    ``weight`` is joined to words: the sum over the pieces of the key, the mean over those of the query.
-    ``number`` is the sentence's number in the corpus, from 0."""
+    """The strongest link of a sentence that meets the conditions, from the word ``query`` to the word ``key``.
+
+    ``weight`` is by words: the sum over the subwords of the key, the mean over those of the query. ``number`` is the
+    sentence's number in the corpus, from 0.
+    """
 
     weight: float
     number: int
@@ -116,7 +128,7 @@ class Link(NamedTuple):
 
 
 def coincides(sentence: Sentence, query: int, key: int) -> tuple[str, str]:
-    """The relation and the direction of the dependency between two words; empty if there is none."""
+    """Return the relation and the direction of the dependency between two words; empty texts if there is none."""
     words = sentence.words
     if words[query].head == key:
         return words[query].relation, TO_HEAD
@@ -125,9 +137,15 @@ def coincides(sentence: Sentence, query: int, key: int) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Search:
-    """The result so far. ``links``: the strongest ones, one per sentence, strongest first. ``matches``: how many links
-    meet the conditions, of ``links_read``; in ``matching_sentences`` of ``sentences_read``, of ``sentences`` in all.
-    ``counts``: matches by part of speech of query and key, relation, and direction."""
+    """The results of a search, final or so far.
+
+    Attributes:
+        links: the strongest links, one per sentence, strongest first.
+        matches: how many of the ``links_read`` meet the conditions.
+        matching_sentences: how many of the ``sentences_read`` have a match.
+        sentences: the number of sentences in the corpus.
+        counts: matches by part of speech of query and key, relation, and direction.
+    """
 
     model: str
     head: Head
@@ -142,8 +160,11 @@ class Search:
     counts: Mapping[tuple[str, ...], int]
 
     def table(self) -> pd.DataFrame:
-        """The links, one row each: the weight by words, query, key, their parts of speech, the relation and direction
-        of the dependency that the link coincides with, the number of the sentence, and the sentence."""
+        """Return a table with one row per link and the columns COLUMNS.
+
+        They are the weight by words, query, key, their parts of speech, the relation and direction of the dependency
+        that the link coincides with, the number of the sentence, and the sentence.
+        """
         import pandas as pd
 
         rows: list[tuple[Any, ...]] = []
@@ -154,7 +175,7 @@ class Search:
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def table_of_counts(self) -> pd.DataFrame:
-        """How many links meet the conditions, by parts of speech, relation and direction; most frequent first."""
+        """Return the number of matches by parts of speech, relation and direction, most frequent first."""
         import pandas as pd
 
         ordered = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
@@ -169,7 +190,7 @@ class Search:
 
 
 def packed(search: Search) -> dict[str, Any]:
-    """The part of a result that a page shows, as JSON values."""
+    """Return the part of a result that a page shows, as JSON values."""
     from mha_viz.corpus.conllu import as_conllu
 
     return {
@@ -181,7 +202,7 @@ def packed(search: Search) -> dict[str, Any]:
 
 
 def unpacked(result: Mapping[str, Any]) -> tuple[Link, ...]:
-    """The links of a packed result."""
+    """Return the links of a packed result."""
     sentences = read_conllu(result["text"]).sentences if result["text"] else ()
     return tuple(
         Link(weight, number, query, key, sentence)

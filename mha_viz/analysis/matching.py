@@ -1,7 +1,7 @@
-"""Heads of two runs that do the same, and what becomes of roles in several runs.
+"""Match the heads of two runs that do the same, and count roles over several runs.
 
-A training with another seed gives the same heads other numbers. Each head is matched with one of the other run so that
-the sum of the Jensen–Shannon divergences of their rows is the least possible (Kuhn 1955, Naval Research Logistics
+After training with another seed, the same heads have other numbers. Each head is matched with a head of the other run
+so that the sum of the Jensen–Shannon divergences of their rows is minimal (Kuhn 1955, Naval Research Logistics
 Quarterly 2, 83–97).
 """
 
@@ -26,20 +26,20 @@ MATCHED = (
     *("layer", "head", "other_layer", "other_head", "js", "next_js", "mean_js", "chance_js"),
     "closer_than_chance",
 )
-CLOSER = 0.9  # of chance: heads that have hardly learned anything are within two hundredths of it
+CLOSER = 0.9  # times chance; heads that have hardly learned anything are within 2 % of chance
 IN_RUNS = ("role", "detail", "runs", "of", "heads")
 
 
 class HeadMatch(NamedTuple):
-    """A head and the one of the other run that it is matched with.
+    """A head and the head of the other run that matches it.
 
     Attributes:
         js: the divergence of their rows, in nats.
-        next_js: that from the most similar other head of that run, NaN if there is none.
-        mean_js: its mean over all heads of that run.
-        chance_js: the lower of the divergences of either head from the mean of all heads of the other run: heads that
-            do nothing in common are at least as far apart on average, because the divergence is convex.
-        closer_than_chance: whether ``js`` is at least a tenth below ``chance_js``; False where a run has one head.
+        next_js: the divergence from the most similar other head of that run, NaN if there is none.
+        mean_js: the mean divergence from all heads of that run.
+        chance_js: the lower of the divergences of either head from the mean of all heads of the other run. Heads that
+            have nothing in common are at least as far apart on average, because the divergence is convex.
+        closer_than_chance: whether ``js`` is at least a tenth below ``chance_js``; False if a run has one head.
     """
 
     head: Head
@@ -56,8 +56,8 @@ class Divergences(NamedTuple):
 
     Attributes:
         pairs: [head, head of the other].
-        means: [head]: from the mean of all heads of the other.
-        other_means: [head of the other]: from the mean of all heads of the first.
+        means: [head], from the mean of all heads of the other.
+        other_means: [head of the other], from the mean of all heads of the first.
     """
 
     pairs: FloatMatrix
@@ -65,14 +65,20 @@ class Divergences(NamedTuple):
     other_means: FloatMatrix
 
     def __add__(self, other: tuple[FloatMatrix, ...]) -> Divergences:  # type: ignore[override]
-        return Divergences(*(one + more for one, more in zip(self, other, strict=True)))
+        return Divergences(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadMatches:
-    """``one`` and ``other``: the names of the models; ``divergences`` [head, head of the other]: mean over ``rows``, in
-    nats; ``pairs``: the matches, in the order of the heads, those that are no closer than chance among them. Heads that
-    the other has too few of are left out."""
+    """The matched heads of two models.
+
+    Attributes:
+        one, other: the names of the models.
+        rows: the number of rows that were compared.
+        divergences: [head, head of the other], the mean over ``rows`` in nats.
+        pairs: the matches, in the order of the heads, including those that are no closer than chance. Heads are left
+            out if the other model has fewer heads.
+    """
 
     one: str
     other: str
@@ -81,15 +87,18 @@ class HeadMatches:
     pairs: tuple[HeadMatch, ...]
 
     def table(self) -> pd.DataFrame:
-        """One row per match, with MATCHED; layers and heads counted from 0."""
+        """Return a table with one row per match and the columns MATCHED; layers and heads are counted from 0."""
         import pandas as pd
 
         rows = [(*pair.head, *pair.other, *pair[2:]) for pair in self.pairs]
         return pd.DataFrame(rows, columns=list(MATCHED))
 
     def __getitem__(self, head: Head) -> Head:
-        """Return the head of the other run that a head is matched with. Raises SettingError if they are no closer than
-        chance, as heads that share nothing are, and KeyError for a head without any: the other run may have too few."""
+        """Return the head of the other run that matches a head.
+
+        Raises SettingError if they are no closer than chance, as heads that share nothing are, and KeyError for a head
+        without a match, because the other run may have fewer heads.
+        """
         pair = {pair.head: pair for pair in self.pairs}[head]
         if not pair.closer_than_chance:
             problem = f"{head} of {self.one} and {pair.other} of {self.other} are no closer than chance: no match."
@@ -108,21 +117,27 @@ class HeadMatches:
 def matches(
     one: str, other: str, sums: Divergences, rows: int, heads: Sequence[Head], others: Sequence[Head]
 ) -> HeadMatches:
-    """Find the matches with the least sum of divergences; ``sums`` are added over ``rows``. ``heads`` and ``others``:
-    those of the two models, in order."""
+    """Find the matches with the least sum of divergences.
+
+    Args:
+        one, other: the names of the models.
+        sums: divergences added over ``rows``.
+        rows: the number of rows.
+        heads, others: the heads of the two models, in order.
+    """
     from scipy.optimize import linear_sum_assignment
 
     mean = sums.pairs / rows
     pairs = []
-    for at, to in zip(*linear_sum_assignment(mean), strict=True):
-        js, chance = float(mean[at, to]), float(min(sums.means[at], sums.other_means[to]) / rows)
+    for row, column in zip(*linear_sum_assignment(mean), strict=True):
+        js, chance = float(mean[row, column]), float(min(sums.means[row], sums.other_means[column]) / rows)
         pairs.append(
             HeadMatch(
-                heads[at],
-                others[to],
+                heads[row],
+                others[column],
                 js,
-                float(min(np.delete(mean[at], to), default=np.nan)),
-                float(mean[at].mean()),
+                float(min(np.delete(mean[row], column), default=np.nan)),
+                float(mean[row].mean()),
                 chance,
                 js < CLOSER * chance and min(mean.shape) > 1,
             )
@@ -131,14 +146,16 @@ def matches(
 
 
 def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) -> pd.DataFrame:
-    """In how many of several profiles, as of a training with different seeds or of its steps, a role is found on any
-    head: one row per role, with its ``role`` and ``detail``, in how many ``runs`` ``of`` all, and its ``heads`` in each
-    of them ("L1H1, L1H2; –; L0H3"), the most frequent first.
+    """Count in how many of several profiles a role is found on any head.
 
-    Heads of different seeds have different numbers. With ``matched``, what ``match_heads(first, other)`` returned for
-    the model of the first profile and that of each other one, there is a row per role and head: a role counts where the
-    matched heads have it, if they are closer than chance (:class:`HeadMatch`). Raises SettingError for less than two
-    profiles, and for other matches than these.
+    The profiles may be of trainings with different seeds, or of the steps of one training. There is one row per role,
+    most frequent first, with its ``role`` and ``detail``, in how many ``runs`` ``of`` all it is found, and its
+    ``heads`` in each of them ("L1H1, L1H2; –; L0H3").
+
+    Heads of different seeds have different numbers. With ``matched``, the results of ``match_heads(first, other)`` for
+    the model of the first profile and that of each other profile, there is a row per role and head: a role counts where
+    the matched heads have it, if they are closer than chance (:class:`HeadMatch`). Raises SettingError for fewer than
+    two profiles, and for matches of other models.
 
     >>> mv.roles.in_runs([mv.load_profile("toy"), mv.load_profile("toy")])["runs"].unique().tolist()
     [2]
@@ -148,21 +165,27 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
     check_each(profiles, Profile, *PROFILE)
     if len(profiles) < 2:
         raise SettingError("In how many runs a role is found takes two profiles or more.", "Give a list of them.")
-    names: list[
-        dict[Head, tuple[int, Head]]
-    ] = [  # the head of run 0 for each that is matched with one, closer than chance
-        {pair.other: (0, pair.head) for pair in matches.pairs if pair.closer_than_chance} if matches is not None else {}
-        for matches in _checked(profiles, matched)
+    # For each head, the matching head of run 0 if they are closer than chance.
+    names: list[dict[Head, tuple[int, Head]]] = [
+        {pair.other: (0, pair.head) for pair in run_matches.pairs if pair.closer_than_chance}
+        if run_matches is not None
+        else {}
+        for run_matches in _checked(profiles, matched)
     ]
     heads: dict[tuple[Any, ...], list[list[str]]] = {}
     for run, profile in enumerate(profiles):
         for finding in profile.findings():
             head = (names[run].get(finding.head, (run, finding.head)),) if names else ()
-            of_runs = heads.setdefault((finding.role, finding.detail, *head), [[] for _ in profiles])
-            of_runs[run].append(str(finding.head))
+            heads_by_run = heads.setdefault((finding.role, finding.detail, *head), [[] for _ in profiles])
+            heads_by_run[run].append(str(finding.head))
     rows = [
-        (*role[:2], sum(map(bool, of_runs)), len(profiles), "; ".join(", ".join(run) or "–" for run in of_runs))
-        for role, of_runs in heads.items()
+        (
+            *role[:2],
+            sum(map(bool, heads_by_run)),
+            len(profiles),
+            "; ".join(", ".join(run) or "–" for run in heads_by_run),
+        )
+        for role, heads_by_run in heads.items()
     ]
     table = pd.DataFrame(rows, columns=list(IN_RUNS))
     return table.sort_values(
@@ -171,11 +194,14 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
 
 
 def _checked(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) -> list[HeadMatches | None]:
-    """The matches of each run, None for the first; nothing without any. Raises SettingError."""
+    """Return the matches of each run, None for the first, or an empty list without matches. Raises SettingError."""
     if not matched:
         return []
     check_each(matched, HeadMatches, "a match of heads", "Give what mv.roles.match_heads(…) returned.")
-    pairs, expected = ([(one.one, one.other) for one in matched], [(profiles[0].model, p.model) for p in profiles[1:]])
+    pairs, expected = (
+        [(match.one, match.other) for match in matched],
+        [(profiles[0].model, p.model) for p in profiles[1:]],
+    )
     if pairs != expected:
         wanted = ", ".join(f"match_heads({first!r}, {other!r})" for first, other in expected)
         raise SettingError("These are the matches of other models than those of the profiles.", f"Give [{wanted}].")

@@ -1,9 +1,9 @@
-"""The best rule that is told the parts of speech: the nearest word on one side whose part of speech is in a set.
+"""Choose the best rule by parts of speech: the nearest word on one side whose part of speech is in a set.
 
-For each relation it is chosen on the sentences with even numbers of the whole corpus, once for dependents, which look
-for their head, and once for heads, which look for their dependents. What is counted for it does not depend on the set:
-on which side the gold word is, its part of speech, and those that are passed on the way to it. So counts of parts of a
-corpus add up, and every set is judged from them.
+A rule is chosen for each relation on the sentences with even numbers of the whole corpus, once for dependents, which
+look for their head, and once for heads, which look for their dependents. The counts do not depend on the set: they are
+of the side of the gold word, its part of speech, and those of the words in between. So the counts of parts of a corpus
+can be added, and every set is evaluated from them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mha_viz.analysis.syntax import RelationRow, Relations
 
 SIDES = ("left", "right")
-SEEKERS = ("dependent", "head")  # who looks for the other; the first is that of both directions that ask for the head
-MOST_TAGS = 62  # a rule names none but the most frequent ones
-ORDER = (  # in which a rule names its parts of speech; others follow by name
+SEEKERS = ("dependent", "head")  # who looks for the other; the first serves both directions that ask for the head
+MOST_TAGS = 62  # a rule names only this many of the most frequent tags
+ORDER = (  # order of parts of speech in the name of a rule; others follow by name
     *("NOUN", "PROPN", "PRON", "NUM", "SYM", "VERB", "AUX", "ADJ", "ADV", "DET"),
     *("ADP", "PART", "CCONJ", "SCONJ", "INTJ", "PUNCT", "X"),
 )
@@ -32,8 +32,15 @@ Indices = npt.NDArray[np.intp]
 
 
 class Passed(NamedTuple):
-    """A way to a gold word: who looks (a place of SEEKERS), the relation, the side (a place of SIDES), the gold word's
-    part of speech, and those of the words between."""
+    """A path from a word to the gold word.
+
+    Attributes:
+        seeker: who looks, an index of SEEKERS.
+        relation: the relation between the words.
+        side: the side of the gold word, an index of SIDES.
+        tag: the gold word's part of speech.
+        passed: the parts of speech of the words in between.
+    """
 
     seeker: int
     relation: str
@@ -43,30 +50,32 @@ class Passed(NamedTuple):
 
 
 class NearestRule(NamedTuple):
-    """The nearest word on a side (a place of SIDES) whose part of speech is one of ``tags``; without tags there is no
-    such word."""
+    """The nearest word on a side (an index of SIDES) whose part of speech is one of ``tags``.
+
+    Without tags there is no such word.
+    """
 
     side: int
     tags: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """Name the rule as tables do: "right NOUN PROPN"."""
+        """The rule as tables name it: "right NOUN PROPN"."""
         return " ".join((SIDES[self.side], *self.tags)) if self.tags else ""
 
     @property
     def in_words(self) -> str:
-        """Name the rule as a table of roles does: "nearest NOUN, PROPN or ADV to the right"."""
-        listed = " or ".join(filter(None, (", ".join(self.tags[:-1]), *self.tags[-1:])))
-        return f"nearest {listed} to the {SIDES[self.side]}" if self.tags else ""
+        """The rule as a table of roles names it: "nearest NOUN, PROPN or ADV to the right"."""
+        tags = " or ".join(filter(None, (", ".join(self.tags[:-1]), *self.tags[-1:])))
+        return f"nearest {tags} to the {SIDES[self.side]}" if self.tags else ""
 
 
 NO_RULE = NearestRule(0, ())
-RuleOfRows = Mapping[tuple[int, "RelationRow"], NearestRule]  # by a place of SEEKERS and a row of the tables
+RuleOfRows = Mapping[tuple[int, "RelationRow"], NearestRule]  # by an index of SEEKERS and a row of the tables
 
 
 def tally(sentences: Iterable[Sentence]) -> Counter[Passed]:
-    """Count how often each way to a gold word comes."""
+    """Count how often each path to a gold word occurs."""
     counts: Counter[Passed] = Counter()
     for sentence in sentences:
         tags = [word.upos for word in sentence.words]
@@ -81,22 +90,25 @@ def tally(sentences: Iterable[Sentence]) -> Counter[Passed]:
 
 
 def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> RuleOfRows:
-    """Choose the rule of every row of the tables, from what was counted on the sentences with even numbers: the part of
-    speech that gains most is added until none gains. Ties: the first by name; of sides the left one."""
-    of_tag: Counter[str] = Counter()
-    for way, count in counts.items():
-        of_tag[way.tag] += count
-    tags = sorted(sorted(of_tag, key=lambda tag: (-of_tag[tag], tag))[:MOST_TAGS])
+    """Choose the rule of every row of the tables from counts on the sentences with even numbers.
+
+    The part of speech that gains most is added until none gains. Of equal gains, the first by name is added; of equal
+    sides, the left is chosen.
+    """
+    tag_counts: Counter[str] = Counter()
+    for path, count in counts.items():
+        tag_counts[path.tag] += count
+    tags = sorted(sorted(tag_counts, key=lambda tag: (-tag_counts[tag], tag))[:MOST_TAGS])
     bits = {tag: 1 << number for number, tag in enumerate(tags)}
-    ways = [(way, count) for way, count in counts.items() if way.tag in bits]
+    paths = [(path, count) for path, count in counts.items() if path.tag in bits]
     groups: dict[tuple[int, int, str], list[tuple[int, int, int]]] = {}
-    for way, count in ways:
-        passed = sum(bits.get(tag, 0) for tag in way.passed)
-        groups.setdefault((way.seeker, way.side, way.relation), []).append((bits[way.tag], passed, count))
+    for path, count in paths:
+        passed = sum(bits.get(tag, 0) for tag in path.passed)
+        groups.setdefault((path.seeker, path.side, path.relation), []).append((bits[path.tag], passed, count))
     arrays = {key: np.array(group, np.int64) for key, group in groups.items()}
     rules: dict[tuple[int, RelationRow], NearestRule] = {}
-    for at, row in enumerate(relations.rows):
-        names = [relations.names[name] for name in np.flatnonzero(relations.member[:, at])]
+    for column, row in enumerate(relations.rows):
+        names = [relations.names[name] for name in np.flatnonzero(relations.member[:, column])]
         for seeker in range(len(SEEKERS)):
             best, most = NO_RULE, 0
             for side in range(len(SIDES)):
@@ -108,14 +120,16 @@ def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> RuleOfRo
     return rules
 
 
-def _forward(ways: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
-    """Select parts of speech (their bits) forward, and return how many cases they get right, too. ``ways``
-    [way, (gold, passed, count)]."""
-    gold, passed, count = ways.T
+def _forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
+    """Select parts of speech by forward selection. Return them as bits, and the number of cases that they get right.
+
+    ``paths`` is [path, (gold, passed, count)].
+    """
+    gold, passed, count = paths.T
     chosen, right = 0, 0
     while True:
         sets = [chosen | 1 << tag for tag in range(tags)]
-        rights = [int(count[(gold & one != 0) & (passed & one == 0)].sum()) for one in sets]
+        rights = [int(count[(gold & tag_set != 0) & (passed & tag_set == 0)].sum()) for tag_set in sets]
         best = int(np.argmax(rights)) if rights else 0
         if not rights or rights[best] <= right:
             return chosen, right
@@ -129,13 +143,15 @@ def ordered(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def nearest_words(is_named: Sequence[bool] | npt.NDArray[np.bool_], side: int) -> Indices:
-    """Find for each word the nearest one on a side that is named: [word], −1 where there is none. ``is_named``
-    [word]."""
-    named, words = np.flatnonzero(is_named), np.arange(len(is_named))
-    if not named.size:
+    """Return [word], for each word the nearest named word on a side, −1 if there is none.
+
+    ``is_named`` is [word].
+    """
+    named_words, words = np.flatnonzero(is_named), np.arange(len(is_named))
+    if not named_words.size:
         return np.full(len(words), -1, np.intp)
     if side:
-        at = np.searchsorted(named, words, "right")
-        return np.where(at < len(named), named[np.minimum(at, len(named) - 1)], -1)
-    at = np.searchsorted(named, words, "left") - 1
-    return np.where(at >= 0, named[np.maximum(at, 0)], -1)
+        places = np.searchsorted(named_words, words, "right")
+        return np.where(places < len(named_words), named_words[np.minimum(places, len(named_words) - 1)], -1)
+    places = np.searchsorted(named_words, words, "left") - 1
+    return np.where(places >= 0, named_words[np.maximum(places, 0)], -1)

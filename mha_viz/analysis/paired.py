@@ -1,7 +1,7 @@
-"""How much more often one head is right than another over the same cases, with an interval over documents.
+"""Compare the accuracies of two heads over the same cases, with an interval over documents.
 
-Both are judged by the same draws of documents, so that what is hard about a document is hard for both: the interval of
-the difference is narrower than the two intervals of the accuracies suggest.
+The same draws of documents are used for both heads, so a difficult document is difficult for both. The interval of the
+difference is therefore narrower than the two intervals of the accuracies suggest.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ COLUMNS = (
 
 
 class HeadOf(NamedTuple):
-    """A head of a model."""
+    """A head of a named model."""
 
     model: str
     head: Head
 
 
 class PairedDifference(NamedTuple):
-    """Two heads on one relation and direction: ``accuracy`` minus ``other_accuracy`` over the same ``n`` cases from
-    this many ``documents``, with its 95 % interval."""
+    """Two heads compared on one relation and direction.
+
+    The difference is ``accuracy`` minus ``other_accuracy`` over the same ``n`` cases, which come from this many
+    ``documents``; ``interval`` is its 95 % interval.
+    """
 
     relation: str
     direction: str
@@ -46,15 +49,15 @@ class PairedDifference(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """How much more often the one is right, −1 to 1."""
+        """The accuracy of ``one`` minus that of ``other``, −1 to 1."""
         return self.accuracy - self.other_accuracy
 
 
 class PairedDifferences(tuple[PairedDifference, ...]):
-    """A :class:`PairedDifference` for each pair; printed or shown in Jupyter, it is :meth:`table`."""
+    """A tuple with a :class:`PairedDifference` for each pair; printed or shown in Jupyter, it is :meth:`table`."""
 
     def table(self) -> pd.DataFrame:
-        """One row per pair, with COLUMNS; layers and heads counted from 0."""
+        """Return a table with one row per pair and the columns COLUMNS; layers and heads are counted from 0."""
         import pandas as pd
 
         rows: list[tuple[object, ...]] = []
@@ -78,14 +81,19 @@ def difference(
     answers: Iterable[tuple[int, Sequence[bool], Sequence[bool]]],
     documents: Documents,
 ) -> PairedDifference:
-    """Compare two heads. ``answers``: of each sentence its number, and for each case in it whether the one is right,
-    and the other."""
+    """Compare two heads on a relation and direction.
+
+    ``answers`` has, for each sentence, its number and, for each case in it, whether the first and the second head are
+    right.
+    """
     outcomes = np.zeros((documents.count, 4), np.int64)
-    for sentence, one, other in answers:
-        for is_right, other_is_right in zip(one, other, strict=True):
+    for sentence, first_right, second_right in answers:
+        for is_right, other_is_right in zip(first_right, second_right, strict=True):
             outcomes[documents.numbers[sentence], 2 * (not is_right) + (not other_is_right)] += 1
-    both, alone, other_alone, neither = outcomes.sum(axis=0).tolist()
-    n = both + alone + other_alone + neither
-    accuracies = (both + alone) / n, (both + other_alone) / n
-    over = with_cases(outcomes.sum(axis=1))
-    return PairedDifference(relation, direction, *heads, n, over, *accuracies, documents.of_difference(outcomes))
+    both_right, first_alone, other_alone, neither = outcomes.sum(axis=0).tolist()
+    n = both_right + first_alone + other_alone + neither
+    accuracies = (both_right + first_alone) / n, (both_right + other_alone) / n
+    documents_with_cases = with_cases(outcomes.sum(axis=1))
+    return PairedDifference(
+        relation, direction, *heads, n, documents_with_cases, *accuracies, documents.of_difference(outcomes)
+    )

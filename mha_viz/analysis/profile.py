@@ -1,6 +1,6 @@
 """The profile of a model: what each head does over a corpus, as tables with fixed headings, in a folder of small files.
 
-``profile.json`` names the model and the corpus and is written last: a folder without it is incomplete.
+``profile.json`` names the model and the corpus. It is written last, so a folder without it is incomplete.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ if TYPE_CHECKING:
     from mha_viz.corpus.treebank import Sentence
 
 FACTS = "profile.json"
-SENTENCES = "evidence.conllu"  # of the table evidence, in its order of first and last
+SENTENCES = "evidence.conllu"  # sentences of the table evidence, ordered by first and last
 EVIDENCE = "evidence.csv"
 REMAKE = "Measure it again with mha-viz profile."
 MOST_OF_PATH = 200  # characters of a path that an error quotes
-UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
-SHIPPED = ("ewt", "grammar", "repeats")  # the folders in which a shipped model has its roles
-DEFINITIONS = "4"  # version of the measures; increased when a number changes its meaning
-OLDER = ("3",)  # versions that are still read; in these, a rule by parts of speech names one of them
+UNTRAINED_FOLDER = "untrained/"  # folder of the untrained model's tables
+SHIPPED = ("ewt", "grammar", "repeats")  # folders of bundled profiles that contain the roles of a model
+DEFINITIONS = "4"  # version of the measures; incremented when a number changes its meaning
+OLDER = ("3",)  # versions that can still be read; their rules by parts of speech name one part of speech
 
 _ACCURACY = ("n", "correct", "accuracy")
-_ROLE_INTERVAL = ("role_low", "role_high")  # the interval that decides roles; empty if there are too few cases
+_ROLE_INTERVAL = ("role_low", "role_high")  # the interval that decides about roles; empty if there are too few cases
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "syntax": (
@@ -84,7 +84,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "ci_high",
             *_ROLE_INTERVAL,
             DOCUMENTS,
-            *(BOTH, *AGAINST),  # beside the rule by parts of speech
+            *(BOTH, *AGAINST),  # comparison with the rule by parts of speech
         ),
         "choice": (
             *("relation", "direction", "layer", "head", "n", "kind", "choice_n", "choice", "nearest", "side", "random"),
@@ -99,7 +99,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "position": ("layer", "head", "offset", "mass", "share_of_maxima", "mass_in_word", "rows_in_word"),
         "delimiter": ("layer", "head", *ON_DELIMITERS),
         "entropy": ("layer", "head", "nats", "normalised"),
-        "measures": ("layer", "head", "measure", "mean", "sentences"),  # of analysis.metrics
+        "measures": ("layer", "head", "measure", "mean", "sentences"),  # from analysis.metrics
         "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS, BOTH, *AGAINST),
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
@@ -123,7 +123,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chance": ("role", "corpora", "draw", "roles", NULL),  # written by mha_viz.analysis.chance
     }
 )
-RENAMED = {  # columns that older versions wrote under another name
+RENAMED = {  # former name → present name of columns
     "evidence": {"weight": "attention"},
     "candidates": {"beats_upos": "state"},
     "roles": {"beats_upos": "state"},
@@ -139,14 +139,20 @@ UNTRAINED = (
     "distance",
     "candidates",
     "roles",
-)  # also written for the untrained model
+)  # tables that the untrained model has, too
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile:
-    """``facts``: the contents of profile.json; ``tables``: those of HEADINGS that the corpus allows; ``untrained``: the
-    same measures of the untrained model, for the tables in UNTRAINED. ``sentences``: those of the table ``evidence``,
-    in the order of :func:`mha_viz.analysis.examples.spans`; empty if the profile has none."""
+    """What each head of a model does over a corpus.
+
+    Attributes:
+        facts: the contents of profile.json.
+        tables: those of HEADINGS that the corpus allows.
+        untrained: the tables in UNTRAINED for the untrained model.
+        sentences: those of the table ``evidence``, in the order of :func:`mha_viz.analysis.examples.spans`; empty if
+            the profile has none.
+    """
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
@@ -155,30 +161,30 @@ class Profile:
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """The name of the model."""
         return ModelName(str(self.facts["model"]), str(self.facts.get("display_name", "")))
 
     @property
     def corpus(self) -> str:
-        """The corpus's name."""
+        """The name of the corpus."""
         return str(self.facts["corpus"])
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Layers with attention, and heads per layer."""
+        """The number of layers with attention, and of heads per layer."""
         return int(self.facts["layers"]), int(self.facts["heads"])
 
     @property
     def layer_numbers(self) -> tuple[int, ...]:
-        """The numbers of these layers, which are not all of a hybrid's."""
+        """The numbers of the layers with attention; in a hybrid model, other layers are missing."""
         return tuple(self.facts.get("layer_numbers", range(self.shape[0])))
 
     def heads(self) -> tuple[Head, ...]:
-        """All heads in order."""
+        """Return all heads in order."""
         return every_head(self.layer_numbers, self.shape[1])
 
     def findings(self) -> tuple[Finding, ...]:
-        """The roles."""
+        """Return the roles as findings."""
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
         findings = [finding(*line) for line in lines]
         position = self.tables["position"][[*WITHIN]].itertuples(index=False) if "position" in self.tables else ()
@@ -186,14 +192,16 @@ class Profile:
 
     @property
     def roles(self) -> pd.DataFrame:
-        """The roles, one row each; empty if the corpus allows none."""
+        """The table of roles, one row each; empty if the corpus allows none."""
         import pandas as pd
 
         return self.tables["roles"] if "roles" in self.tables else pd.DataFrame(columns=HEADINGS["roles"])
 
     def head(self, head: AnyHead) -> dict[str, pd.DataFrame]:
-        """The rows of one head, for each table that has any: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises
-        UnknownHead."""
+        """Return the rows of one head in each table that has rows by head.
+
+        A head is ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises UnknownHead.
+        """
         layer, number = Head.among(head, self.layer_numbers, self.shape[1], self.model)
         return {
             name: table[(table["layer"] == layer) & (table["head"] == number)]
@@ -202,39 +210,46 @@ class Profile:
         }
 
     def examples(self, head: AnyHead, role: str = "") -> tuple[Example, ...]:
-        """The cases that were recorded for the roles of a head, with their sentences: right ones, wrong ones, and a
-        random one. ``role`` selects some, as "syntax", "nsubj" or "nsubj dep_to_head". Empty if the profile has no
-        sentences; an EvidenceMissingWarning says so for a head with roles. Raises UnknownHead."""
+        """Return the recorded cases of the roles of a head, with their sentences: right, wrong and random cases.
+
+        ``role`` selects some of them, such as "syntax", "nsubj" or "nsubj dep_to_head". The result is empty if the
+        profile has no sentences; for a head with roles, an EvidenceMissingWarning says so. Raises UnknownHead.
+        """
         from mha_viz.analysis.examples import NO_SENTENCES, examples, spans
 
         layer, number = Head.among(head, self.layer_numbers, self.shape[1], self.model)
         table = self.tables.get("evidence")
         if table is None or not self.sentences:
-            if any(finding.head == (layer, number) for finding in self.findings()):
+            if any(found.head == (layer, number) for found in self.findings()):
                 warn(EvidenceMissingWarning, NO_SENTENCES.format(corpus=self.corpus))
             return ()
         sentences = dict(zip(spans(table), self.sentences, strict=True))
         rows = table[(table["layer"] == layer) & (table["head"] == number)]
-        shown = examples(rows, sentences)
-        return tuple(e for e in shown if not role or role in (e.role, e.detail, e.detail.split()[0]))
+        cases = examples(rows, sentences)
+        return tuple(e for e in cases if not role or role in (e.role, e.detail, e.detail.split()[0]))
 
     def evidence(self, head: AnyHead, role: str = "") -> pd.DataFrame:
-        """:meth:`examples` as a table, one row each: role, detail, kind ("right", "wrong", "random"), right, weight,
-        word, answer, gold, sentence. Empty, with a warning, if there are no sentences. Raises UnknownHead."""
+        """Return :meth:`examples` as a table with one row per case.
+
+        The columns are role, detail, kind ("right", "wrong", "random"), right, weight, word, answer, gold and sentence.
+        Without sentences the table is empty and there is a warning. Raises UnknownHead.
+        """
         from mha_viz.analysis.examples import examples_table
 
         return examples_table(self.examples(head, role))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the profile to a folder, from which ``mha_viz.load_profile`` reads an equal one, and return its path.
-        Raises ExportError."""
+        """Write the profile to a folder and return its path.
+
+        ``mha_viz.load_profile`` reads an equal profile from it. Raises ExportError.
+        """
         check_kind(folder, *PATH)
         self.write(Path(folder))
         return Path(folder)
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the text of all files, computed once, since tables are never changed."""
+        """The digest of the text of all files. It is computed once, because tables never change."""
         return hashlib.sha256(json.dumps(self.files(), sort_keys=True).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -247,10 +262,10 @@ class Profile:
         return f"Profile({self.model} on {self.corpus}, {len(self.tables)} tables)"
 
     def files(self) -> dict[str, str]:
-        """The text of each file by path in the profile's folder; profile.json comes last."""
+        """Return the text of each file, by its path in the profile's folder; profile.json comes last."""
         texts = {
-            f"{below}{name}.csv": as_csv(table)
-            for below, tables in (("", self.tables), (UNTRAINED_FOLDER, self.untrained))
+            f"{folder}{name}.csv": as_csv(table)
+            for folder, tables in (("", self.tables), (UNTRAINED_FOLDER, self.untrained))
             for name, table in tables.items()
         }
         if self.sentences:
@@ -260,10 +275,10 @@ class Profile:
         return texts | {FACTS: sealed(self.facts, texts)}
 
     def write(self, folder: Path) -> None:
-        """Write one CSV file per table, and profile.json last; each file is written atomically, and nothing of an older
-        profile remains.
+        """Write one CSV file per table, and profile.json last.
 
-        Raises ExportError, and then leaves no part of a profile behind.
+        Each file is written atomically, and files of an older profile are deleted. Raises ExportError, after deleting
+        what was written.
         """
         try:
             forget(folder)
@@ -280,44 +295,48 @@ class Profile:
 
 
 def forget(folder: Path) -> None:
-    """Delete the files of a profile, complete or not; other files stay. Raises OSError."""
+    """Delete the files of a profile, complete or not; keep other files. Raises OSError."""
     for name in (FACTS, SENTENCES, *_every_table()):
         (folder / name).unlink(missing_ok=True)
 
 
 def read_findings(folder: Path) -> tuple[Finding, ...]:
-    """The roles alone, read without pandas, so that the first picture need not wait for it. Empty if there is no
-    profile. Raises CorpusError if it is damaged."""
+    """Read only the roles of a profile, without pandas, because importing pandas would delay the first picture.
+
+    The result is empty if there is no profile. Raises CorpusError if it is damaged.
+    """
     try:
         lines = read_lines(folder, "roles", "position")
         findings = [finding(*line) for line in lines.get("roles", ())]
-        if all(finding.role != "position" for finding in findings):
+        if all(found.role != "position" for found in findings):
             return tuple(findings)
         columns = [HEADINGS["position"].index(name) for name in WITHIN]
-        return with_words(findings, [[line[at] for at in columns] for line in lines["position"]])
+        return with_words(findings, [[line[column] for column in columns] for line in lines["position"]])
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise CorpusError(f"{folder} holds no readable roles: {error}.", REMAKE) from error
 
 
 def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
-    """By their names, the lines of those of these tables that are there, as text, once they are seen to be as they were
-    written. Raises OSError, and ValueError if they are not, or if headings differ."""
-    there = [table for table in tables if (folder / f"{table}.csv").is_file()]
-    texts = {f"{table}.csv": (folder / f"{table}.csv").read_bytes().decode() for table in there}
+    """Return the lines of those of these tables that exist, as text, by table, after verifying their digests.
+
+    Raises OSError, and ValueError if files have changed since they were written or have other headings.
+    """
+    existing = [table for table in tables if (folder / f"{table}.csv").is_file()]
+    texts = {f"{table}.csv": (folder / f"{table}.csv").read_bytes().decode() for table in existing}
     if (folder / FACTS).is_file():
         unsealed(FACTS, (folder / FACTS).read_bytes().decode(), texts, texts.__contains__)
     lines = {}
-    for table, text in zip(there, texts.values(), strict=True):
+    for table, text in zip(existing, texts.values(), strict=True):
         headings, *rows = ([as_written(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline="")))
-        at = _places(table, headings)
+        places = _places(table, headings)
         if any(len(row) != len(headings) for row in rows):
             raise ValueError("a line is cut")
-        lines[table] = [[row[place] if place is not None else "" for place in at] for row in rows]
+        lines[table] = [[row[place] if place is not None else "" for place in places] for row in rows]
     return lines
 
 
 def read_profile(folder: Path) -> Profile:
-    """The profile in ``folder``. Raises CorpusMissing if there is none, CorpusError if it is damaged."""
+    """Read the profile in ``folder``. Raises CorpusMissing if there is none, CorpusError if it is damaged."""
     _check_is_profile(folder)
     try:
         names = [name for name in (FACTS, SENTENCES, *_every_table()) if (folder / name).is_file()]
@@ -327,21 +346,23 @@ def read_profile(folder: Path) -> Profile:
 
 
 def profile_folder(name: str | os.PathLike[str]) -> Path:
-    """A folder or, where there is none, the first shipped profile of the model with this name: "minilm", "toy",
-    "repeater"."""
+    """Return the folder with this name or, if there is none, the first bundled profile of the model with this name.
+
+    Bundled are "minilm", "toy" and "repeater".
+    """
     folder = Path(name)
     shipped = [asset("profiles") / folder / corpus for corpus in SHIPPED] if folder.name == str(name) else []
-    return folder if folder.exists() else next((one for one in shipped if one.is_dir()), folder)
+    return folder if folder.exists() else next((path for path in shipped if path.is_dir()), folder)
 
 
 def shipped_profiles(model: str) -> list[Path]:
-    """The folders of all profiles of a model that come with the app, in the order of their names."""
+    """Return the folders of all profiles of a model that come with the app, sorted by name."""
     folders = asset("profiles") / Path(model)
     return sorted(path.parent for path in folders.glob(f"*/{FACTS}")) if folders.name == str(model) else []
 
 
 def _check_is_profile(folder: Path) -> None:
-    """Raise CorpusMissing for a folder without a profile, saying what it contains instead."""
+    """Raise CorpusMissing for a folder without a profile; the message says what it contains instead."""
     remedy = "Give the folder that `mha-viz profile CORPUS --out FOLDER` has written."
     name = quoted(str(folder), MOST_OF_PATH)
     try:
@@ -354,21 +375,21 @@ def _check_is_profile(folder: Path) -> None:
         else:
             problem = f"The folder {name} does not exist."
             remedy = f"{remedy[:-1]}, or “minilm”, “toy” or “repeater”, whose profiles come with the app."
-    except (OSError, ValueError) as error:  # no permission to look, or an invalid name
+    except (OSError, ValueError) as error:  # no permission, or an invalid name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise CorpusMissing(f"{name} cannot be read: {reason}.", remedy) from error
     raise CorpusMissing(problem, remedy)
 
 
 def profile_of(files: Mapping[str, str]) -> Profile:
-    """The profile with these files, as from :meth:`Profile.files`. Raises ValueError with what does not fit."""
+    """Build the profile from the texts that :meth:`Profile.files` returned. Raises ValueError, saying what is wrong."""
     import pandas as pd
 
     try:
-        facts = unsealed(FACTS, files[FACTS], files, may_lack=(SENTENCES, EVIDENCE))  # for their licence
+        facts = unsealed(FACTS, files[FACTS], files, may_lack=(SENTENCES, EVIDENCE))  # a licence may forbid them
         tables, untrained = (
-            {n: _table(pd, files[f"{below}{n}.csv"], n) for n in HEADINGS if f"{below}{n}.csv" in files}
-            for below in ("", UNTRAINED_FOLDER)
+            {n: _table(pd, files[f"{folder}{n}.csv"], n) for n in HEADINGS if f"{folder}{n}.csv" in files}
+            for folder in ("", UNTRAINED_FOLDER)
         )
         layers, heads = int(facts["layers"]), int(facts["heads"])
         if facts["definitions"] not in (DEFINITIONS, *OLDER) or min(layers, heads) < 1:
@@ -384,7 +405,7 @@ def profile_of(files: Mapping[str, str]) -> Profile:
 
 
 def _sentences(text: str, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
-    """The sentences of the evidence. Raises ValueError unless their number is the one that the table implies."""
+    """Parse the sentences of the evidence. Raises ValueError unless there are as many as the table needs."""
     if not text:
         return ()
     from mha_viz.analysis.examples import spans
@@ -400,10 +421,12 @@ def _sentences(text: str, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence,
 
 
 def _every_table() -> list[str]:
-    return [f"{below}{name}.csv" for below in ("", UNTRAINED_FOLDER) for name in HEADINGS]
+    """Return the paths of all tables in a profile's folder."""
+    return [f"{folder}{name}.csv" for folder in ("", UNTRAINED_FOLDER) for name in HEADINGS]
 
 
 def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
+    """Parse a table, with its present columns. Raises ValueError if it has other headings."""
     table: pd.DataFrame = pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
     table = table.rename(columns=RENAMED.get(name, {}))
     _places(name, [*table.columns])
@@ -414,8 +437,10 @@ def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
 
 
 def _places(table: str, headings: list[str]) -> list[int | None]:
-    """Where each column of a table stands among its headings, None for one that older versions did not write. Raises
-    ValueError if they are of something else."""
+    """Return the position of each column of a table among its headings, None for columns that older versions lack.
+
+    Raises ValueError if the headings are not those of the table.
+    """
     headings = [RENAMED.get(table, {}).get(name, name) for name in headings]
     columns = [name for name in HEADINGS[table] if name in headings or name not in LATER]
     if headings != columns:
@@ -424,7 +449,7 @@ def _places(table: str, headings: list[str]) -> list[int | None]:
 
 
 def folder_for(model: str, corpus: str) -> Path:
-    """The folder for the profile of a model on a corpus, inside the folder for all of them."""
+    """Return the folder for the profile of a model on a corpus, relative to the folder of all profiles."""
     return Path(_folder(model), _folder(corpus))
 
 
@@ -442,4 +467,5 @@ def check_places(models: Sequence[str], corpora: Sequence[str]) -> None:
 
 
 def _folder(name: str) -> str:
+    """Return a name as a folder name."""
     return re.sub(r"[^\w.@+-]+", "-", name).strip("-.") or "-"

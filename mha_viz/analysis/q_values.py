@@ -1,14 +1,16 @@
-"""How easily a head would be so often right by chance, over all heads and relations that a profile has looked at.
+"""Test how easily a head would be right so often by chance, over all heads and relations in a profile.
 
-A head's right cases are compared with the share that the best fixed offset gets right, or for coreference the better
-baseline: the probability of as many or more, by the binomial distribution. Cases of one document are not independent,
-so cases and right ones are first divided by the design effect, the squared ratio of the interval that decides roles to
-Wilson's (Rao & Scott 1992, Biometrics 48, 577–585). The q-value of a test says how many of the tests with a p-value
-like its own or lower are expected to be false (Benjamini & Hochberg 1995, J. R. Stat. Soc. B 57, 289–300).
+The number of right cases of a head is tested against the share that the best fixed offset gets right or, for
+coreference, the better baseline: the p-value is the binomial probability of as many or more. Cases of one document are
+not independent, so cases and right cases are first divided by the design effect, the squared ratio of the interval that
+decides roles to Wilson's (Rao & Scott 1992, Biometrics 48, 577–585). The q-value of a test is the expected share of
+false findings among the tests with a p-value like its own or lower (Benjamini & Hochberg 1995, J. R. Stat. Soc. B 57,
+289–300).
 
-Against the rule by parts of speech, which is judged by the same cases, it is an exact sign test: of the cases in which
-only one of both is right, the head gets as many or more if each is as likely. These cases, too, are divided by the
-design effect, that of the difference: the squared ratio of its interval over documents to Newcombe's over cases.
+The comparison with the rule by parts of speech, which is scored on the same cases, is an exact sign test: the p-value
+is the probability that, of the cases in which only one of both is right, the head gets as many or more if both are
+equally likely. These cases, too, are divided by their design effect: the squared ratio of the interval of the
+difference over documents to Newcombe's over cases.
 """
 
 from __future__ import annotations
@@ -35,48 +37,59 @@ COUNTS = ["n", "correct", "rule", "role_low", "role_high"]
 PAIRED = ["n", "correct", "by_rule", "both", "rule_low", "rule_high"]
 ROLE = ["role", "detail", "layer", "head"]
 TESTED = [*ROLE, *COUNTS, *PAIRED[2:]]
-REACH = 6  # square roots of n from the mean: the share of a binomial distribution beyond it is below 1e-31 (Hoeffding)
-ROUNDING = 6  # digits of a design effect: tables have nine
+REACH = 6  # in units of √n around the mean; less than 1e-31 of a binomial distribution lies beyond (Hoeffding)
+ROUNDING = 6  # digits of a design effect; tables have nine
 
 
 def q_values(p: npt.ArrayLike) -> Numbers:
-    """The q-values of tests with these p-values, by Benjamini and Hochberg; NaN is no test, and stays NaN."""
+    """Return the q-values of tests with these p-values (Benjamini & Hochberg). NaN is no test and stays NaN."""
     values = np.asarray(p, np.float64)
     q = np.full(values.shape, np.nan)
-    falling = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN comes last
+    falling = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN is sorted last
     at_most = values[falling] * len(falling) / np.arange(len(falling), 0, -1)
     q[falling] = np.minimum.accumulate(np.minimum(at_most, 1))
     return q
 
 
 def at_least(correct: int, n: int, share: float, log_factorials: Numbers) -> float:
-    """The probability that ``correct`` or more of ``n`` independent cases are right, each with probability ``share``.
-    ``log_factorials`` [number]: of 0 to ``n`` or more."""
+    """Return the probability that ``correct`` or more of ``n`` independent cases are right.
+
+    Each is right with probability ``share``. ``log_factorials`` [number] are those of 0 to ``n`` or more.
+    """
     if correct <= 0 or share >= 1:
         return 1.0
     mean, reach = round(n * share), math.ceil(REACH * math.sqrt(n))
     right = np.arange(max(correct, mean - reach), min(n, max(correct, mean) + reach) + 1)
-    ways = log_factorials[n] - log_factorials[right] - log_factorials[n - right]
-    return min(1.0, float(np.exp(ways + right * math.log(share) + (n - right) * math.log1p(-share)).sum()))
+    log_binomials = log_factorials[n] - log_factorials[right] - log_factorials[n - right]
+    return min(1.0, float(np.exp(log_binomials + right * math.log(share) + (n - right) * math.log1p(-share)).sum()))
 
 
 def with_q(tables: Mapping[str, pd.DataFrame], *names: str) -> dict[str, pd.DataFrame]:
-    """The tables of roles with these ``names``, with the columns q and rule_q: NaN for what is not tested."""
+    """Return the tables of roles with these ``names``, with the columns q and rule_q added.
+
+    They are NaN where nothing is tested.
+    """
     tests = looked_at(tables)
     keys = [*tests[ROLE].itertuples(index=False, name=None)]
     lines = {name: [*tables[name][ROLE].itertuples(index=False, name=None)] for name in names}
     q = {column: dict(zip(keys, tests[column], strict=True)) for column in (Q, RULE_Q)}
     return {
-        name: tables[name].assign(**{c: [of.get(line, math.nan) for line in lines[name]] for c, of in q.items()})
+        name: tables[name].assign(
+            **{c: [values.get(line, math.nan) for line in lines[name]] for c, values in q.items()}
+        )
         for name in names
     }
 
 
 def looked_at(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """From the tables of a profile one row for each head and each relation and direction by which a role could be
-    named, and for each head on third-person pronouns: TESTED (``rule``: how many cases the baseline gets right,
-    ``by_rule`` the rule by parts of speech, ``both`` this and the head), ``p`` and ``q``, ``rule_p`` and ``rule_q``,
-    NaN where there is no case. Empty if the corpus has neither trees nor chains."""
+    """Return all tests of a profile as a table.
+
+    There is one row for each head and each relation and direction that could name a role, and for each head on
+    third-person pronouns. The columns are TESTED (``rule``: cases that the baseline gets right; ``by_rule``: cases that
+    the rule by parts of speech gets right; ``both``: cases that this rule and the head get right), ``p`` and ``q``,
+    ``rule_p`` and ``rule_q``, which are NaN where there is no case. The table is empty if the corpus has neither trees
+    nor chains.
+    """
     import pandas as pd
 
     parts = [part for part in (_syntax(tables), _coreference(tables)) if part is not None and len(part)]
@@ -88,44 +101,45 @@ def looked_at(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _p(counts: Iterable[Any], log_factorials: Numbers) -> float:
-    """The p-value of a head's COUNTS; a baseline that is never right counts as right once."""
+    """Compute the p-value from a head's COUNTS. A baseline that is never right counts as right once."""
     n, correct, rule, low, high = counts
     if not n:
         return math.nan
-    plain = wilson(correct, n)
-    effect = round(((high - low) / (plain.high - plain.low)) ** 2, ROUNDING)
-    effect = effect if effect > 1 else 1.0  # also where the table has no such interval, below a hundred cases
+    by_cases = wilson(correct, n)
+    effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
+    effect = effect if effect > 1 else 1.0  # NaN, too, because the table has no such interval below a hundred cases
     return at_least(int(correct / effect), int(n / effect), max(rule, 1) / n, log_factorials)
 
 
 def _paired_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
-    """Compute the p-value of a head's cases against the rule by parts of speech, from PAIRED."""
+    """Compute the p-value of a head against the rule by parts of speech, from PAIRED."""
     n, correct, by_rule, both, low, high = counts
     if not n or math.isnan(both):
         return math.nan
-    alone, by_rule_alone = int(correct - both), int(by_rule - both)
-    plain = newcombe(int(both), alone, by_rule_alone, int(n) - int(both) - alone - by_rule_alone)
-    effect = round(((high - low) / (plain.high - plain.low)) ** 2, ROUNDING)
+    head_alone, rule_alone = int(correct - both), int(by_rule - both)
+    by_cases = newcombe(int(both), head_alone, rule_alone, int(n) - int(both) - head_alone - rule_alone)
+    effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
     effect = effect if effect > 1 else 1.0
-    return at_least(int(alone / effect), int((alone + by_rule_alone) / effect), 0.5, log_factorials)
+    return at_least(int(head_alone / effect), int((head_alone + rule_alone) / effect), 0.5, log_factorials)
 
 
 def _syntax(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
-    """The tests of relations with a subtype, and of all without it; of those with the same name, one."""
+    """Return the tests of relations with a subtype, and of base relations; only one of those with the same name."""
     if "syntax" not in tables:
         return None
     heads, rules = tables["syntax"], tables["syntax_baselines"]
     relation = heads["relation"].astype(str)
     is_named = (heads["level"] == "base") | ((heads["level"] == "full") & relation.str.contains(":"))
-    named = heads[is_named & (relation.map(base_of) != "punct")]
-    both = named
+    tested = heads[is_named & (relation.map(base_of) != "punct")]
+    joined = tested
     for baseline, name in (("offset", "rule"), ("pos", "by_rule")):
         right = rules[rules["baseline"] == baseline][[*CELL, "correct"]].rename(columns={"correct": name})
-        both = both.merge(right, on=CELL)
-    return both.assign(role="syntax", detail=both["relation"].astype(str) + " " + both["direction"])[TESTED]
+        joined = joined.merge(right, on=CELL)
+    return joined.assign(role="syntax", detail=joined["relation"].astype(str) + " " + joined["direction"])[TESTED]
 
 
 def _coreference(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
+    """Return the tests on third-person pronouns; None if the corpus has no chains."""
     if "coreference" not in tables:
         return None
     heads, rules = (tables[name] for name in ("coreference", "coreference_baselines"))

@@ -1,4 +1,4 @@
-"""The recipes of the heads of a model as tables, and their folder."""
+"""The recipes of a model's heads as tables, stored in a folder."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from mha_viz.files.tables import as_csv, from_csv
 if TYPE_CHECKING:
     import pandas as pd
 
-FACTS = "recipes.json"  # written last: a folder without it is incomplete
+FACTS = "recipes.json"  # written last, so a folder without it is incomplete
 UNTRAINED, STABILITY = "untrained", "stability"
-OPTIONAL = (UNTRAINED, STABILITY)  # folders of earlier versions lack the first, and those not compared the second
-MEAN = "mean"  # in the facts: what is explained on average over heads, with its interval
+OPTIONAL = (UNTRAINED, STABILITY)  # the first is missing in older folders, the second if recipes were not compared
+MEAN = "mean"  # in the facts: the explained share, averaged over heads, with its interval
 REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "recipes": ("layer", "head", "query_class", "rule", "share"),
@@ -40,34 +40,45 @@ LATER = ("held_out_low", "held_out_high", "other_low", "other_high")  # columns 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recipes:
-    """``facts``: the model, the corpora and what was read of them; ``tables``: "recipes", the rules of each head with
-    their shares, largest first, "explained", how much of its attention they explain, "untrained", the shares that the
-    same rules have with random weights, and "stability", how alike recipes from other corpora are, if that was
-    compared."""
+    """The recipes of a model's heads.
+
+    Attributes:
+        facts: the model, the corpora and how much of them was read.
+        tables: "recipes", the rules of each head with their shares, largest first; "explained", how much of its
+            attention they explain; "untrained", the shares of the same rules with random weights; and, if recipes from
+            other corpora were compared, "stability", how similar they are.
+    """
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
 
     def head(self, head: AnyHead) -> dict[str, pd.DataFrame]:
-        """The rows of one head by table: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises UnknownHead."""
+        """Return the rows of one head by table.
+
+        A head is ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises UnknownHead.
+        """
         layer, number = Head.among(head, int(self.facts["layers"]), int(self.facts["heads"]), str(self.facts["model"]))
         tables = {name: self.tables[name] for name in HEADINGS if name in self.tables}
         return {name: table[(table["layer"] == layer) & (table["head"] == number)] for name, table in tables.items()}
 
     @property
     def where(self) -> str:
-        """ "every 7th sentence of ewt, scored on every 6th sentence of gum": the sentences
-        that chose them, and those on which they are scored, which did not."""
-        of, *score = (
+        """The sentences on which recipes were chosen, and the others on which they are scored, as text.
+
+        For example "every 7th sentence of ewt, scored on every 6th sentence of gum".
+        """
+        chosen_on, *score = (
             name_sample(str(self.facts[name]).removesuffix(".conllu"), self.facts.get(f"{name}_{EVERY}"))
             for name in ("corpus", "score")
             if name in self.facts
         )
-        return f"{of}, scored on {score[0] if score else 'the odd of these sentences'}"
+        return f"{chosen_on}, scored on {score[0] if score else 'the odd of these sentences'}"
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, from which
-        ``mha_viz.recipes.load`` reads them, and return its path. Raises ExportError."""
+        """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, and return its path.
+
+        ``mha_viz.recipes.load`` reads them. Raises ExportError.
+        """
         check_kind(folder, *PATH)
         place = Path(folder)
         make_folder(place)
@@ -88,22 +99,25 @@ class Recipes:
 
 
 def recipes_folder(name: str | os.PathLike[str]) -> Path:
-    """A folder or, where there is none, that of the shipped recipes of the model with this name."""
+    """Return the folder with this name or, if there is none, the bundled recipes of the model with this name."""
     folder = Path(name)
     shipped = asset("recipes") / folder
     return shipped if folder.name == str(name) and not folder.exists() and shipped.is_dir() else folder
 
 
 def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
-    """The recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder; "minilm", "toy" and "repeater" open
-    those that come with the app. Raises CorpusError if there are none or they are damaged."""
+    """Load the recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder.
+
+    "minilm", "toy" and "repeater" open those that come with the app. Raises CorpusError if there are none, or if they
+    are damaged.
+    """
     check_kind(folder, *PATH[:2], REMEDY)
     import pandas as pd
 
     place, files = recipes_folder(folder), {f"{name}.csv": name for name in HEADINGS}
     try:
-        there = [file for file in (FACTS, *files) if files.get(file) not in OPTIONAL or (place / file).exists()]
-        texts = {file: (place / file).read_bytes().decode() for file in there}
+        present = [file for file in (FACTS, *files) if files.get(file) not in OPTIONAL or (place / file).exists()]
+        texts = {file: (place / file).read_bytes().decode() for file in present}
         facts = unsealed(FACTS, texts.pop(FACTS), texts, files.__contains__)
         tables = {
             files[file]: from_csv(pd.read_csv(io.StringIO(text), keep_default_na=True)) for file, text in texts.items()
@@ -112,7 +126,7 @@ def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
             raise ValueError(f"{FACTS} lacks entries")
         for name, table in tables.items():
             columns = [*table.columns]
-            if columns != [one for one in HEADINGS[name] if one in columns or one not in LATER]:
+            if columns != [heading for heading in HEADINGS[name] if heading in columns or heading not in LATER]:
                 raise ValueError(f"the headings of {name}.csv are others")
             tables[name] = table.reindex(columns=[*HEADINGS[name]])
     except (OSError, ValueError, TypeError) as error:

@@ -1,8 +1,9 @@
-"""The recipe of a head: a few named rules, with shares, that together predict its attention.
+"""Fit the recipe of a head: a few named rules, with shares, that together predict its attention.
 
 P[i, j] = Σ_r β_r R_r[i, j] / Σ_{r applies to i} β_r, with the rules R of :mod:`mha_viz.analysis.rules`; a token to
-which none applies looks everywhere evenly. The shares β maximise Σ A[i, j] ln P[i, j]; rules are chosen one after the
-other. The *explained share* is the mean over the rows of Σ_j min(A[i, j], P[i, j]), 1 minus the total variation.
+which no rule applies attends evenly to all tokens. The shares β maximise Σ A[i, j] ln P[i, j]; rules are added one
+after the other. The *explained share* is the mean over rows of Σ_j min(A[i, j], P[i, j]), which is 1 minus the total
+variation distance.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from mha_viz.attention import Weights
 
 Indices = npt.NDArray[np.intp]
 
-MOST_RULES = 6  # of a head, "everywhere" included
-STEPS, QUICK_STEPS = 100, 25  # of a fit: the last one, and those between two choices
-MOVED = 1e-4  # when no share moves more, a fit has arrived
-NEW = 0.1  # the share that a rule begins with when it is chosen
-FEW_CELLS = 0.02  # share of the cells up to which a rule says little
+MOST_RULES = 6  # rules per head, "everywhere" included
+STEPS, QUICK_STEPS = 100, 25  # steps of the last fit, and of the fits before it
+MOVED = 1e-4  # a fit has converged if no share changes by more
+NEW = 0.1  # initial share of an added rule
+FEW_CELLS = 0.02  # a rule with at most this share of nonzero cells is sparse
 LEAST_GAIN = 1e-3  # estimated gain in Σ A ln P, per row, below which no rule is added
-LEAST_SHARE = 0.005  # rules with less are left out of a recipe
-CLASS_GAIN = 0.02  # explained share that shares by class of query word have to add
+LEAST_SHARE = 0.005  # rules with a smaller share are left out of a recipe
+CLASS_GAIN = 0.02  # shares by class of query word must add this much to the explained share
 
 
 class RuleRows(NamedTuple):
-    """RuleRows of attention, one after the other, each with its visible keys only: ``rules`` [rule, cell], ``weights``
-    [head, cell], ``starts`` [row] the first cell of each row, ``applies`` [rule, row] 1 where a rule has a target."""
+    """Rows of attention, one after the other, each with its visible keys only.
+
+    ``rules`` is [rule, cell], ``weights`` [head, cell], ``starts`` [row] the first cell of each row, and ``applies``
+    [rule, row] 1 where a rule has a target.
+    """
 
     rules: Numbers
     weights: Numbers
@@ -38,82 +42,92 @@ class RuleRows(NamedTuple):
     applies: Numbers
 
     def of_rules(self, numbers: npt.NDArray[np.intp]) -> RuleRows:
-        """The same with some of the rules."""
+        """Return the rows with only the rules of these numbers."""
         return self._replace(rules=self.rules[numbers], applies=self.applies[numbers])
 
     def to_cells(self, by_row: Numbers) -> Numbers:
-        """[..., cell]: values [..., row], each repeated for the cells of its row."""
+        """Return [..., cell], values [..., row] repeated for the cells of each row."""
         return np.repeat(by_row, np.diff(np.append(self.starts, self.rules.shape[1])), axis=-1)
 
 
 def rows_by_class(read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
-    """The rows of texts, each with its attention [head, query, key], for each of CLASSES."""
+    """Return the rows of texts for each of CLASSES. Each text comes with its attention [head, query, key]."""
     parts: list[list[RuleRows]] = [[] for _ in CLASSES]
     for text, weights in read:
         rules, keys = matrices(text), text.visible.sum(axis=1)
         applies = (rules > 0).any(axis=2).astype(float)
-        for part, at, cells in zip(parts, *_of_classes(text), strict=True):
-            starts = np.cumsum([0, *keys[at]])[:-1]
-            part.append(RuleRows(rules[:, cells], weights[:, cells].astype(float), starts, applies[:, at]))
-    none = RuleRows(np.zeros((len(RULES), 0)), np.zeros((0, 0)), np.zeros(0, np.intp), np.zeros((len(RULES), 0)))
-    return [joined(part or [none]) for part in parts]
+        for part, tokens, cells in zip(parts, *_of_classes(text), strict=True):
+            starts = np.cumsum([0, *keys[tokens]])[:-1]
+            part.append(RuleRows(rules[:, cells], weights[:, cells].astype(float), starts, applies[:, tokens]))
+    no_rows = RuleRows(np.zeros((len(RULES), 0)), np.zeros((0, 0)), np.zeros(0, np.intp), np.zeros((len(RULES), 0)))
+    return [joined(part or [no_rows]) for part in parts]
 
 
 def weighted(rows: Sequence[RuleRows], read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
-    """The rows by class of the same texts with other weights."""
+    """Return the rows by class of the same texts with other weights."""
     parts = [[weights[:, cells] for cells in _of_classes(text)[1]] for text, weights in read]
     columns = [np.concatenate(part, axis=1, dtype=float) for part in zip(*parts, strict=True)]
-    return [one._replace(weights=weights) for one, weights in zip(rows, columns, strict=True)]
+    return [class_rows._replace(weights=weights) for class_rows, weights in zip(rows, columns, strict=True)]
 
 
 def _of_classes(text: RuleText) -> tuple[list[Marks], list[Marks]]:
-    """For each of CLASSES: which tokens [token] are in it, and their visible keys [query, key]."""
+    """Return, for each of CLASSES, which tokens [token] are in it, and their visible keys [query, key]."""
     tokens = [text.classes == number for number in range(len(CLASSES))]
-    return tokens, [text.visible & at[:, None] for at in tokens]
+    return tokens, [text.visible & in_class[:, None] for in_class in tokens]
 
 
 def joined(rows: Sequence[RuleRows]) -> RuleRows:
-    """The rows of several texts or classes as those of one."""
-    firsts = np.cumsum([0, *(one.rules.shape[1] for one in rows)])[:-1]
-    starts = np.concatenate([one.starts + first for one, first in zip(rows, firsts, strict=True)])
+    """Concatenate the rows of several texts or classes."""
+    firsts = np.cumsum([0, *(part.rules.shape[1] for part in rows)])[:-1]
+    starts = np.concatenate([part.starts + first for part, first in zip(rows, firsts, strict=True)])
     rules, weights, applies = (
-        np.concatenate([getattr(one, name) for one in rows], axis=1, dtype=float)
+        np.concatenate([getattr(part, name) for part in rows], axis=1, dtype=float)
         for name in ("rules", "weights", "applies")
     )
     return RuleRows(rules, weights, starts, applies)
 
 
 def fitted(rows: RuleRows, head: int, shares: Numbers, steps: int = STEPS) -> Numbers:
-    """The shares [rule] of largest Σ A ln P for one head, by expectation and maximisation from ``shares``; a rule that
-    begins with 0 keeps it."""
-    alone: Numbers = mixtures(rows._replace(weights=rows.weights[head : head + 1]), shares[None], steps)[0]
-    return alone
+    """Fit the shares [rule] of one head by expectation–maximisation.
+
+    Maximise Σ A ln P, starting from ``shares``. Rules whose initial share is 0 stay 0.
+    """
+    fit: Numbers = mixtures(rows._replace(weights=rows.weights[head : head + 1]), shares[None], steps)[0]
+    return fit
 
 
 def mixtures(rows: RuleRows, shares: Numbers, steps: int = STEPS) -> Numbers:
-    """:func:`fitted` for every head: [head, rule], from shares [head, rule]; zeros without rows."""
+    """Fit every head as :func:`fitted` does: [head, rule] from shares [head, rule]; zeros without rows."""
     result = np.zeros(shares.shape)
     if not len(rows.starts):
         return result
     counts = {rule: _targets(rows.rules[rule]) for rule in np.flatnonzero(shares.any(axis=0)).tolist()}
-    sets, of_set = np.unique(shares > 0, axis=0, return_inverse=True)
-    for number, marked in enumerate(sets):
-        alike = _Alike.of(rows, np.flatnonzero(marked), counts)
-        for head in np.flatnonzero(of_set.ravel() == number):
-            result[head, marked] = alike.fitted(rows.weights[head], shares[head, marked], steps)
+    sets, set_of_head = np.unique(shares > 0, axis=0, return_inverse=True)
+    for number, in_set in enumerate(sets):
+        compressed = _Alike.of(rows, np.flatnonzero(in_set), counts)
+        for head in np.flatnonzero(set_of_head.ravel() == number):
+            result[head, in_set] = compressed.fitted(rows.weights[head], shares[head, in_set], steps)
     return result
 
 
 def _targets(rule: Numbers) -> Indices:
-    """[cell]: how many targets a rule has in the row, 0 where the cell is none of them."""
+    """Return [cell], the number of targets that a rule has in the row; 0 where the cell is not one of them."""
     return np.rint(np.divide(1, rule, out=np.zeros(len(rule)), where=rule > 0)).astype(np.intp)
 
 
 class _Alike(NamedTuple):
-    """Rows for the fit of some rules: cells for which all of them have the same value differ in nothing but their
-    weights, of which only the sum matters, and so do rows to which the same rules apply. ``chosen`` [rule] their
-    numbers, ``rules`` [rule, group] their values, ``group`` [cell]; ``applies`` [rule, kind of row], ``rows`` [kind of
-    row] how many there are."""
+    """Rows for the fit of some rules, with equal cells and equal rows merged.
+
+    Cells for which all the rules have the same values differ only in their weights, and only the sum of these matters.
+    Rows to which the same rules apply are merged, too.
+
+    Attributes:
+        chosen: [rule], the numbers of the rules.
+        rules: [rule, group], their values.
+        group: [cell], the group of each cell.
+        applies: [rule, kind of row].
+        rows: [kind of row], the number of such rows.
+    """
 
     chosen: Indices
     rules: Numbers
@@ -123,133 +137,163 @@ class _Alike(NamedTuple):
 
     @classmethod
     def of(cls, rows: RuleRows, chosen: Indices, counts: Mapping[int, Indices]) -> _Alike:
-        """The rows, with the ``counts`` [cell] of the targets of these rules."""
+        """Merge the cells and rows; ``counts`` [cell] are the numbers of targets of each rule."""
         group, first = _grouped([counts[rule] for rule in chosen.tolist()])
         kinds, first_row = _grouped([*rows.applies[chosen].astype(np.intp)])
-        number = np.bincount(kinds).astype(float)
-        return cls(chosen, rows.rules[chosen[:, None], first], group, rows.applies[chosen[:, None], first_row], number)
+        row_counts = np.bincount(kinds).astype(float)
+        return cls(
+            chosen, rows.rules[chosen[:, None], first], group, rows.applies[chosen[:, None], first_row], row_counts
+        )
 
-    def fitted(self, weights: Numbers, mixed: Numbers, steps: int) -> Numbers:
-        """The shares [rule] from ``mixed``. Each step takes the part of the attention that each rule predicts, divided
-        by how often the rule would have been expected where it applies."""
-        rules, applies, every = self.rules, self.applies, self.applies * self.rows
+    def fitted(self, weights: Numbers, shares: Numbers, steps: int) -> Numbers:
+        """Return the shares [rule] after at most this many steps of expectation–maximisation, starting from ``shares``.
+
+        In each step, the new share of a rule is the part of the attention that it predicts, divided by its expected
+        frequency where it applies.
+        """
+        rules, applies, applicable_rows = self.rules, self.applies, self.applies * self.rows
         summed = np.bincount(self.group, weights)
         least = np.where(self.chosen == EVEN, FLOOR, 0)
         for _ in range(steps):
-            taken = mixed * (rules @ (summed / (mixed @ rules)))
-            expected = every @ (1 / (mixed @ applies))  # 0 where a rule never applies, which then takes nothing
-            new = np.maximum(taken / np.maximum(expected, FLOOR), least)
+            predicted_mass = shares * (rules @ (summed / (shares @ rules)))
+            expected = applicable_rows @ (
+                1 / (shares @ applies)
+            )  # 0 where a rule never applies and so predicts nothing
+            new = np.maximum(predicted_mass / np.maximum(expected, FLOOR), least)
             new /= new.sum()
-            moved, mixed = np.abs(new - mixed).max(), new
-            if moved < MOVED:
+            change, shares = np.abs(new - shares).max(), new
+            if change < MOVED:
                 break
-        return mixed
+        return shares
 
 
 def _grouped(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
-    """[place]: the number of its group, in which all ``keys`` [place] ≥ 0 are the same; and [group] one place of it."""
+    """Group places whose ``keys`` [place] ≥ 0 are all equal.
+
+    Return the group of each place, and one place of each group.
+    """
     group = np.zeros(len(keys[0]), np.intp)
     for key in keys:
-        both = group * (key.max() + 1) + key
-        occurs = np.zeros(both.max() + 1, bool)
-        occurs[both] = True
-        group = (np.cumsum(occurs) - 1)[both]
+        combined = group * (key.max() + 1) + key
+        occurs = np.zeros(combined.max() + 1, bool)
+        occurs[combined] = True
+        group = (np.cumsum(occurs) - 1)[combined]
     first = np.zeros(group.max() + 1, np.intp)
     first[group] = np.arange(len(group))
     return group, first
 
 
 def predicted(rows: RuleRows, shares: Numbers) -> Numbers:
-    """P [head, cell] of shares [head, rule]; evenly spread where no rule with a share applies."""
+    """Return P [head, cell] from shares [head, rule]; uniform where no rule with a share applies."""
     used = np.flatnonzero(shares.any(axis=0))
-    some, mixed = rows.of_rules(used), shares[:, used]
-    applying = mixed @ some.applies  # [head, row]
-    rest = np.where(applying > 0, 0.0, 1.0)
-    mixture: Numbers = mixed @ some.rules + some.to_cells(rest) * rows.rules[EVEN]
-    return mixture / some.to_cells(applying + rest)
+    used_rows, used_shares = rows.of_rules(used), shares[:, used]
+    covered = used_shares @ used_rows.applies  # [head, row]
+    uncovered = np.where(covered > 0, 0.0, 1.0)
+    mixture: Numbers = used_shares @ used_rows.rules + used_rows.to_cells(uncovered) * rows.rules[EVEN]
+    return mixture / used_rows.to_cells(covered + uncovered)
 
 
 def explained_shares(rows: Sequence[RuleRows], shares: Numbers) -> Numbers:
-    """The explained share of each head, from shares [class, head, rule]; NaN without rows."""
-    sums = sum(np.minimum(one.weights, predicted(one, of)).sum(axis=1) for one, of in zip(rows, shares, strict=True))
-    count = sum(len(one.starts) for one in rows)
+    """Return the explained share of each head, from shares [class, head, rule]; NaN without rows."""
+    sums = sum(
+        np.minimum(class_rows.weights, predicted(class_rows, class_shares)).sum(axis=1)
+        for class_rows, class_shares in zip(rows, shares, strict=True)
+    )
+    count = sum(len(class_rows.starts) for class_rows in rows)
     return np.asarray(sums) / count if count else np.full(shares.shape[1], np.nan)
 
 
-def _explained_of(read: Iterable[tuple[RuleText, Weights]], several: Sequence[Numbers]) -> Numbers:
-    """[shares, head]: the same of texts with their attention, for each of several shares."""
-    sums, count = np.zeros((len(several), several[0].shape[1])), 0
-    for text, weights in read:
-        sums += [np.minimum(weights, one).sum(axis=(1, 2)) for one in predictions(several, text)]
+def _explained_of(texts: Iterable[tuple[RuleText, Weights]], mixtures_of_heads: Sequence[Numbers]) -> Numbers:
+    """Return [mixture, head], the explained shares of texts with their attention, for each of several mixtures."""
+    sums, count = np.zeros((len(mixtures_of_heads), mixtures_of_heads[0].shape[1])), 0
+    for text, weights in texts:
+        sums += [
+            np.minimum(weights, prediction).sum(axis=(1, 2)) for prediction in predictions(mixtures_of_heads, text)
+        ]
         count += len(text)
     return sums / count
 
 
 def gains(rows: RuleRows, shares: Numbers) -> Numbers:
-    """[head, rule]: how much Σ A ln P would rise with a little of one more rule, by one step of Newton's method; 0
-    where it would fall."""
+    """Estimate [head, rule], how much Σ A ln P would rise by adding a little of one more rule.
+
+    The estimate is one step of Newton's method; it is 0 where the sum would fall.
+    """
     used = np.flatnonzero(shares.any(axis=0))
-    applying = shares[:, used] @ rows.applies[used]  # [head, row]
-    mixed = shares[:, used] @ rows.rules[used]
-    ratio = rows.weights / mixed
-    curved = ratio / mixed
-    slope, bend = np.zeros((2, len(ratio), len(RULES)))
-    often = np.count_nonzero(rows.rules, axis=1) > FEW_CELLS * rows.rules.shape[1]
-    # Rules that say little are summed over the few cells where one of them does.
-    for rules, cells in ((often, slice(None)), (~often, rows.rules[~often].any(axis=0))):
-        says = rows.rules[rules][:, cells]
-        slope[:, rules] = ratio[:, cells] @ says.T
-        bend[:, rules] = curved[:, cells] @ np.square(says).T
-    slope -= (1 / applying) @ rows.applies.T
-    bend -= (1 / applying**2) @ rows.applies.T
-    return np.where(slope > 0, slope**2 / (2 * np.maximum(bend, 1e-6)), 0.0)
+    covered = shares[:, used] @ rows.applies[used]  # [head, row]
+    mixture = shares[:, used] @ rows.rules[used]
+    ratio = rows.weights / mixture
+    curvature = ratio / mixture
+    slope, second = np.zeros((2, len(ratio), len(RULES)))
+    is_dense = np.count_nonzero(rows.rules, axis=1) > FEW_CELLS * rows.rules.shape[1]
+    # Sparse rules are summed only over the cells where one of them is nonzero.
+    for rules, cells in ((is_dense, slice(None)), (~is_dense, rows.rules[~is_dense].any(axis=0))):
+        values = rows.rules[rules][:, cells]
+        slope[:, rules] = ratio[:, cells] @ values.T
+        second[:, rules] = curvature[:, cells] @ np.square(values).T
+    slope -= (1 / covered) @ rows.applies.T
+    second -= (1 / covered**2) @ rows.applies.T
+    return np.where(slope > 0, slope**2 / (2 * np.maximum(second, 1e-6)), 0.0)
 
 
 def chosen(
     rows: Sequence[RuleRows], most: int = MOST_RULES, progress: Callable[[float], None] = lambda _: None
 ) -> Numbers:
-    """Shares [class, head, rule] of at most ``most`` rules per head, the same for all classes: "everywhere", and one
-    after the other the rule of largest gain. ``progress`` is called with the share that is done."""
-    heads, count = len(rows[0].weights), sum(len(one.starts) for one in rows)
-    marked = np.zeros((heads, len(RULES)), bool)
-    marked[:, EVEN] = True
-    shares = np.array([marked] * len(rows), float)
+    """Choose at most ``most`` rules per head and fit their shares, [class, head, rule].
+
+    All classes have the same rules. The first is "everywhere"; then the rule with the largest gain is added, one after
+    the other. ``progress`` is called with the completed fraction.
+    """
+    heads, count = len(rows[0].weights), sum(len(class_rows.starts) for class_rows in rows)
+    is_chosen = np.zeros((heads, len(RULES)), bool)
+    is_chosen[:, EVEN] = True
+    shares = np.array([is_chosen] * len(rows), float)
     for step in range(most - 1):
-        gain = sum(gains(one, of) for one, of in zip(rows, shares, strict=True) if len(one.starts)) * ~marked
+        pairs = zip(rows, shares, strict=True)
+        gain = (
+            sum(gains(class_rows, class_shares) for class_rows, class_shares in pairs if len(class_rows.starts))
+            * ~is_chosen
+        )
         grows = gain.max(axis=1) > LEAST_GAIN * count
         if not grows.any():
             break
-        marked[grows, gain.argmax(axis=1)[grows]] = True
+        is_chosen[grows, gain.argmax(axis=1)[grows]] = True
         steps = STEPS if step == most - 2 else QUICK_STEPS
-        shares = refitted(rows, np.where(marked, np.maximum(shares, NEW), 0), steps)
+        shares = refitted(rows, np.where(is_chosen, np.maximum(shares, NEW), 0), steps)
         progress((step + 1) / (most - 1))
     return shares
 
 
 def refitted(rows: Sequence[RuleRows], shares: Numbers, steps: int = STEPS) -> Numbers:
-    """Shares [class, head, rule], fitted anew from these and "everywhere"; those of a class without rows are 0."""
-    begun = shares.copy()
-    begun[..., EVEN] = np.maximum(begun[..., EVEN], NEW)
-    begun /= begun.sum(axis=2, keepdims=True)
-    return np.array([mixtures(one, of, steps) for one, of in zip(rows, begun, strict=True)])
+    """Fit shares [class, head, rule] again, starting from these and "everywhere"; 0 for a class without rows."""
+    initial = shares.copy()
+    initial[..., EVEN] = np.maximum(initial[..., EVEN], NEW)
+    initial /= initial.sum(axis=2, keepdims=True)
+    return np.array([mixtures(class_rows, start, steps) for class_rows, start in zip(rows, initial, strict=True)])
 
 
 def refitted_as(chosen: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
-    """The shares [class, head, rule] that other weights of the same shape have for the rules that were chosen."""
-    apart, together = chosen.by_class, ~chosen.by_class
+    """Fit the chosen rules to other weights of the same shape. Return the shares [class, head, rule]."""
+    by_class, overall = chosen.by_class, ~chosen.by_class
     shares = np.zeros(chosen.shares.shape)
-    shares[:, apart] = refitted(_of_heads(rows, apart), chosen.shares[:, apart])
-    shares[:, together] = refitted(_of_heads([joined(rows)], together), chosen.shares[:1, together])
+    shares[:, by_class] = refitted(_of_heads(rows, by_class), chosen.shares[:, by_class])
+    shares[:, overall] = refitted(_of_heads([joined(rows)], overall), chosen.shares[:1, overall])
     return shares
 
 
 def _of_heads(rows: Sequence[RuleRows], heads: Marks) -> list[RuleRows]:
-    return [one._replace(weights=one.weights[heads]) for one in rows]
+    """Return the rows with the weights of only these heads."""
+    return [class_rows._replace(weights=class_rows.weights[heads]) for class_rows in rows]
 
 
 class RecipeChoice(NamedTuple):
-    """``shares`` [class, head, rule]; ``by_class`` [head]: whether they differ between classes of query word;
-    ``single`` [head]: the number in RULES of the rule that alone explains most."""
+    """The recipes of a model's heads.
+
+    Attributes:
+        shares: [class, head, rule].
+        by_class: [head], whether the shares differ between classes of query word.
+        single: [head], the number in RULES of the rule that explains most on its own.
+    """
 
     shares: Numbers
     by_class: npt.NDArray[np.bool_]
@@ -261,32 +305,35 @@ def choice(
     others: Sequence[tuple[RuleText, Weights]],
     progress: Callable[[float], None] = lambda _: None,
 ) -> RecipeChoice:
-    """The recipe of each head from rows by class. ``others``, texts with their attention [head, query, key], decide
-    whether a head has shares for each class; without any, the rows do."""
-    whole = [joined(rows)]
-    together = np.repeat(pruned(chosen(whole, progress=lambda share: progress(share / 3))), len(rows), axis=0)
-    apart = pruned(chosen(rows, progress=lambda share: progress((1 + share) / 3)))
+    """Choose the recipe of each head from rows by class.
+
+    ``others``, texts with their attention [head, query, key], decide whether a head has shares for each class; without
+    such texts, the rows decide. ``progress`` is called with the completed fraction.
+    """
+    joined_rows = [joined(rows)]
+    overall = np.repeat(pruned(chosen(joined_rows, progress=lambda share: progress(share / 3))), len(rows), axis=0)
+    separate = pruned(chosen(rows, progress=lambda share: progress((1 + share) / 3)))
     if others:
-        by_class = np.subtract(*_explained_of(others, (apart, together))) >= CLASS_GAIN
+        by_class = np.subtract(*_explained_of(others, (separate, overall))) >= CLASS_GAIN
     else:
-        by_class = explained_shares(rows, apart) - explained_shares(rows, together) >= CLASS_GAIN
-    shares = np.where(by_class[None, :, None], apart, together)
-    (every,) = whole
-    scores = np.zeros((len(RULES), len(every.weights)))
-    for number in np.flatnonzero(every.applies.any(axis=1)):  # alone, or with uniform attention where it does not apply
-        cells = every.rules[number] + every.to_cells(1 - every.applies[number]) * every.rules[EVEN]
-        scores[number] = np.minimum(every.weights, cells).sum(axis=1)
+        by_class = explained_shares(rows, separate) - explained_shares(rows, overall) >= CLASS_GAIN
+    shares = np.where(by_class[None, :, None], separate, overall)
+    (all_rows,) = joined_rows
+    scores = np.zeros((len(RULES), len(all_rows.weights)))
+    for number in np.flatnonzero(all_rows.applies.any(axis=1)):  # one rule; uniform attention where it does not apply
+        cells = all_rows.rules[number] + all_rows.to_cells(1 - all_rows.applies[number]) * all_rows.rules[EVEN]
+        scores[number] = np.minimum(all_rows.weights, cells).sum(axis=1)
         progress((2 + number / len(RULES)) / 3)
     return RecipeChoice(shares, by_class, scores.argmax(axis=0))
 
 
 def pruned(shares: Numbers) -> Numbers:
-    """The shares without those under LEAST_SHARE."""
-    some: Numbers = np.where(shares < LEAST_SHARE, 0, shares)
-    sums: Numbers = np.maximum(some.sum(axis=2, keepdims=True), FLOOR)
-    return some / sums
+    """Drop shares below LEAST_SHARE and rescale the others to sum to 1."""
+    large: Numbers = np.where(shares < LEAST_SHARE, 0, shares)
+    sums: Numbers = np.maximum(large.sum(axis=2, keepdims=True), FLOOR)
+    return large / sums
 
 
 def alone(single: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:
-    """Shares [class, head, rule] of one rule per head."""
+    """Return shares [class, head, rule] with one rule per head."""
     return np.repeat(np.eye(len(RULES))[None, single], classes, axis=0)

@@ -1,4 +1,4 @@
-"""Batches of sentences, and attention between the words of one sentence."""
+"""Batches of sentences, and reduction of attention between tokens to attention between words."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ Counts = npt.NDArray[np.int64]
 FloatSums = npt.NDArray[np.float64]
 
 Ordinary = npt.NDArray[np.bool_]  # [token]: False for special tokens
-Running = dict[str, npt.NDArray[Any]]  # sums and counts by name: those of different sentences can be added up
+Running = dict[str, npt.NDArray[Any]]  # sums and counts by name; those of different sentences can be added
 
-TINY = np.finfo(np.float32).tiny  # 1.2e-38, in place of 0 in a logarithm: 0 · log(TINY) is 0
+TINY = np.finfo(np.float32).tiny  # 1.2e-38; replaces 0 in a logarithm, because 0 · log(TINY) is 0
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences with equally many pieces and their special tokens at the same positions: ``weights`` [head, sentence,
-    query, key], with the heads in the order L0H0, L0H1, …; the texts of the sentences; and their numbers in the
-    corpus."""
+    """Sentences with the same number of tokens and special tokens at the same positions.
+
+    ``weights`` is [head, sentence, query, key], with the heads in the order L0H0, L0H1, …; ``pieces`` are the texts of
+    the sentences, and ``numbers`` their numbers in the corpus.
+    """
 
     weights: Weights
     pieces: tuple[WordPieces, ...]
@@ -40,29 +42,31 @@ class Batch:
 
     @cached_property
     def largest(self) -> npt.NDArray[np.intp]:
-        """As :func:`largest_ordinary`."""
+        """The result of :func:`largest_ordinary` for the batch."""
         return largest_ordinary(self.weights, self.ordinary)
 
 
 def largest_ordinary(weights: Weights, ordinary: Ordinary) -> npt.NDArray[np.intp]:
-    """[head, sentence, row]: the token with the largest weight in each row of an ordinary token, ignoring special
-    columns; among equal weights, the first. ``weights``: [head, sentence, query, key]."""
-    at = np.flatnonzero(ordinary)
-    if not at.size:
+    """Return [head, sentence, row], the token with the largest weight in the row of each ordinary token.
+
+    Special columns are ignored; of equal weights, the first is chosen. ``weights`` is [head, sentence, query, key].
+    """
+    tokens = np.flatnonzero(ordinary)
+    if not tokens.size:
         return np.zeros((*weights.shape[:2], 0), np.intp)
-    within = between_special(at)
-    content = weights[:, :, within, within] if isinstance(within, slice) else weights[:, :, at[:, None], at]
-    return np.stack([at[head.argmax(axis=2)] for head in content])
+    inner = between_special(tokens)
+    content = weights[:, :, inner, inner] if isinstance(inner, slice) else weights[:, :, tokens[:, None], tokens]
+    return np.stack([tokens[head.argmax(axis=2)] for head in content])
 
 
 def between_special(ordinary: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
-    """An index of the ordinary tokens: a slice, which gives a view, if special tokens are only at the ends."""
+    """Return an index of the ordinary tokens: a slice, which gives a view, if special tokens are only at the ends."""
     first, last = int(ordinary[0]), int(ordinary[-1])
     return slice(first, last + 1) if last - first + 1 == len(ordinary) else ordinary
 
 
 def word_block(weights: Weights, words: Sequence[int | None]) -> Weights:
-    """[head, word, word] from [head, piece, piece]; special tokens are dropped and nothing is rescaled."""
+    """Reduce [head, token, token] to [head, word, word]. Special tokens are dropped, and nothing is rescaled."""
     groups: list[list[int]] = []
     for piece, word in enumerate(words):
         if word == len(groups):

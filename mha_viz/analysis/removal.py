@@ -1,4 +1,4 @@
-"""Heads that are removed one after the other: their order, and the effect of removing a few."""
+"""Remove heads one after the other: orders of removal, and the effect of removing a few heads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from mha_viz.process.steps import Steps, each, ranges
 if TYPE_CHECKING:
     import pandas as pd
 
-ORDERS = ("least", "most", "random")  # orders by the effect of each head alone
-MOST_SWITCHED = 8  # the most heads in a set that changes an answer
+ORDERS = ("least", "most", "random")  # orders of removal, by the effect of each head alone
+MOST_SWITCHED = 8  # the most heads to switch off in search of a changed answer
 
 
 class Removal(NamedTuple):
-    """The changes while heads are removed in ``order``, one more at each step: the fields of Changes with one entry for
-    each number of heads that are off, from 0 to all."""
+    """The changes while heads are removed in ``order``, one more at each step.
+
+    The other fields are those of Changes, with one entry for each number of removed heads, from 0 to all.
+    """
 
     order: tuple[Head, ...]
     sentence: Numbers
@@ -32,14 +34,16 @@ class Removal(NamedTuple):
 
     @property
     def first_change(self) -> int | None:
-        """The smallest number of removed heads at which another word is the most probable one; None if that never
-        happens, or if there is no question."""
+        """The smallest number of removed heads at which another word is the most probable.
+
+        None if that never happens, or if there is no question.
+        """
         steps = np.flatnonzero(self.changed == 1)
         return int(steps[0]) if len(steps) else None
 
 
 def order_of(effects: Effects, name: str, what: str = "sentence", seed: int = 0) -> tuple[Head, ...]:
-    """All heads in one of ORDERS, by their effects on the "sentence" or the "answer". Raises SettingError."""
+    """Return all heads in one of ORDERS, by their effects on the "sentence" or the "answer". Raises SettingError."""
     if name not in ORDERS:
         raise SettingError(f"“{name[:40]}” is not an order.", f"Choose one of {', '.join(ORDERS)}.")
     by_effect = ranked(effects.on(what))
@@ -51,32 +55,40 @@ def order_of(effects: Effects, name: str, what: str = "sentence", seed: int = 0)
 
 
 def removal(order: Sequence[Head], n: int, changes: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:
-    """Remove heads one after the other on a text of ``n`` tokens. ``changes``: those in some variants, each the heads
-    that are off, as many as fit into one batch; with no head off, nothing changes."""
+    """Remove heads one after the other on a text of ``n`` tokens.
+
+    ``changes`` returns the changes in some variants, each given by its removed heads, as many as fit into one batch.
+    With no head removed, nothing changes.
+    """
     counts = ranges(1, len(order) + 1, at_once(n))
-    parts = yield from each(counts, lambda some: changes([order[:count] for count in some]))
+    parts = yield from each(counts, lambda sizes: changes([order[:count] for count in sizes]))
     fields = {name: [np.zeros(1), *(getattr(part, name) for part in parts)] for name in Removal._fields[1:]}
-    whole = {name: np.concatenate(field) for name, field in fields.items()}
+    concatenated = {name: np.concatenate(field) for name, field in fields.items()}
     return Removal(
-        tuple(order), **{name: np.where(np.isnan(field[-1]), np.nan, field) for name, field in whole.items()}
+        tuple(order), **{name: np.where(np.isnan(field[-1]), np.nan, field) for name, field in concatenated.items()}
     )
 
 
 class Switch(NamedTuple):
-    """Heads whose removal makes another word the answer, in the order in which they were found. ``margins``: log p of
-    that word minus the highest log p of the others, with none of them off, one, and so on; if it is above 0, the word
-    is the answer."""
+    """Heads whose removal makes another word the answer, in the order in which they were found.
+
+    ``margins`` are log p of that word minus the highest log p of the others, with none of the heads removed, one, two
+    and so on. Above 0, the word is the answer.
+    """
 
     heads: tuple[Head, ...]
     margins: tuple[float, ...]
 
     @property
     def is_answer(self) -> bool:
-        """True if the word is the answer with all of them off."""
+        """True if the word is the answer with all of the heads removed."""
         return self.margins[-1] > 0
 
     def table(self) -> pd.DataFrame:
-        """A row for each number of heads that are off, from 0: the ``head`` that was added, and the ``margin``."""
+        """Return a table with one row for each number of removed heads, from 0.
+
+        The columns are the added ``head`` and the ``margin``.
+        """
         import pandas as pd
 
         heads = ["", *map(str, self.heads)]
@@ -86,19 +98,19 @@ class Switch(NamedTuple):
 def switch(
     every: Sequence[Head], n: int, margins: Callable[[Sequence[tuple[Head, ...]]], Numbers], most: int = MOST_SWITCHED
 ) -> Steps[Switch]:
-    """The smallest set of heads found greedily: in each round, the head that raises the margin most is added, until the
-    word is the answer, no head raises the margin, or ``most`` are off. ``margins``: of some sets of heads, as many
-    as fit into one batch of a text of ``n`` tokens.
+    """Search greedily for the smallest set of heads whose removal makes a word the answer.
 
-    A smaller set may exist, because the search is greedy.
+    In each round, the head that raises the margin most is added, until the word is the answer, no head raises the
+    margin, or ``most`` heads are removed. ``margins`` returns those of some sets of heads, as many as fit into one
+    batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
     """
     chosen: tuple[Head, ...] = ()
     reached = [float(margins([()])[0])]
     while reached[-1] <= 0 and len(chosen) < min(most, len(every)):
         sets, values = [(*chosen, head) for head in every if head not in chosen], list[float]()
-        for some in ranges(0, len(sets), at_once(n)):
+        for part in ranges(0, len(sets), at_once(n)):
             yield (len(chosen) + len(values) / len(sets)) / most
-            values += margins(sets[some.start : some.stop]).tolist()
+            values += margins(sets[part.start : part.stop]).tolist()
         if max(values) <= reached[-1]:
             break
         chosen = sets[int(np.argmax(values))]

@@ -1,6 +1,8 @@
-"""Measures of the heads of a causal model on random tokens that are repeated once: induction, duplicate token, previous
-token and sink (Olsson et al. 2022, "In-context Learning and Induction Heads"; Wang et al. 2023, "Interpretability in
-the Wild")."""
+"""Measure the heads of a causal model on random tokens that are repeated once.
+
+The measures are induction, duplicate token, previous token and sink (Olsson et al. 2022, "In-context Learning and
+Induction Heads"; Wang et al. 2023, "Interpretability in the Wild").
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from mha_viz.process.steps import Steps, each, ranges
 if TYPE_CHECKING:
     import pandas as pd
 
-LENGTH, DRAWS, SEED = 25, 50, 0  # tokens before the repetition; sequences
-AT_ONCE = 10  # sequences in one batch
+LENGTH, DRAWS, SEED = 25, 50, 0  # tokens before the repetition; number of sequences; random seed
+AT_ONCE = 10  # sequences per batch
 THRESHOLD, ABOVE_UNTRAINED = 0.5, 0.1  # a role needs this mean weight, and this much more than any untrained head
 MEASURES = MappingProxyType(
     {
@@ -31,7 +33,7 @@ MEASURES = MappingProxyType(
         "sink": "to the first token of the text",
     }
 )
-CORPUS = "repeated random tokens"  # what its roles are said to be measured on
+CORPUS = "repeated random tokens"  # the name of the corpus in roles
 ROLES = MappingProxyType(  # kind and detail of a role, as on the map of roles
     {
         "induction": ("repetition", "induction"),
@@ -45,8 +47,11 @@ Numbers = npt.NDArray[np.float64]
 
 
 class DecoderRole(NamedTuple):
-    """A head with more than half of its attention on what ``measure`` names. ``untrained``: the best of all heads with
-    random weights; ``chance``: the value of uniform attention to all visible tokens."""
+    """A head with more than half of its attention on what ``measure`` names.
+
+    ``untrained`` is the score of the best head with random weights; ``chance`` is that of uniform attention to all
+    visible tokens.
+    """
 
     head: Head
     measure: str
@@ -57,8 +62,11 @@ class DecoderRole(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DecoderHeads:
-    """Mean weights on repeated random tokens: ``trained`` and ``untrained`` [measure, layer, head], by MEASURES, over
-    ``draws`` sequences, each of ``length`` tokens and their repetition."""
+    """Mean weights on repeated random tokens.
+
+    ``trained`` and ``untrained`` are [measure, layer, head], in the order of MEASURES, over ``draws`` sequences, each
+    of ``length`` tokens and their repetition.
+    """
 
     model: str
     length: int
@@ -69,22 +77,28 @@ class DecoderHeads:
     revision: str = ""
 
     def roles(self) -> tuple[DecoderRole, ...]:
-        """The heads whose mean weight is above THRESHOLD, and at least ABOVE_UNTRAINED above the best untrained head;
-        by measure, largest first."""
+        """Return the heads above THRESHOLD and at least ABOVE_UNTRAINED above the best untrained head.
+
+        Both are about mean weights. Roles are ordered by measure, largest first.
+        """
         return tuple(self._roles())
 
     def _roles(self) -> Iterator[DecoderRole]:
+        """Yield the roles, by measure, largest first."""
         even = chance(self.length)
         for number, measure in enumerate(MEASURES):
             values, best = self.trained[number], float(self.untrained[number].max())
-            for at in np.argsort(-values, axis=None, kind="stable"):
-                score = float(values.flat[at])
+            for place in np.argsort(-values, axis=None, kind="stable"):
+                score = float(values.flat[place])
                 if score > THRESHOLD and score >= best + ABOVE_UNTRAINED:
-                    head = Head(*divmod(int(at), values.shape[1]))
+                    head = Head(*divmod(int(place), values.shape[1]))
                     yield DecoderRole(head, measure, score, best, float(even[number]))
 
     def findings(self) -> tuple[Finding, ...]:
-        """:meth:`roles` as roles of the map, each beside uniform attention; n counts the rows of all sequences."""
+        """Return :meth:`roles` as findings for the map of roles.
+
+        The baseline is uniform attention; n counts the rows of all sequences.
+        """
         rows = {"induction": self.length, "duplicate": self.length}
         return tuple(
             Finding(
@@ -101,7 +115,7 @@ class DecoderHeads:
         )
 
     def table(self) -> pd.DataFrame:
-        """One row per head: layer, head, the four measures, and those of the same head with random weights."""
+        """Return a table with one row per head: layer, head, the four measures, and the same with random weights."""
         import pandas as pd
 
         layers, heads = self.trained.shape[1:]
@@ -114,9 +128,11 @@ class DecoderHeads:
 
 
 def scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
-    """[measure, layer, head]: mean weights over the sequences of ``weights`` [layer, head, sequence, query, key], each
-    of ``length`` tokens and their repetition. Induction and duplicates are measured on the second half, the previous
-    token and the sink on all rows but the first."""
+    """Return [measure, layer, head], mean weights over sequences of ``length`` tokens and their repetition.
+
+    ``weights`` is [layer, head, sequence, query, key]. Induction and duplicates are measured on the second half, the
+    previous token and the sink on all rows but the first.
+    """
     second, later = np.arange(length, 2 * length), np.arange(1, 2 * length)
     places = ((second, second - length + 1), (second, second - length), (later, later - 1), (later, 0 * later))
     return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in places])
@@ -130,24 +146,26 @@ def measured(
     seed: int = SEED,
     revision: Callable[[], str] = str,
 ) -> Steps[DecoderHeads]:
-    """Measure the heads of a causal model, first with its own and then with random weights, some sequences a step.
-    ``part``: the :func:`scores` of some of the sequences; True asks for random weights."""
+    """Measure the heads of a causal model with its own and then with random weights, a few sequences per step.
+
+    ``part`` returns the :func:`scores` of some of the sequences; its second argument asks for random weights.
+    """
     parts = ranges(0, draws, AT_ONCE)
-    work = [(some, untrained) for untrained in (False, True) for some in parts]
-    sums = yield from each(work, lambda one: part(*one) * len(one[0]))
+    work = [(sequences, untrained) for untrained in (False, True) for sequences in parts]
+    sums = yield from each(work, lambda step: part(*step) * len(step[0]))
     trained, untrained = (np.sum(half, axis=0) / draws for half in (sums[: len(parts)], sums[len(parts) :]))
     return DecoderHeads(model, length, draws, seed, trained, untrained, revision())
 
 
 def chance(length: int) -> Numbers:
-    """[measure]: the mean of 1 / (number of visible keys) over the rows of each measure."""
+    """Return [measure], the mean of 1 / (number of visible keys) over the rows of each measure."""
     even = 1 / np.arange(1, 2 * length + 1)
     second, later = float(even[length:].mean()), float(even[1:].mean())
     return np.array([second, second, later, later])
 
 
 def random_repeats(pieces: npt.NDArray[np.int64], length: int, draws: int, seed: int) -> npt.NDArray[np.int64]:
-    """[draw, 2 · length]: different tokens drawn from ``pieces``, followed by their repetition."""
+    """Return [draw, 2 · length], different tokens drawn from ``pieces``, followed by their repetition."""
     rng = np.random.default_rng(seed)
-    drawn = np.stack([rng.choice(pieces, length, replace=False) for _ in range(draws)])
-    return np.concatenate([drawn, drawn], axis=1)
+    first_halves = np.stack([rng.choice(pieces, length, replace=False) for _ in range(draws)])
+    return np.concatenate([first_halves, first_halves], axis=1)

@@ -1,12 +1,17 @@
-"""Whether the roles of a profile hold on another corpus.
+"""Test whether the roles of a profile hold on another corpus.
 
-What the head did before is the lowest of its accuracies on the corpora that it was measured on. A role *holds* if the
-gain over the baseline of the other corpus is five points or more, and *holds, but weaker* if the head then has less
-than three quarters of what it did before. With a smaller gain, a simple rule does as well there if the upper end of the
-head's interval reaches what it did before; if not, the head does it less, or does not do it where it is no better than
-the baseline and under half of what it did before. Roles with a threshold hold, or hold but weaker, where it is
-met; else the head does it less as long as it scores five points above the baseline (of before, if none is known here),
-or half of what it did before.
+The *previous* score of a head is the lowest of its accuracies on the corpora of the profile. The outcomes for a role
+are:
+
+* it *holds* if the gain over the baseline of the other corpus is five points or more; it *holds, but weaker* if the
+  head then has less than three quarters of its previous score;
+* with a smaller gain, a simple rule does as well there if the upper end of the head's interval reaches its previous
+  score;
+* otherwise the head does it less, or, if it is no better than the baseline and below half of its previous score, does
+  not do it.
+
+Roles with a threshold hold, or hold but weaker, if the threshold is met. Otherwise the head does it less as long as it
+scores five points above the baseline (the previous one if there is none here) or half of its previous score.
 """
 
 from __future__ import annotations
@@ -30,9 +35,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GAIN = 0.05
-WEAKER, GONE = 3 / 4, 1 / 2  # of what the head did before: below the one it is weaker, below the other it is gone
-OF_THRESHOLD = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}  # in which table each role is
-SHOWN = 60  # the most rows of a table in Jupyter
+WEAKER, GONE = 3 / 4, 1 / 2  # of the previous score: below the first, a role is weaker; below the second, it is gone
+# Roles with a threshold → the table that has their scores.
+OF_THRESHOLD = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}
+SHOWN = 60  # the most rows that Jupyter shows of a table
 THREE_DECIMALS = "{:.3f}".format
 HOLDS, WEAK, RULE = "holds", "holds, but weaker", "a simple rule does as well here"
 LESS, FAILS = "the head does it less here", "the head does not do it here"
@@ -47,9 +53,14 @@ HEADING = (
 
 
 class RoleScore(NamedTuple):
-    """The score of a head on a corpus; the interval is NaN if the score is not a share of cases. ``upos``: the score of
-    the simple rule by part of speech or, for pronouns, of agreement; NaN for other roles. ``documents``: how many the
-    interval is over. ``is_met``: whether a role with a threshold meets it."""
+    """The score of a head on a corpus.
+
+    Attributes:
+        low, high: the interval; NaN if the score is not a share of cases.
+        upos: the score of the simple rule by part of speech or, for pronouns, of agreement; NaN for other roles.
+        documents: the number of documents behind the interval.
+        is_met: whether a role with a threshold meets it.
+    """
 
     score: float
     baseline: float
@@ -62,8 +73,10 @@ class RoleScore(NamedTuple):
 
 
 class Replication(NamedTuple):
-    """A role, the score of its head on another corpus (None if that lacks the annotation), and the outcome, one of
-    OUTCOMES."""
+    """A role, its score on another corpus, and the outcome.
+
+    ``here`` is None if the other corpus lacks the annotation; ``outcome`` is one of OUTCOMES.
+    """
 
     finding: Finding
     here: RoleScore | None
@@ -71,21 +84,26 @@ class Replication(NamedTuple):
 
 
 class Replications(tuple[Replication, ...]):
-    """A :class:`Replication` for each role, in the order of the roles; printed or shown in Jupyter, it gives the number
-    of roles with each outcome and :attr:`table`."""
+    """A tuple with a :class:`Replication` for each role, in the order of the roles.
+
+    Printed or shown in Jupyter, it gives the number of roles with each outcome and :attr:`table`.
+    """
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per role: its head (layers and heads counted from 0), the role, the outcome, and accuracy (the share
-        for roles with a threshold), baseline and number of cases on both corpora, with the interval on this one; for
-        syntax also the best rule by part of speech, and whether the head does better on the corpora of the profile."""
+        """A table with one row per role.
+
+        The columns are its head (layers and heads counted from 0), the role, the outcome, and accuracy (the share for
+        roles with a threshold), baseline and number of cases on both corpora, with the interval on this one; for syntax
+        also the best rule by part of speech, and whether the head does better on the corpora of the profile.
+        """
         import pandas as pd
 
         rows: list[tuple[Any, ...]] = []
         for finding, here, outcome in self:
-            there = (finding.score, finding.baseline, finding.n)
+            before = (finding.score, finding.baseline, finding.n)
             measured = here or RoleScore(np.nan, np.nan, 0)
-            numbers = (*there, *measured[:5], "" if measured.documents is None else measured.documents)
+            numbers = (*before, *measured[:5], "" if measured.documents is None else measured.documents)
             by_upos = (finding.upos_rule, finding.upos, finding.state, measured.upos)
             rows.append((*finding.head, finding.role, finding.detail, finding.status, outcome, *numbers, *by_upos))
         return pd.DataFrame(rows, columns=list(HEADING))
@@ -94,8 +112,8 @@ class Replications(tuple[Replication, ...]):
     def summary(self) -> str:
         """The number of roles with each outcome: "45 roles: 40 × holds, 5 × a simple rule does as well here"."""
         outcomes = Counter(replication.outcome for replication in self)
-        listed = ", ".join(f"{outcomes[outcome]} × {outcome}" for outcome in OUTCOMES if outcomes[outcome])
-        return f"{counted(len(self), 'role')}{': ' * bool(listed)}{listed}"
+        parts = ", ".join(f"{outcomes[outcome]} × {outcome}" for outcome in OUTCOMES if outcomes[outcome])
+        return f"{counted(len(self), 'role')}{': ' * bool(parts)}{parts}"
 
     def __repr__(self) -> str:
         return f"{self.summary}\n{self.table}"
@@ -107,7 +125,7 @@ class Replications(tuple[Replication, ...]):
 def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     """Compare every role with its head's score in ``here``, a profile of the same model on another corpus.
 
-    ``findings``: the roles, as returned by :meth:`mha_viz.Profile.findings`.
+    ``findings`` are the roles, as returned by :meth:`mha_viz.Profile.findings`.
     """
     check_kind(here, Profile, *PROFILE)
     measured = _Measured(here)
@@ -120,7 +138,7 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
 
 
 def _outcome(finding: Finding, here: RoleScore) -> str:
-    """What became of the score that a head had before."""
+    """Return the outcome for a role whose score on the other corpus is ``here``."""
     before = finding.score if math.isnan(finding.lowest) else finding.lowest
     baseline = finding.baseline if math.isnan(here.baseline) else here.baseline
     gains = here.score - baseline >= GAIN - ROUNDING
@@ -134,7 +152,7 @@ def _outcome(finding: Finding, here: RoleScore) -> str:
 
 
 class _Measured:
-    """The tables of a profile by head."""
+    """The scores of heads in the tables of a profile."""
 
     def __init__(self, profile: Profile) -> None:
         self._tables = profile.tables
@@ -143,7 +161,7 @@ class _Measured:
         self._uniform: dict[tuple[str, str, bool], tuple[int, float]] = {}
 
     def of(self, finding: Finding) -> RoleScore | None:
-        """The score of a role's head; None if the corpus lacks the annotation that it needs."""
+        """Return the score of a role's head; None if the corpus lacks the annotation for the role."""
         if finding.role == "syntax":
             return self._syntax(finding)
         if finding.role == "coreference":
@@ -151,7 +169,7 @@ class _Measured:
         if (table := OF_THRESHOLD[finding.role]) not in self._tables:
             return None
         key = (finding.role, finding.detail, math.isnan(finding.low))
-        if key not in self._uniform:  # a hundred heads have one role
+        if key not in self._uniform:  # the same for all heads with this role
             self._uniform[key] = self._even(*key)
         n, baseline = self._uniform[key]
         if finding.role == "position":
@@ -168,8 +186,11 @@ class _Measured:
         return RoleScore(score, baseline, n, is_met=bool(is_met))
 
     def _even(self, role: str, detail: str, has_no_interval: bool) -> tuple[int, float]:
-        """The number of cases of a role with a threshold, and the score of uniform attention, which is the same for all
-        heads and known if a head meets the threshold; otherwise the number of tokens, and NaN."""
+        """Return the number of cases of a role with a threshold, and the score of uniform attention.
+
+        Both are the same for all heads and known if a head meets the threshold. Otherwise, return the number of tokens
+        and NaN.
+        """
         roles = self._tables.get("candidates", self._tables.get("roles"))
         if roles is not None:
             same = roles[(roles["role"] == role) & (roles["detail"] == detail)]
@@ -179,6 +200,7 @@ class _Measured:
         return self._rows, math.nan
 
     def _syntax(self, finding: Finding) -> RoleScore | None:
+        """Return the score of a syntax role; None without trees."""
         if "syntax" not in self._tables:
             return None
         relation, direction = finding.detail.split(" ")
@@ -195,6 +217,7 @@ class _Measured:
         return counted_cell if upos is None else counted_cell._replace(upos=float(upos["accuracy"]))
 
     def _coreference(self, finding: Finding) -> RoleScore | None:
+        """Return the score of a coreference role; None without chains."""
         if "coreference" not in self._tables:
             return None
         cell = self._line("coreference", ["mention_type", "layer", "head"], (finding.detail, *finding.head))
@@ -205,15 +228,18 @@ class _Measured:
         return counted_cell._replace(upos=scores.get(AGREEMENT, math.nan))
 
     def _line(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:
-        """The row of the table with these values; None if there is none."""
+        """Return the row of a table with these values; None if there is none."""
         if table not in self._index:
             rows: pd.DataFrame = self._tables[table]
-            self._index[table] = {key: at for at, key in enumerate(zip(*(rows[c] for c in columns), strict=True))}
-        at = self._index[table].get(values)
-        return None if at is None else self._tables[table].iloc[at]
+            self._index[table] = {
+                key: number for number, key in enumerate(zip(*(rows[c] for c in columns), strict=True))
+            }
+        number = self._index[table].get(values)
+        return None if number is None else self._tables[table].iloc[number]
 
 
 def _counted(line: Any, baseline: float) -> RoleScore:
+    """Return the score in a row of a table with counts of cases."""
     score, low, high = (float(line[name]) for name in ("accuracy", "role_low", "role_high"))
     documents = whole_number(line[DOCUMENTS])
     return RoleScore(score, baseline, int(line["n"]), low, high, documents=documents)

@@ -1,18 +1,18 @@
-"""The roles of heads, and the evidence that each of them needs.
+"""Define the roles of heads and the evidence that each of them requires.
 
 A head has a *syntactic* role for a relation and direction if the lower end of the 95 % interval of its accuracy lies
 ten points or more above the best fixed offset (Voita et al. 2019, section 5.2.1: ten points), in at least a hundred
 cases. It has the role *coreference* if it beats the better baseline by ten points. *Position*, *delimiter* and *broad*
-roles have a threshold (Clark et al. 2019, section 3). One head can have several roles, and most have none. Punctuation
-is no relation of syntax here, as in Clark et al. 2019: it is in the tables, and names no role.
+roles have a threshold (Clark et al. 2019, section 3). A head can have several roles, and most have none. As in Clark et
+al. 2019, punctuation does not count as a relation of syntax: it is in the tables, but names no role.
 
-Beside each role of syntax stands the best rule that is told the parts of speech (:mod:`mha_viz.analysis.nearest`). By
-the 95 % interval of the difference over the same documents, the head *beats* it (the lower end is above 0), *equals*
-it (the upper end is not below 0), or is *below* it.
+Each role of syntax is compared with the best rule by parts of speech (:mod:`mha_viz.analysis.nearest`). By the 95 %
+interval of the difference over the same documents, the head *beats* it (the lower end is above 0), *equals* it (the
+upper end is not below 0), or is *below* it.
 
-A role whose rule is met over all sentences of a corpus is a candidate; candidates of two corpora are *established*
-(:mod:`mha_viz.analysis.shipped`). One corpus alone *suggests* a role: for syntax, if head and direction gain ten
-points on the sentences with even numbers and meet the rule on the odd ones.
+A role that meets its criterion over all sentences of a corpus is a candidate; candidates of two corpora are
+*established* (:mod:`mha_viz.analysis.shipped`). A single corpus *suggests* a role: for syntax, if head and direction
+gain ten points on the sentences with even numbers and meet the criterion on the odd ones.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ from mha_viz.analysis.nearest import SIDES, NearestRule, ordered
 from mha_viz.analysis.reduce import Counts, FloatSums, Running
 from mha_viz.analysis.syntax import CHOICES, DIRECTIONS, Gold, Relations, base_of, best_offset
 
-GAIN = 0.10  # points over the baseline
-CASES = 100  # cases at least
+GAIN = 0.10  # least gain over the baseline, as a share
+CASES = 100  # least number of cases
 MASS, SHARE = 0.5, 0.9  # position: mean weight (Clark), share of maxima (Voita)
 DELIMITER = 0.6
 BROAD = 0.78
 ROLES = ("syntax", "coreference", "position", "delimiter", "broad")
 ESTABLISHED, SUGGESTED = "established", "suggested"
-EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # names of the halves
+EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # slices of the axis of halves
 ROUNDING = 1e-12
 
 
 class Rule(NamedTuple):
-    """The best rule by parts of speech for a relation and direction, or agreement for pronouns: its score on a head's
-    cases, and the 95 % interval of how much more the head gets right."""
+    """A simple rule that a role is compared with: the best rule by parts of speech, or agreement for pronouns.
+
+    ``score`` is its score on a head's cases; ``interval`` is the 95 % interval of how much more the head gets right.
+    """
 
     name: str
     score: float
@@ -55,15 +57,25 @@ class Rule(NamedTuple):
 
     @property
     def state(self) -> str:
-        """One of STATES: what the head does to the rule."""
+        """How the head compares with the rule, one of STATES."""
         return BEATS if self.interval.low > 0 else EQUALS if self.interval.high >= 0 else BELOW
 
 
 class Choice(NamedTuple):
-    """How a head chooses among words of the gold word's part of speech, on the ``n`` cases in which it points to one of
-    them (the share ``kind`` of all that have two or more): the share that are right, and of the nearest of them on the
-    better side, with the 95 % interval of the difference; NaN where there is no such case. ``random``: the share that a
-    random one of them would get right."""
+    """How a head chooses among words of the gold word's part of speech, in cases with two or more of them.
+
+    Attributes:
+        kind: the share of these cases in which the head points to one of them.
+        n: the number of such cases.
+        right: the share of the ``n`` cases that are right.
+        nearest: the share that the nearest of them on the better side would get right.
+        interval: the 95 % interval of the difference.
+        side: the better side.
+        random: the share that a random choice among them would get right.
+        documents: the number of documents with such cases.
+
+    Shares are NaN if there is no such case.
+    """
 
     kind: float
     n: int
@@ -76,11 +88,18 @@ class Choice(NamedTuple):
 
 
 class Role(NamedTuple):
-    """One role of a head. ``head`` counts through all layers. ``detail``: "nsubj dep_to_head", "third_person",
-    "previous", "sep". ``score`` against ``baseline`` on ``n`` cases; the interval is None if the score is not a share
-    of cases. ``rule`` is for syntax and coreference, ``choice`` for syntax; ``untrained``: the score of the best
-    untrained head, NaN if none
-    was measured; ``documents``: how many the cases come from, None for a score over tokens."""
+    """A role of a head.
+
+    Attributes:
+        head: the number of the head, counted through all layers.
+        role, detail: such as "nsubj dep_to_head", "third_person", "previous" or "sep" for the detail.
+        score, baseline: measured on ``n`` cases.
+        interval: that of the score; None if the score is not a share of cases.
+        rule: the simple rule, for syntax and coreference.
+        untrained: the score of the best untrained head, NaN if none was measured.
+        documents: the number of documents with cases, None for a score over tokens.
+        choice: for syntax.
+    """
 
     head: int
     role: str
@@ -96,14 +115,14 @@ class Role(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Score minus baseline."""
+        """The score minus the baseline."""
         return self.score - self.baseline
 
 
 class Best(NamedTuple):
-    """The head and direction that do best for a relation on the even sentences, and how they do on the odd ones.
+    """The best head and direction for a relation on the even sentences, and their scores on the odd ones.
 
-    Counts are pairs (even, odd). ``offset`` and ``upos`` count the odd cases that the best fixed offset and the rule by
+    Counts are pairs (even, odd). ``offset`` and ``upos`` are the odd cases that the best fixed offset and the rule by
     parts of speech get right.
     """
 
@@ -118,9 +137,9 @@ class Best(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CorrectCounts:
-    """How many cases of the relations of a corpus the heads of a model get right: all that names a role of syntax.
+    """How many cases of the relations of a corpus the heads of a model get right, from which syntax roles follow.
 
-    ``cases`` [document, half, direction, row]; ``correct`` [document, half, direction, relation, head] by full
+    ``cases`` is [document, half, direction, row]; ``correct`` is [document, half, direction, relation, head] by full
     relation.
     """
 
@@ -132,14 +151,14 @@ class CorrectCounts:
 
     @cached_property
     def by_row(self) -> Counts:
-        """[half, direction, row, head]: correct answers of all documents."""
-        added = self.correct.sum(axis=0, dtype=np.int64)
-        by_row: Counts = np.einsum("hdrk,rt->hdtk", added, self.relations.member)
+        """[half, direction, row, head]: correct answers over all documents."""
+        totals = self.correct.sum(axis=0, dtype=np.int64)
+        by_row: Counts = np.einsum("hdrk,rt->hdtk", totals, self.relations.member)
         return by_row
 
     @cached_property
     def intervals(self) -> LowAndHigh:
-        """Compute :meth:`interval` of all rows: [direction, row, low and high, head] over all sentences."""
+        """[direction, row, low and high, head]: :meth:`interval` of all rows, over all sentences."""
         return self._of_all_rows(self.interval)
 
     def _of_all_rows(self, interval: Callable[[int, int, slice], LowAndHigh]) -> LowAndHigh:
@@ -151,23 +170,25 @@ class CorrectCounts:
         return bounds
 
     def interval(self, direction: int, row: int, halves: slice) -> LowAndHigh:
-        """[low and high, head] of the accuracies in one row of the tables."""
+        """Return [low and high, head], the intervals of the accuracies in one row of the tables."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
         return self.documents.interval(correct, self.cases[:, halves, direction, row].sum(axis=1))
 
     def documents_with_cases(self, direction: int, row: int, halves: slice) -> int:
-        """How many documents the cases of one row of the tables come from."""
+        """Return the number of documents with cases of one row of the tables."""
         return with_cases(self.cases[:, halves, direction, row].sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class SyntaxCounts(CorrectCounts):
-    """Add to the counts of :class:`CorrectCounts` what stands beside a role.
+    """The counts of :class:`CorrectCounts` with those for comparisons.
 
-    ``both``, ``kinds`` and ``choices`` as in :class:`mha_viz.analysis.syntax.Syntax`; ``ruled`` [document, half,
-    direction, row]: what the rule by parts of speech gets right; ``named`` [seeker, side, row, part of speech]: what
-    the rule names; ``untrained`` [half, direction, row, head], None if no untrained model was measured.
+    Attributes:
+        ruled: [document, half, direction, row], cases that the rule by parts of speech gets right.
+        both, kinds, choices: as in :class:`mha_viz.analysis.syntax.Syntax`.
+        named: [seeker, side, row, part of speech], the parts of speech that the rule names.
+        untrained: [half, direction, row, head], None if no untrained model was measured.
     """
 
     ruled: Counts
@@ -183,32 +204,32 @@ class SyntaxCounts(CorrectCounts):
         return NearestRule(int(side[0]) if side.size else 0, ordered(self.relations.upos[tag] for tag in tags))
 
     def against_rule(self, direction: int, row: int, halves: slice) -> LowAndHigh:
-        """Compute [low and high, head] of how much more often the heads are right than the rule by parts of speech."""
+        """Return [low and high, head], how much more often heads are right than the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
         by_rule, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
         both = self.both[halves, direction, row].sum(axis=0)
-        alone, by_rule_alone = correct.sum(axis=0) - both, by_rule.sum() - both
-        outcomes = np.stack((both, alone, by_rule_alone, n.sum() - both - alone - by_rule_alone))
+        head_alone, rule_alone = correct.sum(axis=0) - both, by_rule.sum() - both
+        outcomes = np.stack((both, head_alone, rule_alone, n.sum() - both - head_alone - rule_alone))
         return self.documents.of_net(correct - by_rule[:, None], n, outcomes)
 
     @cached_property
     def intervals_against_rule(self) -> LowAndHigh:
-        """Compute :meth:`against_rule` of all rows: [direction, row, low and high, head] over all sentences."""
+        """[direction, row, low and high, head]: :meth:`against_rule` of all rows, over all sentences."""
         return self._of_all_rows(self.against_rule)
 
     def choices_of(self, direction: int, base: int) -> list[Choice]:
         """Measure how each head chooses among words of one kind, over all sentences."""
         even = dict(zip(CHOICES, self.choices[0, direction, base].T, strict=True))  # by name: [head]
-        every = dict(zip(CHOICES, self.choices[:, direction, base].sum(axis=0).T, strict=True))
-        n, right = every["kind"], every["right"]
+        totals = dict(zip(CHOICES, self.choices[:, direction, base].sum(axis=0).T, strict=True))
+        n, right = totals["kind"], totals["right"]
         is_right = even["nearest_right"] > even["nearest_left"]  # [head]: the better side
-        nearest = np.where(is_right, every["nearest_right"], every["nearest_left"])
-        both = np.where(is_right, every["both_right"], every["both_left"])
-        kinds, rights, *beside = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)  # [document, head]
+        nearest = np.where(is_right, totals["nearest_right"], totals["nearest_left"])
+        both = np.where(is_right, totals["both_right"], totals["both_left"])
+        kinds, rights, *by_side = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)  # [document, head]
         outcomes = np.stack((both, right - both, nearest - both, n - right - nearest + both)).astype(np.int64)
-        bounds = self.documents.of_net(rights - np.where(is_right, beside[1], beside[0]), kinds, outcomes)
-        scores = (share(part, n) for part in (right, nearest, every["random"]))
+        bounds = self.documents.of_net(rights - np.where(is_right, by_side[1], by_side[0]), kinds, outcomes)
+        scores = (share(part, n) for part in (right, nearest, totals["random"]))
         kind, documents = share(n, self.gold.kinds[:, direction, base].sum()), np.count_nonzero(kinds, axis=0)
         right_share, near_share, random = scores
         return [
@@ -224,45 +245,47 @@ class SyntaxCounts(CorrectCounts):
 
 
 def _gains(correct: int, baseline: int, n: int) -> bool:
-    """Whether the gain is ten points over the baseline, counted in whole cases: 60 of 100 against 50 are ten."""
+    """Return True if the gain is ten points over the baseline, in whole cases: 60 of 100 against 50 are ten points."""
     return n > 0 and round(1 / GAIN) * (int(correct) - int(baseline)) >= int(n)
 
 
 def choose(counts: SyntaxCounts) -> Iterator[Best]:
-    """Yield the best for every row that has a case among the even sentences."""
+    """Yield the best head and direction for every row that has a case among the even sentences."""
     gold, correct = counts.gold, counts.by_row
-    for at in range(len(counts.relations.rows)):
-        even = share(correct[0, :, at], gold.n[0, :, at, None])  # [direction, head]
+    for row in range(len(counts.relations.rows)):
+        even = share(correct[0, :, row], gold.n[0, :, row, None])  # [direction, head]
         if np.isnan(even).all():
             continue
         direction, head = np.unravel_index(np.nanargmax(even), even.shape)
         yield Best(
-            at,
+            row,
             int(direction),
             int(head),
-            (int(gold.n[0, direction, at]), int(gold.n[1, direction, at])),
-            (int(correct[0, direction, at, head]), int(correct[1, direction, at, head])),
-            int(gold.offset[1, direction, at].max(initial=0)),
-            int(counts.ruled[:, 1, direction, at].sum()),
+            (int(gold.n[0, direction, row]), int(gold.n[1, direction, row])),
+            (int(correct[0, direction, row, head]), int(correct[1, direction, row, head])),
+            int(gold.offset[1, direction, row].max(initial=0)),
+            int(counts.ruled[:, 1, direction, row].sum()),
         )
 
 
 def suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
-    """For every head and relation the direction with the best score on the even sentences, if it gains ten points there
-    and meets the rule on the odd ones."""
+    """Yield the syntax roles that a single corpus suggests.
+
+    For every head and relation, the direction with the best score on the even sentences must gain ten points there and
+    meet the criterion on the odd ones.
+    """
     for meeting in suggested_heads(counts):
         yield from _roles(counts, meeting, ODD)
 
 
 def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
-    """Every head, relation and direction that meets the rule over all sentences."""
+    """Yield a role for every head, relation and direction that meets the criterion over all sentences."""
     for meeting in candidate_heads(counts):
         yield from _roles(counts, meeting, ALL)
 
 
 class Meeting(NamedTuple):
-    """The heads that meet the rule for one row of the tables and a direction, each with the interval of its
-    accuracy."""
+    """The heads that meet the criterion for a row of the tables and a direction, with intervals of their accuracies."""
 
     direction: int
     row: int
@@ -270,84 +293,101 @@ class Meeting(NamedTuple):
 
 
 def suggested_heads(counts: CorrectCounts) -> Iterator[Meeting]:
-    """The heads of :func:`suggested_syntax`."""
-    for at in named_rows(counts.relations):
-        even = share(counts.by_row[0, :, at], counts.gold.n[0, :, at, None])  # [direction, head]
+    """Yield the heads of :func:`suggested_syntax`."""
+    for row in named_rows(counts.relations):
+        even = share(counts.by_row[0, :, row], counts.gold.n[0, :, row, None])  # [direction, head]
         best = np.nan_to_num(even, nan=-1).argmax(axis=0)
         for direction in range(len(DIRECTIONS)):
-            chosen = [head for head in _gaining(counts, direction, at, EVEN) if best[head] == direction]
-            yield _meeting(counts, direction, at, chosen, ODD)
+            chosen = [head for head in _gaining(counts, direction, row, EVEN) if best[head] == direction]
+            yield _meeting(counts, direction, row, chosen, ODD)
 
 
 def candidate_heads(counts: CorrectCounts) -> Iterator[Meeting]:
-    """The heads of :func:`candidate_syntax`."""
-    for at in named_rows(counts.relations):
+    """Yield the heads of :func:`candidate_syntax`."""
+    for row in named_rows(counts.relations):
         for direction in range(len(DIRECTIONS)):
-            yield _meeting(counts, direction, at, _gaining(counts, direction, at, ALL), ALL)
+            yield _meeting(counts, direction, row, _gaining(counts, direction, row, ALL), ALL)
 
 
 def detail_of(relations: Relations, direction: int, row: int) -> str:
-    """What a role of syntax is named by: "nsubj dep_to_head"."""
+    """Return the detail of a role of syntax, such as "nsubj dep_to_head"."""
     return f"{relations.rows[row].relation} {DIRECTIONS[direction]}"
 
 
 def named_rows(relations: Relations) -> list[int]:
-    """The rows after which roles are named: among relations with the same cases, the shorter name; without
-    punctuation."""
-    rows = [(at, row) for at, row in enumerate(relations.rows) if base_of(row.relation) != "punct"]
-    return [at for at, row in rows if row.level == "base" or (row.level == "full" and ":" in row.relation)]
+    """Return the rows that can name roles, without punctuation.
+
+    Of relations with the same cases, the shorter name is used.
+    """
+    rows = [(number, row) for number, row in enumerate(relations.rows) if base_of(row.relation) != "punct"]
+    return [number for number, row in rows if row.level == "base" or (row.level == "full" and ":" in row.relation)]
 
 
-def _gaining(counts: CorrectCounts, direction: int, at: int, halves: slice) -> list[int]:
-    """The heads that beat the best fixed offset by ten points."""
-    n, offset = counts.gold.n[halves, direction, at].sum(), counts.gold.offset[halves, direction, at].sum(axis=0).max()
-    correct = counts.by_row[halves, direction, at].sum(axis=0)
+def _gaining(counts: CorrectCounts, direction: int, row: int, halves: slice) -> list[int]:
+    """Return the heads that beat the best fixed offset by ten points."""
+    n, offset = (
+        counts.gold.n[halves, direction, row].sum(),
+        counts.gold.offset[halves, direction, row].sum(axis=0).max(),
+    )
+    correct = counts.by_row[halves, direction, row].sum(axis=0)
     return [head for head, right in enumerate(correct.tolist()) if _gains(right, offset, n)]
 
 
-def _meeting(counts: CorrectCounts, direction: int, at: int, heads: Sequence[int], halves: slice) -> Meeting:
-    """Those of the heads whose interval is ten points or more above the best fixed offset."""
-    n = int(counts.gold.n[halves, direction, at].sum())
+def _meeting(counts: CorrectCounts, direction: int, row: int, heads: Sequence[int], halves: slice) -> Meeting:
+    """Select the heads whose interval lies ten points or more above the best fixed offset."""
+    n = int(counts.gold.n[halves, direction, row].sum())
     if not heads or n < CASES:
-        return Meeting(direction, at, {})
-    bounds = counts.interval(direction, at, halves)
-    offset = best_offset(counts.gold.offset[halves, direction, at].sum(axis=0))[1] / n
+        return Meeting(direction, row, {})
+    bounds = counts.interval(direction, row, halves)
+    offset = best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
     intervals = {head: Interval(*map(float, bounds[:, head])) for head in heads}
-    return Meeting(direction, at, {head: one for head, one in intervals.items() if one.low - offset >= GAIN - ROUNDING})
+    return Meeting(
+        direction,
+        row,
+        {head: interval for head, interval in intervals.items() if interval.low - offset >= GAIN - ROUNDING},
+    )
 
 
 def _roles(counts: SyntaxCounts, meeting: Meeting, halves: slice) -> Iterator[Role]:
-    """The roles of heads that meet the rule."""
-    direction, at, heads = meeting
+    """Yield the roles of heads that meet the criterion."""
+    direction, row, heads = meeting
     if not heads:
         return
-    n = int(counts.gold.n[halves, direction, at].sum())
-    offset = best_offset(counts.gold.offset[halves, direction, at].sum(axis=0))[1] / n
-    rule, by_rule = counts.rule(direction, at), int(counts.ruled[:, halves, direction, at].sum())
-    documents = counts.documents_with_cases(direction, at, halves)
+    n = int(counts.gold.n[halves, direction, row].sum())
+    offset = best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
+    rule, by_rule = counts.rule(direction, row), int(counts.ruled[:, halves, direction, row].sum())
+    documents = counts.documents_with_cases(direction, row, halves)
     untrained = math.nan
     if counts.untrained is not None:
-        untrained = int(counts.untrained[halves, direction, at].sum(axis=0).max()) / n
-    chosen = counts.choices_of(direction, counts.relations.base_of_row(at))
-    against, detail = counts.against_rule(direction, at, halves), detail_of(counts.relations, direction, at)
+        untrained = int(counts.untrained[halves, direction, row].sum(axis=0).max()) / n
+    choices = counts.choices_of(direction, counts.relations.base_of_row(row))
+    against, detail = counts.against_rule(direction, row, halves), detail_of(counts.relations, direction, row)
     for head, interval in heads.items():
-        right = int(counts.by_row[halves, direction, at, head].sum())
-        beside = Rule(rule.in_words, by_rule / n, Interval(*map(float, against[:, head])))
-        yield Role(head, "syntax", detail, right / n, offset, n, interval, beside, untrained, documents, chosen[head])
+        right = int(counts.by_row[halves, direction, row, head].sum())
+        comparison = Rule(rule.in_words, by_rule / n, Interval(*map(float, against[:, head])))
+        yield Role(
+            head, "syntax", detail, right / n, offset, n, interval, comparison, untrained, documents, choices[head]
+        )
 
 
 def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
-    """Heads that beat the better baseline by ten points on third-person pronouns, each beside the rule of agreement.
-    ``sums`` and ``control`` are the sums of :class:`mha_viz.analysis.coreference.Coreference` with trained and
-    untrained weights."""
-    at = TYPES.index(THIRD_PERSON)
-    n, correct, baseline = (sums[name][:, :, at].sum(axis=1) for name in ("n", "correct", "baseline"))  # [document, …]
+    """Yield a role for heads that beat the better baseline by ten points on third-person pronouns.
+
+    Each is compared with the rule of agreement. ``sums`` and ``control`` are the sums of
+    :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights.
+    """
+    third_person = TYPES.index(THIRD_PERSON)
+    n, correct, baseline = (
+        sums[name][:, :, third_person].sum(axis=1) for name in ("n", "correct", "baseline")
+    )  # [document, …]
     cases, better, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
     if cases < CASES:
         return
     bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
     against = documents.of_net(*BesideAgreement.of(sums))
-    untrained = math.nan if control is None else int(control["correct"][:, :, at].sum(axis=(0, 1)).max()) / cases
+    untrained = (
+        math.nan if control is None else int(control["correct"][:, :, third_person].sum(axis=(0, 1)).max()) / cases
+    )
     for head in (head for head in range(len(right)) if _gains(right[head], better, cases)):
         scores = int(right[head]) / cases, better / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
@@ -358,46 +398,55 @@ def coreferential(sums: Running, documents: Documents, control: Running | None) 
 def positional(
     sums: Running, of_documents: Running, documents: Documents, control: Running | None = None
 ) -> Iterator[Role]:
-    """Heads whose mean weight on the previous, same or next token is above 0.5, or whose largest weight is there in
-    nine rows of ten: a share with an interval, from the counts ``of_documents`` (``metrics.maxima_of_documents``). The
-    baseline is uniform attention."""
+    """Yield the roles of position.
+
+    A head has one if its mean weight on the previous, same or next token is above 0.5, or if its largest weight is
+    there in nine rows of ten. The latter is a share with an interval, from the counts ``of_documents``
+    (``metrics.maxima_of_documents``). The baseline is uniform attention.
+    """
     mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
     even = share(sums["even_mass"], sums["mass_rows"])
     for place, (offset, detail) in enumerate(POSITIONS.items()):
-        at = OFFSETS.index(offset)
+        column = OFFSETS.index(offset)
         right, rows = of_documents["maxima"][:, :, place], of_documents["rows"][:, place]
         for head in range(len(mass)):
-            if mass[head, at] > MASS:
-                n, untrained = int(sums["mass_rows"][at]), _most(control, "mass", "mass_rows", at)
-                scores = float(mass[head, at]), float(even[at]), n
+            if mass[head, column] > MASS:
+                n, untrained = int(sums["mass_rows"][column]), _most(control, "mass", "mass_rows", column)
+                scores = float(mass[head, column]), float(even[column]), n
                 yield Role(head, "position", detail, *scores, untrained=untrained)
-            elif maxima[head, at] >= SHARE:
-                n, untrained = int(sums["maxima_rows"][at]), _most(control, "maxima", "maxima_rows", at)
+            elif maxima[head, column] >= SHARE:
+                n, untrained = int(sums["maxima_rows"][column]), _most(control, "maxima", "maxima_rows", column)
                 interval = Interval(*map(float, documents.interval(right[:, [head]], rows)[:, 0]))
-                scores = float(maxima[head, at]), float(even[at]), n
+                scores = float(maxima[head, column]), float(even[column]), n
                 yield Role(head, "position", detail, *scores, interval, None, untrained, with_cases(rows))
 
 
-def _most(control: Running | None, total: str, rows: str, at: int) -> float:
-    """The highest score of an untrained head; NaN if none was measured."""
-    return math.nan if control is None else float(share(control[total], control[rows])[:, at].max())
+def _most(control: Running | None, total: str, rows: str, column: int) -> float:
+    """Return the highest score of an untrained head; NaN if none was measured."""
+    return math.nan if control is None else float(share(control[total], control[rows])[:, column].max())
 
 
 def delimiting(sums: Running, control: Running | None = None) -> Iterator[Role]:
-    """Heads that give more than 0.6 of their attention to [CLS], to [SEP], to punctuation or, if to neither alone, to
-    both special tokens together; the baseline is uniform attention."""
+    """Yield the delimiter roles, of heads with more than 0.6 of their attention on a kind of delimiter.
+
+    The kinds are [CLS], [SEP], punctuation and, for heads that have neither [CLS] nor [SEP], both special tokens
+    together. The baseline is uniform attention.
+    """
     mass, even = on_delimiters(sums)
     untrained = np.full(len(even), np.nan) if control is None else on_delimiters(control)[0].max(axis=0)
     above = mass > DELIMITER  # [head, detail]
     above[:, ON_DELIMITERS.index(BOTH)] &= ~above[:, :2].any(axis=1)
-    for at, detail in enumerate(ON_DELIMITERS):
-        for head in np.flatnonzero(above[:, at]):
-            scores = float(mass[head, at]), float(even[at]), int(sums["rows"])
-            yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[at]))
+    for column, detail in enumerate(ON_DELIMITERS):
+        for head in np.flatnonzero(above[:, column]):
+            scores = float(mass[head, column]), float(even[column]), int(sums["rows"])
+            yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[column]))
 
 
 def broad(sums: Running, control: Running | None = None) -> Iterator[Role]:
-    """Heads whose normalised entropy is at least 0.78; the baseline is the mean of the model's heads."""
+    """Yield a role for heads whose normalised entropy is at least 0.78.
+
+    The baseline is the mean of the model's heads.
+    """
     normalised = share(sums["normalised"], sums["sentences"])
     untrained = math.nan if control is None else float(share(control["normalised"], control["sentences"]).max())
     for head in np.flatnonzero(normalised >= BROAD):

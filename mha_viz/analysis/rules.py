@@ -1,7 +1,8 @@
-"""Rules that heads may follow: each says, for every token of a text, which tokens are looked at.
+"""Rules that heads may follow. A rule gives the tokens that each token of a text attends to, its targets.
 
-``RULES`` has a row for each: its name in words, its kind, the annotation that it needs, and the function that marks its
-targets. :func:`matrices` spreads them evenly over the targets of each token; :func:`prediction` mixes them by shares.
+``RULES`` has a row for each rule: its name in words, its kind, the annotation that it needs, and the function that
+marks its targets. :func:`matrices` distributes attention evenly over the targets of each token; :func:`prediction`
+mixes rules by shares.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ import numpy.typing as npt
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.text import WordPieces, is_punctuation
 
-Marks = npt.NDArray[np.bool_]  # [query, key]: the targets of each token; or of words, or [token]
+Marks = npt.NDArray[np.bool_]  # [query, key], the targets of each token; also [word, word] or [token]
 Places = npt.NDArray[np.intp]
 Numbers = npt.NDArray[np.float64]
 
-FURTHEST = 3  # tokens that a rule of position looks back or ahead
-NEARBY = (2, 5)  # tokens on either side that a rule of position takes together
+FURTHEST = 3  # greatest distance in tokens of a rule for one position
+NEARBY = (2, 5)  # widths in tokens of rules for all positions on either side
 ANY = 1 << 30
 CLS, SEP, PUNCTUATION, FUNCTION, CONTENT = CLASSES = ("[CLS]", "[SEP]", "punctuation", "function", "content")
 CONTENT_TAGS = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "ADV", "NUM", "INTJ"})
 FUNCTION_TAGS = frozenset({"ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"})
 STOPS = frozenset(".!?…。！？")
 EVERYWHERE = "everywhere"
-FLOOR = 1e-9  # the least share of "everywhere" during a fit, so that nothing is impossible
+FLOOR = 1e-9  # least share of "everywhere" during a fit, so that no key has probability 0
 NO_ANNOTATION, TAGS, TREES, CHAINS = NEEDS = ("", "parts of speech", "trees", "chains")
 TAG_NAMES = {
     "ADJ": "adjectives",
@@ -49,7 +50,7 @@ TAG_NAMES = {
     "VERB": "verbs",
     "X": "other words",
 }
-RELATIONS = (  # of Universal Dependencies, without subtypes
+RELATIONS = (  # relations of Universal Dependencies, without subtypes
     *("acl", "advcl", "advmod", "amod", "appos", "aux", "case", "cc", "ccomp", "clf", "compound"),
     *("conj", "cop", "csubj", "dep", "det", "discourse", "dislocated", "expl", "fixed", "flat"),
     *("goeswith", "iobj", "list", "mark", "nmod", "nsubj", "nummod", "obj", "obl", "orphan"),
@@ -59,8 +60,10 @@ RELATIONS = (  # of Universal Dependencies, without subtypes
 
 @dataclass(frozen=True)
 class RuleText:
-    """A sentence as rules see it: its words with what is annotated, and the pieces of the model. ``causal``: tokens see
-    none after them."""
+    """A sentence as rules see it: its annotated words, and the tokens of the model.
+
+    If ``causal``, tokens do not see later tokens.
+    """
 
     sentence: Sentence
     pieces: WordPieces
@@ -81,36 +84,38 @@ class RuleText:
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
-        """The words without differences of case."""
+        """The case-folded form of each word."""
         return tuple(form.casefold() for form in self.pieces.forms)
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
-        """The part of speech of each word; empty where it is not annotated."""
+        """The part of speech of each word; empty if it is not annotated."""
         return tuple(word.upos.strip("_") for word in self.sentence.words)
 
     @cached_property
     def far(self) -> Places:
-        """[query, key]: how many tokens after the query the key is."""
+        """[query, key]: the distance from query to key in tokens; negative if the key comes first."""
         places = np.arange(len(self))
         return places - places[:, None]
 
     @cached_property
     def nothing(self) -> Marks:
-        """[query, key]: no token looks at any."""
+        """[query, key]: all False, for a rule without targets."""
         return np.zeros((len(self), len(self)), bool)
 
     @cached_property
     def visible(self) -> Marks:
-        """[query, key]: which tokens each one may look at."""
+        """[query, key]: whether the query may attend to the key."""
         everything = np.ones((len(self), len(self)), bool)
         return np.tril(everything) if self.causal else everything
 
     @cached_property
     def classes(self) -> Places:
-        """[token]: the place of its class in CLASSES. The first of the special tokens at the beginning is [CLS], any
-        other is [SEP]. A word is punctuation by its form, a function word by its part of speech, and content if neither
-        is known."""
+        """[token]: the index of its class in CLASSES.
+
+        A special token at the beginning of the text is [CLS], any other is [SEP]. A word is punctuation by its form, a
+        function word by its part of speech, and otherwise content.
+        """
         kinds = [self._class(number) for number in range(len(self.forms))]
         return np.array(
             [
@@ -121,18 +126,19 @@ class RuleText:
         )
 
     def _class(self, number: int) -> int:
+        """Return the index in CLASSES of a word."""
         if is_punctuation(self.forms[number]):
             return CLASSES.index(PUNCTUATION)
         return CLASSES.index(FUNCTION if self.tags[number] in FUNCTION_TAGS else CONTENT)
 
     @cached_property
     def heads(self) -> Places:
-        """[word]: its head in the tree, −1 for the root and for words without one."""
+        """[word]: its head in the tree, −1 for the root and for words without a head."""
         return np.array([-1 if word.head is None else word.head for word in self.sentence.words], np.intp)
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """The relation of each word to its head, without subtype."""
+        """The relation of each word to its head, without its subtype."""
         return tuple(word.base for word in self.sentence.words)
 
     @cached_property
@@ -142,22 +148,22 @@ class RuleText:
         return below
 
     def of_words(self, marks: Marks) -> Marks:
-        """[query, key] of tokens from [word, word]: every piece of a word looks at all pieces of its targets."""
+        """Expand [word, word] to [query, key] of tokens: every token of a word attends to all tokens of its targets."""
         if not marks.any():
             return self.nothing
-        among = self.ordinary[:, None] & self.ordinary
-        spread: Marks = marks[self.word[:, None], self.word] & among
-        return spread
+        are_words = self.ordinary[:, None] & self.ordinary
+        expanded: Marks = marks[self.word[:, None], self.word] & are_words
+        return expanded
 
     def at_words(self, chosen: Sequence[int]) -> Marks:
-        """[query, key]: every token looks at the chosen words, given by their numbers."""
-        marked = np.zeros(len(self.forms) + 1, bool)  # the last is for special tokens, whose word is −1
-        marked[[*chosen]] = True
-        return np.broadcast_to(marked[self.word], (len(self), len(self)))
+        """Return [query, key], where every token attends to the words with these numbers."""
+        is_chosen = np.zeros(len(self.forms) + 1, bool)  # the last entry is for special tokens, whose word is −1
+        is_chosen[[*chosen]] = True
+        return np.broadcast_to(is_chosen[self.word], (len(self), len(self)))
 
     @cached_property
     def tagged(self) -> Mapping[str, Sequence[int]]:
-        """For each part of speech the numbers of its words."""
+        """The numbers of the words with each part of speech."""
         places: dict[str, list[int]] = {}
         for number, tag in enumerate(self.tags):
             places.setdefault(tag, []).append(number)
@@ -168,8 +174,14 @@ Targets = Callable[[RuleText], Marks]
 
 
 class AttentionRule(NamedTuple):
-    """A rule: its name in words; its kind; what has to be annotated, one of NEEDS; and the tokens that it looks at,
-    [query, key], of which those that are not visible are dropped."""
+    """A rule that a head may follow.
+
+    Attributes:
+        name: its name in words.
+        kind: its kind.
+        needs: the annotation that it needs, one of NEEDS.
+        targets: marks the tokens that are attended to, [query, key]; those that are not visible are dropped later.
+    """
 
     name: str
     kind: str
@@ -177,47 +189,49 @@ class AttentionRule(NamedTuple):
     targets: Targets
 
 
-def _offset(by: int) -> AttentionRule:
-    far = abs(by)
-    side = "before" if by < 0 else "after"
-    name = "the same token" if not by else f"the token {side}" if far == 1 else f"{far} tokens {side}"
-    return AttentionRule(name, "position", NO_ANNOTATION, lambda text: np.eye(len(text), k=by, dtype=bool))
+def _offset(offset: int) -> AttentionRule:
+    """Return the rule for the token at one offset."""
+    distance = abs(offset)
+    side = "before" if offset < 0 else "after"
+    name = "the same token" if not offset else f"the token {side}" if distance == 1 else f"{distance} tokens {side}"
+    return AttentionRule(name, "position", NO_ANNOTATION, lambda text: np.eye(len(text), k=offset, dtype=bool))
 
 
 def _within(name: str, first: int, last: int) -> AttentionRule:
-    """The ordinary tokens from one distance to another, without the token itself."""
+    """Return a rule for the ordinary tokens in a range of offsets, without the token itself."""
 
     def targets(text: RuleText) -> Marks:
-        far = text.far
-        marks: Marks = (far >= first) & (far <= last) & (far != 0) & text.ordinary
+        offsets = text.far
+        marks: Marks = (offsets >= first) & (offsets <= last) & (offsets != 0) & text.ordinary
         return marks
 
     return AttentionRule(name, "position", NO_ANNOTATION, targets)
 
 
 def _same(values: Sequence[str]) -> Marks:
-    """[word, word]: other words with the same value; an empty one is like no other."""
-    each = np.array(values, object)
-    marks: Marks = (each[:, None] == each) & (each != "") & ~np.eye(len(each), dtype=bool)
+    """Return [word, word], True for other words with the same value. An empty value equals no other."""
+    array = np.array(values, object)
+    marks: Marks = (array[:, None] == array) & (array != "") & ~np.eye(len(array), dtype=bool)
     return marks
 
 
-def _special(place: int) -> Targets:
-    """The special token at the beginning, or those at other places."""
+def _special(token_class: int) -> Targets:
+    """Return the targets of the special tokens of a class: that at the beginning, or all others."""
 
     def targets(text: RuleText) -> Marks:
-        return np.broadcast_to(text.classes == place, (len(text), len(text)))
+        return np.broadcast_to(text.classes == token_class, (len(text), len(text)))
 
     return targets
 
 
 def _last_stop(text: RuleText) -> Marks:
+    """Mark the last full stop of the text."""
     stops = [number for number, form in enumerate(text.forms) if form and not set(form) - STOPS]
     return text.at_words(stops[-1:])
 
 
 def _followed(text: RuleText) -> Marks:
-    """For each token, the one after its last earlier occurrence."""
+    """Mark, for each token, the token after its last earlier occurrence; nothing unless the text is causal."""
     marks = np.zeros((len(text), len(text)), bool)
     last: dict[int, int] = {}
     for place, piece in enumerate(text.pieces.ids):
@@ -228,6 +242,8 @@ def _followed(text: RuleText) -> Marks:
 
 
 def _of_form(name: str, holds: Callable[[str], bool]) -> AttentionRule:
+    """Return a rule for the words whose form meets a condition."""
+
     def targets(text: RuleText) -> Marks:
         return text.at_words([number for number, form in enumerate(text.forms) if holds(form)])
 
@@ -235,6 +251,8 @@ def _of_form(name: str, holds: Callable[[str], bool]) -> AttentionRule:
 
 
 def _of_tags(name: str, tags: frozenset[str]) -> AttentionRule:
+    """Return a rule for the words with these parts of speech."""
+
     def targets(text: RuleText) -> Marks:
         return text.at_words([number for tag in tags for number in text.tagged.get(tag, ())])
 
@@ -242,6 +260,8 @@ def _of_tags(name: str, tags: frozenset[str]) -> AttentionRule:
 
 
 def _nearest(what: str, tags: frozenset[str], side: str) -> AttentionRule:
+    """Return a rule for the nearest word on one side with these parts of speech."""
+
     def targets(text: RuleText) -> Marks:
         places = np.flatnonzero([tag in tags for tag in text.tags])
         words = np.arange(len(text.tags))
@@ -255,17 +275,21 @@ def _nearest(what: str, tags: frozenset[str], side: str) -> AttentionRule:
 
 
 def _siblings(text: RuleText) -> Marks:
+    """Mark the other dependents of a word's head."""
     marks = (text.heads[:, None] == text.heads) & (text.heads >= 0)[:, None] & ~np.eye(len(text.heads), dtype=bool)
     return text.of_words(marks)
 
 
 def _by_relation(relation: str) -> tuple[AttentionRule, AttentionRule]:
+    """Return two rules for a relation: from a dependent to its head, and from a head to its dependents."""
+
     def targets(text: RuleText, turned: bool) -> Marks:
-        """From a dependent of this relation to its head, or the other way."""
+        """Mark the head of each dependent of this relation or, if ``turned``, the dependents of each head."""
         if relation not in text.relations:
             return text.nothing
-        named = text.below & np.array([word == relation for word in text.relations], bool)[:, None]  # [word, word]
-        return text.of_words(named.T if turned else named)
+        has_relation = np.array([word == relation for word in text.relations], bool)
+        edges = text.below & has_relation[:, None]  # [word, word]
+        return text.of_words(edges.T if turned else edges)
 
     return (
         AttentionRule(f"its head, as {relation}", "syntax", TREES, partial(targets, turned=False)),
@@ -274,7 +298,7 @@ def _by_relation(relation: str) -> tuple[AttentionRule, AttentionRule]:
 
 
 def _mentions(text: RuleText) -> Marks:
-    """[word, word]: the head words of mentions of one chain."""
+    """Return [word, word], True for the head words of other mentions of the same chain."""
     marks = np.zeros((len(text.forms), len(text.forms)), bool)
     chains: dict[str, list[int]] = {}
     for mention in text.sentence.mentions:
@@ -285,10 +309,11 @@ def _mentions(text: RuleText) -> Marks:
 
 
 def _antecedent(text: RuleText) -> Marks:
-    before = np.tril(_mentions(text))
-    nearest = np.zeros_like(before)
-    for word in np.flatnonzero(before.any(axis=1)):
-        nearest[word, np.flatnonzero(before[word])[-1]] = True
+    """Mark the nearest earlier mention of the same chain."""
+    earlier = np.tril(_mentions(text))
+    nearest = np.zeros_like(earlier)
+    for word in np.flatnonzero(earlier.any(axis=1)):
+        nearest[word, np.flatnonzero(earlier[word])[-1]] = True
     return text.of_words(nearest)
 
 
@@ -337,13 +362,15 @@ EVEN = NAMES.index(EVERYWHERE)
 
 
 def marked(rule: AttentionRule, text: RuleText) -> Marks:
-    """[query, key]: the visible targets of each token."""
+    """Return [query, key], the visible targets of each token."""
     return rule.targets(text) & text.visible
 
 
 def matrix(rule: AttentionRule, text: RuleText) -> Numbers:
-    """R[query, key]: the visible targets of each token, with equal shares that sum to 1; a row of zeros where the rule
-    does not apply."""
+    """Return R[query, key], equal shares of the visible targets of each token.
+
+    Rows sum to 1; a row is zero where the rule does not apply.
+    """
     marks = marked(rule, text)
     counts = marks.sum(axis=1, keepdims=True)
     shares: Numbers = marks / np.maximum(counts, 1)
@@ -351,7 +378,7 @@ def matrix(rule: AttentionRule, text: RuleText) -> Numbers:
 
 
 def matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
-    """[rule, query, key]: :func:`matrix` of the rules with these numbers in RULES."""
+    """Return [rule, query, key], the :func:`matrix` of each rule with these numbers in RULES."""
     marks = np.stack([RULES[number].targets(text) for number in numbers]) & text.visible
     counts = marks.sum(axis=2, keepdims=True)
     shares: Numbers = marks / np.maximum(counts, 1)
@@ -359,23 +386,25 @@ def matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numb
 
 
 def prediction(shares: Numbers, text: RuleText) -> Numbers:
-    """P [head, query, key] for a text from shares [class, head, rule]; 0 where a key is not visible."""
+    """Return P [head, query, key] for a text from shares [class, head, rule]; 0 where a key is not visible."""
     return next(predictions([shares], text))
 
 
 def predictions(several: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
-    """:func:`prediction` from each of several shares; a rule is applied to the text once for all of them."""
+    """Yield the :func:`prediction` from each of several shares. Each rule is applied to the text only once."""
     used = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in several]
     numbers = np.unique(np.concatenate(used))
     rules = matrices(text, numbers)  # [rule, query, key]
     even = rules[numbers == EVEN][0]
-    for shares, some in zip(several, used, strict=True):
-        applied, of_applied = rules[np.searchsorted(numbers, some)], shares[:, :, some]
+    for shares, rule_numbers in zip(several, used, strict=True):
+        applied, applied_shares = rules[np.searchsorted(numbers, rule_numbers)], shares[:, :, rule_numbers]
         applies = applied.any(axis=2).astype(float)  # [rule, query]
         result = np.empty((shares.shape[1], *even.shape))
         for number in np.unique(text.classes):
-            at = np.flatnonzero(text.classes == number)
-            total = of_applied[number] @ applies[:, at]  # [head, query]
-            cells = np.tensordot(of_applied[number], applied[:, at], axes=1)
-            result[:, at] = np.where(total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[at])
+            queries = np.flatnonzero(text.classes == number)
+            total = applied_shares[number] @ applies[:, queries]  # [head, query]
+            cells = np.tensordot(applied_shares[number], applied[:, queries], axes=1)
+            result[:, queries] = np.where(
+                total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[queries]
+            )
         yield result

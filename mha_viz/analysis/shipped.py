@@ -1,7 +1,9 @@
-"""The data that ship with a model: its roles, as its profiles state them or two corpora establish them, and its
-recipes: what they say of each head, largest share first, what they predict of a text, and what they leave over. Roles
-are read without the tables of their profiles. A role that one of two corpora cannot measure stays suggested by the
-other."""
+"""Access to the data that are bundled with a model: its roles and its recipes.
+
+Roles are those that its profiles state, or that two corpora establish; they are read without the tables of the
+profiles. A role that one of two corpora cannot measure stays suggested by the other. Recipes are described for each
+head, largest share first, and used to predict the attention of a text and what they leave unexplained.
+"""
 
 from __future__ import annotations
 
@@ -35,39 +37,41 @@ from mha_viz.text import WordPieces
 if TYPE_CHECKING:
     import pandas as pd
 
-# Shipped profiles, in the order in which a table is looked for in them.
+# Bundled profiles, in the order in which they are searched for a table.
 GIVEN = ("ewt", "gum", "gap", "grammar", "repeats")
 
 
 @cache
 def given_roles(name: str) -> tuple[Finding, ...]:
-    """The roles of a model that comes with the app; none for other models."""
+    """Return the roles of a model that comes with the app; none for other models."""
     return united(read_findings(folder) for folder in given_folders(name))
 
 
 @cache
 def given_corpora(name: str) -> tuple[str, ...]:
-    """The corpora that the shipped profile of a model was measured on."""
+    """Return the corpora on which the bundled profiles of a model were measured."""
     files = [folder / "profile.json" for folder in given_folders(name)]
     return tuple(json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file())
 
 
 def given_folders(name: str) -> list[Path]:
-    """The shipped profiles of a model."""
-    above = asset("profiles")
-    folder = next((f for f in (above.iterdir() if above.is_dir() else ()) if f.is_dir() and f.name == name), None)
-    return [folder / one for one in GIVEN if (folder / one).is_dir()] if folder else []
+    """Return the folders of the bundled profiles of a model."""
+    profiles = asset("profiles")
+    folder = next((f for f in (profiles.iterdir() if profiles.is_dir() else ()) if f.is_dir() and f.name == name), None)
+    return [folder / corpus for corpus in GIVEN if (folder / corpus).is_dir()] if folder else []
 
 
 def united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
-    """The roles of the first profile, and the coreference roles of the others: a treebank without coreference chains
-    suggests none."""
+    """Return the roles of the first profile and the coreference roles of the others.
+
+    A treebank without coreference chains suggests no coreference roles.
+    """
     first, *others = [*profiles] or [()]
     return (*first, *(f for findings in others for f in findings if f.role == "coreference"))
 
 
 ROLE = ["layer", "head", "role", "detail"]
-MEASURED_IN = {  # the table that a corpus has if it can measure this kind of role
+MEASURED_IN = {  # kind of role → the table that a profile has if its corpus can measure it
     "syntax": "uas",
     "coreference": "coreference",
     "position": "position",
@@ -77,7 +81,7 @@ MEASURED_IN = {  # the table that a corpus has if it can measure this kind of ro
 
 
 def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
-    """The profiles of a model on two corpora, each with its own numbers for the roles that both establish.
+    """Return the profiles of a model on two corpora, each with its own numbers for the roles that both establish.
 
     A role that only one of them can measure stays suggested. Raises CorpusError if the profiles are of different models
     or of the same corpus.
@@ -96,7 +100,7 @@ def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
 
 
 def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Raise CorpusError unless these facts of profiles are of one model and two corpora."""
+    """Raise CorpusError unless the facts of two profiles are of one model and two corpora."""
     for name, kind in (("model", "model"), ("revision", "revision of the model")):
         if one[name] != other[name]:
             raise CorpusError(
@@ -110,23 +114,23 @@ def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 def _roles(
     tables: Mapping[str, pd.DataFrame], other_tables: Mapping[str, pd.DataFrame], corpora: str, other_corpus: str
 ) -> dict[str, pd.DataFrame]:
-    """The table ``roles`` of a profile beside another one; empty if no untrained model was measured."""
+    """Return the table ``roles`` of a profile combined with another; empty if no untrained model was measured."""
     import pandas as pd
 
     if "roles" not in tables or "roles" not in other_tables:
         return {}
     shared = {role for role, table in MEASURED_IN.items() if table in tables and table in other_tables}
-    beside = other_tables["candidates"][[*ROLE, *OF_OTHER, "state"]]
-    both = tables["candidates"].merge(beside, on=ROLE, suffixes=("", "_there"))
-    both = both[both["role"].isin(shared)]
-    states = [_both(*pair) for pair in zip(both["state"], both["state_there"], strict=True)]
-    established = both.assign(
-        state=pd.Series(states, both.index, object),
+    others = other_tables["candidates"][[*ROLE, *OF_OTHER, "state"]]
+    joined = tables["candidates"].merge(others, on=ROLE, suffixes=("", "_there"))
+    joined = joined[joined["role"].isin(shared)]
+    states = [_both(*pair) for pair in zip(joined["state"], joined["state_there"], strict=True)]
+    established = joined.assign(
+        state=pd.Series(states, joined.index, object),
         status=ESTABLISHED,
         corpora=corpora,
-        lowest_score=both[["score", "score_there"]].min(axis=1),
+        lowest_score=joined[["score", "score_there"]].min(axis=1),
         other_corpus=other_corpus,
-        **{f"other_{name}": both[f"{name}_there"] for name in OF_OTHER},
+        **{f"other_{name}": joined[f"{name}_there"] for name in OF_OTHER},
     )[[*HEADINGS["roles"]]]
     suggested = tables["roles"][~tables["roles"]["role"].isin(shared)]
     parts = [part for part in (established, suggested) if len(part)] or [established]
@@ -139,10 +143,14 @@ def _both(here: object, there: object) -> str | None:
     return next((str(state) for state in reversed(STATES) if state in states), None)
 
 
-ALL = "all"  # in place of a class of query word
-LONGEST = 256  # pieces of a text; all rules for one of these take 70 MB
-NAMED, LEAST_NAMED, HARDLY = 2, 0.05, 0.005  # rules in words; what is left is named from HARDLY on
-EVENLY = 0.05  # a recipe that explains less than this beyond uniform attention explains nothing
+ALL = "all"  # stands for all classes of query word
+LONGEST = 256  # the most tokens of a text; all its rules then take 70 MB
+NAMED, LEAST_NAMED, HARDLY = (
+    2,
+    0.05,
+    0.005,
+)  # rules to name; least share to name a rule; least unexplained share to mention
+EVENLY = 0.05  # a recipe must explain at least this much more than uniform attention
 KIND_OF: Mapping[str, str] = MappingProxyType(
     {
         "position": "position",
@@ -152,11 +160,11 @@ KIND_OF: Mapping[str, str] = MappingProxyType(
         "even": "even",
     }
 )
-KINDS = tuple(dict.fromkeys(KIND_OF.values()))  # in the order in which they are drawn
+KINDS = tuple(dict.fromkeys(KIND_OF.values()))  # in drawing order
 
 
 class RecipePart(NamedTuple):
-    """A rule of a head: its number in RULES, and its share of the attention, 0…1."""
+    """A rule of a head: its number in RULES, and its share of the attention, 0 to 1."""
 
     rule: int
     share: float
@@ -168,15 +176,22 @@ class RecipePart(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """One of KINDS."""
+        """The kind of the rule, one of KINDS."""
         return KIND_OF[RULES[self.rule].kind]
 
 
 class HeadRecipe(NamedTuple):
-    """``parts``, the largest first, sum to ``explained``: each is the rule's share of the recipe times what the recipe
-    explains of the attention. ``even``: what uniform attention alone explains. ``low``, ``high``: the 95 % interval of
-    ``explained``, over documents; NaN if it is not known; ``overlap``: with the shares of the recipe that another
-    corpus chose, of the first with which it was compared (:func:`mha_viz.recipes.compare`), NaN if with none."""
+    """The recipe of a head.
+
+    Attributes:
+        parts: the rules, largest share first. A share is that of the rule in the recipe times ``explained``, so they
+            sum to ``explained``.
+        explained: the share of the attention that the recipe explains.
+        even: the share that uniform attention explains.
+        low, high: the 95 % interval of ``explained`` over documents; NaN if unknown.
+        overlap: the overlap of the shares with those of the recipe from the first other corpus with which it was
+            compared (:func:`mha_viz.recipes.compare`); NaN if there is none.
+    """
 
     head: Head
     parts: tuple[RecipePart, ...]
@@ -188,48 +203,60 @@ class HeadRecipe(NamedTuple):
 
     @property
     def by_kind(self) -> dict[str, float]:
-        """What each of KINDS takes, in their order; "unexplained" is what is left."""
+        """The explained share of each of KINDS, in their order, and the rest as "unexplained"."""
         shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
         return {**shares, "unexplained": 1 - self.explained}
 
     def words(self, plainly: Callable[[str], str]) -> str:
-        """Return "attends 50% to the token after, 23% to [CLS]; no rule explains 18% [16%, 21%]", the interval if it is
-        known; ``plainly``: of the name of a rule."""
+        """Describe the recipe: "attends 50% to the token after, 23% to [CLS]; no rule explains 18% [16%, 21%]".
+
+        The interval is given if it is known. ``plainly`` turns the name of a rule into plain words.
+        """
         if self.is_even:
             return "attends evenly to all tokens"
-        named = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED] or self.parts[:1]
-        says = [f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{plainly(part.name)}" for part in named]
-        left = f"; no rule explains {with_interval(1 - self.explained, 1 - self.high, 1 - self.low, 0, percent)}"
-        left *= 1 - self.explained >= HARDLY
-        return f"attends {', '.join(says)}{left}"
+        named_parts = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED] or self.parts[:1]
+        phrases = [
+            f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{plainly(part.name)}" for part in named_parts
+        ]
+        unexplained_part = (
+            f"; no rule explains {with_interval(1 - self.explained, 1 - self.high, 1 - self.low, 0, percent)}"
+        )
+        unexplained_part *= 1 - self.explained >= HARDLY
+        return f"attends {', '.join(phrases)}{unexplained_part}"
 
     @property
     def is_even(self) -> bool:
-        """Whether the head is so nearly even that there is nothing to explain."""
+        """True if the head attends so evenly that there is nothing to explain."""
         return self.explained - self.even < EVENLY
 
 
 def described(recipes: Recipes) -> list[HeadRecipe]:
-    """The recipe of every head in order, averaged over the classes of query word as often as each occurs; explained on
-    the other corpus where there is one. Raises CorpusError as :func:`shares_of`."""
+    """Return the recipe of every head, in order.
+
+    Shares are averaged over the classes of query word, weighted by their frequency. Explained shares are those on the
+    other corpus if there is one. Raises CorpusError as :func:`shares_of` does.
+    """
     shares, table = average_shares(recipes, shares_of(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
     overlaps = np.full(len(shares), math.nan)
     if STABILITY in recipes.tables:
         overlaps = recipes.tables[STABILITY]["overlap"].to_numpy()[: len(shares)]
     heads = []
-    for of_head, explained, overlap, row in zip(shares, judged(table).to_numpy(), overlaps, rows, strict=True):
+    for head_shares, explained, overlap, row in zip(shares, judged(table).to_numpy(), overlaps, rows, strict=True):
         share, low, high = map(float, explained)
-        order = [int(rule) for rule in np.argsort(-of_head, kind="stable") if of_head[rule] > 0]
-        parts = tuple(RecipePart(rule, float(of_head[rule] / of_head.sum()) * share) for rule in order)
+        order = [int(rule) for rule in np.argsort(-head_shares, kind="stable") if head_shares[rule] > 0]
+        parts = tuple(RecipePart(rule, float(head_shares[rule] / head_shares.sum()) * share) for rule in order)
         head = Head(int(row.layer), int(row.head))
         heads.append(HeadRecipe(head, parts, share, float(row.even), low, high, float(overlap)))
     return heads
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
-    """Select what recipes explain of the other corpus where there is one, or else of the sentences that chose nothing,
-    with the interval: the columns share, low and high, from the table "explained"."""
+    """Select the explained shares to report, with intervals, from the table "explained".
+
+    They are those on the other corpus if there is one, or else on the held-out sentences. The columns are share, low
+    and high.
+    """
     columns = ["share", "low", "high"]
     other, held_out = (
         table[[name, f"{name}_low", f"{name}_high"]].set_axis(columns, axis=1) for name in ("other", "held_out")
@@ -239,23 +266,27 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def average_shares(recipes: Recipes, shares: Numbers) -> Numbers:
-    """Shares [class, head, rule] as [head, rule], averaged over the classes as often as each occurs in the corpus of
-    ``recipes``; equally where that was not counted."""
+    """Average shares [class, head, rule] over classes, [head, rule].
+
+    Classes are weighted by their frequency in the corpus of ``recipes``, or equally if that was not counted.
+    """
     counts = np.array(recipes.facts.get("classes", [1] * len(CLASSES)), float)
     means: Numbers = np.tensordot(counts / counts.sum(), shares, axes=1)
     return means
 
 
 def shares_of(recipes: Recipes, table: str = "recipes") -> Numbers:
-    """[class, head, rule] of recipes in tables, or those of "untrained". Raises CorpusError if a class or a rule is
-    unknown."""
+    """Return [class, head, rule], the shares in the table of recipes, or in "untrained".
+
+    Raises CorpusError if a class or a rule is unknown.
+    """
     heads = int(recipes.facts["heads"])
     rows: Any = recipes.tables[table].itertuples(index=False)
     shares = np.zeros((len(CLASSES), int(recipes.facts["layers"]) * heads, len(RULES)))
     try:
         for row in rows:
-            which = slice(None) if row.query_class == ALL else CLASSES.index(row.query_class)
-            shares[which, row.layer * heads + row.head, NAMES.index(row.rule)] = row.share
+            class_index = slice(None) if row.query_class == ALL else CLASSES.index(row.query_class)
+            shares[class_index, row.layer * heads + row.head, NAMES.index(row.rule)] = row.share
         if len([NAMES.index(name) for name in recipes.facts["best_rules"]]) != shares.shape[1]:
             raise ValueError("best_rules does not name one rule per head")
     except (KeyError, ValueError, IndexError) as error:
@@ -265,8 +296,11 @@ def shares_of(recipes: Recipes, table: str = "recipes") -> Numbers:
 
 
 def text_of(attention: Attention, gold: Sentence | None = None) -> RuleText:
-    """The text of a reading as rules see it: with the annotation of ``gold``, if it has the same words; otherwise
-    without, so that rules which need it apply to no token."""
+    """Return the text of a reading as rules see it.
+
+    It has the annotation of ``gold`` if that has the same words. Otherwise it has none, and rules that need annotation
+    apply to no token.
+    """
     text = attention.queries
     forms = [word.text for word in text.by_words().tokens if not word.special]
     words: list[int | None] = [None] * len(text)
@@ -276,53 +310,63 @@ def text_of(attention: Attention, gold: Sentence | None = None) -> RuleText:
             words[token] = number
     names = tuple(token.text for token in text.tokens)
     ids = {name: number for number, name in enumerate(dict.fromkeys(names))}  # equal tokens have equal ids
-    numbers, none = tuple(ids[name] for name in names), (0,) * len(text)
+    numbers, zeros = tuple(ids[name] for name in names), (0,) * len(text)
     spans, in_vocabulary = ((0, 0),) * len(text), (True,) * len(text)
-    pieces = WordPieces(tuple(forms), names, numbers, none, tuple(words), spans, in_vocabulary)
+    pieces = WordPieces(tuple(forms), names, numbers, zeros, tuple(words), spans, in_vocabulary)
     causal = len(text) > 1 and not attention.weights[..., 0, 1:].any() and not np.triu(attention.weights, 1).any()
     sentence = gold if gold and is_of(gold, attention) else Sentence(tuple(map(Word, forms)))
     return RuleText(sentence, pieces, bool(causal))
 
 
 def is_of(gold: Sentence, attention: Attention) -> bool:
-    """Whether an annotated sentence has the words of a reading, so that its annotation is that of the text."""
+    """Return True if an annotated sentence has the words of a reading, so that its annotation applies to the text."""
     words = [word.text.casefold() for word in attention.queries.by_words().tokens if not word.special]
     return words == [form.casefold() for form in gold.forms]
 
 
 def predicted(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:
-    """P [layer, head, query, key]: the attention that recipes predict for the text of a reading; by default those that
-    are :func:`find_recipes` of the model. ``text``: as rules see it, by default without annotation, so that only rules
-    which need none apply. Raises SettingError if the model has no recipes or they are of a model of another shape,
-    TextError for more than LONGEST tokens."""
+    """Return P [layer, head, query, key], the attention that recipes predict for the text of a reading.
+
+    ``recipes`` are by default those that :func:`find_recipes` finds for the model. ``text`` is the text as rules see
+    it; the default has no annotation, so that only rules without annotation apply. Raises SettingError if the model has
+    no recipes or they are of a model of another shape, and TextError for more than LONGEST tokens.
+    """
     shares = _shares_for(attention, recipes)
     rows: Weights = prediction(shares, text or text_of(attention)).astype(np.float32)
     return rows.reshape(attention.weights.shape)
 
 
 def taken(attention: Attention, gold: Sentence | None = None, recipes: Recipes | None = None) -> Numbers:
-    """[head, rule]: what each rule explains of a reading's weights, the mean over rows of Σ_j min(A[i, j], P[i, j])
-    times the rule's part of P[i, j]; its sum over rules is the explained share. With the annotation of ``gold``, rules
-    that need it apply, too; where none applies, uniform attention explains. Raises as :func:`predicted`."""
+    """Return [head, rule], the share of a reading's attention that each rule explains.
+
+    It is the mean over rows of Σ_j min(A[i, j], P[i, j]) times the rule's part of P[i, j]; the sum over rules is the
+    explained share. With the annotation of ``gold``, rules that need it apply, too; where no rule applies, uniform
+    attention explains. Raises as :func:`predicted` does.
+    """
     shares, text = _shares_for(attention, recipes), text_of(attention, gold)
     weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
     used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
     rules = matrices(text, used)  # [rule, query, key]
-    apply = rules.any(axis=(1, 2))
-    used, rules = used[apply], rules[apply].transpose(1, 0, 2)  # [query, rule, key]
+    is_applied = rules.any(axis=(1, 2))
+    used, rules = used[is_applied], rules[is_applied].transpose(1, 0, 2)  # [query, rule, key]
     applies = np.any(rules, axis=2, keepdims=True).transpose(0, 2, 1)  # [query, 1, rule]
-    mixed = shares[text.classes][:, :, used] * applies  # [query, head, rule]
-    mixed[:, :, used == EVEN] += mixed.sum(axis=2, keepdims=True) == 0
-    mixed /= mixed.sum(axis=2, keepdims=True)
-    whole = mixed @ rules  # [query, head, key]
-    ratio = np.divide(np.minimum(weights.transpose(1, 0, 2), whole), whole, out=np.zeros(whole.shape), where=whole > 0)
+    mixture = shares[text.classes][:, :, used] * applies  # [query, head, rule]
+    mixture[:, :, used == EVEN] += mixture.sum(axis=2, keepdims=True) == 0
+    mixture /= mixture.sum(axis=2, keepdims=True)
+    predicted_rows = mixture @ rules  # [query, head, key]
+    ratio = np.divide(
+        np.minimum(weights.transpose(1, 0, 2), predicted_rows),
+        predicted_rows,
+        out=np.zeros(predicted_rows.shape),
+        where=predicted_rows > 0,
+    )
     result = np.zeros(shares.shape[1:])
-    result[:, used] = (mixed * (ratio @ rules.transpose(0, 2, 1))).sum(axis=0)
+    result[:, used] = (mixture * (ratio @ rules.transpose(0, 2, 1))).sum(axis=0)
     return result / len(text)
 
 
 def _shares_for(attention: Attention, recipes: Recipes | None) -> Numbers:
-    """[class, head, rule] of recipes that fit a reading. Raises as :func:`predicted`."""
+    """Return [class, head, rule], the shares of recipes that fit a reading. Raises as :func:`predicted` does."""
     recipes = recipes or of_model(attention.model, attention.revision)
     shape = every_layer(recipes.facts["layers"]), recipes.facts["heads"]
     if (attention.layer_numbers, attention.heads) != shape:
@@ -334,12 +378,15 @@ def _shares_for(attention: Attention, recipes: Recipes | None) -> Numbers:
 
 
 def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sentence | None = None) -> Attention:
-    """What the recipes of its heads leave of a reading: A − P, [layer, head, query, key], above 0 where a head looks
-    more than its rules predict. Half the sum of absolute values in a row is what is not explained of it.
+    """Subtract the attention that recipes predict from a reading: A − P, [layer, head, query, key].
 
-    ``recipes``: by default those that come with the model; the step of the reading has a digest of others. ``gold``:
-    the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises ShapeError for what
-    is not the complete weights of a text to itself, TextError for a sentence of other words, and as :func:`predicted`.
+    The result is above 0 where a head attends more than its rules predict. Half the sum of absolute values in a row is
+    its unexplained share.
+
+    ``recipes`` are by default those that come with the model; the step of the reading has a digest of others. ``gold``
+    is the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises ShapeError unless
+    the reading has the complete weights of a text to itself, TextError for a sentence of other words, and otherwise as
+    :func:`predicted` does.
 
     >>> mv.quantities.unexplained(mv.load("minilm").encode("The cat sat.")).quantity
     'unexplained'
@@ -353,15 +400,18 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
         )
     if gold is not None and not is_of(gold, attention):
         raise TextError("The annotated sentence has other words than the text.", "Give the sentence that was read.")
-    left = attention.weights - predicted(attention, recipes, text_of(attention, gold))
+    residual = attention.weights - predicted(attention, recipes, text_of(attention, gold))
     step = UNEXPLAINED if gold is None else UNEXPLAINED_OF_GOLD
     step = step if recipes is None else Step(step.row._replace(means=digest(kept_shares(recipes))))
-    return replace(attention, weights=left, quantity="unexplained", made=(*attention.made, step))
+    return replace(attention, weights=residual, quantity="unexplained", made=(*attention.made, step))
 
 
 def with_annotation(left: Attention, gold: Sentence) -> Attention:
-    """What :func:`unexplained` left without annotation, as it is with that of ``gold``; itself if the sentence has
-    other words. By the recipes that are :func:`find_recipes` of the model."""
+    """Recompute what :func:`unexplained` left without annotation, using the annotation of ``gold``.
+
+    The reading is returned unchanged if the sentence has other words. The recipes are those that :func:`find_recipes`
+    finds for the model.
+    """
     if UNEXPLAINED not in left.made or not is_of(gold, left):
         return left
     weights = left.weights + predicted(left) - predicted(left, text=text_of(left, gold))
@@ -369,12 +419,15 @@ def with_annotation(left: Attention, gold: Sentence) -> Attention:
     return replace(left, weights=weights, made=tuple(made))
 
 
-# ---- Those of a model ------------------------------------------------------------------------------------------------
+# ---- Recipes of a model ----------------------------------------------------------------------------------------------
 
 
 def find_recipes(model: str, revision: str = "") -> Recipes | None:
-    """Find the recipes of a model's heads: the first in the folders that MHA_VIZ_PROFILES names, or else those that
-    come with the app; None if there are none, or only damaged ones or those of weights of another revision."""
+    """Find the recipes of a model's heads.
+
+    They are the first in the folders that MHA_VIZ_PROFILES names, or else those that come with the app. Return None if
+    there are none, or only damaged ones or those of weights of another revision.
+    """
     for file, facts in _own_recipes():
         is_named = facts.get("model") == model and revision in ("", facts.get("revision"))
         if is_named or (revision and revision == facts.get("revision")):  # the same weights under another name
@@ -384,8 +437,10 @@ def find_recipes(model: str, revision: str = "") -> Recipes | None:
 
 
 def of_model(model: str, revision: str = "") -> Recipes:
-    """Find the recipes of a model as :func:`find_recipes` does. Raises SettingError, naming what was found instead, if
-    there are none, and CorpusError for damaged ones."""
+    """Find the recipes of a model as :func:`find_recipes` does.
+
+    Raises SettingError, naming what was found instead, if there are none, and CorpusError if they are damaged.
+    """
     recipes = find_recipes(model, revision)
     if recipes is not None:
         return recipes
@@ -396,8 +451,8 @@ def of_model(model: str, revision: str = "") -> Recipes:
         asset("recipes") / model,
     ):
         if (folder / FACTS).is_file():
-            of = load_recipes(folder).facts["revision"]
-            problem = f"The recipes of {model} in {folder} are of other weights ({of}, not {revision})."
+            found = load_recipes(folder).facts["revision"]
+            problem = f"The recipes of {model} in {folder} are of other weights ({found}, not {revision})."
             raise SettingError(problem, f"Open those weights, or give recipes of these. {remedy}")
     where = " or ".join(["the app", *map(str, own_folders())])
     raise SettingError(f"There are no recipes of the heads of {model} in {where}.", remedy)
@@ -405,7 +460,10 @@ def of_model(model: str, revision: str = "") -> Recipes:
 
 @lru_cache(maxsize=4)
 def shipped(model: str, revision: str = "") -> Recipes | None:
-    """The recipes of a model that comes with the app; None if it has none, or has weights of another revision."""
+    """Load the recipes of a model that comes with the app.
+
+    Return None if it has none, or if they are of weights of another revision.
+    """
     folder = asset("recipes") / model
     if folder.parent != asset("recipes") or not (folder / FACTS).is_file():
         return None
@@ -414,13 +472,14 @@ def shipped(model: str, revision: str = "") -> Recipes | None:
 
 
 def _own_recipes() -> list[tuple[Path, Mapping[str, Any]]]:
-    """List the files with facts of recipes in the folders that MHA_VIZ_PROFILES names, each with its facts."""
+    """List the files with facts of recipes in the folders that MHA_VIZ_PROFILES names, with their facts."""
     files = [file for folder in own_folders() for file in files_below(folder, FACTS)]
     return [(file, _facts(file, file.stat().st_mtime_ns)) for file in files]
 
 
 @lru_cache(maxsize=1024)
 def _facts(file: Path, _: int) -> Mapping[str, Any]:
+    """Read the facts of recipes; empty if they are damaged. The second argument is the file's time, for the cache."""
     try:
         facts = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
@@ -430,23 +489,25 @@ def _facts(file: Path, _: int) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=8)
 def _opened(folder: Path, _: int) -> Recipes:
+    """Load recipes. The second argument is the file's time, for the cache."""
     return load_recipes(folder)
 
 
 @lru_cache(maxsize=8)
 def kept_shares(recipes: Recipes) -> Numbers:
-    """:func:`shares_of` recipes, which every reading needs; read only."""
+    """Return :func:`shares_of` recipes, cached and read-only, because every reading needs them."""
     shares = shares_of(recipes)
     shares.setflags(write=False)
     return shares
 
 
 def of_heads(model: str, revision: str = "") -> tuple[HeadRecipe, ...]:
-    """The recipe of every head in order; none if :func:`find_recipes` has none."""
+    """Return the recipe of every head in order; none if :func:`find_recipes` finds none."""
     recipes = find_recipes(model, revision)
     return _of_heads(recipes) if recipes else ()
 
 
 @lru_cache(maxsize=8)
 def _of_heads(recipes: Recipes) -> tuple[HeadRecipe, ...]:
+    """Return the recipe of every head, cached."""
     return tuple(described(recipes))

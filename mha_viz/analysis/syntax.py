@@ -1,12 +1,13 @@
-"""Which head follows which dependency relation: arg-max accuracy against gold trees, with two baselines from the gold.
+"""Score which head follows which dependency relation: arg-max accuracy against gold trees, with two baselines.
 
 Definitions: Clark et al. 2019, section 4.2 (word attention, arg-max, fixed offset); Voita et al. 2019, section 5.2.1
 (ten points over the offset); Htut et al. 2019 (undirected). A relation is counted with its subtype ("nmod:poss", level
 *full*), without it ("nmod", *base*) and in the aggregates "all" and "all without punct" (*agg*). Roots are not scored.
 
-*Kind and choice*: where a sentence has two words or more, besides the one that looks, of the gold word's part of
-speech, does a head point to a word of this *kind*, and if so, is its *choice* among them the gold one? Beside it, on
-the same cases, the nearest such word on each side, and one of them at random. Subtypes count with their base relation.
+*Kind and choice*: in sentences with two or more words of the gold word's part of speech, besides the word that looks,
+does a head point to a word of this *kind*, and if so, is its *choice* among them the gold word? For comparison, the
+same cases are scored for the nearest such word on each side and for a random one. Subtypes count with their base
+relation.
 """
 
 from __future__ import annotations
@@ -26,16 +27,14 @@ from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence
 
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
-OFFSETS = tuple(
-    sorted((o for o in range(-10, 11) if o), key=lambda o: (abs(o), o))
-)  # −1, 1, −2, 2, …: among equals the first is chosen
-HALVES = (
-    "even",
-    "odd",
-)  # of the sentences, by their number in the file: roles are chosen on one half, reported on the other
+# −1, 1, −2, 2, …: of equally good offsets, the first is chosen.
+OFFSETS = tuple(sorted((o for o in range(-10, 11) if o), key=lambda o: (abs(o), o)))
+# Halves of the sentences, by their number in the file: roles are chosen on one half and reported on the other.
+HALVES = ("even", "odd")
 
-# Of the cases of kind and choice: the head points to a word of the gold word's kind; if so, it is the gold one, and the
-# nearest such word on the left, or on the right, would be; head and nearest word are right; a random one would be.
+# Counts of kind and choice. "kind": the head points to a word of the gold word's kind. The others count among these
+# cases. "right": the word is right. "nearest_…": the nearest such word on the left or right is right. "both_…": both
+# are right. "random": a random such word would be right.
 OF_KIND = ("kind", "right", "nearest_left", "nearest_right")
 CHOICES = (*OF_KIND, "both_left", "both_right", "random")
 
@@ -44,18 +43,22 @@ Hits = npt.NDArray[np.bool_]  # [head, word]
 
 
 class RelationRow(NamedTuple):
-    """A row of a table: level "full", "base" or "agg", and a relation."""
+    """A row of a table: a level, "full", "base" or "agg", and a relation."""
 
     level: str
     relation: str
 
 
 class Tree(NamedTuple):
-    """The gold annotation of one sentence as arrays over words: ``heads`` (−1 for roots), ``relations`` (index into
-    :attr:`Relations.names`, −1 for roots), ``upos`` (index into :attr:`Relations.upos`).
+    """The gold annotation of a sentence as arrays over words.
 
-    ``rows``: those of :attr:`Relations.rows` that have a case. ``ruled`` [2, row, word], of these rows: whether the
-    rule of the row finds the head of a dependent, and whether it finds, from a head, one of its dependents.
+    Attributes:
+        heads: [word], −1 for roots.
+        relations: [word], index into :attr:`Relations.names`, −1 for roots.
+        upos: [word], index into :attr:`Relations.upos`.
+        rows: those of :attr:`Relations.rows` that have a case.
+        ruled: [2, row, word] for these rows, whether the rule of the row finds the head of a dependent, and whether it
+            finds, from a head, one of its dependents.
     """
 
     heads: Indices
@@ -66,12 +69,12 @@ class Tree(NamedTuple):
 
 
 class Relations:
-    """The relations in a corpus, in a fixed order, and how the full ones add up to the ``rows`` of the tables."""
+    """The relations in a corpus, in a fixed order, and the ``rows`` of the tables that they add up to."""
 
     def __init__(
         self, sentences: Sequence[Sentence], names: Iterable[str] | None = None, upos: Iterable[str] = ()
     ) -> None:
-        """The relations in ``sentences``, or those in ``names`` and ``upos`` if given."""
+        """Take the relations from ``names`` and ``upos`` if given, otherwise from ``sentences``."""
         words = [word for sentence in sentences for word in sentence.words]
         if names is None:
             names = {word.relation for word in words if word.head is not None}
@@ -92,16 +95,16 @@ class Relations:
 
     @cached_property
     def bases(self) -> tuple[str, ...]:
-        """List the relations without subtypes, in order."""
+        """The relations without subtypes, in order."""
         return tuple(sorted({base_of(name) for name in self.names}))
 
     @cached_property
     def base_places(self) -> Indices:
-        """Give the place of each relation among :attr:`bases`: [relation]."""
+        """[relation]: the index of its base relation in :attr:`bases`."""
         return np.array([self.bases.index(base_of(name)) for name in self.names], np.intp)
 
     def base_of_row(self, row: int) -> int:
-        """Return the place among :attr:`bases` of the relation of a row, which is not an aggregate."""
+        """Return the index in :attr:`bases` of the relation of a row, which must not be an aggregate."""
         return self.bases.index(base_of(self.rows[row].relation))
 
     @cached_property
@@ -112,45 +115,48 @@ class Relations:
         )
 
     def tree(self, sentence: Sentence, rules: RuleOfRows = MappingProxyType({})) -> Tree:
-        """Turn the gold annotation of a sentence into arrays, with what the ``rules`` by parts of speech answer."""
+        """Convert the gold annotation of a sentence to arrays, with the answers of the ``rules`` by parts of speech."""
         heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
         relations = np.array([-1 if w.head is None else self._number[w.relation] for w in sentence.words], np.intp)
         upos = np.array([self._upos[w.upos] for w in sentence.words], np.intp)
         rows = np.flatnonzero(self.member[relations[relations >= 0]].any(axis=0))
         ruled = np.zeros((2, len(rows), len(heads)), bool)
-        for at, row in enumerate(rows.tolist()):
-            of_row = (relations >= 0) & self.member[relations, row].astype(bool)
+        for place, row in enumerate(rows.tolist()):
+            in_row = (relations >= 0) & self.member[relations, row].astype(bool)
             for seeker in range(2):
                 rule = rules.get((seeker, self.rows[row]))
                 if rule is None or not rule.tags:
                     continue
                 answer = nearest_words(self._is_named(rule)[upos], rule.side)
                 if seeker == 0:
-                    ruled[0, at] = of_row & (answer == heads)
+                    ruled[0, place] = in_row & (answer == heads)
                 else:
-                    ruled[1, at] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & of_row[answer]
+                    ruled[1, place] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & in_row[answer]
         return Tree(heads, relations, upos, rows, ruled)
 
     def named_by(self, rules: RuleOfRows) -> npt.NDArray[np.bool_]:
-        """[seeker, side, row, part of speech]: what each rule names, as an array that adds up over parts of a
-        corpus."""
-        named = np.zeros((2, len(SIDES), len(self.rows), len(self.upos)), bool)
+        """Return [seeker, side, row, part of speech], which parts of speech each rule names.
+
+        These arrays can be added over parts of a corpus.
+        """
+        is_named = np.zeros((2, len(SIDES), len(self.rows), len(self.upos)), bool)
         for (seeker, row), rule in rules.items():
             if row in self.rows:
-                named[seeker, rule.side, self.rows.index(row)] = self._is_named(rule)
-        return named
+                is_named[seeker, rule.side, self.rows.index(row)] = self._is_named(rule)
+        return is_named
 
     def _is_named(self, rule: NearestRule) -> npt.NDArray[np.bool_]:
-        """[part of speech]: whether the rule names it."""
+        """Return [part of speech], whether the rule names it."""
         return np.array([tag in rule.tags for tag in self.upos], bool)
 
 
 def base_of(relation: str) -> str:
-    """Take the subtype off a relation."""
+    """Return a relation without its subtype."""
     return relation.partition(":")[0]
 
 
 def _belongs(name: str, row: RelationRow) -> bool:
+    """Return True if a full relation counts in a row."""
     if row.level == "full":
         return name == row.relation
     if row.level == "base":
@@ -161,10 +167,10 @@ def _belongs(name: str, row: RelationRow) -> bool:
 class Syntax:
     """Running counts over sentences.
 
-    ``sums``: correct [document, half, direction, relation, head] by full relation; both [half, direction, row, head]:
-    in how many of the cases of a row the rule by parts of speech is right too; kinds [document, direction, base, head,
-    OF_KIND] and choices [half, direction, base, head, CHOICES]; edges [head] for the undirected measure with
-    edge_count. The numbers of cases depend only on the annotation: :func:`gold`, :func:`cases`.
+    ``sums`` has correct [document, half, direction, relation, head] by full relation; both [half, direction, row,
+    head], cases that the rule by parts of speech gets right, too; kinds [document, direction, base, head, OF_KIND] and
+    choices [half, direction, base, head, CHOICES]; and, for the undirected measure, edges [head] and edge_count. The
+    numbers of cases depend only on the annotation: see :func:`gold` and :func:`cases`.
     """
 
     def __init__(self, relations: Relations, heads: int, documents: int = 1) -> None:
@@ -182,7 +188,7 @@ class Syntax:
         self._punct = np.array([base_of(name) == "punct" for name in relations.names] or [False])
 
     def add(self, sentences: Joined, numbers: Sequence[int], documents: Sequence[int] = ()) -> None:
-        """Add sentences; their numbers in the corpus; their documents (by default the first)."""
+        """Add sentences, with their numbers in the corpus and their documents (by default the first)."""
         row, column, heads, relations = sentences.row, sentences.column, sentences.heads, sentences.relations
         words = np.flatnonzero(heads >= 0)
         above, names = heads[words], len(self.relations.names)
@@ -192,58 +198,62 @@ class Syntax:
         down = row[:, above] == words  # [head, dependent]: its head's row points to it
         hits = (row[:, words] == above, column[:, words] == above, down)
         right = self.sums["correct"]  # [document, half, direction, relation, head]
-        for direction, of_word in enumerate(hits):
-            which, there = np.nonzero(of_word)
-            counts = np.bincount(bins[words[there]] * right.shape[-1] + which, minlength=right[:, :, 0].size)
+        for direction, is_hit in enumerate(hits):
+            head, dependent = np.nonzero(is_hit)
+            counts = np.bincount(bins[words[dependent]] * right.shape[-1] + head, minlength=right[:, :, 0].size)
             right[:, :, direction] += counts.reshape(right[:, :, 0].shape).astype(np.int32)
         self._count_both(sentences, hits, words, half)
         self._count_kinds(sentences, half, document)
-        plain = ~self._punct[relations[words]]
-        self.sums["edges"] += np.count_nonzero((hits[0] | down)[:, plain], axis=1)
-        self.sums["edge_count"] += np.count_nonzero(plain)
+        not_punct = ~self._punct[relations[words]]
+        self.sums["edges"] += np.count_nonzero((hits[0] | down)[:, not_punct], axis=1)
+        self.sums["edge_count"] += np.count_nonzero(not_punct)
 
     def _count_both(self, sentences: Joined, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
-        """Count the cases that a head and the rule of the row get right."""
-        of_row = self.relations.member[sentences.relations[words]].T.astype(bool)  # [row, dependent]
-        ruled = sentences.ruled[0][:, words], sentences.ruled[1][:, sentences.heads[words]] & of_row
-        for direction, of_word in enumerate(hits):
+        """Count the cases that both a head and the rule of the row get right."""
+        in_row = self.relations.member[sentences.relations[words]].T.astype(bool)  # [row, dependent]
+        ruled = sentences.ruled[0][:, words], sentences.ruled[1][:, sentences.heads[words]] & in_row
+        for direction, is_hit in enumerate(hits):
             for number in range(len(HALVES)):
-                some = half[words] == number
-                by_rule, by_head = (a[:, some].astype(np.float32) for a in (ruled[direction == 2], of_word))
+                in_half = half[words] == number
+                by_rule, by_head = (a[:, in_half].astype(np.float32) for a in (ruled[direction == 2], is_hit))
                 self.sums["both"][number, direction] += (by_rule @ by_head.T).astype(np.int64)
 
     def _count_kinds(self, sentences: Joined, half: Indices, document: Indices) -> None:
-        """Count by kind and choice: the cases in which the sentence has two words or more of the gold word's kind."""
+        """Count kind and choice, in sentences with two or more words of the gold word's kind."""
         kinds = sentences.kinds
-        for direction, cases in enumerate((kinds.of_dependents, kinds.of_dependents, kinds.of_heads)):
-            pointed = (sentences.column if direction == 1 else sentences.row)[:, cases.word]  # [head, case]
-            is_kind = sentences.upos[pointed] == cases.tag
+        for direction, kind_cases in enumerate((kinds.of_dependents, kinds.of_dependents, kinds.of_heads)):
+            pointed = (sentences.column if direction == 1 else sentences.row)[:, kind_cases.word]  # [head, case]
+            is_kind = sentences.upos[pointed] == kind_cases.tag
             if direction == 2:
                 below = sentences.relations[pointed]
                 base = np.where(below >= 0, self.relations.base_places[below], -1)
-                is_right = is_kind & (sentences.heads[pointed] == cases.word) & (base == cases.base)
+                is_right = is_kind & (sentences.heads[pointed] == kind_cases.word) & (base == kind_cases.base)
             else:
-                is_right = pointed == sentences.heads[cases.word]
+                is_right = pointed == sentences.heads[kind_cases.word]
             is_right &= is_kind
-            left, right = (is_kind & one for one in cases.nearest)
-            answers = (is_kind, is_right, left, right, is_right & left, is_right & right, is_kind * cases.chance)
+            left, right = (is_kind & is_nearest for is_nearest in kind_cases.nearest)
+            answers = (is_kind, is_right, left, right, is_right & left, is_right & right, is_kind * kind_cases.chance)
             quantities = np.stack([answer.T for answer in answers], axis=2, dtype=np.float64)  # [case, head, CHOICES]
-            places = np.stack((document[cases.word], half[cases.word], cases.base))
+            places = np.stack((document[kind_cases.word], half[kind_cases.word], kind_cases.base))
             order = np.lexsort(places[::-1])
             starts = np.flatnonzero(np.diff(places[:, order], prepend=-1).any(axis=0))
             if not starts.size:
                 continue
-            added = np.add.reduceat(quantities[order], starts, axis=0)
+            totals = np.add.reduceat(quantities[order], starts, axis=0)
             documents, halves, bases = places[:, order[starts]]
-            np.add.at(self.sums["choices"][:, direction], (halves, bases), added)
-            of_kind = added[..., : len(OF_KIND)].astype(np.int32)
-            np.add.at(self.sums["kinds"][:, direction], (documents, bases), of_kind)
+            np.add.at(self.sums["choices"][:, direction], (halves, bases), totals)
+            kind_totals = totals[..., : len(OF_KIND)].astype(np.int32)
+            np.add.at(self.sums["kinds"][:, direction], (documents, bases), kind_totals)
 
 
 class Gold(NamedTuple):
-    """The results that follow from the annotation alone, by :attr:`Relations.rows`: ``n`` [half, direction, row] cases;
-    ``offset`` [half, direction, row, offset]: how many of them a fixed offset gets right; ``kinds`` [half, direction,
-    base]: the cases of kind and choice."""
+    """Counts that depend only on the annotation, by :attr:`Relations.rows`.
+
+    Attributes:
+        n: [half, direction, row], the number of cases.
+        offset: [half, direction, row, offset], how many of them a fixed offset gets right.
+        kinds: [half, direction, base], the cases of kind and choice.
+    """
 
     n: Counts
     offset: Counts
@@ -251,14 +261,19 @@ class Gold(NamedTuple):
 
 
 def best_offset(right: Counts) -> tuple[int, int]:
-    """The offset with the most right cases and their number, from counts [offset]; among equals the nearer, then the
-    negative one."""
-    at = int(right.argmax())
-    return OFFSETS[at], int(right[at])
+    """Return the offset with the most right cases, and their number, from counts [offset].
+
+    Of equal offsets, the nearer is chosen, then the negative one.
+    """
+    best = int(right.argmax())
+    return OFFSETS[best], int(right[best])
 
 
 def gold(relations: Relations, trees: Sequence[tuple[int, Tree]]) -> Gold:
-    """Cases and fixed offsets of ``trees``, each with the number of its sentence in the file."""
+    """Count the cases of ``trees``, and how many fixed offsets get right.
+
+    Each tree comes with the number of its sentence in the file.
+    """
     names = len(relations.names)
     n = np.zeros((2, 3, len(relations.rows)), np.int64)
     offset = np.zeros((2, 2, names, len(OFFSETS)), np.int64)  # [half, dependents or head's row, relation, offset]
@@ -268,62 +283,77 @@ def gold(relations: Relations, trees: Sequence[tuple[int, Tree]]) -> Gold:
         n[half] += _cases(relations, tree)
         if len(tree.heads) < 2 or not dependents.size:
             continue
-        of_dependents, of_heads = (np.bincount(k.base, minlength=kinds.shape[2]) for k in kinds_of(relations, tree))
-        kinds[half] += (of_dependents, of_dependents, of_heads)
-        far = tree.heads[dependents] - dependents
-        for at, places in enumerate(OFFSETS):
-            np.add.at(offset[half, 0, :, at], tree.relations[dependents[far == places]], 1)
-            np.add.at(offset[half, 1, :, at], tree.relations[dependents[far == -places]], 1)
+        dependent_cases, head_cases = (np.bincount(k.base, minlength=kinds.shape[2]) for k in kinds_of(relations, tree))
+        kinds[half] += (dependent_cases, dependent_cases, head_cases)
+        distances = tree.heads[dependents] - dependents
+        for column, distance in enumerate(OFFSETS):
+            np.add.at(offset[half, 0, :, column], tree.relations[dependents[distances == distance]], 1)
+            np.add.at(offset[half, 1, :, column], tree.relations[dependents[distances == -distance]], 1)
     return Gold(n, np.einsum("hdro,rt->hdto", offset, relations.member)[:, [0, 0, 1]], kinds)
 
 
 def cases(
     relations: Relations, trees: Sequence[tuple[int, Tree]], documents: Documents, first: int = 0
 ) -> tuple[Counts, Counts]:
-    """[document, half, direction, row]: the cases of ``trees``, each with the number of its sentence in the file, and
-    those of them that the rule by parts of speech gets right. ``first``: the number of the first sentence that the
-    ``documents`` number, the number of cases."""
+    """Count the cases of ``trees``, and those that the rule by parts of speech gets right.
+
+    Both are [document, half, direction, row]. Each tree comes with the number of its sentence in the file.
+    ``documents`` has the document of each sentence from number ``first`` on, and the number of documents.
+    """
     n = np.zeros((documents.count, len(HALVES), len(DIRECTIONS), len(relations.rows)), np.int64)
     by_rule = np.zeros_like(n)
     for number, tree in trees:
-        at = documents.numbers[number - first], number % 2
-        n[at] += _cases(relations, tree)
+        place = documents.numbers[number - first], number % 2
+        n[place] += _cases(relations, tree)
         if len(tree.heads) > 1:
-            by_rule[at][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
+            by_rule[place][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
     return n, by_rule
 
 
 def _cases(relations: Relations, tree: Tree) -> Counts:
-    """The counts [direction, row] of one sentence."""
+    """Return the cases [direction, row] of a sentence."""
     dependents = np.flatnonzero(tree.heads >= 0)
     if len(tree.heads) < 2 or not dependents.size:
         return np.zeros((len(DIRECTIONS), len(relations.rows)), np.int64)
     by_dependent = relations.member[tree.relations[dependents]].sum(axis=0)
-    has = np.zeros((len(tree.heads), len(relations.rows)), bool)  # [word, row]: whether it has such a dependent
-    np.logical_or.at(has, tree.heads[dependents], relations.member[tree.relations[dependents]].astype(bool))
-    return np.stack((by_dependent, by_dependent, has.sum(axis=0)))
+    has_dependent = np.zeros(
+        (len(tree.heads), len(relations.rows)), bool
+    )  # [word, row]: whether it has such a dependent
+    np.logical_or.at(has_dependent, tree.heads[dependents], relations.member[tree.relations[dependents]].astype(bool))
+    return np.stack((by_dependent, by_dependent, has_dependent.sum(axis=0)))
 
 
 class Pointers(NamedTuple):
-    """Where the heads of a model point in one sentence: ``row`` [head, word] is the word to which a word gives most
-    weight, ``column`` [head, word] the word that gives it most weight."""
+    """The words to which the heads of a model point in a sentence.
+
+    ``row`` [head, word] is the word to which a word gives most weight, ``column`` [head, word] the word that gives it
+    most weight.
+    """
 
     row: Indices
     column: Indices
 
 
 def pointers(block: Weights) -> Pointers:
-    """The arg-max of each row and column of [head, word, word], ignoring the diagonal, which is overwritten. Among
-    equal weights, the first."""
+    """Return the arg-max of each row and column of [head, word, word], ignoring the diagonal.
+
+    The diagonal is overwritten. Of equal weights, the first is chosen.
+    """
     n = block.shape[-1]
     block[:, np.arange(n), np.arange(n)] = -1
     return Pointers(block.argmax(axis=2), block.argmax(axis=1))
 
 
 class KindCases(NamedTuple):
-    """Cases with two words or more of the gold word's part of speech besides the one that looks, all [case]: the
-    ``word`` that looks, the ``base`` relation, the gold word's part of speech (``tag``), the share of the words of it
-    that are right (``chance``), and ``nearest`` [side, case]: whether the nearest of them on each side is right."""
+    """Cases with two or more words of the gold word's part of speech, besides the word that looks.
+
+    Attributes:
+        word: [case], the word that looks.
+        base: [case], the base relation.
+        tag: [case], the gold word's part of speech.
+        chance: [case], the share of the words with this part of speech that are right.
+        nearest: [side, case], whether the nearest of them on each side is right.
+    """
 
     word: Indices
     base: Indices
@@ -333,15 +363,17 @@ class KindCases(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """The cases of dependents, which look for their head, and of heads, which look for a dependent; the gold word of
-    these is the first dependent of the relation."""
+    """Cases of dependents, which look for their head, and of heads, which look for a dependent.
+
+    The gold word of a head is the first dependent of the relation.
+    """
 
     of_dependents: KindCases
     of_heads: KindCases
 
 
 def kinds_of(relations: Relations, tree: Tree) -> Kinds:
-    """Collect the cases of one sentence by kind."""
+    """Collect the cases of kind and choice of a sentence."""
     heads, upos, n = tree.heads, tree.upos, len(tree.heads)
     count = np.bincount(upos, minlength=len(relations.upos))
     nearest = np.full((len(SIDES), len(relations.upos), n), -1, np.intp)  # [side, part of speech, word]
@@ -354,29 +386,43 @@ def kinds_of(relations: Relations, tree: Tree) -> Kinds:
     first: dict[tuple[int, int], int] = {}  # (head, base relation) → its first dependent
     for dependent, pair in zip(dependents.tolist(), zip(above.tolist(), base.tolist(), strict=True), strict=True):
         first.setdefault(pair, dependent)
-    words, names = (np.array([pair[at] for pair in first], np.intp) for at in range(2))
+    words, names = (np.array([pair[part] for pair in first], np.intp) for part in range(2))
     tags = upos[np.array([*first.values()], np.intp)]
-    below = (above == words[:, None]) & (base == names[:, None])  # [case, dependent]: is right
-    is_below = np.zeros((len(words), n + 1), bool)  # [case, word]; no word is the last
+    below = (above == words[:, None]) & (base == names[:, None])  # [case, dependent]: whether it is right
+    is_below = np.zeros((len(words), n + 1), bool)  # [case, word]; the last column stands for no word
     is_below[:, dependents] = below
 
     def with_two(word: Indices, base: Indices, tag: Indices, right: Any, hits: Any) -> KindCases:
-        among = count[tag] - (upos[word] == tag)
-        some = among > 1
-        return KindCases(word[some], base[some], tag[some], (right / np.maximum(among, 1))[some], hits[:, some])
+        """Keep the cases with two or more words to choose from."""
+        choices = count[tag] - (upos[word] == tag)
+        has_choice = choices > 1
+        return KindCases(
+            word[has_choice],
+            base[has_choice],
+            tag[has_choice],
+            (right / np.maximum(choices, 1))[has_choice],
+            hits[:, has_choice],
+        )
 
     hits = nearest[:, upos[above], dependents] == above
-    of_dependents = with_two(dependents, base, upos[above], np.ones(len(above)), hits)
-    of_tag = (below & (upos[dependents] == tags[:, None])).sum(axis=1)
+    dependent_cases = with_two(dependents, base, upos[above], np.ones(len(above)), hits)
+    right_of_tag = (below & (upos[dependents] == tags[:, None])).sum(axis=1)
     hits = is_below[np.arange(len(words)), nearest[:, tags, words]]
-    return Kinds(of_dependents, with_two(words, names, tags, of_tag, hits))
+    return Kinds(dependent_cases, with_two(words, names, tags, right_of_tag, hits))
 
 
 class Joined(NamedTuple):
-    """Sentences whose words are numbered consecutively, so that all are processed at once: pointers ``row`` and
-    ``column`` [head, word]; ``heads`` (−1 for roots), ``relations``, ``upos``, ``first`` (the first word of its
-    sentence) and ``sentence`` (its place among them) are [word]; ``ruled`` [2, row, word] is that of
-    :class:`Tree`, of all rows; ``kinds``: the cases by kind."""
+    """Sentences with consecutively numbered words, so that all can be processed at once.
+
+    Attributes:
+        row, column: [head, word], as in :class:`Pointers`.
+        heads: [word], −1 for roots.
+        relations, upos: [word], as in :class:`Tree`.
+        first: [word], the first word of its sentence.
+        sentence: [word], the index of its sentence.
+        ruled: [2, row, word], as in :class:`Tree`, for all rows.
+        kinds: the cases of kind and choice.
+    """
 
     row: Indices
     column: Indices
@@ -390,29 +436,38 @@ class Joined(NamedTuple):
 
 
 def joined(relations: Relations, blocks: Sequence[Weights], trees: Sequence[Tree]) -> Joined:
-    """Join sentences, at least one: ``blocks`` [head, word, word], overwritten on their diagonals, and their trees."""
+    """Join one or more sentences, given as ``blocks`` [head, word, word] and trees.
+
+    The diagonals of the blocks are overwritten.
+    """
     lengths = np.array([len(tree.heads) for tree in trees], np.intp)
     starts = np.cumsum(lengths) - lengths
     first = np.repeat(starts, lengths)
     pointed = [pointers(block) for block in blocks]
-    row, column = (np.concatenate(each, axis=1) + first for each in zip(*pointed, strict=True))
-    heads, names, upos = (np.concatenate(each) for each in zip(*(tree[:3] for tree in trees), strict=True))
+    row, column = (np.concatenate(words, axis=1) + first for words in zip(*pointed, strict=True))
+    heads, names, upos = (np.concatenate(values) for values in zip(*(tree[:3] for tree in trees), strict=True))
     heads += first * (heads >= 0)
     ruled = np.zeros((2, len(relations.rows), len(heads)), bool)
     kinds: list[Kinds] = []
     for tree, start, length in zip(trees, starts.tolist(), lengths.tolist(), strict=True):
         ruled[:, tree.rows, start : start + length] = tree.ruled
-        kinds.append(Kinds(*(one._replace(word=one.word + start) for one in kinds_of(relations, tree))))
-    of_kinds = [
-        [np.concatenate(each, axis=-1) for each in zip(*cases, strict=True)] for cases in zip(*kinds, strict=True)
+        kinds.append(Kinds(*(part._replace(word=part.word + start) for part in kinds_of(relations, tree))))
+    fields = [
+        [np.concatenate(arrays, axis=-1) for arrays in zip(*parts, strict=True)] for parts in zip(*kinds, strict=True)
     ]
-    together = Kinds(*(KindCases(*arrays) for arrays in of_kinds))
-    return Joined(row, column, heads, names, upos, first, np.repeat(np.arange(len(trees)), lengths), ruled, together)
+    all_kinds = Kinds(*(KindCases(*arrays) for arrays in fields))
+    return Joined(row, column, heads, names, upos, first, np.repeat(np.arange(len(trees)), lengths), ruled, all_kinds)
 
 
 class Arc(NamedTuple):
-    """The answer of a head for one word of a sentence. ``word`` is the word in question, ``pointed`` the answer;
-    ``gold`` are the right answers (one, or for a head's row all dependents); ``relation`` is the gold relation."""
+    """The answer of a head for one word of a sentence.
+
+    Attributes:
+        word: the word in question.
+        pointed: the answer.
+        gold: the right answers; a single one, or for a head's row all dependents.
+        relation: the gold relation.
+    """
 
     word: int
     pointed: int
@@ -426,11 +481,11 @@ class Arc(NamedTuple):
 
 
 def arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
-    """The cases of a relation (with or without subtype) in a sentence, and one head's answer to each."""
+    """Return the cases of a relation (with or without subtype) in a sentence, with one head's answers."""
     dependents = [
-        (word, gold.head, gold.relation)
-        for word, gold in enumerate(sentence.words)
-        if gold.head is not None and relation in (gold.relation, base_of(gold.relation), "all")
+        (word, gold_word.head, gold_word.relation)
+        for word, gold_word in enumerate(sentence.words)
+        if gold_word.head is not None and relation in (gold_word.relation, base_of(gold_word.relation), "all")
     ]
     if direction == "head_row":
         words = sorted({above for _, above, _ in dependents})

@@ -1,4 +1,4 @@
-"""Attention: the one data type. A model turns text into an Attention."""
+"""The data type Attention: the attention of a model on a text, and the steps that transform it."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "is_number"]
 
-TokenTexts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens of several texts
+TokenTexts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # tokens of several texts
 
-READ = ((TYPED,), (GIVEN_WORDS,))  # the first steps of a reading whose numbers follow from model and text
+READ = ((TYPED,), (GIVEN_WORDS,))  # first steps of readings that follow from the model and the text alone
 
 _SAME = TokenizedText("", "", ())  # means "the keys are the queries" until an Attention is created
 
@@ -57,12 +57,16 @@ _SAME = TokenizedText("", "", ())  # means "the keys are the queries" until an A
 class Attention:
     """The attention of every head of a model on one text, or from the tokens of one text to those of another.
 
-    ``weights[layer, head, query, key]`` is float32 and read-only; rows are the tokens of ``queries``, columns those of
-    ``keys``. In self-attention, where no ``keys`` are given, both are one object, ``text``. ``quantity`` names what the
-    numbers are, a row of QUANTITIES: rows of "weight" sum to 1, those of others need not. ``hidden[layer, head,
-    query]`` is the share of the original row that was removed (0 for a raw reading). ``made`` lists how it was made:
-    first how a model read the text ("typed", "given words"; neither if the numbers come from elsewhere), then each
-    later step in order ("by words", "special hidden", "only L3H1"): data (``attention.steps``) that reads as text.
+    Attributes:
+        model, revision: the model and its revision.
+        queries, keys: the texts whose tokens are the rows and columns. In self-attention, where no ``keys`` are given,
+            both are one object, ``text``.
+        weights: [layer, head, query, key], float32 and read-only.
+        quantity: what the numbers are, a row of QUANTITIES. Rows of "weight" sum to 1, those of others need not.
+        hidden: [layer, head, query], the share of the original row that was removed; 0 in a raw reading.
+        made: the steps that produced the numbers, in order, as data (``attention.steps``) that reads as text. The first
+            says how a model read the text ("typed", "given words") and is absent if the numbers come from elsewhere.
+            Later steps are, for example, "by words", "special hidden", "only L3H1".
 
     Raises ShapeError if axes, tokens or numbers do not fit.
     """
@@ -156,46 +160,55 @@ class Attention:
         model: str = "tensors",
         revision: str = "",
     ) -> Attention | list[Attention]:
-        """Attention that was computed elsewhere, such as ``outputs.attentions`` of transformers.
+        """Build a reading from attention that was computed elsewhere, such as ``outputs.attentions`` of transformers.
 
-        ``attentions``: one array or tensor per layer, [head, query, key] or [1, head, query, key], or one array of
-        [layer, head, query, key]. ``tokens``: the tokenizer's names, as ``tokenizer.convert_ids_to_tokens`` gives them
-        ("##ing", "Ġthe", "▁the"), which are put together into words. ``keys``: for cross-attention, such as
-        ``outputs.cross_attentions``, the names of the other text's tokens; ``tokens`` are then the queries. ``layers``:
-        the numbers in the model of those that are given, [3, 7], by which heads are then named ("L3H1"); where an entry
-        is None, as in models with attention in some layers, the others have their places as numbers. ``mask``: 1
-        for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's ``attention_mask``
-        has it; ``keys_mask`` is the same for ``keys``. ``sentence_b_start``: index of the first of ``tokens`` that
-        belongs to a second sentence. ``text`` (of two sentences a pair of texts), with ``offsets``, the place of each
-        token in it as ``tokenizer(text, return_offsets_mapping=True)`` gives them: what was typed is then shown, where
-        names are in small letters, without accents or of a single word; ``keys_text`` and ``keys_offsets`` are those of
-        ``keys``. ``sink``: of a model with learned sinks, such as gpt-oss, what each row leaves is drawn as a last
-        column, "sink". ``quantity``: what the numbers are; weights in half precision are rescaled so that rows sum
-        to 1.
+        For a batch, the layers are [text, head, query, key], ``tokens`` is a list of lists, one per text, and the
+        result is a list with one Attention per text. All arguments about tokens and keys then have one entry per text.
 
-        For a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one per text, and a list with
-        one Attention per text is returned; what belongs to tokens and keys then has one entry per text.
+        Args:
+            attentions: one array or tensor per layer, [head, query, key] or [1, head, query, key], or one array of
+                [layer, head, query, key].
+            tokens: the tokenizer's names, as from ``tokenizer.convert_ids_to_tokens`` ("##ing", "Ġthe", "▁the"). They
+                are joined to words.
+            keys: for cross-attention, such as ``outputs.cross_attentions``, the names of the other text's tokens;
+                ``tokens`` are then the queries.
+            layers: the numbers of the layers in the model, such as [3, 7], by which heads are named ("L3H1"). If
+                entries of ``attentions`` are None, as in models with attention in some layers only, the default numbers
+                of the others are their positions.
+            mask: 1 for each of ``tokens`` that is read and 0 for padding, which is left out, as in the tokenizer's
+                ``attention_mask``.
+            keys_mask: the same for ``keys``.
+            text: the typed text, or a pair for two sentences. With ``offsets``, it is shown where names are
+                lower-cased, without accents, or of a single word.
+            keys_text: the same for ``keys``.
+            offsets: the position of each token in ``text``, as from ``tokenizer(text, return_offsets_mapping=True)``.
+            keys_offsets: the same for ``keys``.
+            sentence_b_start: the index of the first of ``tokens`` that belongs to a second sentence.
+            sink: for a model with learned sinks, such as gpt-oss, draws what each row leaves as a last column, "sink".
+            quantity: what the numbers are. Weights in half precision are rescaled so that rows sum to 1.
+            model: the name of the model.
+            revision: its revision.
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
         attentions, layers = foreign_arrays.with_weights(attentions, layers)
         if foreign_arrays.is_batch(tokens):
-            beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
-            beside |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
-            more: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
-            return [cls.from_tensors(**more, **one) for one in foreign_arrays.of_each(attentions, tokens, beside)]
+            per_text = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
+            per_text |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
+            common: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
+            return [cls.from_tensors(**common, **own) for own in foreign_arrays.of_each(attentions, tokens, per_text)]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
         has_sink = foreign_arrays.check_sink(sink, quantity)
-        given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others), has_sink)
-        made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(given)))
-        guessed = foreign_arrays.guessed_axis(attentions, given, is_numbered=layers is not None)
+        stack = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others), has_sink)
+        made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(stack)))
+        guessed = foreign_arrays.guessed_axis(attentions, stack, is_numbered=layers is not None)
         made = (*made, TAKEN_FOR[guessed]) if guessed else made
         rows, queries = first = _axis(names, mask, text, offsets, sentence_b_start)
         columns, other = first if keys is None else _axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
-        weights = _numbers_of(given, rows, columns, has_sink)
+        weights = _numbers_of(stack, rows, columns, has_sink)
         if quantity == "weight" and len(columns) < len(others):
-            tensors.check_kept(given, rows, columns, layer_numbers(steps_of(made), len(given)))
+            tensors.check_kept(stack, rows, columns, layer_numbers(steps_of(made), len(stack)))
         if has_sink:
             other, made = foreign_arrays.add_sink(other), (*made, REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
@@ -216,22 +229,23 @@ class Attention:
     def from_cache(
         cls, cache: Any, tokens: Any, keys: Any = None, **options: Unpack[CacheOptions]
     ) -> Attention | list[Attention]:
-        """Attention that another library recorded: an ActivationCache of TransformerLens, what nnsight saved, or a
-        dict or list with an entry per layer: [head, query, key], [text, head, query, key], or what a module returned.
+        """Build a reading from attention that another library recorded.
 
-        Entries are recognised by names and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are
-        as for :meth:`from_tensors`. Options: those of CacheOptions. ``w_o`` gives norms
-        (``mha_viz.quantities.norm_weighted``). Raises ShapeError if a name is missing, and for shapes, counts and rows
-        that do not fit.
+        ``cache`` is an ActivationCache of TransformerLens, what nnsight saved, or a dict or list with an entry per
+        layer: [head, query, key], [text, head, query, key], or what a module returned. Entries are recognised by names
+        and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are as for :meth:`from_tensors`.
+        Options are those of CacheOptions; with ``w_o``, the result has norms (``mha_viz.quantities.norm_weighted``).
+
+        Raises ShapeError if a name is missing, and for shapes, counts and rows that do not fit.
         """
-        more: Any = dict(options)
-        names, w_o, values = (more.pop(name, None) for name in ("names", "w_o", "values"))
-        recording = caches.recorded(cache, names, more.get("sink") is True)
-        more = {"model": recording.model, "layers": recording.numbers} | more
-        reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **more)
-        more.pop("sink", None)  # nothing is taken from a sink: its norm is 0
+        arguments: Any = dict(options)
+        names, w_o, values = (arguments.pop(name, None) for name in ("names", "w_o", "values"))
+        recording = caches.recorded(cache, names, arguments.get("sink") is True)
+        arguments = {"model": recording.model, "layers": recording.numbers} | arguments
+        reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **arguments)
+        arguments.pop("sink", None)  # a sink has no value, so its norm is 0
         if w_o is not None:
-            reading = cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **more)
+            reading = cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **arguments)
         return reading
 
     @classmethod
@@ -249,15 +263,24 @@ class Attention:
         model: str = "tensors",
         revision: str = "",
     ) -> Attention:
-        """Attention of a text that a model wrote: the steps of ``generate(…, output_attentions=True,
-        return_dict_in_generate=True)`` of transformers, joined to the weights of the whole text.
+        """Build a reading of a text that a model generated, from the steps of ``generate(…)`` of transformers.
 
-        ``generated``: all that it returned. ``tokens``: the names of a text of its ``sequences``, prompt included. The
-        last token has no row, because the model wrote it and did not read it. ``sequence``: which text, if several were
-        written; of beams, the way that led to it is followed. ``keys``: for the cross-attention of an encoder–decoder,
-        the names of the source's tokens; without them its decoder's own attention is read. ``mask``: 1 for each of
-        ``tokens`` that is read and 0 for padding, before a prompt or after the end of a text. ``layers``,
-        ``keys_mask``, ``sink``, ``model`` and ``revision`` are as for :meth:`from_tensors`.
+        The call needs ``output_attentions=True, return_dict_in_generate=True``. The steps are joined to the weights of
+        the whole text. The last token has no row, because the model wrote it but did not read it.
+
+        Args:
+            generated: everything that ``generate`` returned.
+            tokens: the names of the tokens of a text in its ``sequences``, prompt included.
+            keys: for the cross-attention of an encoder–decoder, the names of the source's tokens; without them, its
+                decoder's own attention is read.
+            sequence: the number of the text, if several were generated. With beams, the path that led to the text is
+                followed.
+            layers: as for :meth:`from_tensors`.
+            mask: 1 for each of ``tokens`` that is read and 0 for padding, before a prompt or after the end of a text.
+            keys_mask: as for :meth:`from_tensors`.
+            sink: as for :meth:`from_tensors`.
+            model: as for :meth:`from_tensors`.
+            revision: as for :meth:`from_tensors`.
 
         Raises ShapeError for anything else; the message says what it is.
         """
@@ -272,7 +295,7 @@ class Attention:
                 "tokenizer.convert_ids_to_tokens(generated.sequences[0]).",
             )
         in_mask = [row for row in foreign_arrays.unmasked(mask, len(names), "mask") if row < rows]
-        read = cls.from_tensors(
+        reading = cls.from_tensors(
             written.layers,
             names[:rows],
             keys,
@@ -283,12 +306,16 @@ class Attention:
             model=model,
             revision=revision,
         )
-        first = sum(row < written.prompt for row in in_mask)
-        has_written = first < len(in_mask)
-        return replace(read, made=(*read.made, written_by_model(read.queries, first))) if has_written else read
+        prompt_length = sum(row < written.prompt for row in in_mask)
+        has_written = prompt_length < len(in_mask)
+        return (
+            replace(reading, made=(*reading.made, written_by_model(reading.queries, prompt_length)))
+            if has_written
+            else reading
+        )
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
-        """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figures.grid``)."""
+        """Draw all heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figures.grid``)."""
         figure: AnyFigure = drawn("grid")(self, **options)
         return figure
 
@@ -303,7 +330,10 @@ class Attention:
     def heatmap(
         self, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
     ) -> AnyFigure:
-        """One head's matrix as a figure (``mha_viz.figures.heatmap``): ``a.heatmap("L3H1")``, ``a.heatmap(3, 1)``."""
+        """Draw one head's matrix as a figure (``mha_viz.figures.heatmap``).
+
+        Examples: ``a.heatmap("L3H1")``, ``a.heatmap(3, 1)``.
+        """
         figure: AnyFigure = drawn("heatmap")(self, layer, head, **options)
         return figure
 
@@ -316,50 +346,60 @@ class Attention:
     def links(
         self, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
     ) -> AnyFigure:
-        """Token links of one head, or with ``heads`` of several of a layer, as a figure (``mha_viz.figures.links``)."""
+        """Draw the token links of a head, or with ``heads`` of several heads of a layer (``mha_viz.figures.links``)."""
         figure: AnyFigure = drawn("links")(self, layer, head, **options)
         return figure
 
     def measures(self) -> pd.DataFrame:
-        """One row per head, named "L0H0", or per layer of rollout, "L0", with the numbers that the app shows for it.
+        """Return a table with one row per head and the numbers that the app shows for it.
 
-        ``layer``, ``head``; ``previous``, ``following`` and ``same``: mean weight from a token to the previous one, the
-        next one and itself; ``cls``, ``sep`` and ``punctuation``: mean weight on them; ``entropy`` of a row, mean, in
-        nats, and ``normalised_entropy``, that over ln(keys), 0 to 1. The tokens are those of this reading: pieces,
-        unless it is by words. NaN where a measure is undefined (``mha_viz.analysis.metrics`` has the definitions).
+        Rows are named "L0H0"; for rollout there is one row per layer, "L0". The columns are ``layer`` and ``head``;
+        ``previous``, ``following`` and ``same``, the mean weight from a token to the previous token, the next token and
+        itself; ``cls``, ``sep`` and ``punctuation``, the mean weight on them; ``entropy``, the mean entropy of a row in
+        nats; and ``normalised_entropy``, the entropy divided by ln(keys), 0 to 1. The tokens are those of this reading:
+        subwords, unless it is by words. Undefined measures are NaN (``mha_viz.analysis.metrics`` has the definitions).
         """
         table: pd.DataFrame = drawn("measures")(self)
         return table
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the reading as .npz or .safetensors, from which ``mha_viz.load_attention`` reads an equal one, or its
-        numbers as .csv or .json. Raises ExportError; no incomplete file is left."""
+        """Write the reading as .npz or .safetensors, or its numbers as .csv or .json.
+
+        ``mha_viz.load_attention`` reads an equal reading from the first two. Raises ExportError, and then leaves no
+        incomplete file.
+        """
         written: Path = drawn("save")(self, path)
         return written
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
-        given = (self.model, self.revision, self.queries, self.weights, self.hidden, self.made)
-        return type(self), (*given, self.keys, self.quantity)
+        arguments = (self.model, self.revision, self.queries, self.weights, self.hidden, self.made)
+        return type(self), (*arguments, self.keys, self.quantity)
 
-    __iter__ = None  # heads are accessed by name: without this, Python would iterate over a[0], a[1], …
+    __iter__ = None  # heads are accessed by name; otherwise Python would iterate over a[0], a[1], …
 
     def __getitem__(self, head: AnyHead) -> Weights:
-        """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead."""
+        """Return the matrix of one head, [query, key].
+
+        A head is ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead.
+        """
         layer, number = self.head(head)
         matrix: Weights = self.weights[self.layer_numbers.index(layer), number]
         return matrix
 
     def head(self, named: Any) -> Head:
-        """The head that ``[]`` names; "L3" is a layer of rollout, whose one map is number 0. Raises UnknownHead."""
-        joined = QUANTITIES[self.quantity].of_layers
-        return Head.among(named, self.layer_numbers, 0 if joined else self.heads, self.model)
+        """Return the head that ``[]`` would access. Raises UnknownHead.
+
+        In rollout, "L3" is a layer, whose only map is number 0.
+        """
+        is_by_layer = QUANTITIES[self.quantity].of_layers
+        return Head.among(named, self.layer_numbers, 0 if is_by_layer else self.heads, self.model)
 
     def place(self, head: Head) -> int:
-        """Return the number of a head among all of this reading, from 0, layer by layer."""
+        """Return the number of a head among all heads of this reading, from 0, layer by layer."""
         return self.places([head])[0]
 
     def places(self, heads: Sequence[Head]) -> list[int]:
-        """Return the numbers of several heads among all of this reading."""
+        """Return the numbers of several heads among all heads of this reading."""
         per_layer, rows = self.heads, {layer: row for row, layer in enumerate(self.layer_numbers)}
         return [rows[layer] * per_layer + head for layer, head in heads]
 
@@ -367,14 +407,17 @@ class Attention:
         n = len(self.queries)
         axes = f"{n} queries × {len(self.keys)} keys" if self.is_cross else f"{n} tokens"
         maps = "" if QUANTITIES[self.quantity].of_layers else f" × {self.heads} heads"
-        shown = "" if self.quantity == "weight" else f", {self.quantity}"
-        return f"Attention({self.model}, {self.layers} layers{maps}, {axes}{shown})"
+        quantity = "" if self.quantity == "weight" else f", {self.quantity}"
+        return f"Attention({self.model}, {self.layers} layers{maps}, {axes}{quantity})"
 
     @cached_property
     def key(self) -> str:
-        """A digest of everything that distinguishes this reading from others: model, revision, quantity, axes, every
-        token of queries and keys, and how it was made; if they do not follow from a model's reading, the numbers
-        themselves. Equal readings have equal keys, also in other processes."""
+        """A digest of everything that distinguishes this reading from others.
+
+        That is the model, revision, quantity and axes, every token of queries and keys, and the steps; if the numbers
+        do not follow from these, the digest includes the numbers, too. Equal readings have equal keys, also in other
+        processes.
+        """
         identity: list[object] = [self.model, self.revision, self.weights.shape, self.made, *_identity(self.queries)]
         identity += [{"keys": _identity(self.keys)}] if self.is_cross else []
         identity += [{"quantity": self.quantity}] if self.quantity != "weight" else []
@@ -384,7 +427,7 @@ class Attention:
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether another reading has the same :attr:`key`."""
+        """Return True if the other reading has the same :attr:`key`."""
         return self.key == other.key if isinstance(other, Attention) else NotImplemented
 
     def __hash__(self) -> int:
@@ -397,13 +440,16 @@ class Attention:
 
     @property
     def is_cross(self) -> bool:
-        """True if rows and columns differ: those of two texts, between which there is no previous or next token, or the
-        columns of one text with a sink (:attr:`has_sink`)."""
+        """True if rows and columns differ.
+
+        They are either those of two texts, between which there is no previous or next token, or the columns include a
+        sink (:attr:`has_sink`).
+        """
         return self.keys is not self.queries
 
     @cached_property
     def has_sink(self) -> bool:
-        """True if the columns are the tokens of the rows, and after them a learned sink."""
+        """True if the columns are the tokens of the rows, followed by a learned sink."""
         return self.is_cross and foreign_arrays.is_sink_added(self.queries, self.keys)
 
     @property
@@ -419,31 +465,34 @@ class Attention:
 
     @property
     def layers(self) -> int:
-        """Number of layers."""
+        """The number of layers."""
         return int(self.weights.shape[0])
 
     @cached_property
     def layer_numbers(self) -> tuple[int, ...]:
-        """The number of each layer, by which its heads are named: 0, 1, …, unless the reading has only some layers of
-        its model, such as those of a hybrid that have attention."""
+        """The number of each layer, by which its heads are named.
+
+        They are 0, 1, …, unless the reading has only some layers of its model, such as the layers of a hybrid model
+        that have attention.
+        """
         return layer_numbers(self.made, self.layers)
 
     @property
     def heads(self) -> int:
-        """Number of heads in each layer."""
+        """The number of heads in each layer."""
         return int(self.weights.shape[1])
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The tokens' texts, in the order of both axes of a matrix. Raises ShapeError like :attr:`text`."""
+        """The texts of the tokens, in the order of both axes of a matrix. Raises ShapeError like :attr:`text`."""
         return tuple(t.text for t in self.text.tokens)
 
     def every_head(self) -> tuple[Head, ...]:
-        """All heads in order: L0H0, L0H1, …"""
+        """Return all heads in order: L0H0, L0H1, …."""
         return every_head(self.layer_numbers, self.heads)
 
     def by_words(self) -> Attention:
-        """One row and column per word: attention *to* a word is the sum over its pieces, *from* a word the mean.
+        """Merge subwords to words: attention *to* a word is the sum over its subwords, *from* a word the mean.
 
         Rows still sum to 1 (Clark et al. 2019, section 4.1). Special tokens remain separate units.
         """
@@ -456,18 +505,18 @@ class Attention:
         )
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
-        """A layer of these heads, or of rollout only these layers, counted from 0 in this order. Raises UnknownHead."""
-        named = [self.head(head) for head in list_items(heads, "heads", "Give a list such as ['L3H1', (3, 4)].")]
-        if not named:
+        """Return a layer with only these heads or, of rollout, only these layers, in this order. Raises UnknownHead."""
+        chosen_heads = [self.head(head) for head in list_items(heads, "heads", "Give a list such as ['L3H1', (3, 4)].")]
+        if not chosen_heads:
             raise UnknownHead("No head was named.", f"Give a list such as [{named_in(self.quantity, Head(0, 0))!r}].")
-        made, axis = chosen(self.made, named, self.quantity)
-        places = [(self.layer_numbers.index(layer), number) for layer, number in named]
-        each = (np.stack([numbers[place] for place in places]) for numbers in (self.weights, self.hidden))
-        weights, hidden = (tensors.read_only(np.expand_dims(numbers, axis)) for numbers in each)
+        made, axis = chosen(self.made, chosen_heads, self.quantity)
+        places = [(self.layer_numbers.index(layer), number) for layer, number in chosen_heads]
+        selected = (np.stack([numbers[place] for place in places]) for numbers in (self.weights, self.hidden))
+        weights, hidden = (tensors.read_only(np.expand_dims(numbers, axis)) for numbers in selected)
         return replace(self, weights=weights, hidden=hidden, made=made)
 
     def content(self) -> Content:
-        """The rows and columns of ordinary tokens, nothing rescaled, with the share that is hidden.
+        """Return the rows and columns of ordinary tokens, not rescaled, with the hidden share of each row.
 
         Raises EmptyText if one axis has only special tokens.
         """
@@ -475,26 +524,27 @@ class Attention:
         if not rows.size or not columns.size:
             raise EmptyText("Without special tokens nothing is left to show.", "Type at least one word.")
         drop = np.flatnonzero(self.keys.special)
-        whole = self.weights[:, :, rows, :]  # rows of ordinary tokens, all columns
-        hidden = whole[..., drop].sum(axis=3, dtype=np.float64)
+        all_columns = self.weights[:, :, rows, :]  # only rows of ordinary tokens
+        hidden = all_columns[..., drop].sum(axis=3, dtype=np.float64)
         if not QUANTITIES[self.quantity].is_share:
-            sizes = np.abs(whole)  # [layer, head, query, key]
+            sizes = np.abs(all_columns)  # [layer, head, query, key]
             hidden = sizes[..., drop].sum(axis=3, dtype=np.float64)
             hidden /= np.maximum(sizes.sum(axis=3, dtype=np.float64), 1e-12)
-        return Content(*self._both_texts(TokenizedText.without_special), whole[..., columns], hidden.astype(np.float32))
+        return Content(
+            *self._both_texts(TokenizedText.without_special), all_columns[..., columns], hidden.astype(np.float32)
+        )
 
     def without_special(self) -> Attention:
-        """Ordinary tokens only; ``hidden`` says what share of each row was removed. Rows that are shares are rescaled
-        to sum to 1, those of other quantities are not.
+        """Drop special tokens; ``hidden`` is the share of each row that was removed.
 
-        A row whose whole mass was on special tokens has nothing to rescale and becomes uniform. Raises EmptyText if one
-        axis has only special tokens.
+        Rows that are shares are rescaled to sum to 1, those of other quantities are not. A row whose whole mass was on
+        special tokens has nothing to rescale and becomes uniform. Raises EmptyText if one axis has only special tokens.
         """
         queries, keys, weights, hidden = self.content()
         if QUANTITIES[self.quantity].is_share:
-            left = weights.sum(axis=3, keepdims=True)
+            remaining = weights.sum(axis=3, keepdims=True)
             uniform = np.float32(1 / len(keys))
-            weights = np.divide(weights, left, out=np.full_like(weights, uniform), where=left > 1e-12)
+            weights = np.divide(weights, remaining, out=np.full_like(weights, uniform), where=remaining > 1e-12)
         before = self.hidden[:, :, np.logical_not(self.queries.special)]
         return self._next(
             SPECIAL_HIDDEN,
@@ -505,14 +555,14 @@ class Attention:
         )
 
     def _both_texts(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
-        """Queries and keys after a change to both; for self-attention still the same object."""
+        """Return queries and keys after a change to both; for self-attention they remain one object."""
         queries = change(self.queries)
         return queries, change(self.keys) if self.is_cross else queries
 
     def _next(
         self, step: Step, queries: TokenizedText, keys: TokenizedText, weights: Weights, hidden: Weights
     ) -> Attention:
-        """The reading that results from ``step``."""
+        """Return the reading that results from ``step``."""
         made = (*self.made, step)
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
 
@@ -520,25 +570,27 @@ class Attention:
 def _axis(
     names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, whose: str = ""
 ) -> tuple[list[int], TokenizedText]:
-    """Tell which tokens of an axis are read, and their text; names of arguments begin with ``whose``."""
+    """Return which tokens of an axis are read, and their text.
+
+    ``whose`` is the prefix of the names of arguments in messages.
+    """
     rows = foreign_arrays.unmasked(mask, len(names), f"{whose}mask")
-    start, second = (foreign_arrays.second_from(sentence_b_start, each) for each in (range(len(names)), rows))
+    start, second = (foreign_arrays.second_from(sentence_b_start, part) for part in (range(len(names)), rows))
     typed = foreign_arrays.typed_text(text, offsets, len(names), start, whose)
-    read = [names[row] for row in rows]
+    read_names = [names[row] for row in rows]
     if typed is None:
-        return rows, from_names(read, second)
-    return rows, from_offsets(read, [typed.offsets[row] for row in rows], typed.texts, second)
+        return rows, from_names(read_names, second)
+    return rows, from_offsets(read_names, [typed.offsets[row] for row in rows], typed.texts, second)
 
 
 def _numbers_of(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:
-    """[layer, head, query, key] of some rows and columns of layers, with what the rows leave to a sink if there is
-    one."""
-    whole = foreign_arrays.stacked(layers, is_rescaled=not has_sink)
-    weights = tensors.select(whole, rows, columns)
-    return foreign_arrays.add_sink_column(weights, whole[:, :, rows]) if has_sink else weights
+    """Return [layer, head, query, key] of some rows and columns, with a column for the sink if there is one."""
+    stacked = foreign_arrays.stacked(layers, is_rescaled=not has_sink)
+    weights = tensors.select(stacked, rows, columns)
+    return foreign_arrays.add_sink_column(weights, stacked[:, :, rows]) if has_sink else weights
 
 
 def _identity(text: TokenizedText) -> list[object]:
-    """Everything that distinguishes one text from another, as JSON values."""
+    """Return everything that distinguishes one text from another, as JSON values."""
     tokens = [[t.text, t.word, t.segment, t.start, t.end, t.known] for t in text.tokens]
     return [[text.text, text.pair, text.cut and astuple(text.cut), text.unit, text.given], tokens]

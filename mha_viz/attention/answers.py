@@ -1,5 +1,8 @@
-"""The answers of a model: to a question about a text, with and without some of its heads; and what comes back of the
-difference between two answers when heads give their output on another text."""
+"""The answers of a model to a question about a text, with and without some of its heads, and after patching.
+
+Patching measures how much of the difference between two answers comes back when heads give their output on another
+text.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Numbers = npt.NDArray[np.float64]
-FAR_OFF = 0.25  # of the exact share: an estimate that misses by more is not to be relied on
-LITTLE = 0.05  # a smaller difference of two answers, cosines or log-probabilities, is hardly one
-MOST_WORDS = 32  # that a model writes at once
-SIDES = ("query", "key", "value")  # of a head, at which a path can end
-BEST = 10  # words that are listed
+FAR_OFF = 0.25  # relative error above which an estimate of a share is unreliable
+LITTLE = 0.05  # a difference of cosines or log-probabilities below this is negligible
+MOST_WORDS = 32  # the most words that a model writes at once
+SIDES = ("query", "key", "value")  # the inputs of a head at which a path can end
+BEST = 10  # number of words to list
 
 
 class Answer(NamedTuple):
-    """The answer of a model before and after heads are switched off.
+    """The answer of a model before and after heads are ablated.
 
-    For a word, ``words`` are the most probable ones before, then those after that are not among them, then the followed
-    word; ``before`` and ``after`` are their probabilities, ``divergence`` is KL(before ‖ after) over the vocabulary in
-    nats. For a cosine there are no words, ``before`` and ``after`` hold one number, and ``divergence`` is the size of
-    its change.
+    For a word, ``words`` are the most probable words before, the other most probable words after, and the followed
+    word. ``before`` and ``after`` are their probabilities, and ``divergence`` is KL(before ‖ after) over the vocabulary
+    in nats. For a cosine there are no words, ``before`` and ``after`` have one number, and ``divergence`` is the size
+    of its change.
     """
 
     question: Question
@@ -40,17 +43,20 @@ class Answer(NamedTuple):
 
     @property
     def best(self) -> tuple[str, str]:
-        """The most probable word before and after."""
+        """The most probable words before and after."""
         return self.words[int(self.before.argmax())], self.words[int(self.after.argmax())]
 
     @property
     def followed(self) -> tuple[float, float]:
-        """Before and after: the probability of the followed word, or the cosine."""
-        at = self.words.index(self.question.word) if self.words else 0
-        return float(self.before[at]), float(self.after[at])
+        """The probability of the followed word, or the cosine, before and after."""
+        place = self.words.index(self.question.word) if self.words else 0
+        return float(self.before[place]), float(self.after[place])
 
     def table(self) -> pd.DataFrame:
-        """A row for each of ``words``, or for the cosine: ``before`` and ``after``."""
+        """Return a table with a row for each of ``words``, or for the cosine.
+
+        The columns are ``before`` and ``after``.
+        """
         import pandas as pd
 
         index = pd.Index(self.words or (COSINE,), name="word" if self.words else "score")
@@ -61,9 +67,9 @@ class Continuation(NamedTuple):
     """A continuation of a text by a model, as far as it has been written.
 
     Attributes:
-        pieces: numbers of the written pieces in the vocabulary.
-        text: the same as text, up to the last word that was wanted; it is added to the one before as it is.
-        is_complete: True if the model ends here, or all words that were wanted are written.
+        pieces: the written tokens, by their numbers in the vocabulary.
+        text: the same as text, up to the last wanted word; it is appended to the previous text as it is.
+        is_complete: True if the model ends here, or if all wanted words are written.
     """
 
     pieces: tuple[int, ...] = ()
@@ -73,7 +79,10 @@ class Continuation(NamedTuple):
 
 @dataclass(frozen=True)
 class OfHeads:
-    """A number for each head on one text, ``values`` [layer, head]; ``name`` says which, ``score`` of what answer."""
+    """A number for each head on one text.
+
+    ``values`` is [layer, head], ``name`` says what they are, and ``score`` to what answer they refer.
+    """
 
     model: str
     text: str
@@ -82,29 +91,34 @@ class OfHeads:
     values: Numbers
 
     def table(self) -> pd.DataFrame:
-        """A row for each head, ``L0H0`` first, with one column, named ``name``."""
+        """Return a table with one row per head, ``L0H0`` first, and one column, ``name``."""
         return by_head({self.name: self.values})
 
 
 def by_head(columns: dict[str, Numbers]) -> pd.DataFrame:
-    """A row for each head, ``L0H0`` first; the columns are numbers [layer, head]."""
+    """Return a table with one row per head, ``L0H0`` first, from columns [layer, head]."""
     import pandas as pd
 
     (shape,) = {numbers.shape for numbers in columns.values()}
-    index = pd.Index([str(Head(*at)) for at in np.ndindex(shape)], name="head")
+    index = pd.Index([str(Head(*place)) for place in np.ndindex(shape)], name="head")
     return pd.DataFrame({name: numbers.ravel() for name, numbers in columns.items()}, index=index)
 
 
 @dataclass(frozen=True)
 class Patched:
-    """What comes back of the difference between the answers to two texts when one head alone gives its output on
-    ``other`` while the model reads ``text``.
+    """The results of patching each head alone: the model reads ``text``, and the head gives its output on ``other``.
 
-    ``score``: the answer in words. ``before`` and ``after``: the score on ``text`` and on ``other``. ``shares``
-    [layer, head], exact: 0 where nothing comes back, 1 where all of it does; less than 0 where the answer moves away.
-    ``estimated`` [layer, head]: the same to first order, from one forward and one backward pass (attribution patching).
-    ``to``, ``side``: the head and its "query", "key" or "value" that alone the outputs reach; ``shares`` are then NaN
-    for heads that are not earlier, ``estimated`` for all. Of estimates alone only the ``checked`` head has a share.
+    Attributes:
+        score: the answer in words.
+        before, after: the score on ``text`` and on ``other``.
+        shares: [layer, head], the share of the difference that comes back, exact: 0 for none, 1 for all, below 0 if the
+            answer moves away.
+        estimated: [layer, head], the same to first order, from one forward and one backward pass (attribution
+            patching).
+        to, side: for paths, the head and its "query", "key" or "value" that alone the outputs reach. ``shares`` are
+            then NaN for heads that are not earlier, and ``estimated`` for all.
+
+    If only estimates were computed, only the ``checked`` head has a share.
     """
 
     model: str
@@ -121,61 +135,74 @@ class Patched:
 
     @property
     def hardly_differs(self) -> bool:
-        """Whether the two answers are so close that shares of their difference say little."""
+        """True if the two answers are so close that shares of their difference mean little."""
         return abs(self.after - self.before) < LITTLE
 
     @property
     def checked(self) -> Head | None:
-        """The head with the largest estimate, whose share is exact even where all others are estimated; None for
-        paths."""
+        """The head with the largest estimate; None for paths.
+
+        Its share is exact even if all others are estimated.
+        """
         return None if self.to is not None else largest_estimate(self.estimated)
 
     @property
     def checked_shares(self) -> tuple[float, float]:
-        """The share of the ``checked`` head to first order and exactly: how far estimates may be trusted. NaN for
-        paths."""
+        """The estimated and the exact share of the ``checked`` head; NaN for paths.
+
+        They show how reliable estimates are.
+        """
         head = self.checked
         return (float("nan"), float("nan")) if head is None else (self.estimated[head].item(), self.shares[head].item())
 
     @property
     def is_far_off(self) -> bool:
-        """Whether the estimate of the ``checked`` head misses by more than a quarter of its exact share."""
+        """True if the estimate of the ``checked`` head misses its exact share by more than a quarter of it."""
         estimated, exact = self.checked_shares
         return abs(estimated - exact) > FAR_OFF * abs(exact)
 
     @property
     def correlation(self) -> float:
-        """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal,
-        for paths, and where most shares are estimated alone."""
-        one, other = self.shares.ravel(), self.estimated.ravel()
-        if np.isnan([*one, *other]).any() or not (np.ptp(one) and np.ptp(other)):
+        """Pearson's correlation of ``estimated`` and ``shares`` over heads.
+
+        NaN if all numbers of one are equal, for paths, and if most shares are only estimated.
+        """
+        exact, estimated = self.shares.ravel(), self.estimated.ravel()
+        if np.isnan([*exact, *estimated]).any() or not (np.ptp(exact) and np.ptp(estimated)):
             return float("nan")
-        matrix: Numbers = np.array(np.corrcoef(one, other))
+        matrix: Numbers = np.array(np.corrcoef(exact, estimated))
         return float(matrix[0, 1])
 
     def table(self) -> pd.DataFrame:
-        """A row for each head, ``L0H0`` first: ``share``, of estimates alone that of the ``checked`` head and else NaN,
-        and ``estimated``; for paths, for each earlier head, without ``estimated``."""
+        """Return a table with one row per head, ``L0H0`` first, and the columns ``share`` and ``estimated``.
+
+        If only estimates were computed, only the ``checked`` head has a share, and others have NaN. For paths, there is
+        a row for each earlier head, and no column ``estimated``.
+        """
         table = by_head({"share": self.shares, "estimated": self.estimated})
         return table if self.to is None else table[["share"]].dropna()
 
 
 def largest_estimate(estimated: Numbers) -> Head:
-    """The head with the largest estimate in size, of [layer, head]."""
+    """Return the head with the largest absolute estimate, from [layer, head]."""
     layer, head = np.unravel_index(int(np.abs(estimated).argmax()), estimated.shape)
     return Head(int(layer), int(head))
 
 
 def listed(before: Numbers, after: Numbers, piece: int) -> list[int]:
-    """The BEST pieces by log-probability [piece] before, those after that are not among them, and ``piece``, each once;
-    among equal ones the first in the vocabulary is chosen."""
-    firsts = [np.argsort(-each, kind="stable")[:BEST].tolist() for each in (before, after)]
+    """Return the tokens to list: the BEST by log-probability before, the other BEST after, and ``piece``.
+
+    ``before`` and ``after`` are [token]. Of equal tokens, the first in the vocabulary is chosen.
+    """
+    firsts = [np.argsort(-logs, kind="stable")[:BEST].tolist() for logs in (before, after)]
     return list(dict.fromkeys([*firsts[0], *firsts[1], piece]))
 
 
 def divergences(before: Numbers, after: Numbers) -> Numbers:
-    """KL(before ‖ after) in nats over the last axis, from log-probabilities; clipped so that rounding never makes it
-    negative."""
+    """Return KL(before ‖ after) in nats over the last axis, from log-probabilities.
+
+    The result is clipped so that rounding never makes it negative.
+    """
     share = np.exp(before)
     terms = share * (np.where(share > 0, before, 0.0) - np.where(share > 0, after, 0.0))
     nats: Numbers = np.maximum(0.0, terms.sum(axis=-1))
@@ -183,7 +210,7 @@ def divergences(before: Numbers, after: Numbers) -> Numbers:
 
 
 def cosines(first: Numbers, second: Numbers) -> Numbers:
-    """The cosine over the last axis, in float64; 0 if one of the vectors is zero."""
+    """Return the cosine over the last axis, in float64; 0 if one of the vectors is zero."""
     lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
-    alike: Numbers = np.clip(np.vecdot(first, second) / np.where(lengths == 0, 1.0, lengths), -1.0, 1.0)
-    return alike
+    similarity: Numbers = np.clip(np.vecdot(first, second) / np.where(lengths == 0, 1.0, lengths), -1.0, 1.0)
+    return similarity

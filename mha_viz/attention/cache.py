@@ -1,5 +1,7 @@
-"""What another library recorded of a model: which of its tensors are the weights of which layer. Recognised by names
-and shapes, so that none of these libraries is imported."""
+"""Find attention weights in what another library recorded: which of its tensors are the weights of which layer.
+
+Entries are recognised by names and shapes, so none of these libraries is imported.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,23 @@ from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
 
 LAYER = "{layer}"
 NUMBER = re.compile(r"\d+")
-OF_LAYER = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # in front of the number of a layer
+OF_LAYER = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # text before the number of a layer
 PATTERN = re.compile(r"hook_(attn_)?pattern$")
-MOST_ENTRIES = 200_000  # of a cache
-SHOWN = 6  # names in a message
-SUM_TOLERANCE = 0.05  # how far from 1 the rows of what is still recognised as weights
+MOST_ENTRIES = 200_000  # the most entries of a cache
+SHOWN = 6  # the most names in a message
+SUM_TOLERANCE = 0.05  # rows of weights may differ from 1 by this much
 
 
 class CachedStack(NamedTuple):
-    """The weights of layers as they were given, the numbers of these, under which names, of which model; and the rest
-    of the cache."""
+    """The attention layers in a cache.
+
+    Attributes:
+        layers: their weights, unchanged.
+        numbers: their numbers, None if they have none.
+        names: the names of their entries, with {layer} for the number.
+        model: the name of the model.
+        entries: the whole cache, by name and layer.
+    """
 
     layers: Sequence[Any]
     numbers: Sequence[int] | None
@@ -35,56 +44,58 @@ class CachedStack(NamedTuple):
 
 
 def recorded(cache: Any, names: str | None = None, has_sink: bool = False) -> CachedStack:
-    """Return the layers of a cache, in order. ``names``: those to take, with {layer} for the number. ``has_sink``: rows
-    may sum to less than 1.
+    """Return the attention layers of a cache, in order.
 
-    Raises ShapeError if there are none or several stacks.
+    ``names`` are the entries to read, with {layer} for the number. With ``has_sink``, rows may sum to less than 1.
+    Raises ShapeError if there is no stack of layers, or more than one.
     """
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
-    is_output = any(hasattr(cache, name) for name in STACKS)  # of a whole model: from_tensors says what to take of it
+    is_output = any(hasattr(cache, name) for name in STACKS)  # the output of a whole model, which from_tensors explains
     if not (hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output):
-        layers = [_weights_of(one) for one in cache[: MOST_ITEMS + 1]] if isinstance(cache, list | tuple) else cache
+        layers = [_weights_of(entry) for entry in cache[: MOST_ITEMS + 1]] if isinstance(cache, list | tuple) else cache
         return CachedStack(layers, None, "", str(model), {})
     entries = _by_name(cache)
     chosen = _chosen(entries, names, has_sink)
-    of_layer = entries[chosen]
-    if max(of_layer) >= MOST_ITEMS:
+    by_layer = entries[chosen]
+    if max(by_layer) >= MOST_ITEMS:
         raise ShapeError(f"{chosen[:80]!r} is in this cache with a number of {MOST_ITEMS:,} or more.", "Count from 0.")
-    numbers = sorted(of_layer)
-    layers = [_weights_of(of_layer[layer], chosen.replace(LAYER, str(layer))) for layer in numbers]
-    if PATTERN.search(chosen):  # TransformerLens drops the axis of texts if it is told to, and never that of heads
+    numbers = sorted(by_layer)
+    layers = [_weights_of(by_layer[layer], chosen.replace(LAYER, str(layer))) for layer in numbers]
+    if PATTERN.search(chosen):  # TransformerLens may drop the axis of texts, but not that of heads
         layers = [layer[None] if len(getattr(layer, "shape", ())) == 3 else layer for layer in layers]
     return CachedStack(layers, numbers, chosen, str(model), entries)
 
 
 def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
-    """The entries of a cache by name, with {layer} in place of the number, and by layer."""
+    """Return the entries of a cache by name, with {layer} in place of the number, and by layer."""
     entries: dict[str, dict[int, Any]] = {}
-    keys = [*islice(cache.keys(), MOST_ENTRIES + 1)]  # some caches have names and cannot be iterated over
+    keys = [*islice(cache.keys(), MOST_ENTRIES + 1)]  # some caches have keys() but cannot be iterated over
     if len(keys) > MOST_ENTRIES:
         raise ShapeError(f"This cache has more than {MOST_ENTRIES:,} entries.", "Give the attention of each layer.")
     for key in keys:
         name = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
         numbers = [*NUMBER.finditer(name)]
         if numbers:
-            named = (one for one in numbers if OF_LAYER.search(name, 0, one.start()))
-            alone = (one for one in numbers if _stands_alone(name, one))
-            at = next(chain(named, alone), numbers[0])
-            number = int(at[0]) if len(at[0].lstrip("0")) < len(str(MOST_ITEMS)) else MOST_ITEMS  # of any length
-            entries.setdefault(name[: at.start()] + LAYER + name[at.end() :], {})[number] = cache[key]
-    return {  # layers that are None are left out if others are there, as in models with attention in some layers
-        name: {number: entry for number, entry in of_layer.items() if entry is not None} or of_layer
-        for name, of_layer in entries.items()
+            named = (match for match in numbers if OF_LAYER.search(name, 0, match.start()))
+            separate = (match for match in numbers if _stands_alone(name, match))
+            found = next(chain(named, separate), numbers[0])
+            # A number may have any length.
+            number = int(found[0]) if len(found[0].lstrip("0")) < len(str(MOST_ITEMS)) else MOST_ITEMS
+            entries.setdefault(name[: found.start()] + LAYER + name[found.end() :], {})[number] = cache[key]
+    return {  # Drop layers that are None unless all are, as in models with attention in some layers only.
+        name: {number: entry for number, entry in by_layer.items() if entry is not None} or by_layer
+        for name, by_layer in entries.items()
     }
 
 
 def _stands_alone(name: str, number: re.Match[str]) -> bool:
-    around = name[max(0, number.start() - 1) : number.start()] + name[number.end() : number.end() + 1]
-    return all(sign in "._[]/" for sign in around)
+    """Return True if a number in a name is surrounded by separators."""
+    neighbours = name[max(0, number.start() - 1) : number.start()] + name[number.end() : number.end() + 1]
+    return all(sign in "._[]/" for sign in neighbours)
 
 
 def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sink: bool) -> str:
-    """The names of the stack of layers to read."""
+    """Return the name of the stack of layers to read. Raises ShapeError."""
     if names:
         if not isinstance(names, str) or names not in entries:
             raise ShapeError(f"There is no {shorten_value(names, 60)!r} in this cache.", _has(entries))
@@ -94,10 +105,12 @@ def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sin
         name for name, layers in entries.items() if all(_is_weights(layer, has_sink) for layer in layers.values())
     ]
     if not stacks and len(near := [name for name in entries if all(map(_has_weights, entries[name].values()))]) == 1:
-        return near[0]  # its rows are refused with the place and the cause
+        return near[0]  # the caller refuses its rows, saying where and why
     for name, layers in entries.items() if not stacks else ():
         for layer, entry in layers.items():
-            _weights_of(entry, name.replace(LAYER, str(layer)))  # what is wrong with an output is more than that
+            _weights_of(
+                entry, name.replace(LAYER, str(layer))
+            )  # raises if something is wrong with an output, which says more
     if not entries:
         raise ShapeError(
             "No name in this cache has the number of a layer.",
@@ -118,18 +131,23 @@ def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sin
 
 
 def _has(entries: Mapping[str, Any]) -> str:
+    """Return a sentence that lists the entries of a cache."""
     return f"It has {_listed([*entries])}."
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Return the first names as text."""
     more = len(names) - SHOWN
     return ", ".join(repr(name[:60]) for name in names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _weights_of(entry: Any, name: str = "") -> Any:
-    """Return the weights in an entry: itself, or that part of an attention module's output which has four axes, or one
-    more than the vectors before it. Raises ShapeError for an output without them."""
-    for wrapped in ("output", "value"):  # nnsight's tracer.cache(), and what its older versions saved
+    """Return the weights in an entry.
+
+    They are the entry itself, or the part of an attention module's output that has four axes, or one axis more than the
+    vectors before it. Raises ShapeError for an output without weights.
+    """
+    for wrapped in ("output", "value"):  # nnsight's tracer.cache(), and the objects of its older versions
         if hasattr(type(entry), wrapped) and not hasattr(type(entry), "shape"):
             entry = getattr(entry, wrapped)
     if not isinstance(entry, tuple):
@@ -138,7 +156,7 @@ def _weights_of(entry: Any, name: str = "") -> Any:
     if len(parts) == 1:
         return parts[0]
     who = f", {name!r}," if name else ""
-    if len(entry) == 2 and all(hasattr(part, "shape") for part in entry):  # as nn.MultiheadAttention returns it
+    if len(entry) == 2 and all(hasattr(part, "shape") for part in entry):  # the output of nn.MultiheadAttention
         vectors, weights = map(axes_of, entry)
         if len(weights) == len(vectors) + 1 == 3:
             return entry[1]
@@ -158,13 +176,13 @@ def _weights_of(entry: Any, name: str = "") -> Any:
 
 
 def _are_shares(vectors: Any, weights: Any) -> bool:
-    """Return True if rows of weights sum to 1, and those of the vectors beside them do not."""
-    of_vectors, of_weights = (np.abs(array_of(one).sum(axis=-1) - 1).max() for one in (vectors, weights))
-    return bool(of_weights < SUM_TOLERANCE <= of_vectors)
+    """Return True if the rows of ``weights`` sum to 1, and those of ``vectors`` do not."""
+    vector_error, weight_error = (np.abs(array_of(part).sum(axis=-1) - 1).max() for part in (vectors, weights))
+    return bool(weight_error < SUM_TOLERANCE <= vector_error)
 
 
 def _array_in(entry: Any) -> npt.NDArray[Any]:
-    """Take what may be weights, [text, head, query, key] or [head, query, key]; of anything else an empty array."""
+    """Return an array that may be weights, [text, head, query, key] or [head, query, key]; otherwise an empty array."""
     try:
         weights = _weights_of(entry)
         return array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
@@ -173,14 +191,16 @@ def _array_in(entry: Any) -> npt.NDArray[Any]:
 
 
 def _has_weights(entry: Any) -> bool:
-    """Return True for as many queries as keys and no number below 0, whatever its rows sum to."""
+    """Return True if an entry may be weights by shape and sign: as many queries as keys, and no number below 0."""
     array = _array_in(entry)
     return bool(array.size and array.shape[-1] == array.shape[-2] and not (array < 0).any())
 
 
 def _is_weights(entry: Any, has_sink: bool) -> bool:
-    """Return True for [text, head, query, key] or [head, query, key] with rows that sum to 1, or with a sink to
-    less."""
+    """Return True for [text, head, query, key] or [head, query, key] with rows that sum to 1.
+
+    With a sink, they may sum to less.
+    """
     array = _array_in(entry)
     if not array.size:
         return False
@@ -192,41 +212,45 @@ def _is_weights(entry: Any, has_sink: bool) -> bool:
 
 
 def norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
-    """‖A[i, j] · v_j W_O‖₂ of every layer, with the axes of its weights (Kobayashi et al. 2020, equation 3). ``w_o``:
-    [layer, head, d_head, d_model]; ``values`` or those of the cache: [(text,) key, head, d_head] per layer.
+    """Return ‖A[i, j] · v_j W_O‖₂ of every layer, with the axes of its weights (Kobayashi et al. 2020, equation 3).
 
-    Raises ShapeError if one is missing or has other axes.
+    ``w_o`` is [layer, head, d_head, d_model]. ``values`` are [(text,) key, head, d_head] per layer, by default those in
+    the cache. Raises ShapeError if one is missing or has other axes.
     """
-    each = "Give an array for each layer."
-    values = _values(recording) if values is None else listed(values, "is not a list of values.", each)
-    slices = listed(w_o, "is not a list of projections.", each)
+    remedy = "Give an array for each layer."
+    values = _values(recording) if values is None else listed(values, "is not a list of values.", remedy)
+    slices = listed(w_o, "is not a list of projections.", remedy)
     if not len(recording.layers) == len(values) == len(slices):
         raise ShapeError(
-            f"The weights have {len(recording.layers)} layers, the values {len(values)}, w_o {len(slices)}.", each
+            f"The weights have {len(recording.layers)} layers, the values {len(values)}, w_o {len(slices)}.", remedy
         )
     weights = [array_of(layer).astype(np.float32) for layer in recording.layers]
-    of_values = [array_of(value, "An array of values") for value in values]
+    value_arrays = [array_of(value, "An array of values") for value in values]
     return [
         _weighted(layer, value, array_of(part, "A layer of w_o"))
-        for layer, value, part in zip(weights, of_values, slices, strict=True)
+        for layer, value, part in zip(weights, value_arrays, slices, strict=True)
     ]
 
 
 def _values(recording: CachedStack) -> list[Any]:
+    """Return the values of each layer in the cache. Raises ShapeError if some are missing."""
     name = PATTERN.sub("hook_v", recording.names)
-    of_layer = recording.entries.get(name, {}) if name != recording.names else {}
-    missing = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in of_layer]
+    by_layer = recording.entries.get(name, {}) if name != recording.names else {}
+    missing = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in by_layer]
     if missing:
         named = f"{name.replace(LAYER, str(missing[0]))!r} is" if name != recording.names else "The values are"
         raise ShapeError(
             f"{named} missing: norms need the values of each head.",
             "Record them too, or give values=[…], an array [key, head, d_head] per layer.",
         )
-    return [of_layer[layer] for layer in recording.numbers or sorted(of_layer)]
+    return [by_layer[layer] for layer in recording.numbers or sorted(by_layer)]
 
 
 def _weighted(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any]) -> Weights:
-    """One layer: [(text,) head, query, key]. Heads that share values (grouped-query attention) are in order."""
+    """Return the norms of one layer, [(text,) head, query, key].
+
+    Heads that share values (grouped-query attention) are consecutive.
+    """
     heads, columns = weights.shape[-3], weights.shape[-1]
     texts = weights.size // (heads * columns * weights.shape[-2])
     shared, width = values.shape[-2:] if values.ndim in (3, 4) else (0, 0)
@@ -241,8 +265,8 @@ def _weighted(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any])
             "Expected [head, d_head, d_model], such as model.W_O[layer] of TransformerLens.",
         )
     check_room((texts, heads, columns, w_o.shape[-1]))
-    of_head = np.repeat(values.reshape(texts, columns, shared, width), heads // shared, axis=2).swapaxes(1, 2)
-    moved = of_head.astype(np.float32) @ w_o.astype(np.float32)  # [text, head, key, d_model]
-    lengths = np.linalg.norm(moved, axis=-1).reshape(*weights.shape[:-2], 1, columns)
+    head_values = np.repeat(values.reshape(texts, columns, shared, width), heads // shared, axis=2).swapaxes(1, 2)
+    contributions = head_values.astype(np.float32) @ w_o.astype(np.float32)  # [text, head, key, d_model]
+    lengths = np.linalg.norm(contributions, axis=-1).reshape(*weights.shape[:-2], 1, columns)
     result: Weights = weights * lengths
     return result

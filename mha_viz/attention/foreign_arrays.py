@@ -1,5 +1,8 @@
-"""Arrays and tensors that other programs computed: axes, counts and kinds say what they are, before a number of theirs
-is read; what holds no attention is refused in words."""
+"""Read arrays and tensors that other programs computed.
+
+Their axes, counts and types are checked before any of their numbers are read. Anything that is not attention is refused
+with an explanation.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +23,23 @@ from mha_viz.text import Token, TokenizedText, clean
 
 Weights = npt.NDArray[np.float32]
 
-MOST_NUMBERS = 1 << 29  # of one reading: 2 GiB, in float32
-MOST_NAMES = 1 << 20  # of tokens
-LAYERS = 1_000  # no model has as many
-MOST_AXES = 8  # of lists in lists
+MOST_NUMBERS = 1 << 29  # the most numbers of a reading: 2 GiB in float32
+MOST_NAMES = 1 << 20  # the most tokens
+LAYERS = 1_000  # upper limit of layer numbers
+MOST_AXES = 8  # the most axes of nested lists
 LAYER = "A layer"
 AXES = "Expected [head, query, key] or [1, head, query, key]."
 SMALLER = "Take fewer layers, or a shorter text."
 HALF_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
 STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # fields of a model's output
 
-# Learned sinks, such as those of gpt-oss: each head has a score beside those of the keys, whose share of a row goes to
-# no token. Transformers returns the rows without it (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
-SINK = Token("sink", None, 0, None, None)  # the column
+# Learned sinks, such as those of gpt-oss: each head has one more score than keys, and its share of a row goes to no
+# token. Transformers returns the rows without it (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
+SINK = Token("sink", None, 0, None, None)  # the token of the sink's column
 
 
 def token_names(given: Any, argument: str) -> list[str]:
-    """The names of tokens that an argument lists. Raises ShapeError for what lists no texts."""
+    """Return the names of tokens in an argument. Raises ShapeError unless it is a list of texts."""
     if (
         isinstance(given, str | bytes | Mapping | Set)
         or not hasattr(given, "__len__")
@@ -59,8 +62,10 @@ def token_names(given: Any, argument: str) -> list[str]:
 
 
 def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
-    """Raises ShapeError unless a layer of these axes has these numbers of queries and keys; None means that the keys
-    are the queries."""
+    """Raise ShapeError unless the axes of a layer fit these numbers of queries and keys.
+
+    ``keys`` is None if the keys are the queries.
+    """
     queries, columns = axes[-2:]
     if keys is None and queries != columns:
         has_one_more = columns == queries + 1
@@ -80,15 +85,18 @@ def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
 
 
 def layers_of(attentions: Any, queries: int, keys: int | None, has_sink: bool = False) -> list[Any]:
-    """Return the layers as they were given, all with the same axes, [(1,) head, query, key], for so many tokens;
-    ``keys`` None means that the keys are the queries, after which a column for a sink is left out if it ``has_sink``:
-    only then are numbers of theirs read. Raises ShapeError for anything else."""
+    """Return the layers unchanged, after checking that they fit the tokens.
+
+    All must have the same axes, [(1,) head, query, key]. ``keys`` is None if the keys are the queries. In that case,
+    with ``has_sink``, a last column for a sink is removed; only then are numbers read. Raises ShapeError for anything
+    else.
+    """
     _check_no_output(attentions)
     _check_some(attentions)
     layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
     _check_one_stack(layers)
-    each = {id(layer): layer for layer in layers}  # one layer may stand in several places
-    shapes = {() if isinstance(layer, Number) else axes_of(layer) for layer in each.values()}
+    distinct = {id(layer): layer for layer in layers}  # the same object may be several layers
+    shapes = {() if isinstance(layer, Number) else axes_of(layer) for layer in distinct.values()}
     if len(shapes) > 1:
         has_stages = all(len(axes) == 4 for axes in shapes) and len({axes[2:] for axes in shapes}) == 1
         raise ShapeError(
@@ -107,8 +115,10 @@ def layers_of(attentions: Any, queries: int, keys: int | None, has_sink: bool = 
 
 
 def _without_sink(layer: Any) -> npt.NDArray[Any]:
-    """Return a layer without its last column. Raises ShapeError unless rows sum to 1 with it, within what rounding to
-    16 bits explains."""
+    """Return a layer without its last column.
+
+    Raises ShapeError unless rows sum to 1 with this column, up to rounding to 16 bits.
+    """
     array = array_of(layer, is_rescaled=False)
     deviation = np.abs(array.sum(axis=-1) - 1).max()
     if not deviation < HALF_TOLERANCE:
@@ -120,8 +130,11 @@ def _without_sink(layer: Any) -> npt.NDArray[Any]:
 
 
 def guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool) -> str:
-    """Return what axes were taken for that may be those of texts as well: "heads" of layers with three axes in a list,
-    "layers" of one array of several that have no numbers; empty where axes or numbers tell."""
+    """Return how an ambiguous axis was interpreted, or "" if axes or numbers leave no doubt.
+
+    "heads" is the first axis of layers with three axes in a list, "layers" that of a single array without layer
+    numbers; either might be the axis of texts.
+    """
     axes = axes_of(layers[0])
     if hasattr(attentions, "shape"):
         return "layers" if len(axes) == 3 and len(layers) > 1 and not is_numbered else ""
@@ -129,8 +142,10 @@ def guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool) -> s
 
 
 def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
-    """The entries of a list or an array, at most ``most``. Raises ShapeError for another thing, with the ``problem``
-    after what was given, and for more."""
+    """Return the entries of a list or an array, at most ``most``.
+
+    Raises ShapeError if there are more, or for anything else; the message is the value followed by ``problem``.
+    """
     try:
         items = [*islice(given, most + 1)]
     except TypeError as error:
@@ -141,8 +156,10 @@ def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> lis
 
 
 def with_weights(attentions: Any, layers: Any) -> tuple[Any, Any]:
-    """Return the layers that have weights, and their numbers: those that were given as ``layers``, or their places if
-    others are None, as in models that have attention in some layers only; None if all have."""
+    """Drop layers that are None, as in models with attention in some layers only. Return the others and their numbers.
+
+    The numbers are those in ``layers`` if given, otherwise their positions, or None if no layer was dropped.
+    """
     if not isinstance(attentions, list | tuple) or all(layer is None for layer in attentions):
         return attentions, layers
     numbers = [number for number, layer in enumerate(attentions) if layer is not None]
@@ -155,58 +172,69 @@ def numbers_given(given: Any, count: int) -> list[int]:
     """Return the numbers of ``count`` layers. Raises ShapeError unless there is one for each, in order."""
     remedy = "Give one number for each, counted from 0, in order: layers=[3, 7]."
     numbers = listed(given, "is not a list of numbers of layers.", remedy)
-    each = [number for number in map(_whole, numbers) if number is not None]
-    if len(each) < len(numbers) or sorted(set(each)) != each or not all(0 <= number < LAYERS for number in each):
+    whole_numbers = [number for number in map(_whole, numbers) if number is not None]
+    if (
+        len(whole_numbers) < len(numbers)
+        or sorted(set(whole_numbers)) != whole_numbers
+        or not all(0 <= number < LAYERS for number in whole_numbers)
+    ):
         raise ShapeError(f"layers is {shorten_value(given)!r}.", remedy)
-    if len(each) != count:
-        raise ShapeError(f"layers names {counted(len(each), 'layer')}, and {count} were given.", remedy)
-    return each
+    if len(whole_numbers) != count:
+        raise ShapeError(f"layers names {counted(len(whole_numbers), 'layer')}, and {count} were given.", remedy)
+    return whole_numbers
 
 
 def _whole(given: Any) -> int | None:
-    """Return a whole number, of NumPy and PyTorch too; None for anything else."""
+    """Return a whole number, also of NumPy or PyTorch, as an int; None for anything else."""
     try:
         return None if isinstance(given, bool) else index(given)
-    except Exception:  # of whatever a number of another library raises
+    except Exception:  # numbers of other libraries may raise anything
         return None
 
 
 def stacked(layers: Sequence[Any], is_rescaled: bool = True) -> Weights:
-    """[layer, head, query, key] from what :func:`layers_of` returns; a batch of one is unwrapped. ``is_rescaled``: the
-    rows of half precision are rescaled to sum to 1."""
+    """Stack the layers of :func:`layers_of` as [layer, head, query, key].
+
+    A batch of one text is unwrapped. With ``is_rescaled``, rows in half precision are rescaled to sum to 1.
+    """
     arrays = [array_of(layer, is_rescaled=is_rescaled) for layer in layers]
     try:
-        with np.errstate(over="ignore"):  # infinity is refused with the reason
-            whole = np.stack(arrays).astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):  # infinity is refused later, with an explanation
+            weights = np.stack(arrays).astype(np.float32, copy=False)
     except (MemoryError, ValueError) as error:
         raise ShapeError(f"The layers cannot be read together: {shorten_value(error, 100)}.", SMALLER) from error
-    whole = whole[:, 0] if whole.ndim == 5 else whole
-    whole.flags.writeable = False
-    return whole
+    weights = weights[:, 0] if weights.ndim == 5 else weights
+    weights.flags.writeable = False
+    return weights
 
 
 def is_batch(tokens: Any) -> bool:
-    """True for the tokens of several texts: a list of lists."""
-    return isinstance(tokens, list | tuple) and bool(tokens) and all(isinstance(one, list | tuple) for one in tokens)
+    """Return True for the tokens of several texts: a list of lists."""
+    return (
+        isinstance(tokens, list | tuple) and bool(tokens) and all(isinstance(names, list | tuple) for names in tokens)
+    )
 
 
-def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Return the arguments for each text of a batch: its layers, [1, head, query, key], its tokens, and its part of all
-    other arguments. Raises ShapeError if an argument is for a different number of texts."""
+def of_each(attentions: Any, tokens: Sequence[Any], others: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the arguments for each text of a batch.
+
+    They are its layers, [1, head, query, key], its tokens, and its part of the other arguments. Raises ShapeError if an
+    argument is for a different number of texts.
+    """
     _check_no_output(attentions)
     _check_some(attentions)
     texts = len(tokens)
     layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
     axes = [axes_of(layer) if hasattr(layer, "shape") else () for layer in layers]
-    if {(len(each), each[:1]) for each in axes} != {(4, (texts,))}:
+    if {(len(shape), shape[:1]) for shape in axes} != {(4, (texts,))}:
         shapes = ", ".join(map(str, sorted({*axes})[:MOST_AXES])) or "none"
-        is_text_first = len(layers) == texts and {len(each) for each in axes} == {4}
+        is_text_first = len(layers) == texts and {len(shape) for shape in axes} == {4}
         raise ShapeError(
             f"Tokens of {texts} texts were given, and layers with axes {shapes}.",
             f"Expected one tensor per layer, [text, head, query, key] with {texts} texts."
             + " Of [text, layer, head, query, key] give attentions.swapaxes(0, 1)." * is_text_first,
         )
-    for argument, values in beside.items():
+    for argument, values in others.items():
         is_list = hasattr(values, "__getitem__") and not isinstance(values, str | bytes | Mapping)
         if values is not None and (not is_list or not hasattr(values, "__len__") or len(values) != texts):
             raise ShapeError(
@@ -214,7 +242,7 @@ def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -
                 "Give one for each.",
             )
     for text, names in enumerate(tokens):
-        parts = {argument: None if values is None else values[text] for argument, values in beside.items()}
+        parts = {argument: None if values is None else values[text] for argument, values in others.items()}
         yield {
             "attentions": [layer[text : text + 1] for layer in layers],
             "tokens": token_names(names, "tokens"),
@@ -223,7 +251,7 @@ def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -
 
 
 def unmasked(mask: Any, count: int, argument: str) -> list[int]:
-    """The tokens that a mask keeps: those with 1 in a tokenizer's attention_mask; without a mask, all of them."""
+    """Return the tokens that a mask keeps, those with 1 in a tokenizer's attention_mask; without a mask, all tokens."""
     if mask is None:
         return [*range(count)]
     axes = axes_of(mask, argument)
@@ -233,30 +261,32 @@ def unmasked(mask: Any, count: int, argument: str) -> list[int]:
             f"{argument} has axes {axes}, for {count} tokens.",
             "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does.",
         )
-    read: list[int] = np.flatnonzero(array).tolist()
-    if not read:
+    kept: list[int] = np.flatnonzero(array).tolist()
+    if not kept:
         raise ShapeError(f"{argument} keeps no token.", "Leave this text out.")
-    return read
+    return kept
 
 
 class TypedText(NamedTuple):
-    """A text and a second one or "", with the place of each token in its one."""
+    """A text and a second text or "", with the offsets of each token in its text."""
 
     texts: tuple[str, str]
     offsets: list[tuple[int, int]]
 
 
 def typed_text(text: Any, offsets: Any, count: int, start: int | None = None, whose: str = "") -> TypedText | None:
-    """Return a text with the places of ``count`` tokens in it, for the arguments whose names begin with ``whose``; None
-    if they were not given. ``start``: the first token of a second text. Raises ShapeError for one without the other,
-    and for places outside the text."""
+    """Return a text with the offsets of ``count`` tokens; None if neither was given.
+
+    ``start`` is the first token of a second text, and ``whose`` is the prefix of the names of arguments in messages.
+    Raises ShapeError if only text or only offsets were given, or if offsets are outside the text.
+    """
     if text is None and offsets is None:
         return None
     get = "Give both: tokenizer(text, return_offsets_mapping=True) has offset_mapping."
     if text is None or offsets is None:
         raise ShapeError(f"{whose}{'text' if text is None else 'offsets'} is missing.", get)
     texts = (text, "") if isinstance(text, str) else text
-    if not isinstance(texts, tuple | list) or len(texts) != 2 or not all(isinstance(one, str) for one in texts):
+    if not isinstance(texts, tuple | list) or len(texts) != 2 or not all(isinstance(part, str) for part in texts):
         raise ShapeError(f"{whose}text is {shorten_value(text)!r}.", "Give a text, or a pair of texts.")
     name = f"{whose}offsets"
     axes = axes_of(offsets, name)
@@ -273,14 +303,17 @@ def typed_text(text: Any, offsets: Any, count: int, start: int | None = None, wh
 
 
 def second_from(start: Any, rows: Sequence[int]) -> int | None:
-    """The place, among the tokens that are read, of the first one of the second sentence; None if there is none."""
+    """Return the position of the first token of the second sentence among the tokens that are read.
+
+    Return None if there is no second sentence.
+    """
     if start is not None and _whole(start) is None:
         raise ShapeError(f"sentence_b_start is {shorten_value(start)!r}.", "Give the index of one of the tokens.")
     return None if start is None else sum(row < index(start) for row in rows)
 
 
 def _check_some(attentions: Any) -> None:
-    """Raises ShapeError if there is no layer, as from a model that was not told to return its weights."""
+    """Raise ShapeError if there is no layer, as from a model that was not asked to return its weights."""
     if attentions is None or (hasattr(attentions, "__len__") and not len(attentions)):
         raise ShapeError(
             f"No layer of attention was given: {'None' if attentions is None else 'the tuple is empty'}.",
@@ -290,7 +323,7 @@ def _check_some(attentions: Any) -> None:
 
 
 def _check_no_output(given: Any) -> None:
-    """Raises ShapeError for a complete model output, of which one field is the attention."""
+    """Raise ShapeError for a complete model output, which has the attention in one of its fields."""
     fields = [name for name in STACKS if hasattr(given, name)]
     if fields or isinstance(given, Mapping):
         filled = [name for name in fields if getattr(given, name)]
@@ -300,8 +333,8 @@ def _check_no_output(given: Any) -> None:
 
 
 def _check_one_stack(layers: Sequence[Any]) -> None:
-    """Raises ShapeError if the items are not layers but whole stacks of layers, as returned by ``generate``."""
-    depths = [  # layers of [1, head, query, key], or several of [head, query, key]; one of these is a batch of one
+    """Raise ShapeError if the items are not layers but whole stacks of layers, as returned by ``generate``."""
+    depths = [  # of layers [1, head, query, key], or several [head, query, key]; a single one is a batch of one
         len(layer)
         for layer in layers
         if isinstance(layer, tuple | list) and any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
@@ -316,15 +349,18 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
 
 
 def axes_of(given: Any, name: str = LAYER) -> tuple[int, ...]:
-    """The axes of an array, or of lists in lists, whose numbers are not read. Raises ShapeError for more numbers than
-    a reading may have, for rows of different lengths, and for what has no axes."""
+    """Return the axes of an array or of nested lists, without reading numbers.
+
+    Raises ShapeError for more numbers than a reading may have, for rows of different lengths, and for values without
+    axes.
+    """
     axes: tuple[int, ...] = ()
-    level = {id(given): given}  # what stands at one depth; a list may stand in several places, or in itself
+    level = {id(given): given}  # items at one depth by id; a list may occur several times, or in itself
     while level:
-        axes_there = {_own_axes(one, name) for one in level.values()}
-        if len(axes_there) > 1:
+        level_axes = {_own_axes(item, name) for item in level.values()}
+        if len(level_axes) > 1:
             raise ShapeError(f"{name} has rows of different lengths or kinds.", _expected(name))
-        axes += axes_there.pop()
+        axes += level_axes.pop()
         if len(axes) > MOST_AXES:
             raise ShapeError(f"{name} is nested more than {MOST_AXES} deep.", _expected(name))
         check_room(axes)
@@ -332,34 +368,38 @@ def axes_of(given: Any, name: str = LAYER) -> tuple[int, ...]:
         if not isinstance(first, list | tuple) or not first or isinstance(first[0], Number):
             break
         _own_axes(first[0], name)
-        level = {id(part): part for one in level.values() for part in one}
+        level = {id(part): part for item in level.values() for part in item}
     return axes
 
 
 def _expected(name: str) -> str:
+    """Return what to give for an argument instead."""
     return AXES if name == LAYER else "Give an array of numbers."
 
 
 def _own_axes(given: Any, name: str) -> tuple[int, ...]:
-    """The shape of an array, or the length of a list."""
+    """Return the shape of an array, or the length of a list."""
     if isinstance(given, list | tuple):
         return (len(given),)
     if given is None and name == LAYER:
         raise ShapeError("A layer of attention is None.", 'Load the model with attn_implementation="eager".')
     try:
         return tuple(map(index, given.shape))
-    except Exception as error:  # no array, or one whose shape is nothing of the kind
+    except Exception as error:  # not an array, or one with another kind of shape
         raise ShapeError(f"{name} is {shorten_value(given)!r}, which is not an array.", _expected(name)) from error
 
 
 def check_room(axes: Sequence[int]) -> None:
-    """Raises ShapeError for more numbers than are read."""
+    """Raise ShapeError for more numbers than can be read."""
     if prod(axes) > MOST_NUMBERS:
         raise ShapeError(f"{prod(axes):,} numbers were given.", f"At most {MOST_NUMBERS:,} are read. {SMALLER}")
 
 
 def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
-    """Raises ShapeError for a batch, and for what is no layer; ``layers`` is their number, all with these axes."""
+    """Raise ShapeError for a batch, and for axes that are not those of a layer.
+
+    ``layers`` is the number of layers, all with these axes.
+    """
     if len(axes) == 4 and axes[0] != 1 and axes[0] * axes[2] == tokens:
         raise ShapeError(
             f"A layer has axes {axes}: {axes[0]} windows of {axes[2]} tokens, each of which sees its own window alone.",
@@ -373,12 +413,12 @@ def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
             "Of [text, layer, head, query, key] take [0], and of windows one: [layer[0] for layer in …].",
         )
     if len(axes) not in (3, 4):
-        whole = (layers, *axes)
-        kind, remedy = _FEWER_AXES.get(len(whole), ("", AXES))
-        raise ShapeError(f"The weights have axes {whole}{kind}.", remedy)
+        all_axes = (layers, *axes)
+        kind, remedy = _FEWER_AXES.get(len(all_axes), ("", AXES))
+        raise ShapeError(f"The weights have axes {all_axes}{kind}.", remedy)
 
 
-# What has too few axes: what it is, and what to do, by the number of all axes.
+# Number of axes, if too few → what the array is, and what to do.
 _FEWER_AXES = {
     1: (": one row", "Give [[[row]]], with its own token as tokens and the tokens that it sees as keys=[…]."),
     2: (": one matrix", "Give [[matrix]]: one layer with one head."),
@@ -390,9 +430,11 @@ _FEWER_AXES = {
 
 
 def array_of(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.NDArray[Any]:
-    """An array of real numbers, from an array, a tensor or lists; torch tensors are moved to the CPU and detached from
-    their graph, and half precision becomes float32, in a layer with rows that are rescaled to sum to 1 if
-    ``is_rescaled``. Raises ShapeError for everything else."""
+    """Return an array of real numbers from an array, a tensor or lists.
+
+    Torch tensors are detached from their graph and moved to the CPU. Half precision becomes float32, and with
+    ``is_rescaled``, rows of a layer are then rescaled to sum to 1. Raises ShapeError for everything else.
+    """
     axes = axes_of(given, name)
     check_real(getattr(given, "dtype", None), name)
     half = "float16" in str(getattr(given, "dtype", ""))
@@ -400,7 +442,7 @@ def array_of(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.
         if hasattr(given, "detach"):
             given = given.detach().float().cpu().numpy()
         array = np.asarray(given)
-    except Exception as error:  # lists of other things, tensors without numbers, arrays of other libraries
+    except Exception as error:  # for example lists of other things, tensors without data, arrays of other libraries
         raise ShapeError(f"{name} cannot be read as numbers: {shorten_value(error, 100)}.", _expected(name)) from error
     if array.shape != axes:
         raise ShapeError(f"{name} claims the axes {axes} and has {array.shape}.", _expected(name))
@@ -410,16 +452,18 @@ def array_of(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.
     array = array.astype(np.float32)
     if name != LAYER or not is_rescaled:
         return array
-    sums = array.sum(axis=-1, keepdims=True)  # what 16-bit rounding explains is undone; the rest is for the check
+    sums = array.sum(axis=-1, keepdims=True)  # undo only rounding to 16 bits; larger deviations are checked later
     scaled: Weights = np.divide(array, sums, out=array.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
     return scaled
 
 
 def check_real(dtype: Any, name: str) -> None:
-    """Raises ShapeError for a kind of array entries, of NumPy or PyTorch, that are no real numbers: complex numbers,
-    texts, dates, records, Python's objects."""
+    """Raise ShapeError for dtypes of NumPy or PyTorch that are not real numbers.
+
+    Examples are complex numbers, texts, dates, records and Python objects.
+    """
     if isinstance(dtype, np.dtype):
-        is_real = dtype.kind in "biuf" or dtype.name.startswith(("bfloat", "float"))  # those of ml_dtypes too
+        is_real = dtype.kind in "biuf" or dtype.name.startswith(("bfloat", "float"))  # includes those of ml_dtypes
     else:
         is_real = "complex" not in str(dtype)
     if not is_real:
@@ -432,13 +476,15 @@ def add_sink(text: TokenizedText) -> TokenizedText:
 
 
 def is_sink_added(queries: TokenizedText, keys: TokenizedText) -> bool:
-    """Return whether the keys are the queries and a sink."""
+    """Return True if the keys are the queries and a sink."""
     return keys.tokens == (*queries.tokens, SINK)
 
 
 def check_sink(sink: object, quantity: str) -> bool:
-    """Return whether a sink was asked for. Raises ShapeError for what is neither True nor False, and for numbers that
-    leave no share."""
+    """Return ``sink`` after checking it.
+
+    Raises ShapeError if it is neither True nor False, or if it is True for a quantity that is not a share.
+    """
     if not isinstance(sink, bool):
         raise ShapeError(f"sink is {shorten_value(sink)!r}.", "Expected True or False.")
     if sink and quantity != "weight":
@@ -449,10 +495,10 @@ def check_sink(sink: object, quantity: str) -> bool:
 
 
 def add_sink_column(weights: Weights, rows: Weights) -> Weights:
-    """Return [layer, head, query, key] with a last column: what is left to 1 of ``rows``, which may have more keys.
+    """Return [layer, head, query, key] with a last column, 1 minus the sums of ``rows``, which may have more keys.
 
-    A row that rounding to 16 bits made a little larger than 1 leaves 0, and sums to 1 again. Raises ShapeError for a
-    row without weights, as those of padding are.
+    A row that rounding to 16 bits made a little larger than 1 leaves 0 and is rescaled to sum to 1. Raises ShapeError
+    for a row without weights, such as those of padding.
     """
     sums = rows.sum(axis=3, keepdims=True)
     if not sums.all():
@@ -461,8 +507,10 @@ def add_sink_column(weights: Weights, rows: Weights) -> Weights:
             f"Layer {layer}, head {head}, row {row} has no weight, so that a sink would have all of it.",
             "Leave padding out with mask=inputs['attention_mask'].",
         )
-    left = np.maximum(1 - sums, 0)
+    remainder = np.maximum(1 - sums, 0)
     is_rounded = (sums > 1) & (sums <= 1 + HALF_TOLERANCE)
-    whole: Weights = np.concatenate([np.divide(weights, sums, out=weights.copy(), where=is_rounded), left], axis=3)
-    whole.flags.writeable = False
-    return whole
+    extended: Weights = np.concatenate(
+        [np.divide(weights, sums, out=weights.copy(), where=is_rounded), remainder], axis=3
+    )
+    extended.flags.writeable = False
+    return extended

@@ -1,5 +1,8 @@
-"""Text that a model wrote with transformers' ``generate()``: for each step it returns the weights of the tokens that
-the step read, first those of the prompt, then mostly one row. Joined, they are the weights of the whole text."""
+"""Join the attention of text that a model wrote with transformers' ``generate()``.
+
+For each step, ``generate()`` returns the weights of the tokens that the step read: first those of the prompt, then
+usually one row. Joined, they are the weights of the whole text.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,14 @@ CALL = f'{ASK} of a model with attn_implementation="eager", and give all that it
 
 
 class Written(NamedTuple):
-    """The weights of one text that a model wrote.
+    """The weights of a text that a model wrote.
 
     Attributes:
-        layers: [1, head, query, key] of each layer, queries being the tokens that were read; None for layers without
-            attention.
-        prompt: number of tokens that the first step read.
-        length: number of tokens of the text in ``generated.sequences``, with padding and with the last token, which the
-            model wrote and did not read.
+        layers: [1, head, query, key] of each layer, where queries are the tokens that were read; None for layers
+            without attention.
+        prompt: the number of tokens that the first step read.
+        length: the number of tokens of the text in ``generated.sequences``, including padding and the last token, which
+            the model wrote but did not read.
     """
 
     layers: list[Weights | None]
@@ -39,15 +42,15 @@ class Written(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of tokens that were read."""
+        """The number of tokens that were read."""
         return next(int(layer.shape[2]) for layer in self.layers if layer is not None)
 
 
 def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled: bool = True) -> Written:
-    """Join the steps of one of ``generated.sequences``: of a decoder, or, for ``is_cross``, from it to the source.
+    """Join the steps of one of ``generated.sequences``: a decoder's own attention or, if ``is_cross``, to the source.
 
-    Raises ShapeError for what ``generate()`` does not return, for a text that has to be chosen, and for beams whose
-    way is not known.
+    Raises ShapeError if ``generated`` is not what ``generate()`` returns, if a text must be chosen, and for beams whose
+    path is unknown.
     """
     steps = _steps_of(generated, is_cross)
     axes = axes_of(getattr(generated, "sequences", None), "sequences")
@@ -56,20 +59,22 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
     texts, length = axes
     chosen = _choose(sequence, texts)
     beams = _beams_of(generated, steps, texts, chosen)
-    read = list(zip(steps, beams, strict=False))
-    counts = {len(step) for step, _ in read}
+    steps_with_beams = list(zip(steps, beams, strict=False))
+    counts = {len(step) for step, _ in steps_with_beams}
     if len(counts) > 1:
         raise ShapeError(f"The steps have {shorten_value(sorted(counts))} layers.", CALL)
     join = _join_cross if is_cross else _join_self
     layers = [
-        None if of_layer is None else join([_row_of(step[layer], beam, is_rescaled) for step, beam in read])[None]
-        for layer, of_layer in enumerate(steps[0])
+        None
+        if first_weights is None
+        else join([_row_of(step[layer], beam, is_rescaled) for step, beam in steps_with_beams])[None]
+        for layer, first_weights in enumerate(steps[0])
     ]
     return Written(layers, axes_of(_any_layer(steps[0]))[-2], length)
 
 
 def _any_layer(step: Sequence[Any]) -> Any:
-    """Return a layer with attention; None if there is none."""
+    """Return the first layer with attention; None if there is none."""
     return next((layer for layer in step if layer is not None), None)
 
 
@@ -95,6 +100,7 @@ def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
 
 
 def _choose(sequence: Any, texts: int) -> int:
+    """Return the number of the text to read. Raises ShapeError if it must be chosen, or does not exist."""
     if sequence is None and texts == 1:
         return 0
     if sequence is None:
@@ -110,13 +116,13 @@ def _choose(sequence: Any, texts: int) -> int:
 
 
 def _beams_of(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen: int) -> list[int]:
-    """Tell which of the texts that each step read is the chosen one: with beams, another one at each step."""
-    together = axes_of(_any_layer(steps[0]))[0]
+    """Return, for each step, the number of the beam that became the chosen text; beams may differ from step to step."""
+    count = axes_of(_any_layer(steps[0]))[0]
     beams = getattr(generated, "beam_indices", None)
     if beams is None:
-        if together != texts:
+        if count != texts:
             raise ShapeError(
-                f"The steps read {together} texts together and {texts} were written: beams, and nothing says which of "
+                f"The steps read {count} texts together and {texts} were written: beams, and nothing says which of "
                 "them became a text.",
                 f"{ASK}, with output_scores=True where its beam_indices are missing, or with num_beams=1.",
             )
@@ -126,13 +132,13 @@ def _beams_of(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen
         raise ShapeError(f"beam_indices has axes {axes}, for {texts} texts.", CALL)
     path = [int(beam) for beam in array_of(beams, "beam_indices")[chosen]]
     path = path[: path.index(-1)] if -1 in path else path  # −1: the text had ended
-    if not path or not 0 <= min(path) <= max(path) < together:
-        raise ShapeError(f"beam_indices names beams other than the {together} that were read.", CALL)
+    if not path or not 0 <= min(path) <= max(path) < count:
+        raise ShapeError(f"beam_indices names beams other than the {count} that were read.", CALL)
     return path
 
 
 def _row_of(layer: Any, beam: int, is_rescaled: bool) -> Weights:
-    """[head, query, key] of one text of a step."""
+    """Return [head, query, key] of one text of a step."""
     axes = axes_of(layer)
     if len(axes) != 4 or not beam < axes[0]:
         raise ShapeError(f"A step has a layer with axes {axes}.", "Expected [text, head, query, key] in each step.")
@@ -141,8 +147,11 @@ def _row_of(layer: Any, beam: int, is_rescaled: bool) -> Weights:
 
 
 def _join_self(steps: Sequence[Weights]) -> Weights:
-    """[head, query, key] of a text from its steps. A step without a cache reads the whole text again; a cache of a
-    fixed size has room for later keys, with weights of 0, and that of a window holds the latest keys."""
+    """Join the steps of a text to [head, query, key].
+
+    A step without a cache reads the whole text again. A cache of a fixed size has room for later keys, with weights of
+    0; the cache of a window holds the latest keys.
+    """
     ends, size = [], 0
     for step in steps:
         reads_again = size > 0 and step.shape[1:] == (size + 1, size + 1)
@@ -150,19 +159,21 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
         ends.append(size)
     heads = steps[0].shape[0]
     check_room((heads, size, size))
-    whole: Weights = np.zeros((heads, size, size), np.float32)
+    weights: Weights = np.zeros((heads, size, size), np.float32)
     for step, end in zip(steps, ends, strict=True):
         _check_heads(step, heads)
         rows, columns = step.shape[1:]
         first = max(0, end - columns)
         _check_own(step, end - first)
-        whole[:, end - rows : end, first:end] = step[..., : end - first]
-    return whole
+        weights[:, end - rows : end, first:end] = step[..., : end - first]
+    return weights
 
 
 def _check_own(step: Weights, read: int) -> None:
-    """Raise ShapeError for a step of other tokens than those that follow the earlier steps. ``read``: how many of its
-    keys were read until then; the rest is room in the cache."""
+    """Raise ShapeError if the tokens of a step do not follow those of the earlier steps.
+
+    ``read`` is how many of its keys have been read by then; the rest is room in the cache.
+    """
     if step[..., read:].any():
         raise ShapeError(
             f"A step of {step.shape[1]} tokens has weight on {step.shape[2]} keys, and {read} had been read.",
@@ -176,26 +187,32 @@ def _check_own(step: Weights, read: int) -> None:
 
 
 def _join_cross(steps: Sequence[Weights]) -> Weights:
-    """[head, query, key] from a target to its source. A step without a cache reads the whole target again."""
+    """Join the steps of a target to [head, query, key] over its source.
+
+    A step without a cache reads the whole target again.
+    """
     heads, _, columns = steps[0].shape
     rows: list[Weights] = []
     for step in steps:
         _check_heads(step, heads)
         if step.shape[2] != columns:
             raise ShapeError(f"The steps have {columns} and {step.shape[2]} keys.", "Expected the same source in each.")
-        read = sum(part.shape[1] for part in rows)
-        rows = [step] if read and step.shape[1] == read + 1 else [*rows, step]
+        rows_read = sum(part.shape[1] for part in rows)
+        rows = [step] if rows_read and step.shape[1] == rows_read + 1 else [*rows, step]
     return np.concatenate(rows, axis=1)
 
 
 def _check_heads(step: Weights, heads: int) -> None:
+    """Raise ShapeError if a step has another number of heads."""
     if step.shape[0] != heads:
         raise ShapeError(f"The steps have {heads} and {step.shape[0]} heads.", CALL)
 
 
 def mark_written(attention: Attention, characters: int) -> Attention:
-    """Return the reading of a text whose last ``characters`` the model wrote, with a step that says so; unchanged if
-    they are none of the text, or not all of it was read."""
+    """Add the step that the model wrote the last ``characters`` of the text of a reading.
+
+    The reading is returned unchanged if there are no such characters in the text, or if not all of it was read.
+    """
     text = attention.queries
     start = len(text.text) - characters
     places = (i for i, token in enumerate(text.tokens) if token.end is not None and token.end > start)

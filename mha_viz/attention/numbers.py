@@ -1,7 +1,6 @@
 """Name the numbers of a reading in files.
 
-Only what the model itself computed, read as it is, is called ``weight``: after a step that alters the numbers, their
-name says which.
+Only unaltered numbers that the model computed are called ``weight``. After a step that alters them, the name says how.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from mha_viz.attention.steps import (
 from mha_viz.request import TEXT
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
-# Steps that leave each number as it was: they choose the text, some heads, or some rows and columns.
+# Steps that do not alter numbers: they choose the text, some heads, or some rows and columns.
 _OF_TEXT = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)}
 _UNALTERED = _OF_TEXT | {"part", ONLY, ONLY_LAYERS, PREFIX, NUMBERED, REST_AS_SINK.row.name}
 _OF_QUANTITIES = {quantity.step for quantity in QUANTITIES.values()} | {UNEXPLAINED_OF_GOLD.row.name}
@@ -35,26 +34,27 @@ _ALTERATIONS = {BY_WORDS.row.name: "by_words", RESCALED.row.name: "rescaled", "w
 
 
 def name_numbers(quantity: str, made: Sequence[Step]) -> str:
-    """The name of one number after the steps ``made``: "weight", "weight_by_words_rescaled", "norm_by_words".
+    """Return the name of a number after the steps ``made``: "weight", "weight_by_words_rescaled", "norm_by_words".
 
-    ``_by_words``: attention to a word is the sum over its pieces, from a word the mean. ``_rescaled``: special tokens
-    are hidden and the rest of a row was rescaled. ``_ablated``: heads were off; ``_patched``: heads had their outputs
-    from another text. ``_changed``: a tap, or a step that is not known here.
+    ``_by_words``: attention to a word is the sum over its subwords, from a word the mean. ``_rescaled``: special tokens
+    are hidden and the rest of each row was rescaled. ``_ablated``: heads were switched off. ``_patched``: heads had
+    their outputs from another text. ``_changed``: by a tap, or by a step that is not known here.
     """
     return "_".join([quantity, *dict.fromkeys(filter(None, (_altered(quantity, step) for step in made)))])
 
 
 def name_array(quantity: str, made: Sequence[Step]) -> str:
-    """Name an array of them: "weights", "weights_by_words", "norm"."""
+    """Return the name of an array of such numbers: "weights", "weights_by_words", "norm"."""
     name = name_numbers(quantity, made)
     return f"{WEIGHT}s{name.removeprefix(WEIGHT)}" if quantity == WEIGHT else name
 
 
 def _altered(quantity: str, step: Step) -> str:
+    """Return the part of the name that a step adds; "" if it alters no number."""
     name = step.row.name
     if name in _UNALTERED or name in _OF_QUANTITIES:
         return ""
-    if name == SPECIAL_HIDDEN.row.name:  # rescales shares alone
+    if name == SPECIAL_HIDDEN.row.name:  # rescales only shares
         return "rescaled" if QUANTITIES[quantity].is_share else ""
     if name == "without" and step.row.method == TEXT:
         return "patched"

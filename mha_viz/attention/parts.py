@@ -1,9 +1,10 @@
-"""Why a head looks there: a score as a sum over pairs of parts, one of the query's token and one of the key's.
+"""Decompose a score into a sum over pairs of parts, one of the query's token and one of the key's.
 
 The input x of a layer's attention is a sum: vectors of words and positions, what earlier heads and feed-forward parts
-have added, and constants. Norms between are linear once their standard deviations are those of the real pass (Kobayashi
-et al. 2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language Models", equation 3), so
-q_i · k_j is a sum over pairs of parts (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits").
+have added, and constants. The norms in between are linear if their standard deviations are fixed to those of the actual
+forward pass (Kobayashi et al. 2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language
+Models", equation 3), so q_i · k_j is a sum over pairs of parts (Elhage et al. 2021, "A Mathematical Framework for
+Transformer Circuits").
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ QUERY, KEY = "query", "key"
 
 
 class Parts(NamedTuple):
-    """What the input x of a layer's attention, or the last state of a stack, is a sum of, part by part."""
+    """The parts that sum to the input x of a layer's attention, or to the last state of a stack."""
 
     names: tuple[str, ...]
-    groups: tuple[str, ...]  # of GROUPS
+    groups: tuple[str, ...]  # the group of each part, of GROUPS
     x: Floats  # [part, n, d_model]; the sum over parts is ``Trace.x``, or ``Trace.memory``
-    of_keys: OfKeys | None = None  # in cross-attention, those of its memory
+    of_keys: OfKeys | None = None  # in cross-attention, the parts of its memory
 
 
 class OfKeys(NamedTuple):
-    """The side of the keys where these are of another text than the queries, as in cross-attention."""
+    """The text of the keys and its parts, if it differs from that of the queries, as in cross-attention."""
 
     text: TokenizedText
     parts: Parts
@@ -59,15 +60,15 @@ class ScoreParts:
     scaling; all of them sum to ``score``. A score alone decides nothing, because softmax compares keys: ``means`` are
     the same numbers averaged over all keys that the query sees, and ``above_mean`` is the difference.
 
-    Two parts belong to a pair of tokens and stand on both sides. "rotation": what the rotation of queries and keys by
-    their positions adds (Su et al. 2021, "RoFormer", equation 16), the difference between the parts in ``turned``,
-    which are rotated, and those in ``values``, which are not. "distance": what a model adds for the distance between
-    the two tokens; where it compares the query or the key with a vector of the distance, as DeBERTa does, that product
-    is in the column or row "distance".
+    Two parts belong to a pair of tokens and occur on both sides. "rotation" is what the rotation of queries and keys by
+    their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in ``turned``,
+    which are rotated, and those in ``values``, which are not. "distance" is what a model adds for the distance between
+    the two tokens; if it compares the query or the key with a vector of the distance, as DeBERTa does, that product is
+    in the column or row "distance".
 
-    In the cross-attention of an encoder–decoder, keys are made of the encoder's last state: ``keys`` is the source,
-    and ``key_names`` are the parts of that state, which differ from those of the decoder. Elsewhere both sides have the
-    same text and the same parts.
+    In the cross-attention of an encoder–decoder, keys are computed from the encoder's last state: ``keys`` is the
+    source, and ``key_names`` are the parts of that state, which differ from those of the decoder. Otherwise both sides
+    have the same text and the same parts.
     """
 
     head: Head
@@ -86,8 +87,8 @@ class ScoreParts:
 
     def __post_init__(self) -> None:
         if self.keys is None:
-            for name, of_query in (("keys", self.text), ("key_names", self.names), ("key_groups", self.groups)):
-                object.__setattr__(self, name, of_query)
+            for name, default in (("keys", self.text), ("key_names", self.names), ("key_groups", self.groups)):
+                object.__setattr__(self, name, default)
 
     @property
     def above_mean(self) -> FloatSums:
@@ -107,73 +108,81 @@ class ScoreParts:
         return total
 
     def by_group(self) -> pd.DataFrame:
-        """``above_mean`` summed by groups: one row per group of the query's parts, one column per group of the key's,
-        both in the order of GROUPS."""
+        """Return ``above_mean`` summed by groups.
+
+        There is one row per group of the query's parts and one column per group of the key's, both in the order of
+        GROUPS.
+        """
         import pandas as pd
 
-        of_query, of_key = (
-            np.array([[group == of for group in groups] for of in GROUPS], np.float64)
+        query_groups, key_groups = (
+            np.array([[group == name for group in groups] for name in GROUPS], np.float64)
             for groups in (self.groups, self.key_groups)
         )
-        sums = of_query @ self.above_mean @ of_key.T
+        sums = query_groups @ self.above_mean @ key_groups.T
         return pd.DataFrame(sums, index=pd.Index(GROUPS, name="query"), columns=pd.Index(GROUPS, name="key"))
 
     def table(self) -> pd.DataFrame:
-        """One row per pair of parts, those farthest from their mean first. Columns: ``query_part``, ``key_part``, the
-        groups ``query_group`` and ``key_group``, ``value``, ``mean`` and ``above_mean``, in units of the score."""
+        """Return a table with one row per pair of parts, those farthest from their mean first.
+
+        The columns are ``query_part``, ``key_part``, the groups ``query_group`` and ``key_group``, ``value``, ``mean``
+        and ``above_mean``, in units of the score.
+        """
         import pandas as pd
 
         order = np.argsort(-abs(self.above_mean), axis=None, kind="stable")
         rows, columns = np.unravel_index(order, self.values.shape)
         numbers = {"value": self.values, "mean": self.means, "above_mean": self.above_mean}
-        named = {
-            f"{side}_{kind}": [whole[at] for at in places]
-            for kind, of in (("part", (self.names, self.key_names)), ("group", (self.groups, self.key_groups)))
-            for side, places, whole in zip((QUERY, KEY), (rows, columns), of, strict=True)
+        labels = {
+            f"{side}_{kind}": [values[place] for place in places]
+            for kind, pair in (("part", (self.names, self.key_names)), ("group", (self.groups, self.key_groups)))
+            for side, places, values in zip((QUERY, KEY), (rows, columns), pair, strict=True)
         }
-        return pd.DataFrame(named | {name: values[rows, columns] for name, values in numbers.items()})
+        return pd.DataFrame(labels | {name: values[rows, columns] for name, values in numbers.items()})
 
 
 def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequence[int]) -> tuple[ScoreParts, ...]:
-    """The scores of ``query`` with each of ``keys``, numbers of tokens from 0, in a head of the layer of ``trace``,
-    whose input is the sum of ``parts``.
+    """Decompose the scores of ``query`` with each of ``keys`` in a head of the layer of ``trace``.
 
-    Raises UnknownHead for a head of another layer, SettingError for tokens that do not exist and for a key that the
-    query does not see.
+    Tokens are numbered from 0; the input of the layer is the sum of ``parts``. Raises UnknownHead for a head of another
+    layer, and SettingError for tokens that do not exist or a key that the query does not see.
     """
-    at, of_keys = trace.number(head), parts.of_keys
+    number, key_parts = trace.number(head), parts.of_keys
     for key in keys:
         _check(trace, query, key)
-    rows = _projected(trace, parts, at, 0, [query])[:, 0]
-    columns = _projected(trace, of_keys.parts if of_keys else parts, at, 1, slice(None))
+    rows = _projected(trace, parts, number, 0, [query])[:, 0]
+    columns = _projected(trace, key_parts.parts if key_parts else parts, number, 1, slice(None))
     values = _products(rows, columns) * trace.scaling  # [part, part, key]
     names, groups = _with_biases(parts)
-    turned, rotation = None, trace.rotation
+    rotated, rotation = None, trace.rotation
     if rotation is not None:
         cos, sin = rotation.cos, rotation.sin
-        moved = rotate(rows, cos[query], sin[query]), rotate(columns, cos, sin)
-        turned = _products(*moved) * trace.scaling
-        values = _bordered(values, (turned - values).sum((0, 1)))
+        rotated_pair = rotate(rows, cos[query], sin[query]), rotate(columns, cos, sin)
+        rotated = _products(*rotated_pair) * trace.scaling
+        values = _bordered(values, (rotated - values).sum((0, 1)))
         names, groups = (*names, ROTATION), (*groups, POSITION)
     if trace.relative is not None:
-        values = _with_distances(trace, at, query, values, rows, columns)
+        values = _with_distances(trace, number, query, values, rows, columns)
         names, groups = (*names, DISTANCE), (*groups, POSITION)
     means = values[:, :, ~trace.mask[query]].mean(axis=-1)
-    scores = trace.scaled[at, query].tolist()
-    whole = [None if turned is None else turned[:, :, key] for key in keys]
-    other = () if of_keys is None else (of_keys.text, *_with_biases(of_keys.parts))
+    scores = trace.scaled[number, query].tolist()
+    rotated_of_keys = [None if rotated is None else rotated[:, :, key] for key in keys]
+    key_side = () if key_parts is None else (key_parts.text, *_with_biases(key_parts.parts))
     return tuple(
-        ScoreParts(head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key, *other)
-        for key, of_key in zip(keys, whole, strict=True)
+        ScoreParts(
+            head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key, *key_side
+        )
+        for key, of_key in zip(keys, rotated_of_keys, strict=True)
     )
 
 
 def _with_biases(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of parts and their groups, with the biases of a linear layer that they go through."""
+    """Return the names and groups of parts, followed by those of the biases of a linear layer."""
     return (*parts.names, BIASES), (*parts.groups, CONSTANTS)
 
 
 def _check(trace: Trace, query: int, key: int) -> None:
+    """Raise SettingError unless both tokens exist and the query sees the key."""
     texts = ("text", "text") if trace.memory is None else ("target", "source")
     for side, number, text, n in zip((QUERY, KEY), (query, key), texts, trace.mask.shape, strict=True):
         if not isinstance(number, Integral):
@@ -191,22 +200,26 @@ def _check(trace: Trace, query: int, key: int) -> None:
         )
 
 
-def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | list[int]) -> FloatSums:
-    """[part and biases, token, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the
-    rotation."""
+def _projected(trace: Trace, parts: Parts, head: int, which: int, tokens: slice | list[int]) -> FloatSums:
+    """Return [part and biases, token, d_k], the parts of a head's queries (``which`` 0) or keys (1), before rotation.
+
+    ``head`` is the number of the head in its layer.
+    """
     p = trace.parameters
     matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
-    number = at * matrix.shape[1] // p.w_q.shape[1]
+    number = head * matrix.shape[1] // p.w_q.shape[1]
     columns = slice(number * trace.d_k, (number + 1) * trace.d_k)
-    of_parts = parts.x[:, tokens] @ np.ascontiguousarray(matrix[:, columns])
-    whole = np.concatenate([of_parts, np.broadcast_to(bias[columns], (1, *of_parts.shape[1:]))]).astype(np.float64)
+    part_vectors = parts.x[:, tokens] @ np.ascontiguousarray(matrix[:, columns])
+    with_bias = np.concatenate([part_vectors, np.broadcast_to(bias[columns], (1, *part_vectors.shape[1:]))]).astype(
+        np.float64
+    )
     if trace.rotation is not None and trace.rotation.has_norms:
-        whole *= factors(trace, which)[at, tokens]
-    return whole
+        with_bias *= factors(trace, which)[head, tokens]
+    return with_bias
 
 
 def factors(trace: Trace, which: int) -> Floats:
-    """[h, n, d_k]: what the layer multiplies each number of its queries or keys by before it rotates them."""
+    """Return [h, n, d_k], the factors by which the layer multiplies its queries or keys before it rotates them."""
     rotation = trace.rotation
     if rotation is None or not rotation.has_norms:
         return np.ones((trace.heads, 1, 1), np.float32)
@@ -214,32 +227,37 @@ def factors(trace: Trace, which: int) -> Floats:
 
 
 def _products(rows: FloatSums, columns: FloatSums) -> FloatSums:
-    """[a, b, key]: the products of vectors [a, d_k] with vectors [b, key, d_k]."""
+    """Return [a, b, key], the products of vectors [a, d_k] with vectors [b, key, d_k]."""
     return (columns @ rows.T).transpose(2, 0, 1)
 
 
 def _bordered(
     values: FloatSums, alone: FloatSums, row: FloatSums | None = None, column: FloatSums | None = None
 ) -> FloatSums:
-    """[part + 1, part + 1, key]: with one more part on each side: ``alone`` [key] where both meet, ``row`` [part, key]
-    with the parts of the key, ``column`` with those of the query."""
-    whole = np.pad(values, ((0, 1), (0, 1), (0, 0)))
-    whole[-1, -1] = alone
+    """Add one more part on each side: [part + 1, part + 1, key].
+
+    ``alone`` [key] is the value where both meet, ``row`` [part, key] are its values with the parts of the key,
+    ``column`` those with the parts of the query.
+    """
+    extended = np.pad(values, ((0, 1), (0, 1), (0, 0)))
+    extended[-1, -1] = alone
     if row is not None:
-        whole[-1, :-1] = row
+        extended[-1, :-1] = row
     if column is not None:
-        whole[:-1, -1] = column
-    return whole
+        extended[:-1, -1] = column
+    return extended
 
 
 def _with_distances(
-    trace: Trace, at: int, query: int, values: FloatSums, rows: FloatSums, columns: FloatSums
+    trace: Trace, head: int, query: int, values: FloatSums, rows: FloatSums, columns: FloatSums
 ) -> FloatSums:
-    """The values with the part that distances are."""
+    """Add the part "distance" to the values."""
     relative = trace.relative
     assert relative is not None
-    met, meets = (relative.vectors(which, at)[query].astype(np.float64) for which in (0, 1))  # [key, d_k]
-    alone = relative.alone[at % len(relative.alone), query]
-    column = np.einsum("ad,jd->aj", rows, met) * trace.scaling if met.shape[-1] else None
-    row = np.einsum("bjd,jd->bj", columns, meets) * trace.scaling if meets.shape[-1] else None
+    key_vectors, query_vectors = (
+        relative.vectors(which, head)[query].astype(np.float64) for which in (0, 1)
+    )  # [key, d_k]
+    alone = relative.alone[head % len(relative.alone), query]
+    column = np.einsum("ad,jd->aj", rows, key_vectors) * trace.scaling if key_vectors.shape[-1] else None
+    row = np.einsum("bjd,jd->bj", columns, query_vectors) * trace.scaling if query_vectors.shape[-1] else None
     return _bordered(values, alone, row, column)

@@ -1,4 +1,4 @@
-"""Attention followed through the layers (Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers")."""
+"""Attention rollout (Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers")."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from mha_viz.request import DECODER
 
 
 def rollout(attention: Attention) -> Attention:
-    """How much of each input token is in each state after each layer, if all heads of a layer have the same share and
-    the residual has one half (section 3): R_l = Â_l R_{l−1}, Â_l = ½ mean over heads of A_l + ½ I, R_{−1} = I.
+    """Compute how much of each input token is in each state after each layer.
 
-    A reading with one head per layer, [layer, 1, token after the layer, input token]; rows sum to 1. It is computed
+    All heads of a layer have the same share, and the residual has one half (section 3): R_l = Â_l R_{l−1}, Â_l = ½ mean
+    over heads of A_l + ½ I, R_{−1} = I.
+
+    The result has one head per layer, [layer, 1, token after the layer, input token]; rows sum to 1. It is computed
     from weights alone, so it ignores values and feed-forward layers. Raises ShapeError for readings without the
     complete weights of all heads from a text to itself, and for a decoder that also reads a source.
     """
@@ -44,10 +46,10 @@ def rollout(attention: Attention) -> Attention:
             "Use the encoder: part=encoder.",
         )
     identity = np.eye(len(attention.queries))
-    followed, through = [], identity
+    by_layer, mixture = [], identity
     for layer in attention.weights:
-        through = (layer.mean(axis=0, dtype=np.float64) + identity) / 2 @ through
-        followed.append(through)
-    weights = np.stack(followed)[:, None].astype(np.float32)
+        mixture = (layer.mean(axis=0, dtype=np.float64) + identity) / 2 @ mixture
+        by_layer.append(mixture)
+    weights = np.stack(by_layer)[:, None].astype(np.float32)
     hidden = np.zeros(weights.shape[:3], np.float32)
     return replace(attention, weights=weights, hidden=hidden, quantity="rollout", made=(*attention.made, ROLLOUT))

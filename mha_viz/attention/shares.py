@@ -1,4 +1,4 @@
-"""By what heads find their keys: how much of the variation of their scores each part of their input makes up."""
+"""Measure by what heads find their keys: the share of each part of their input in the variance of their scores."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FloatSums = npt.NDArray[np.float64]
-LEAST = 0.05  # share of a head's scores from which on an arrow is drawn
+LEAST = 0.05  # least share of a head's scores for an arrow
 
 
 class Variation(NamedTuple):
     """How the scores of each head of a layer vary over the keys that a query sees, and with which parts.
 
-    ``query`` and ``key``, [head, part]: the covariance of the score with what the part adds to it on the side of the
-    query, or of the key, over the keys that a query sees, summed over queries. Each side sums to ``variance``, [head],
-    the sum of the scores' variances. So a share is one divided by the other, and over several texts the quotient of
-    their sums: with s = Σ_g s_g, Var(s) = Σ_g Cov(s_g, s), the natural decomposition of a variance (Shorrocks 1982,
-    "Inequality Decomposition by Factor Components", Econometrica 50, 193-211).
+    ``query`` and ``key``, [head, part], are covariances of the score with what the part adds to it on the side of the
+    query, or of the key. They are taken over the keys that a query sees and summed over queries. Each side sums to
+    ``variance``, [head], the sum of the scores' variances. A share is a covariance divided by the variance and, over
+    several texts, the quotient of their sums: with s = Σ_g s_g, Var(s) = Σ_g Cov(s_g, s), the natural decomposition of
+    a variance (Shorrocks 1982, "Inequality Decomposition by Factor Components", Econometrica 50, 193-211).
     """
 
     names: tuple[str, ...]
@@ -51,75 +51,87 @@ class Variation(NamedTuple):
     variance: FloatSums
 
     def grouped(self) -> FloatSums:
-        """[head, group]: the covariances on the side of the key, in the order of GROUPS."""
-        member = np.array([[group == of for of in GROUPS] for group in self.groups], np.float64)
+        """Return [head, group], the covariances on the side of the key, in the order of GROUPS."""
+        member = np.array([[group == name for name in GROUPS] for group in self.groups], np.float64)
         grouped: FloatSums = self.key @ member
         return grouped
 
 
 def variation(trace: Trace, parts: Parts) -> Variation:
-    """The variation of the scores of every head of a layer, whose input is the sum of ``parts``. Keys that a query does
-    not see count for nothing, and a query that sees one key has no variance."""
+    """Compute the variation of the scores of every head of a layer, whose input is the sum of ``parts``.
+
+    Keys that a query does not see do not count, and a query that sees only one key has no variance.
+    """
     scores, seen = trace.scaled.astype(np.float64), ~trace.mask
     counts = seen.sum(axis=-1, keepdims=True)
     means = (scores * seen).sum(axis=-1, keepdims=True) / counts
     centred = (scores - means) * seen / counts  # [h, query, key]; rows sum to 0
     q, k = (vectors.astype(np.float64) for vectors in trace.before_turn)
-    # The covariance is linear in what a part adds: it is the product of the part with one vector for each token.
+    # The covariance is linear in what a part adds, so it is a product of the part with one vector for each token.
     vectors = centred @ k, centred.transpose(0, 2, 1) @ q
-    extra = list(_of_distances(trace, centred, q, k))
-    if extra:
-        vectors = vectors[0] + extra[0][0], vectors[1] + extra[1][0]
+    distance_terms = list(_of_distances(trace, centred, q, k))
+    if distance_terms:
+        vectors = vectors[0] + distance_terms[0][0], vectors[1] + distance_terms[1][0]
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
     memory = parts.of_keys.parts if parts.of_keys else parts
-    sides = [_by_part(trace, of, which, vectors[which]) * trace.scaling for which, of in enumerate((parts, memory))]
+    sides = [_by_part(trace, side, which, vectors[which]) * trace.scaling for which, side in enumerate((parts, memory))]
     if parts.of_keys:  # a part of one text adds nothing on the side of the other
         names, groups = (*names, *memory.names), (*groups, *memory.groups)
-        mine, theirs = (np.zeros((trace.heads, len(of.names))) for of in (parts, memory))
-        sides = [np.hstack([sides[0], theirs]), np.hstack([mine, sides[1][:, -1:], sides[1][:, :-1]])]
+        query_zeros, key_zeros = (np.zeros((trace.heads, len(side.names))) for side in (parts, memory))
+        sides = [np.hstack([sides[0], key_zeros]), np.hstack([query_zeros, sides[1][:, -1:], sides[1][:, :-1]])]
     if trace.rotation is not None:
-        unturned = q @ k.transpose(0, 2, 1) * trace.scaling
-        turning = (centred * (trace.scores * np.float64(trace.scaling) - unturned)).sum((1, 2))
-        sides = [np.concatenate([side, turning[:, None]], axis=1) for side in sides]
+        unrotated = q @ k.transpose(0, 2, 1) * trace.scaling
+        rotation_share = (centred * (trace.scores * np.float64(trace.scaling) - unrotated)).sum((1, 2))
+        sides = [np.concatenate([side, rotation_share[:, None]], axis=1) for side in sides]
         names, groups = (*names, ROTATION), (*groups, POSITION)
-    if extra:
-        sides = [np.concatenate([side, alone[:, None]], axis=1) for side, (_, alone) in zip(sides, extra, strict=True)]
+    if distance_terms:
+        sides = [
+            np.concatenate([side, distance[:, None]], axis=1)
+            for side, (_, distance) in zip(sides, distance_terms, strict=True)
+        ]
         names, groups = (*names, DISTANCE), (*groups, POSITION)
     return Variation(names, groups, sides[0], sides[1], (centred * scores).sum((1, 2)))
 
 
 def _by_part(trace: Trace, parts: Parts, which: int, vectors: FloatSums) -> FloatSums:
-    """[h, part and biases]: the sum over tokens of the products of each part's queries (``which`` 0) or keys (1) with
-    ``vectors`` [h, n, d_k]."""
+    """Return [h, part and biases], the products of each part's queries (``which`` 0) or keys (1) with ``vectors``.
+
+    ``vectors`` is [h, n, d_k]; products are summed over tokens.
+    """
     p = trace.parameters
     matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
     matrices = shared_by(trace.heads, split(matrix, matrix.shape[1] // trace.d_k))  # [h, d_model, d_k]
     biases = shared_by(trace.heads, split(bias[None], matrix.shape[1] // trace.d_k))  # [h, 1, d_k]
     scaled = (vectors * factors(trace, which)).astype(np.float32)
-    back = scaled @ matrices.transpose(0, 2, 1)  # [h, n, d_model]
-    of_parts = back.reshape(len(back), -1) @ parts.x.reshape(len(parts.x), -1).T
-    return np.concatenate([of_parts, (scaled * biases).sum((1, 2))[:, None]], axis=1).astype(np.float64)
+    projected_back = scaled @ matrices.transpose(0, 2, 1)  # [h, n, d_model]
+    part_sums = projected_back.reshape(len(projected_back), -1) @ parts.x.reshape(len(parts.x), -1).T
+    return np.concatenate([part_sums, (scaled * biases).sum((1, 2))[:, None]], axis=1).astype(np.float64)
 
 
 def _of_distances(
     trace: Trace, centred: FloatSums, q: FloatSums, k: FloatSums
 ) -> Iterator[tuple[FloatSums, FloatSums]]:
-    """For the side of the query and that of the key: what the vectors of distances add to the vectors of its tokens,
-    [h, n, d_k], and the covariance with the part "distance", [h]."""
+    """Yield the contribution of distances, for the side of the query and then of the key.
+
+    It consists of what the vectors of distances add to the vectors of tokens, [h, n, d_k], and the covariance with the
+    part "distance", [h].
+    """
     relative = trace.relative
     if relative is None:
         return
-    alone = (centred * relative.alone).sum((1, 2))
-    for which, other in ((0, k), (1, q)):
-        added, alone_of_side = np.zeros_like(other), alone.copy()
+    bias_covariance = (centred * relative.alone).sum((1, 2))
+    for which, opposite in ((0, k), (1, q)):
+        vectors, alone_of_side = np.zeros_like(opposite), bias_covariance.copy()
         for head in range(trace.heads):
-            mine, theirs = (relative.vectors(side, head).astype(np.float64) for side in (which, 1 - which))
-            if mine.shape[-1]:
-                added[head] = np.einsum("ijd,ij->id" if which == 0 else "ijd,ij->jd", mine, centred[head])
-            if theirs.shape[-1]:
-                product = np.einsum("ijd,jd->ij" if which == 0 else "ijd,id->ij", theirs, other[head])
+            own_vectors, other_vectors = (
+                relative.vectors(side, head).astype(np.float64) for side in (which, 1 - which)
+            )
+            if own_vectors.shape[-1]:
+                vectors[head] = np.einsum("ijd,ij->id" if which == 0 else "ijd,ij->jd", own_vectors, centred[head])
+            if other_vectors.shape[-1]:
+                product = np.einsum("ijd,jd->ij" if which == 0 else "ijd,id->ij", other_vectors, opposite[head])
                 alone_of_side[head] += trace.scaling * (centred[head] * product).sum()
-        yield added, alone_of_side
+        yield vectors, alone_of_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,80 +140,87 @@ class Why:
 
     Over the keys that a query sees, the share of a part in a head's scores is the covariance of what the part adds with
     the score, divided by the variance of the score; queries count by their variance. The shares of all parts sum to 1,
-    on the side of the query and on that of the key. A share is negative where a part works against the rest.
+    on the side of the query and on that of the key. A share is negative if a part works against the others.
     """
 
     model: str
-    text: TokenizedText  # that of the queries
+    text: TokenizedText  # the text of the queries
     layers: tuple[int, ...]
     variations: tuple[Variation, ...]  # one per layer
 
     def table(self) -> pd.DataFrame:
-        """One row per head, named "L0H0" and so on: ``layer``, ``head``, and the share of each of GROUPS by the side of
-        the key; NaN for a head whose scores do not vary."""
+        """Return a table with one row per head, named "L0H0" and so on.
+
+        The columns are ``layer``, ``head``, and the share of each of GROUPS on the side of the key; NaN for a head
+        whose scores do not vary.
+        """
         import pandas as pd
 
-        shares = np.concatenate([_quotient(each.grouped(), each.variance) for each in self.variations])
-        heads = [Head(layer, head) for layer, each in self._by_layer() for head in range(len(each.variance))]
+        shares = np.concatenate([_quotient(layer.grouped(), layer.variance) for layer in self.variations])
+        heads = [Head(layer, head) for layer, values in self._by_layer() for head in range(len(values.variance))]
         places = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
         columns = places | dict(zip(GROUPS, shares.T, strict=True))
         return pd.DataFrame(columns, index=pd.Index([str(head) for head in heads], name="name"))
 
     def parts(self, head: AnyHead) -> pd.DataFrame:
-        """One row per part of the input of a head's layer: its ``group``, and its shares by the sides of ``query`` and
-        ``key``, those with the largest on the side of the key first. Raises UnknownHead for a head that was not
-        measured."""
-        import pandas as pd
+        """Return a table with one row per part of the input of a head's layer.
 
-        one, each = self.of(head)
-        shares = {
-            side: _quotient(sums[[one.head]], each.variance[[one.head]])[0]
-            for side, sums in ((QUERY, each.query), (KEY, each.key))
-        }
-        table = pd.DataFrame({"group": each.groups} | shares, index=pd.Index(each.names, name="part"))
-        return table.sort_values(KEY, ascending=False, key=abs, kind="stable")
-
-    def of(self, head: AnyHead) -> tuple[Head, Variation]:
-        """A head, and the variation of its layer. Raises UnknownHead for a head that was not measured."""
-        one = Head.among(head, max(self.layers) + 1, len(self.variations[-1].variance), self.model)
-        if one.layer not in self.layers:
-            raise UnknownHead(f"{one} was not measured.", f"Measure it: why(…, head={str(one)!r}).")
-        return one, self.variations[self.layers.index(one.layer)]
-
-    def arrows(self, least: float = LEAST) -> pd.DataFrame:
-        """Composition: one row for each earlier head that has at least ``least`` of a head's scores by one side, with
-        ``from``, ``to``, ``side`` ("query" or "key") and ``share``, the largest first.
-
-        Elhage et al. 2021 measure Q- and K-composition by norms of products of weights, on no text; these shares are
-        what occurs on this one.
+        The columns are its ``group`` and its shares on the sides of ``query`` and ``key``; the largest share on the
+        side of the key is first. Raises UnknownHead for a head that was not measured.
         """
         import pandas as pd
 
-        rows = [(of, str(to), side, share) for of, to, side, share in self._composed(least)]
+        measured, layer = self.of(head)
+        shares = {
+            side: _quotient(sums[[measured.head]], layer.variance[[measured.head]])[0]
+            for side, sums in ((QUERY, layer.query), (KEY, layer.key))
+        }
+        table = pd.DataFrame({"group": layer.groups} | shares, index=pd.Index(layer.names, name="part"))
+        return table.sort_values(KEY, ascending=False, key=abs, kind="stable")
+
+    def of(self, head: AnyHead) -> tuple[Head, Variation]:
+        """Return a head and the variation of its layer. Raises UnknownHead for a head that was not measured."""
+        found = Head.among(head, max(self.layers) + 1, len(self.variations[-1].variance), self.model)
+        if found.layer not in self.layers:
+            raise UnknownHead(f"{found} was not measured.", f"Measure it: why(…, head={str(found)!r}).")
+        return found, self.variations[self.layers.index(found.layer)]
+
+    def arrows(self, least: float = LEAST) -> pd.DataFrame:
+        """Return a table with the composition of heads, largest share first.
+
+        There is one row for each earlier head that has at least ``least`` of a head's scores on one side, with
+        ``from``, ``to``, ``side`` ("query" or "key") and ``share``. Elhage et al. 2021 measure Q- and K-composition by
+        norms of products of weights, without a text; these shares are of what happens on this text.
+        """
+        import pandas as pd
+
+        rows = [(source, str(target), side, share) for source, target, side, share in self._composed(least)]
         return pd.DataFrame(rows, columns=["from", "to", "side", "share"])
 
     def composed(self, least: float = LEAST) -> tuple[tuple[Head, Head, str, float], ...]:
-        """The rows of :meth:`arrows` of a model with one stack."""
-        return tuple((Head.parse(of), to, side, share) for of, to, side, share in self._composed(least))
+        """Return the rows of :meth:`arrows` for a model with one stack."""
+        return tuple((Head.parse(source), target, side, share) for source, target, side, share in self._composed(least))
 
     def _composed(self, least: float) -> list[tuple[str, Head, str, float]]:
+        """Return the name of each earlier part, the head, the side and the share, largest share first."""
         rows = [
             (name, Head(layer, int(head)), side, float(shares[head, part]))
-            for layer, each in self._by_layer()
-            for side, sums in ((QUERY, each.query), (KEY, each.key))
-            for shares in (_quotient(sums, each.variance),)
+            for layer, values in self._by_layer()
+            for side, sums in ((QUERY, values.query), (KEY, values.key))
+            for shares in (_quotient(sums, values.variance),)
             for head, part in np.argwhere(np.nan_to_num(shares) >= least)
-            for name, group in ((each.names[part], each.groups[part]),)
+            for name, group in ((values.names[part], values.groups[part]),)
             if group == HEADS
         ]
         return sorted(rows, key=lambda row: -row[3])
 
     def _by_layer(self) -> Iterator[tuple[int, Variation]]:
+        """Return the number of each layer with its variation."""
         return zip(self.layers, self.variations, strict=True)
 
 
 def _quotient(sums: FloatSums, variance: FloatSums) -> FloatSums:
-    """[head, …]: shares; NaN where nothing varies."""
+    """Return [head, …], shares of the variance; NaN where nothing varies."""
     varies = variance > 0
     shares: FloatSums = np.where(varies[:, None], sums / np.where(varies, variance, 1)[:, None], np.nan)
     return shares

@@ -1,4 +1,4 @@
-"""Attention as a view shows it."""
+"""Attention in the form in which a view shows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mha_viz.view.quantities import QUANTITIES
 
 
 class Content(NamedTuple):
-    """Attention with the special tokens hidden and nothing rescaled: rows no longer sum to 1."""
+    """Attention without special tokens and without rescaling, so rows no longer sum to 1."""
 
     queries: TokenizedText
     keys: TokenizedText
@@ -26,10 +26,15 @@ class Content(NamedTuple):
 class Shown:
     """The numbers behind a picture: some heads of one reading, as a view shows them.
 
-    ``weights[head, row, column]`` belong to ``heads`` in order; ``hidden[head, row]`` is the share of a row that is not
-    shown. ``rows`` and ``cols`` are the texts of the units, ``row_index`` and ``col_index`` count them among all units
-    of ``queries`` and of ``keys``. ``quantity`` is that of the reading, ``made`` has its steps and then those of the
-    view, ``view`` the settings of the picture (unit, special, …).
+    Attributes:
+        quantity: that of the reading.
+        made: the steps of the reading, then those of the view.
+        heads: the heads, in order.
+        weights: [head, row, column].
+        hidden: [head, row], the share of the row that is not shown.
+        rows, cols: the texts of the units.
+        row_index, col_index: the numbers of these among all units of ``queries`` and of ``keys``.
+        view: the settings of the picture (unit, special, …).
     """
 
     model: str
@@ -49,5 +54,5 @@ class Shown:
 
 
 def named_in(quantity: str, head: Head) -> str:
-    """The name by which a reading takes one of its maps: "L3H1", or of a quantity with one map per layer "L3"."""
+    """Return the name of a map of a reading: "L3H1" or, if the quantity has one map per layer, "L3"."""
     return f"L{head.layer}" if QUANTITIES[quantity].of_layers else str(head)

@@ -1,4 +1,4 @@
-"""How a reading was made: the steps in order, as data from which captions, files and recipes are written."""
+"""The steps that produced a reading, as data from which captions, files and recipes are written."""
 
 from __future__ import annotations
 
@@ -24,17 +24,27 @@ PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention
 
 
 class Row(NamedTuple):
-    """A step as data: its name, and the values that it depends on, empty if it does not.
+    """A step as data: its name and the values that it depends on; others are empty.
 
-    "typed", "given words": how a model read the text. "weights only": of a family whose parts are not known. "part": of
-    an encoder–decoder, ``part``; the decoder's attention to its target depends on the ``source`` too. "target
-    generated": by the model. "without": ``heads`` are off, by a ``method``, for "mean" and "recipe" with a digest of
-    the ``means``, for "text" with the other text, ``source``. "prefix": the text follows the prefix ``source``.
-    "written": its end, ``source``, was written by the model. "norm-weighted". "gradient": of a ``question``. "changed":
-    ``by`` a tap. "rollout", "unexplained", the same "with annotation", for recipes that were given with a digest of
-    them in ``means``. "by words", "special hidden", "only": these ``heads``, "only layers": those of these ``heads``.
-    "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose others have no weights
-    or were not given. Any other name: a step of a reading that was made by hand.
+    * "typed", "given words": how a model read the text.
+    * "weights only": the model is of a family whose parts are not known.
+    * "part": the ``part`` of an encoder–decoder. The decoder's attention to its target also depends on the ``source``.
+    * "target generated": the target was written by the model.
+    * "without": ``heads`` were ablated by a ``method``. For "mean" and "recipe", ``means`` is a digest of the means;
+      for "text", ``source`` is the other text.
+    * "prefix": the text follows the prefix ``source``.
+    * "written": the end of the text, ``source``, was written by the model.
+    * "norm-weighted": norms.
+    * "gradient": with respect to a ``question``.
+    * "changed": by the tap ``by``.
+    * "rollout".
+    * "unexplained", "unexplained, with annotation": for given recipes, ``means`` is a digest of them.
+    * "by words", "special hidden".
+    * "only": only these ``heads``. "only layers": only the layers of these ``heads``.
+    * "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose other layers have no
+      weights or were not given.
+
+    Any other name is a step of a reading that was built by hand.
     """
 
     name: str
@@ -48,6 +58,7 @@ class Row(NamedTuple):
 
 
 def _wording(row: Row) -> str:
+    """Return the wording of a step."""
     if row.name == PREFIX:
         return f"after the prefix “{row.source}”"
     if row.name == WRITTEN:
@@ -57,8 +68,8 @@ def _wording(row: Row) -> str:
     if row.question is not None:
         return f"gradient × weight of {row.question.score}"
     if row.method:
-        of = row.means or ("" if row.source is None else f"“{row.source}”")
-        return f"without {' '.join(map(str, row.heads))}: {row.method}{' ' * bool(of)}{of}"
+        origin = row.means or ("" if row.source is None else f"“{row.source}”")
+        return f"without {' '.join(map(str, row.heads))}: {row.method}{' ' * bool(origin)}{origin}"
     if row.means:
         return f"{row.name}, recipes {row.means}"
     if row.name == ONLY_LAYERS:
@@ -71,7 +82,7 @@ def _wording(row: Row) -> str:
 
 
 class Step(str):
-    """One step of how a reading was made: ``row`` is its data, the string its wording in captions, files and keys."""
+    """A step that produced a reading: ``row`` is its data, the string its wording in captions, files and keys."""
 
     row: Row
 
@@ -85,12 +96,12 @@ class Step(str):
 
     @property
     def in_caption(self) -> str:
-        """The wording in a caption: empty for a text as it was typed, with the beginning of a digest."""
+        """The wording in a caption, with only the beginning of a digest; empty for a text as it was typed."""
         if self.row.name == "without" and self.row.means:
-            of = "predicted" if self.row.method == RECIPE else "means"
-            return f"{_wording(self.row._replace(means=''))} ({of} {self.row.means[:8]})"
-        which = f" (recipes {self.row.means[:8]})" if self.row.means else ""
-        return _IN_CAPTION[self.row.name] + which if self.row.name in _IN_CAPTION else str(self)
+            kind = "predicted" if self.row.method == RECIPE else "means"
+            return f"{_wording(self.row._replace(means=''))} ({kind} {self.row.means[:8]})"
+        recipes = f" (recipes {self.row.means[:8]})" if self.row.means else ""
+        return _IN_CAPTION[self.row.name] + recipes if self.row.name in _IN_CAPTION else str(self)
 
 
 _IN_CAPTION = {
@@ -103,22 +114,22 @@ _IN_CAPTION = {
 
 
 def step_of_layers(layers: Sequence[int]) -> tuple[Step, ...]:
-    """Return the step of a reading of layers with these numbers; none if they are all layers up to the last."""
+    """Return the step of a reading that has layers with these numbers; none if they are all layers up to the last."""
     if tuple(layers) == every_layer(len(layers)):
         return ()
     return (Step(Row(NUMBERED, tuple(Head(layer, 0) for layer in layers))),)
 
 
 def layer_numbers(made: Sequence[Step], layers: int) -> tuple[int, ...]:
-    """Return the numbers of a reading's ``layers``, in the model unless only some heads were kept."""
-    named = next((step.row for step in reversed(made) if step.row.name in (ONLY, ONLY_LAYERS, NUMBERED)), None)
-    if named is None or named.name != NUMBERED:
+    """Return the numbers of a reading's ``layers``: those in the model, or from 0 if only some heads were kept."""
+    row = next((step.row for step in reversed(made) if step.row.name in (ONLY, ONLY_LAYERS, NUMBERED)), None)
+    if row is None or row.name != NUMBERED:
         return every_layer(layers)
-    return tuple(head.layer for head in named.heads)
+    return tuple(head.layer for head in row.heads)
 
 
 def digest(numbers: Weights | Numbers) -> str:
-    """Compute the digest of what replaces the outputs of heads, or of the shares of recipes, as in :class:`Row`."""
+    """Return the digest of what replaces the outputs of heads, or of the shares of recipes, as in :class:`Row`."""
     return hashlib.blake2b(numbers.tobytes(), digest_size=12).hexdigest()
 
 
@@ -127,25 +138,25 @@ WEIGHTS_ONLY = Step(Row("weights only"))
 REST_AS_SINK = Step(Row("the rest of each row as sink"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
-# What axes were taken for that may be those of texts: PyTorch's MultiheadAttention returns the mean over heads for each
-# text, and what transformers returns of a batch is [text, head, query, key] for each layer.
+# The interpretation of axes that might be axes of texts: PyTorch's MultiheadAttention returns the mean over heads for
+# each text, and transformers returns [text, head, query, key] for each layer of a batch.
 TAKEN_FOR = {
     "heads": Step(Row("first axis of each layer taken for heads")),
     "layers": Step(Row("first two axes taken for layers and heads")),
 }
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
-# Of a view: special tokens are left out of a picture and of its numbers, whose rows are then rescaled or not.
+# Steps of a view that leaves special tokens out of a picture and its numbers, with or without rescaling rows.
 RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))
 
 
 def written_by_model(text: TokenizedText, first: int) -> Step:
-    """Return the step of a reading of a text whose last tokens, from number ``first``, the model wrote."""
+    """Return the step of a reading whose last tokens, from number ``first``, the model wrote."""
     starts = (token.start for token in text.tokens[first:] if token.start is not None)
     return Step(Row(WRITTEN, source=text.text[next(starts, len(text.text)) :].strip()))
 
 
 def first_written(attention: Attention) -> int | None:
-    """Return the first token that the model wrote; None if the whole text was given."""
+    """Return the number of the first token that the model wrote; None if the whole text was given."""
     source = next((step.row.source or "" for step in attention.made if step.row.name == WRITTEN), "")
     text = attention.queries
     start = text.text.rindex(source) if source and text.text.rstrip().endswith(source) else len(text.text)
@@ -154,19 +165,21 @@ def first_written(attention: Attention) -> int | None:
 
 
 def read_as(words: Iterable[str], *more: Step, prefix: str = "") -> tuple[Step, ...]:
-    """The first steps of a reading by a model: whether the text was given as ``words``, which ``prefix`` it follows,
-    and what else was asked."""
+    """Return the first steps of a reading by a model.
+
+    They say whether the text was given as ``words``, which ``prefix`` it follows, and ``more``.
+    """
     return (GIVEN_WORDS if words else TYPED, *([Step(Row(PREFIX, source=prefix))] if prefix else []), *more)
 
 
 def of_part(part: str, source: str, is_generated: bool = False) -> tuple[Step, ...]:
-    """The first steps of a reading of a part of an encoder–decoder."""
+    """Return the first steps of a reading of a part of an encoder–decoder."""
     row = Row("part", part=part, source=source if part == DECODER else None)
     return (TYPED, Step(row), *([GENERATED] if is_generated else []))
 
 
 def _asks(row: Row) -> dict[str, Any] | None:
-    """The fields of the request that a step answers; None for a step that was taken after the model had answered."""
+    """Return the fields of the request that a step answers; None for a step after the model's answer."""
     if row.name == "part":
         return {"part": row.part} | ({} if row.source is None else {"text": row.source})
     fields: dict[str, dict[str, Any]] = {
@@ -178,7 +191,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
         REST_AS_SINK.row.name: {},
         PREFIX: {"prefix": row.source or ""},
         "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
-        **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},
+        **{quantity.step: {"quantity": quantity.name} for quantity in QUANTITIES.values() if quantity.step},
     }
     if row.name not in fields:
         return None
@@ -186,12 +199,15 @@ def _asks(row: Row) -> dict[str, Any] | None:
 
 
 def _is_answer(step: Step) -> bool:
+    """Return True if a step belongs to the model's answer to a request."""
     return _asks(step.row) is not None
 
 
 def request_of(attention: Attention) -> Request | None:
-    """The request that a reading, before its :func:`later_steps`, answers; None if no model computed it, or a tap
-    changed what one computed."""
+    """Return the request that a reading, before its :func:`later_steps`, answers.
+
+    Return None if no model computed it, or if a tap changed what the model computed.
+    """
     made, text = attention.made, attention.queries
     if not made or made[0] not in (TYPED, GIVEN_WORDS) or any(step.row.by for step in made):
         return None
@@ -206,13 +222,16 @@ def request_of(attention: Attention) -> Request | None:
 
 
 def later_steps(attention: Attention) -> tuple[Step, ...]:
-    """The steps that were taken after a model had answered, or all of them if none had."""
+    """Return the steps after the model's answer, or all steps if no model answered."""
     return attention.made[len([*takewhile(_is_answer, attention.made)]) :]
 
 
 def chosen(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tuple[tuple[Step, ...], int]:
-    """The steps after only ``heads`` of a reading were kept, and the axis along which there is one of each: that of
-    layers, or for a quantity with one map per layer that of heads. Layers are those of the model, said once."""
+    """Return the steps after only ``heads`` of a reading are kept, and the axis that then has a length of 1.
+
+    That is the axis of layers or, for a quantity with one map per layer, the axis of heads. Layers are those of the
+    model, named in a single step.
+    """
     if not QUANTITIES[quantity].of_layers:
         return (*made, Step(Row(ONLY, tuple(heads)))), 0
     layers = tuple(in_model(made, head) for head in heads)
@@ -220,8 +239,11 @@ def chosen(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tupl
 
 
 def in_model(made: Sequence[Step], head: Head) -> Head:
-    """The head of the model that a reading has as its ``head``, or the layer as ``head.layer``: another one if only
-    some were kept, which are then side by side as the heads of one layer, or the layers of rollout."""
+    """Return the head of the model that is ``head`` in a reading, or the layer that is ``head.layer``.
+
+    It is another one if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
+    kept layers of rollout are numbered from 0.
+    """
     for step in reversed(made):
         if step.row.name in (ONLY, ONLY_LAYERS):
             head = step.row.heads[head.head if step.row.name == ONLY else head.layer]
@@ -232,16 +254,17 @@ def in_model(made: Sequence[Step], head: Head) -> Head:
 
 
 def packed(made: Iterable[Step]) -> list[dict[str, Any]]:
-    """Steps as JSON values, without what is empty."""
+    """Return steps as JSON values, without empty fields."""
     return [{name: value for name, value in step.row._asdict().items() if value not in ("", (), None)} for step in made]
 
 
 def parse(values: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
-    """The steps that :func:`packed` wrote, from JSON. Raises ValueError for anything else."""
+    """Read the steps that :func:`packed` wrote as JSON. Raises ValueError for anything else."""
     return tuple(map(_parsed, values))
 
 
 def _parsed(values: Mapping[str, Any]) -> Step:
+    """Read one step. Raises ValueError if the values are not those of a step."""
     try:
         texts = {name: value for name, value in values.items() if isinstance(value, str)}
         heads = tuple(Head.of(head) for head in values.get("heads", ()))
@@ -252,7 +275,7 @@ def _parsed(values: Mapping[str, Any]) -> Step:
 
 
 # ---- From wording ---------------------------------------------------------------------------------------------
-# For readings that were saved or made by hand with steps as text alone: the only code that reads their wording.
+# Only for readings that were saved or built by hand with steps as text. No other code parses the wording of steps.
 
 _HEADS = r"L\d{1,3}H\d{1,3}(?:,? L\d{1,3}H\d{1,3})*"
 _WITHOUT = re.compile(rf"without ({_HEADS}): (\w+)(?: (\w+))?", re.ASCII)
@@ -270,7 +293,7 @@ _SCORE = re.compile(
 
 
 def steps_of(made: Iterable[str]) -> tuple[Step, ...]:
-    """Steps from their wording; those that are steps already stay as they are."""
+    """Parse steps from their wording; values that are steps already are kept."""
     steps = list[Step]()
     for wording in made:
         step = wording if isinstance(wording, Step) else Step(_row_of(wording))
@@ -279,6 +302,7 @@ def steps_of(made: Iterable[str]) -> tuple[Step, ...]:
 
 
 def _row_of(wording: str) -> Row:
+    """Parse the data of a step from its wording."""
     if match := _WITHOUT.fullmatch(wording):
         return Row("without", _named(match[1]), match[2], match[3] or "")
     if match := _ONLY.fullmatch(wording):
@@ -297,15 +321,17 @@ def _row_of(wording: str) -> Row:
         return Row("part", part=next(part for part, words in PARTS.items() if words == match[1]), source=match[2])
     if match := _SCORE.fullmatch(wording):
         return Row("gradient", question=_question(match))
-    by = wording.removeprefix("changed by ")
-    return Row("changed", by=by) if by != wording else Row(wording)
+    tap = wording.removeprefix("changed by ")
+    return Row("changed", by=tap) if tap != wording else Row(wording)
 
 
 def _named(heads: str) -> tuple[Head, ...]:
+    """Parse a list of heads."""
     return tuple(Head(*map(int, numbers)) for numbers in re.findall(r"L(\d+)H(\d+)", heads))
 
 
 def _question(match: re.Match[str]) -> Question:
+    """Build the question of a gradient from its wording."""
     if match["other"] is not None:
         return Question(COSINE, other=match["other"])
     return Question(NEXT if match["place"] is None else MASK, int(match["place"] or 0), match["word"])

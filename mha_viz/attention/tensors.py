@@ -1,4 +1,4 @@
-"""The numbers of attention as arrays: their conditions, and their sums over words."""
+"""Attention as arrays: validity checks, and sums over words."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mha_viz.view.quantities import QUANTITIES, Quantity
 
 T = TypeVar("T")
 
-MANY = 4_000_000  # weights: from here on all cores share the layers
+MANY = 4_000_000  # number of weights from which on layers are processed in parallel
 
 NOT_NUMBERS = "They come from an overflow, or from damaged files of the model."
 ROW_SUM_TOLERANCE = 1e-3
 
 
 def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
-    """``of`` applied to the weights of each layer; all cores share the layers if there are many weights."""
+    """Apply ``of`` to the weights of each layer, in parallel if there are many weights."""
     if weights.size < MANY:
         return [of(layer) for layer in weights]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -33,12 +33,12 @@ def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
 
 
 def digest(numbers: Weights) -> bytes:
-    """A digest of the numbers of every layer."""
+    """Return a digest of the numbers of every layer."""
     return b"".join(each_layer(lambda layer: hashlib.sha256(np.ascontiguousarray(layer).data).digest(), numbers))
 
 
 def _shares(weights: Weights, numbers: Sequence[int]) -> None:
-    """Check that rows sum to 1 and that no weight is below 0."""
+    """Raise ShapeError unless rows sum to 1 and no weight is negative."""
     sums = weights.sum(axis=3)
     if np.isneginf(weights).any():
         layer, head, row, key = _largest(np.isneginf(weights))
@@ -71,9 +71,11 @@ TRAINING = "model in training mode drops weights and enlarges the others: call m
 
 
 def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> str:
-    """Return the likely cause of a row's sum, with what to do, from its head, [query, key], and the ``sums`` of all
-    rows."""
-    of_head = sums[layer, head]
+    """Return the likely cause of a wrong row sum, with advice.
+
+    ``matrix`` [query, key] is that of its head, ``sums`` are those of all rows.
+    """
+    head_sums = sums[layer, head]
     inside = (matrix > 0).cumsum(axis=1, dtype=np.int64)
     has_gaps = bool(((matrix == 0) & (inside > 0) & (inside < inside[:, -1:])).any())
     if np.abs(matrix.sum(axis=0) - 1).max() <= ROW_SUM_TOLERANCE:
@@ -81,10 +83,10 @@ def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> 
             "The columns of this head sum to 1: rows must be queries and columns keys. Give "
             "[layer.swapaxes(-1, -2) for layer in …]."
         )
-    if of_head[row] == 0:
+    if head_sums[row] == 0:
         return f"This row has no key: {PADDING}"
-    if of_head[row] > 1 and np.ptp(of_head) <= ROW_SUM_TOLERANCE * of_head[row]:
-        return f"All rows of this head sum to {of_head[row]:.5g}: divide the weights by their sums."
+    if head_sums[row] > 1 and np.ptp(head_sums) <= ROW_SUM_TOLERANCE * head_sums[row]:
+        return f"All rows of this head sum to {head_sums[row]:.5g}: divide the weights by their sums."
     if has_gaps or sums.max() > 1 + ROW_SUM_TOLERANCE:
         return f"A {TRAINING}"
     return (
@@ -94,16 +96,17 @@ def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> 
 
 
 def _largest(numbers: npt.NDArray[Any]) -> tuple[int, ...]:
-    """Return the place of the largest number, the first of them."""
+    """Return the index of the largest number; of equal numbers, the first."""
     return tuple(map(int, np.unravel_index(int(numbers.argmax()), numbers.shape)))
 
 
 def _place(layer: int, head: int, row: int) -> str:
+    """Describe a row of the weights."""
     return f"layer {layer}, head {head}, row {row}"
 
 
 def _lengths(norms: Weights, numbers: Sequence[int]) -> None:
-    """Check that no number is negative; rows may have any sum."""
+    """Raise ShapeError if a number is negative; rows may have any sum."""
     _check_finite("norms", norms, numbers)
     if norms.min() < 0:
         layer, head, row, key = _largest(-norms)
@@ -114,11 +117,12 @@ def _lengths(norms: Weights, numbers: Sequence[int]) -> None:
 
 
 def _finite(products: Weights, numbers: Sequence[int]) -> None:
-    """Check that numbers are finite; they may have either sign."""
+    """Raise ShapeError unless all numbers are finite; they may have either sign."""
     _check_finite("gradients", products, numbers)
 
 
 def _check_finite(kind: str, values: Weights, numbers: Sequence[int]) -> None:
+    """Raise ShapeError, naming the first row, unless all values are finite."""
     if not np.isfinite(values).all():
         layer, head, row, _ = _largest(np.logical_not(np.isfinite(values)))
         place = _place(numbers[layer], head, row)
@@ -131,12 +135,12 @@ _CHECKS: Mapping[str, Callable[[Weights, Sequence[int]], None]] = MappingProxyTy
 
 
 def check_numbers(quantity: Quantity, weights: Weights, numbers: Sequence[int]) -> None:
-    """Raises ShapeError if an array [layer, head, query, key], of layers with these numbers, cannot be of a
-    quantity."""
+    """Raise ShapeError if [layer, head, query, key], with layers of these numbers, is not valid for a quantity."""
     _CHECKS[quantity.numbers](weights, numbers)
 
 
 def quantity_of(name: str) -> Quantity:
+    """Return the quantity with this name. Raises ShapeError if there is none."""
     quantity = QUANTITIES.get(name) if isinstance(name, str) else None
     if quantity is None:
         raise ShapeError(f"quantity is {shorten_value(name)!r}.", f"Expected one of: {', '.join(QUANTITIES)}.")
@@ -144,11 +148,14 @@ def quantity_of(name: str) -> Quantity:
 
 
 def frozen(array: npt.ArrayLike) -> Weights:
-    """Read-only float32; copied if somebody else could still write to it, also through the base of a view."""
+    """Return a read-only float32 array.
+
+    It is a copy if the given array could still be changed, also through the base of a view.
+    """
     given = array if isinstance(array, np.ndarray) else array_of(array, "The array")
     if given.dtype != np.float32:
         check_real(given.dtype, "The array")
-    with np.errstate(over="ignore"):  # infinity is refused with the reason
+    with np.errstate(over="ignore"):  # infinity is refused later, with an explanation
         frozen = np.asarray(given, dtype=np.float32)
     base: Any = frozen
     while isinstance(base, np.ndarray):
@@ -159,19 +166,19 @@ def frozen(array: npt.ArrayLike) -> Weights:
 
 
 def read_only(fresh: Weights) -> Weights:
-    """An array without other references, made read-only without a copy."""
+    """Make an array without other references read-only, without a copy."""
     fresh.flags.writeable = False
     return fresh
 
 
 def select(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
-    """Return the rows and columns of these tokens, from [layer, head, query, key]; without a copy if they are all."""
+    """Return the rows and columns of these tokens from [layer, head, query, key]; without a copy if they are all."""
     is_whole = (len(rows), len(columns)) == weights.shape[2:]
     return weights if is_whole else read_only(weights[:, :, rows][..., columns])
 
 
 def check_kept(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], numbers: Sequence[int]) -> None:
-    """Raises ShapeError if these rows of layers, [(1,) head, query, key], give weight to other columns."""
+    """Raise ShapeError if these rows of layers, [(1,) head, query, key], give weight to other columns."""
     for number, layer in zip(numbers, layers, strict=True):
         array = array_of(layer)
         array = array.reshape(-1, *array.shape[-2:])[:, rows]
@@ -186,8 +193,10 @@ def check_kept(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int
 
 
 def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
-    """Raises ShapeError unless the weights are [layer, head, query, key] for this number of tokens. ``keys`` None: the
-    queries."""
+    """Raise ShapeError unless the weights are [layer, head, query, key] for these numbers of tokens.
+
+    ``keys`` is None if the keys are the queries.
+    """
     n, m = queries, queries if keys is None else keys
     if weights.ndim != 4 or 0 in weights.shape or (keys is None and weights.shape[2] != weights.shape[3]):
         more = " with as many keys as queries, or the other text as keys=" if keys is None else ""
@@ -201,22 +210,25 @@ def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
 
 # ---- From tokens to words -------------------------------------------------------------------------------------
 # Attention *to* a word is the sum over its tokens, *from* a word the mean over them (Clark et al. 2019, section 4.1).
-# Every number of a word, on screen, in a file or in a table, is computed here.
+# All numbers of words, on screen, in files and in tables, are computed here.
 
 F = TypeVar("F", np.float32, np.float64)
 Groups = Sequence[Sequence[int]]  # the tokens of each word, in order; a special token counts as a word
 
 
 def between(weights: npt.NDArray[F], queries: Groups, keys: Groups) -> npt.NDArray[F]:
-    """[..., query word, key word] from [..., query, key]. Tokens in no group are left out; nothing is rescaled."""
-    if all(len(group) == 1 for group in (*queries, *keys)):  # selected first
+    """Return [..., query word, key word] from [..., query, key].
+
+    Tokens that belong to no group are left out, and nothing is rescaled.
+    """
+    if all(len(group) == 1 for group in (*queries, *keys)):  # one token per word: select instead of adding
         rows, columns = (np.array([group[0] for group in groups], np.intp) for groups in (queries, keys))
         return weights[..., rows[:, None], columns]
     return averaged(summed(weights, keys, -1), queries, -2)
 
 
 def averaged(values: npt.NDArray[F], groups: Groups, axis: int) -> npt.NDArray[F]:
-    """The mean over the tokens of each group, in a new array with the groups along ``axis``."""
+    """Return the mean over the tokens of each group, in a new array with the groups along ``axis``."""
     means = summed(values, groups, axis)
     if any(len(group) > 1 for group in groups):
         np.moveaxis(means, axis, -1)[...] /= np.array([len(group) for group in groups], values.dtype)
@@ -224,10 +236,13 @@ def averaged(values: npt.NDArray[F], groups: Groups, axis: int) -> npt.NDArray[F
 
 
 def summed(values: npt.NDArray[F], groups: Groups, axis: int) -> npt.NDArray[F]:
-    """The sum over the tokens of each group, added in their order, in the same form as :func:`averaged`."""
+    """Return the sum over the tokens of each group, in a new array with the groups along ``axis``.
+
+    Tokens are added in their order.
+    """
     sums = np.take(values, np.array([group[0] for group in groups], np.intp), axis)
-    into, tokens = np.moveaxis(sums, axis, 0), np.moveaxis(values, axis, 0)  # views
+    sums_by_word, tokens = np.moveaxis(sums, axis, 0), np.moveaxis(values, axis, 0)  # views
     for word, group in enumerate(groups):
         for token in group[1:]:
-            into[word] += tokens[token]
+            sums_by_word[word] += tokens[token]
     return sums

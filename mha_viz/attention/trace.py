@@ -1,8 +1,8 @@
-"""The inside of one layer's attention: every number between its input and its output vectors.
+"""The computation of one layer's attention: every number between its input and its output vectors.
 
 Vaswani et al. 2017: MultiHead(x) = Concat(head_1, …, head_h) W_O, where each head has its own matrices, q = x W_Q, k =
 x W_K and v = x W_V (section 3.2.2), and outputs softmax(q kᵀ / √d_k) v (section 3.2.1). Models add a bias to each
-product of x with a matrix, and to that with W_O.
+product of x with a matrix, and to the product with W_O.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ A = TypeVar("A", Floats, Mask)
 
 
 class Parameters(NamedTuple):
-    """The trained parameters of one layer's attention. The heads' matrices are side by side, as models store them.
+    """The trained parameters of one layer's attention, with the matrices of heads side by side, as models store them.
 
-    If heads share keys and values, as in Llama, there are g < h of those, each for h / g heads (Ainslie et al. 2023,
+    If heads share keys and values, as in Llama, there are g < h of them, each for h / g heads (Ainslie et al. 2023,
     "GQA"); otherwise g = h.
     """
 
@@ -44,38 +44,46 @@ class Parameters(NamedTuple):
 
 
 class Relative(NamedTuple):
-    """What a layer adds to its scaled scores for the distance between two tokens: a number (Raffel et al. 2020; Press
-    et al. 2022, "ALiBi"), and products of the query, and of the key, with vectors of distances (He et al. 2021,
-    "DeBERTa", equation 4).
+    """What a layer adds to its scaled scores for the distance between two tokens.
+
+    It consists of a number (Raffel et al. 2020; Press et al. 2022, "ALiBi"), and of products of the query, and of the
+    key, with vectors of distances (He et al. 2021, "DeBERTa", equation 4).
     """
 
     alone: Floats  # [h or 1, query, key]
-    keys: Floats  # [h, distance, d_k]: what queries are compared with; no rows without such products
-    queries: Floats  # [h, distance, d_k]: what keys are compared with
+    keys: Floats  # [h, distance, d_k]: vectors that queries are compared with; no rows without such products
+    queries: Floats  # [h, distance, d_k]: vectors that keys are compared with
     of: npt.NDArray[np.intp]  # [2, query, key]: the rows of ``keys`` and ``queries`` for two tokens
 
     def vectors(self, which: int, head: int) -> Floats:
-        """[query, key, d_k]: what the keys (``which`` 0) or the queries (1) of a head are joined by; no numbers where
-        there are none."""
+        """Return [query, key, d_k], the vectors of distances for the keys (``which`` 0) or the queries (1) of a head.
+
+        The last axis is empty if there are none.
+        """
         rows = (self.keys, self.queries)[which]
         return rows[head][self.of[which]] if rows.shape[1] else np.zeros((*self.of.shape[1:], 0), np.float32)
 
     def added(self, q: Floats, k: Floats, scaling: float) -> Floats:
-        """[h, query, key]: all that is added to the scaled scores of q and k, [h, n, d_k] each."""
+        """Return [h, query, key], the sum that is added to the scaled scores of q and k, [h, n, d_k] each."""
         sides = enumerate((q, k))
         products = [
-            self.products(which, head, of_head) for which, vectors in sides for head, of_head in enumerate(vectors)
+            self.products(which, head, head_vectors)
+            for which, vectors in sides
+            for head, head_vectors in enumerate(vectors)
         ]
         by_side = np.stack(products).reshape(2, len(q), *self.of.shape[1:]).sum(axis=0)
-        added: Floats = by_side * np.float32(scaling) + self.alone
-        return added
+        total: Floats = by_side * np.float32(scaling) + self.alone
+        return total
 
     def products(self, which: int, head: int, vectors: Floats) -> Floats:
-        """[query, key]: queries of a head, [n, d_k], with its vectors of distances (``which`` 0), or keys (1)."""
-        joined = self.vectors(which, head)
-        if not joined.shape[-1]:
-            return np.zeros(joined.shape[:2], np.float32)
-        product: Floats = np.einsum("ijd,id->ij" if which == 0 else "ijd,jd->ij", joined, vectors)
+        """Return [query, key], products with vectors of distances.
+
+        ``vectors`` are a head's queries (``which`` 0) or keys (1), [n, d_k].
+        """
+        distance_vectors = self.vectors(which, head)
+        if not distance_vectors.shape[-1]:
+            return np.zeros(distance_vectors.shape[:2], np.float32)
+        product: Floats = np.einsum("ijd,id->ij" if which == 0 else "ijd,jd->ij", distance_vectors, vectors)
         return product
 
 
@@ -88,13 +96,15 @@ class Agreement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """One layer's attention over one text, step by step. Every array is float32 and read-only.
+    """One layer's attention on one text, step by step. Every array is float32 and read-only.
 
-    ``scaling`` is the factor of the products: 1 / √d_k in the paper and in almost every model. ``entered``: the input
-    of a layer that normalises it and passes the result, x, to its attention. ``rotation``: the rotation of queries and
-    keys by their positions, in models that have it: ``q`` and ``k`` are then rotated, and ``before_turn`` are the
-    unrotated ones. ``relative``: what the distance between two tokens adds to the scaled scores. ``memory``: in
-    cross-attention, what W_K and W_V are multiplied with in place of x; there are then m keys.
+    Attributes:
+        scaling: the factor of the products, 1 / √d_k in the paper and in almost every model.
+        entered: the input of a layer that normalises it and passes the result, x, to its attention.
+        rotation: the rotation of queries and keys by their positions, in models that have it. ``q`` and ``k`` are then
+            rotated; ``before_turn`` has the unrotated ones.
+        relative: what the distance between two tokens adds to the scaled scores.
+        memory: in cross-attention, the input of W_K and W_V in place of x; there are then m keys.
     """
 
     model: str
@@ -106,7 +116,7 @@ class Trace:
     x: Floats  # [n, d_model]: the input of W_Q, W_K and W_V for every head; normalised if layers do so first
     mask: Mask  # [query, key]: True at masked positions
     q: Floats  # [h, n, d_k]
-    k: Floats  # [h, n, d_k]; the same numbers for heads that share one
+    k: Floats  # [h, n, d_k]; equal for heads that share keys
     v: Floats  # [h, n, d_k]
     scores: Floats  # [h, query, key]: q · k
     weights: Floats  # [h, query, key]: softmax(scores · scaling), rows sum to 1
@@ -119,27 +129,27 @@ class Trace:
 
     @property
     def heads(self) -> int:
-        """Number of heads in the layer, h."""
+        """The number of heads in the layer, h."""
         return int(self.q.shape[0])
 
     @property
     def n(self) -> int:
-        """Number of tokens."""
+        """The number of tokens."""
         return int(self.x.shape[0])
 
     @property
     def d_model(self) -> int:
-        """Length of a token's vector."""
+        """The dimension of a token's vector."""
         return int(self.x.shape[1])
 
     @property
     def d_k(self) -> int:
-        """Length of a query, key or value of one head."""
+        """The dimension of a head's queries, keys and values."""
         return int(self.q.shape[2])
 
     @property
     def key_heads(self) -> int:
-        """Number of keys, and of values, in the layer: fewer than heads where these share them."""
+        """The number of keys, and of values, per token; less than the number of heads if heads share them."""
         return int(self.parameters.w_k.shape[1]) // self.d_k
 
     @property
@@ -149,8 +159,10 @@ class Trace:
 
     @cached_property
     def before_turn(self) -> tuple[Floats, Floats]:
-        """Queries and keys before the rotation by their positions, [h, n, d_k] each; without a rotation, ``q`` and
-        ``k``."""
+        """Queries and keys before the rotation by their positions, [h, n, d_k] each.
+
+        Without a rotation, they are ``q`` and ``k``.
+        """
         if self.rotation is None:
             return self.q, self.k
         q, k, _ = projected(self.x, self.parameters, self.heads, self.memory)
@@ -158,7 +170,7 @@ class Trace:
 
     @property
     def divides(self) -> bool:
-        """True if the products are divided by √d_k, and by nothing else."""
+        """True if the products are divided by √d_k and nothing else."""
         return math.isclose(self.scaling, 1 / math.sqrt(self.d_k), rel_tol=1e-6)
 
     @property
@@ -183,7 +195,7 @@ class Trace:
 
     @property
     def concatenation(self) -> Floats:
-        """The heads' outputs side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k belong to head h."""
+        """The outputs of the heads side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k belong to head h."""
         return _read_only(concatenated(self.context))
 
     @cached_property
@@ -193,51 +205,59 @@ class Trace:
 
     @property
     def bytes(self) -> int:
-        """The bytes of the arrays in memory."""
+        """The size of the arrays in memory, in bytes."""
         arrays = (self.x, self.mask, self.q, self.k, self.v, self.scores, self.weights, self.context, self.output)
-        more = [] if self.entered is None else [self.entered]
-        turns = [] if self.rotation is None else [self.rotation.cos, self.rotation.sin, self.rotation.norms]
-        return sum(array.nbytes for array in (*arrays, *self.parameters, *more, *turns))
+        inputs = [] if self.entered is None else [self.entered]
+        rotations = [] if self.rotation is None else [self.rotation.cos, self.rotation.sin, self.rotation.norms]
+        return sum(array.nbytes for array in (*arrays, *self.parameters, *inputs, *rotations))
 
     def number(self, head: int | AnyHead) -> int:
-        """The number of a head within the layer: 1 of 1, "L3H1" or (3, 1). Raises UnknownHead for a head of another
-        layer, or one that does not exist."""
-        within = Head.of((self.layer, head) if is_number(head) else head)
-        if within.layer != self.layer:
-            raise UnknownHead(f"{within} is in another layer: this is layer {self.layer}.", "Trace that layer.")
-        if not 0 <= within.head < self.heads:
+        """Return the number of a head within the layer, given as 1, "L3H1" or (3, 1).
+
+        Raises UnknownHead for a head of another layer, or one that does not exist.
+        """
+        named = Head.of((self.layer, head) if is_number(head) else head)
+        if named.layer != self.layer:
+            raise UnknownHead(f"{named} is in another layer: this is layer {self.layer}.", "Trace that layer.")
+        if not 0 <= named.head < self.heads:
             raise UnknownHead(
-                f"{within} does not exist: layer {self.layer} of {short_name(self.model)} has {self.heads} heads.",
+                f"{named} does not exist: layer {self.layer} of {short_name(self.model)} has {self.heads} heads.",
                 f"Choose between {Head(self.layer, 0)} and {Head(self.layer, self.heads - 1)}.",
             )
-        return within.head
+        return named.head
 
     def w_o_of(self, head: int | AnyHead) -> Floats:
-        """The rows of W_O that are multiplied with this head's output: [d_k, d_model]. Raises UnknownHead, as do all
-        methods that follow."""
-        at = self.number(head)
-        return self.parameters.w_o[at * self.d_k : (at + 1) * self.d_k]
+        """Return the rows of W_O that are multiplied with this head's output: [d_k, d_model].
+
+        Raises UnknownHead, as do all methods below.
+        """
+        number = self.number(head)
+        return self.parameters.w_o[number * self.d_k : (number + 1) * self.d_k]
 
     def contribution(self, head: int | AnyHead) -> Floats:
-        """The contribution of this head to the output: [n, d_model]. The sum over all heads, plus the bias, is the
-        output."""
+        """Return the contribution of this head to the output: [n, d_model].
+
+        The sum over all heads, plus the bias, is the output.
+        """
         return _read_only(self.context[self.number(head)] @ self.w_o_of(head))
 
     def undivided(self, head: int | AnyHead) -> Floats:
-        """The weights of this head without the scaling: [query, key]."""
+        """Return the weights of this head without the scaling: [query, key]."""
         return _read_only(softmax(self.scores[self.number(head)], self.mask))
 
     def norm_weighted(self, head: int | AnyHead) -> Floats:
-        """‖A[i, j] (x_j W_V + b_V) W_O‖ for this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
-        at = self.number(head)
-        lengths: Floats = np.linalg.norm(self.v[at] @ self.w_o_of(at), axis=1)  # [key]
-        return _read_only(self.weights[at] * lengths)
+        """Return ‖A[i, j] (x_j W_V + b_V) W_O‖ for this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
+        number = self.number(head)
+        lengths: Floats = np.linalg.norm(self.v[number] @ self.w_o_of(number), axis=1)  # [key]
+        return _read_only(self.weights[number] * lengths)
 
     @cached_property
     def loop_difference(self) -> float:
-        """The largest difference between the heads computed together and one after the other."""
-        alone = one_by_one(self.x, self.parameters, self.mask, self.scaling, self.heads, self.rotation, self.memory)
-        return float(np.abs(self.context - alone).max())
+        """The largest difference between computing all heads together and one after the other."""
+        one_after_other = one_by_one(
+            self.x, self.parameters, self.mask, self.scaling, self.heads, self.rotation, self.memory
+        )
+        return float(np.abs(self.context - one_after_other).max())
 
 
 def traced(
@@ -257,10 +277,11 @@ def traced(
     memory: Floats | None = None,
     of_model: tuple[Floats, Floats] | None = None,
 ) -> Trace:
-    """All steps from ``x`` [n, d_model] on. ``of_model``: weights [h, query, key] and output [n, d_model] of the model;
-    ``entered``, ``rotation``, ``relative`` and ``memory`` as for :class:`Trace`.
+    """Compute a trace from ``x`` [n, d_model].
 
-    Raises ShapeError if the heads do not divide the columns of W_Q.
+    ``of_model`` has the weights [h, query, key] and the output [n, d_model] of the model, for comparison. ``entered``,
+    ``rotation``, ``relative`` and ``memory`` are as for :class:`Trace`. Raises ShapeError if the number of heads does
+    not divide the number of columns of W_Q.
     """
     if parameters.w_q.shape[1] % heads:
         raise ShapeError(f"{heads} heads cannot share {parameters.w_q.shape[1]} columns.")
@@ -272,8 +293,8 @@ def traced(
     weights = softmax(_scaled(q, k, scores, scaling, relative), mask)
     context = weights @ v  # [h, n, d_k]
     output = concatenated(context) @ p.w_o + p.b_o  # [n, d_model]
-    theirs = of_model or (weights, output)
-    agreement = Agreement(float(np.abs(weights - theirs[0]).max()), float(np.abs(output - theirs[1]).max()))
+    reference = of_model or (weights, output)
+    agreement = Agreement(float(np.abs(weights - reference[0]).max()), float(np.abs(output - reference[1]).max()))
     for array in (x, q, k, v, scores, weights, context, *p):
         _read_only(array)
     return Trace(
@@ -287,21 +308,24 @@ def traced(
 
 
 def _scaled(q: Floats, k: Floats, scores: Floats, scaling: float, relative: Relative | None) -> Floats:
-    """[h, query, key]: the scores times their factor, and what distances add."""
+    """Return [h, query, key], the scores times their factor, plus what distances add."""
     scaled: Floats = scores * np.float32(scaling)
     return scaled if relative is None else scaled + relative.added(q, k, scaling)
 
 
 def projected(x: Floats, p: Parameters, heads: int, memory: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-    """Queries, keys and values, [h, n, d_k] each: shared ones are repeated. ``memory`` as for :class:`Trace`."""
+    """Return queries, keys and values, [h, n, d_k] each; shared ones are repeated.
+
+    ``memory`` is as for :class:`Trace`.
+    """
     d_k, y = p.w_q.shape[1] // heads, x if memory is None else memory
-    made = ((x, p.w_q, p.b_q), (y, p.w_k, p.b_k), (y, p.w_v, p.b_v))
-    q, k, v = (split(given @ w + b, w.shape[1] // d_k) for given, w, b in made)
+    projections = ((x, p.w_q, p.b_q), (y, p.w_k, p.b_k), (y, p.w_v, p.b_v))
+    q, k, v = (split(source @ w + b, w.shape[1] // d_k) for source, w, b in projections)
     return q, shared_by(heads, k), shared_by(heads, v)
 
 
 def shared_by(heads: int, vectors: Floats) -> Floats:
-    """Keys or values [g, n, d_k] repeated for each head, [h, n, d_k]."""
+    """Repeat shared keys or values [g, n, d_k] for each head, [h, n, d_k]."""
     return vectors if len(vectors) == heads else np.repeat(vectors, heads // len(vectors), axis=0)
 
 
@@ -314,18 +338,18 @@ def one_by_one(
     rotation: Rotation | None = None,
     memory: Floats | None = None,
 ) -> Floats:
-    """The same heads in a loop, each with its slices of the matrices: context [h, n, d_k]."""
+    """Compute the heads in a loop, each with its slices of the matrices. Return the context, [h, n, d_k]."""
     d_k, y = p.w_q.shape[1] // heads, x if memory is None else memory
-    shared = heads * d_k // p.w_k.shape[1]  # heads per key and value
+    heads_per_key = heads * d_k // p.w_k.shape[1]  # heads per key and value
     outputs = []
     factors = [np.ones((heads, 1, 1), np.float32)] * 2
-    if rotation is not None:  # a norm may be of all heads together
+    if rotation is not None:  # a norm may be over all heads together
         factors = [rotation.factors(v, which) for which, v in enumerate(projected(x, p, heads, memory)[:2])]
     for head in range(heads):
-        columns, common = (slice(number * d_k, (number + 1) * d_k) for number in (head, head // shared))
+        columns, shared_columns = (slice(number * d_k, (number + 1) * d_k) for number in (head, head // heads_per_key))
         q = x @ p.w_q[:, columns] + p.b_q[columns]  # [n, d_k]
-        k = y @ p.w_k[:, common] + p.b_k[common]
-        v = y @ p.w_v[:, common] + p.b_v[common]
+        k = y @ p.w_k[:, shared_columns] + p.b_k[shared_columns]
+        v = y @ p.w_v[:, shared_columns] + p.b_v[shared_columns]
         if rotation is not None:
             q, k = rotation.rotate(q * factors[0][head]), rotation.rotate(k * factors[1][head])
         outputs.append(softmax(q @ k.T * np.float32(scaling), mask) @ v)
@@ -333,24 +357,24 @@ def one_by_one(
 
 
 def split(stacked: Floats, heads: int) -> Floats:
-    """[rows, h · d_k] → [h, rows, d_k]: the columns of each head, of W_Q or of q; a view without computation."""
+    """Split the columns of W_Q or q by heads, [rows, h · d_k] → [h, rows, d_k], as a view."""
     return stacked.reshape(len(stacked), heads, -1).transpose(1, 0, 2)
 
 
 def concatenated(context: Floats) -> Floats:
-    """[h, n, d_k] → [n, h · d_k]: the concatenation."""
+    """Concatenate the outputs of heads: [h, n, d_k] → [n, h · d_k]."""
     return context.transpose(1, 0, 2).reshape(context.shape[1], -1)
 
 
 def softmax(scores: Floats, mask: Mask) -> Floats:
-    """Rows of [..., query, key] that sum to 1; 0 where the mask is True."""
+    """Return the softmax of [..., query, key] over keys; 0 where the mask is True."""
     allowed = np.where(mask, np.float32(-np.inf), scores)
-    raised = np.exp(allowed - allowed.max(axis=-1, keepdims=True))
-    weights: Floats = raised / raised.sum(axis=-1, keepdims=True)
+    exponentials = np.exp(allowed - allowed.max(axis=-1, keepdims=True))
+    weights: Floats = exponentials / exponentials.sum(axis=-1, keepdims=True)
     return weights
 
 
 def _read_only(array: A) -> A:
-    """Read-only."""
+    """Make an array read-only and return it."""
     array.flags.writeable = False
     return array

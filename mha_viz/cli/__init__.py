@@ -29,14 +29,14 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quot
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line (default: the process's own) and return its exit code."""
+    """Run a command line and return its exit code. ``arguments`` defaults to those of this process."""
     with Stops() as stops, recorded() as record:
         args, words = argparse.Namespace(), ""
         try:
             code = _code_of(arguments, args)
         except (KeyboardInterrupt, Cancelled) as stop:
             code, words = STOPPED, str(stop)
-            if not words.endswith("."):  # a library's, in whose work it was pressed
+            if not words.endswith("."):  # the message of a library that was interrupted
                 words = ""
         if not stops.pressed and code != STOPPED:
             return code
@@ -45,20 +45,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> NoReturn:
-    """Run the command line of this process, and end it."""
+    """Run the command line of this process, and end the process."""
     end(main())
 
 
 def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
-    """Run a command line, whose options are put into ``args``, and return its exit code."""
+    """Run a command line and return its exit code. The parsed options are put into ``args``."""
     process.prepare()
-    if threading.current_thread() is threading.main_thread():  # others who call this keep their own handler
+    if threading.current_thread() is threading.main_thread():  # callers on other threads keep their own handler
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exception, so that half-written files are removed
     for stream in (sys.stdout, sys.stderr):
         never_fail_on(stream)
     try:
         process.check_docstrings()
-        from mha_viz.cli.table import parser  # imports every command, while Ctrl-C is heard already
+        from mha_viz.cli.table import parser  # imports every command; Ctrl-C is handled by now
 
         parser().parse_args(arguments, args)
         args.run(args)
@@ -84,8 +84,10 @@ def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
 
 
 def _fault(error: Exception) -> int:
-    """Say that this program has a fault, and how to get the traceback; in Python's development mode raises it. Too
-    little memory is none."""
+    """Report an internal error and how to get its traceback; in Python's development mode raise it.
+
+    Lack of memory is reported as such, not as an internal error.
+    """
     if process.lacks_memory(error):
         print(f"mha-viz: {NO_MEMORY}", file=sys.stderr)
         return USAGE

@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> None:
     axes = f"{queries} × {keys} tokens" if attention.is_cross else f"{queries} tokens"
     heads = "" if QUANTITIES[attention.quantity].of_layers else f" × {attention.heads} heads"
     shape = f"{attention.layers} layers{heads}, {axes}"
-    what = "" if attention.quantity == "weight" else f"{args.quantity}, "
+    details = "" if attention.quantity == "weight" else f"{args.quantity}, "
     answered = attention.request
-    what = f"{answered.part}, " if answered is not None and answered.part else what
-    off = f"without {', '.join(map(str, args.without))}, " if args.without else ""
-    to.report(f"{to.path}: {attention.model}, {what}{off}{shape}")
+    details = f"{answered.part}, " if answered is not None and answered.part else details
+    switched_off = f"without {', '.join(map(str, args.without))}, " if args.without else ""
+    to.report(f"{to.path}: {attention.model}, {details}{switched_off}{shape}")

@@ -21,8 +21,8 @@ from mha_viz.numerals import counted, duration
 from mha_viz.quotes import did_you_mean
 
 MOST_WORKERS = 1000
-PARTS = ".parts"  # in a folder: what was measured by a command that was stopped, or by workers
-LISTED = 8  # workers whose sentences are shown one by one
+PARTS = ".parts"  # subfolder for partial results of a stopped command, or of workers
+LISTED = 8  # of at most this many workers, each count of sentences is shown
 workers_number = whole(1, MOST_WORKERS, "a number of workers")
 
 
@@ -40,8 +40,10 @@ def cluster_options(command: Parser) -> None:
 
 
 def folder_beside(to: Destination | None, ending: str) -> Path | None:
-    """The folder beside an output file for what is measured of parts of a corpus; None for stdout, a pipe or a
-    device."""
+    """Return the folder next to an output file for partial results of a measurement.
+
+    None if the output is stdout, a pipe or a device.
+    """
     path = to.path if to else None
     if path is None or (path.exists() and not path.is_file()):
         return None
@@ -50,7 +52,7 @@ def folder_beside(to: Destination | None, ending: str) -> Path | None:
 
 @contextmanager
 def emptied(folder: Path | None) -> Iterator[None]:
-    """Removes the folder afterwards if nothing is in it."""
+    """Remove the folder afterwards if it is empty."""
     try:
         yield
     finally:
@@ -60,14 +62,19 @@ def emptied(folder: Path | None) -> Iterator[None]:
 
 
 def how_to_continue(folder: Path | None) -> str:
-    """Say how a stopped command goes on whose results so far are shown. ``folder``: where what it measured is kept."""
+    """Tell the user how to continue a stopped command whose results so far were shown.
+
+    ``folder`` is the folder with its partial results.
+    """
     return "run the same command again to continue" if folder else "name a file with --out to keep them"
 
 
 @contextmanager
 def continued(folder: Path | None) -> Iterator[None]:
-    """Remove an empty folder, as :func:`emptied` does; Ctrl-C says that the same command continues from the folder, if
-    something is in it."""
+    """Remove the folder afterwards if it is empty, as :func:`emptied` does.
+
+    After Ctrl-C, if the folder holds something, the message says that the same command continues from it.
+    """
     with emptied(folder):
         try:
             yield
@@ -80,8 +87,10 @@ def continued(folder: Path | None) -> Iterator[None]:
 
 @contextmanager
 def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) -> Iterator[Any]:
-    """The cluster that the options name, as an engine of studies; None if they name none. ``corpora``: the files that
-    are read, if not the command's own. Raises ClusterError."""
+    """Yield the cluster that the options name, as an engine of studies; None if they name none.
+
+    ``corpora`` are the files to read, by default those of the command. Raises ClusterError.
+    """
     if args.cluster and args.workers:
         raise SettingError("--cluster and --workers are both given.", "Give only one of them.")
     if args.dashboard and not args.workers:
@@ -98,8 +107,8 @@ def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) 
     from mha_viz.study.plan import BATCH
 
     # Files that cannot be opened are refused before a cluster is started.
-    named = args.corpus if corpora is None else corpora
-    for source in [named] if isinstance(named, str) else named:
+    sources = args.corpus if corpora is None else corpora
+    for source in [sources] if isinstance(sources, str) else sources:
         with suggesting(source):
             for file in files_of_source(source):
                 with opened(file) as stream:
@@ -112,32 +121,34 @@ def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) 
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[Any], None]]:
-    """A function that shows the progress of a study on a cluster, on a terminal without breaking the line."""
+    """Yield a function that shows the progress of a study on a cluster; on a terminal it never breaks the line."""
     with changing_line() as show:
         columns = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
         yield lambda so_far: show(in_words(so_far)[:columns].ljust(columns or 0))
 
 
 def in_words(so_far: Any) -> str:
-    """The progress of a study on a cluster, as one line."""
-    left = "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
+    """Return the progress of a study on a cluster as one line."""
+    time_left = "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
     lost = f"; {counted(so_far.lost, 'worker')} lost, whose parts are measured again" if so_far.lost else ""
-    each = [*so_far.by_worker.values()]  # in the order in which the workers answered first
-    if len(each) <= LISTED:
-        shares = " · ".join(f"w{number} {count:,}" for number, count in enumerate(each))
+    counts = [*so_far.by_worker.values()]  # in the order of the workers' first answers
+    if len(counts) <= LISTED:
+        shares = " · ".join(f"w{number} {count:,}" for number, count in enumerate(counts))
     else:
-        shares = f"{len(each)} workers, each {min(each):,} to {max(each):,}, median {round(median(each)):,}"
-    return f"{so_far.done:,} of {so_far.total:,} sentences, {so_far.rate:,.0f} per second{left}{lost}; {shares}"
+        shares = f"{len(counts)} workers, each {min(counts):,} to {max(counts):,}, median {round(median(counts)):,}"
+    return f"{so_far.done:,} of {so_far.total:,} sentences, {so_far.rate:,.0f} per second{time_left}{lost}; {shares}"
 
 
 @contextmanager
 def suggesting(source: str) -> Iterator[None]:
-    """Suggests similar names if the corpus is missing."""
+    """Suggest similar names if the corpus is missing."""
     try:
         yield
     except CorpusMissing as error:
-        path, beside = Path(source), list[str]()  # the other files in the folder, with the path that was typed
+        path, neighbours = Path(source), list[str]()  # other files in the folder, with the path as typed
         with suppress(OSError):
-            beside = [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
-        question = did_you_mean(source, [*BUILT_IN, *beside])
+            neighbours = [
+                str(path.with_name(file.name)) for file in islice(path.parent.iterdir(), 1000) if file.is_file()
+            ]
+        question = did_you_mean(source, [*BUILT_IN, *neighbours])
         raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error

@@ -49,16 +49,16 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _lines(measured: DecoderHeads) -> list[str]:
-    drawn = f"{counted(measured.draws, 'sequence')} of {measured.length} random tokens that occur twice"
-    lines = [f"{measured.model} on {drawn}, seed {measured.seed}; mean weight, best untrained head, chance"]
+    sequences = f"{counted(measured.draws, 'sequence')} of {measured.length} random tokens that occur twice"
+    lines = [f"{measured.model} on {sequences}, seed {measured.seed}; mean weight, best untrained head, chance"]
     roles = measured.roles()
     for number, (measure, meaning) in enumerate(MEASURES.items()):
         lines.append(f"{measure}, {meaning}:")
-        most, untrained = measured.trained[number].max(), measured.untrained[number].max()
-        even = chance(measured.length)[number]
+        highest, untrained = measured.trained[number].max(), measured.untrained[number].max()
+        expected = chance(measured.length)[number]
         lines += [
             f"{both(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  {decimal(role.chance, 3)}"
             for role in roles
             if role.measure == measure
-        ] or [f"no head; the highest: {decimal(most, 3)}  {decimal(untrained, 3)}  {decimal(even, 3)}"]
+        ] or [f"no head; the highest: {decimal(highest, 3)}  {decimal(untrained, 3)}  {decimal(expected, 3)}"]
     return lines

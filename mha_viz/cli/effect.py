@@ -56,8 +56,10 @@ def means_option(command: Parser) -> None:
 
 
 def means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
-    """The corpus of the mean outputs, None for the one that is measured. Raises CorpusError, and SettingError if no
-    means are needed."""
+    """Return the corpus of the mean outputs; None stands for the corpus that is measured.
+
+    Raises CorpusError, and SettingError if the method needs no means.
+    """
     if args.means is None:
         return None
     if args.method not in ("mean", RESAMPLE):
@@ -94,7 +96,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:
-    """Return the measurement, which is saved in ``folder``. Raises CorpusError, ExportError, ModelError's family."""
+    """Prepare the measurement, which saves partial results in ``folder``.
+
+    Raises CorpusError, ExportError, ModelError's family.
+    """
     corpus = open_source(args.corpus, cluster=cluster)
     from mha_viz.study.corpus_effects import EffectSettings, Measurement
     from mha_viz.study.readers import readable  # imports torch
@@ -111,18 +116,18 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
 
 
 def few_documents(count: int) -> str:
-    """What intervals over fewer than FEW documents speak of."""
+    """Return a note on what intervals over fewer than FEW documents apply to."""
     if count > 1:
         return f"Few documents ({count}): the intervals hold for these alone."
     return "Few documents: there is one, or none is named, so the intervals hold for these sentences alone."
 
 
 def _lines(result: CorpusEffect) -> list[str]:
-    where = f", {result.relation} ({result.direction})" if result.relation else ""
-    of = counted(result.documents, "document") if result.documents > 1 else counted(result.sentences, "sentence")
+    condition = f", {result.relation} ({result.direction})" if result.relation else ""
+    units = counted(result.documents, "document") if result.documents > 1 else counted(result.sentences, "sentence")
     lines = [
-        f"{result.model} on {name_sample(result.corpus, result.every)}{where}: {result.measure}, {result.method}, "
-        f"n = {result.cases:,} in {of}, {result.left_out:,} left out"
+        f"{result.model} on {name_sample(result.corpus, result.every)}{condition}: {result.measure}, {result.method}, "
+        f"n = {result.cases:,} in {units}, {result.left_out:,} left out"
     ]
     if result.documents < FEW:
         lines.append(few_documents(result.documents))

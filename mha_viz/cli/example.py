@@ -30,7 +30,7 @@ def options(example: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write a treebank to try commands with."""
+    """Write an example treebank on which to try the commands."""
     to = destination(args.out, ".conllu" if args.out == "-" else None, [".conllu"])
     if args.grammar is None:
         source, text = SOURCE, asset(f"profiles/minilm/ewt/{SENTENCES}").read_text("utf-8")

@@ -49,21 +49,21 @@ def options(figure: Parser, epilog: dict[str, str]) -> None:
     """Add the kinds of figures, each with its options and examples."""
     kinds = figure.add_subparsers(title="kinds", metavar="KIND", required=True)
     for kind, summary in KINDS.items():
-        one = figure.command(kinds, kind, None, summary, epilog.get(kind, ""))
-        one.set_defaults(kind=kind, head=[], others=[], as_=None, columns=None, all_heads=None)
-        text_options(one)
-        device_option(one)
-        dtype_option(one)
-        quantities.options(one)
-        quantities.continue_option(one)
-        _head_options(one, kind)
-        _view_options(one, kind)
-        _size_options(one, kind)
-        output_options(one, files.figure_suffixes(), required=False)
-        one.add_argument("--caption", action="store_true", help="print the caption of the figure")
+        parser = figure.command(kinds, kind, None, summary, epilog.get(kind, ""))
+        parser.set_defaults(kind=kind, head=[], others=[], as_=None, columns=None, all_heads=None)
+        text_options(parser)
+        device_option(parser)
+        dtype_option(parser)
+        quantities.options(parser)
+        quantities.continue_option(parser)
+        _head_options(parser, kind)
+        _view_options(parser, kind)
+        _size_options(parser, kind)
+        output_options(parser, files.figure_suffixes(), required=False)
+        parser.add_argument("--caption", action="store_true", help="print the caption of the figure")
 
 
-def _head_options(one: Parser, kind: str) -> None:
+def _head_options(parser: Parser, kind: str) -> None:
     how_many = {
         "heatmap": "",
         "links": "; may be repeated, for heads of one layer",
@@ -71,57 +71,59 @@ def _head_options(one: Parser, kind: str) -> None:
         "difference": "; twice, or once with --and",
     }
     if kind in how_many:
-        quantities.head_option(one, how_many[kind])
+        quantities.head_option(parser, how_many[kind])
     if kind in ("compare", "difference"):
         words = "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"
-        one.add_argument("--and", action="append", dest="others", metavar="TEXT", help=words)
+        parser.add_argument("--and", action="append", dest="others", metavar="TEXT", help=words)
     if kind == "compare":
         words = "how to draw the heads: heatmap or links (default: heatmap)"
-        one.add_argument("--as", dest="as_", choices=LONE_HEADS, metavar="KIND", help=words)
+        parser.add_argument("--as", dest="as_", choices=LONE_HEADS, metavar="KIND", help=words)
         words = "panels per row, from 1 to 16 (default: as many as fit)"
-        one.add_argument("--columns", type=columns, metavar="N", help=words)
+        parser.add_argument("--columns", type=columns, metavar="N", help=words)
     if kind in LONE_HEADS:
         words = "instead of --head and --out: write each head, or layer of rollout, to this folder, .svg or "
-        one.add_argument("--all-heads", type=folder_name, metavar="DIR", help=f"{words}the --format given")
+        parser.add_argument("--all-heads", type=folder_name, metavar="DIR", help=f"{words}the --format given")
 
 
-def _view_options(one: Parser, kind: str) -> None:
+def _view_options(parser: Parser, kind: str) -> None:
     for name, setting in OPTIONS.items():
         if kind in setting.kinds:
             default = setting.default or "none"
             words = f"{setting.help_for(kind)} (default: {default}){_only_on_pages(setting, kind)}"
-            given = None if setting.not_shares else setting.default  # None: the quantity decides
+            default_value = None if setting.not_shares else setting.default  # None: the quantity decides
             choices = setting.listed(kind) or None
-            one.add_argument(f"--{name}", default=given, choices=choices, metavar=name.upper(), help=words)
+            parser.add_argument(f"--{name}", default=default_value, choices=choices, metavar=name.upper(), help=words)
 
 
 def _only_on_pages(setting: ViewSetting, kind: str) -> str:
-    """Where a setting is shown, if not in every file."""
+    """Return a note on where a setting has an effect; empty if it has one in every file."""
     if kind not in setting.only_on_page:
         return ""
     is_in_links = kind == "compare" and not setting.is_only_on_page(kind, "links")
     return "; with --as links, or in .html files" if is_in_links else "; only in .html files"
 
 
-def _size_options(one: Parser, kind: str) -> None:
-    width = one.add_mutually_exclusive_group()
-    usual = "178" if kind in ("grid", "compare") else "77, or 178 where 77 has no room for the text"
-    words = f"width: 77 or 85 fits one column of a page, 178 two (default: {usual})"
+def _size_options(parser: Parser, kind: str) -> None:
+    width = parser.add_mutually_exclusive_group()
+    default_width = "178" if kind in ("grid", "compare") else "77, or 178 where 77 has no room for the text"
+    words = f"width: 77 or 85 fits one column of a page, 178 two (default: {default_width})"
     width.add_argument("--width-mm", type=number, metavar="MM", help=words)
     width.add_argument("--width-in", type=number, metavar="IN", help="width in inches")
     words = "maximum height of the figure (default: 220, leaving room for a caption on A4)"
     words += "; longer links are split into columns, or show the part around --pin" * (kind == "links")
-    one.add_argument("--max-height-mm", type=number, metavar="MM", help=words)
-    one.add_argument("--font-pt", default=8.0, type=number, metavar="PT", help="font size of the labels (default: 8)")
-    one.add_argument(
+    parser.add_argument("--max-height-mm", type=number, metavar="MM", help=words)
+    parser.add_argument(
+        "--font-pt", default=8.0, type=number, metavar="PT", help="font size of the labels (default: 8)"
+    )
+    parser.add_argument(
         "--look",
         choices=("light", "dark", "grey"),
         metavar="LOOK",
         help="light, dark, or grey for print without colour (default: light; .html files follow the reader's browser)",
     )
-    one.add_argument("--transparent", action="store_true", help="no background")
+    parser.add_argument("--transparent", action="store_true", help="no background")
     words = f"resolution of .png files in dots per inch, from {DPI[0]} to {DPI[1]} (default: 300)"
-    one.add_argument("--dpi", default=300, type=whole(*DPI, "a resolution"), metavar="N", help=words)
+    parser.add_argument("--dpi", default=300, type=whole(*DPI, "a resolution"), metavar="N", help=words)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -136,8 +138,8 @@ def _draw(args: argparse.Namespace) -> None:
     to = _checked(args)
     requests = [quantities.request_of(args, args.model, text) for text in (text_of(args.text), *args.others)]
     scale = OPTIONS["scale"]
-    usual = scale.default if args.kind in scale.only_on_page else default_scale(args.quantity)
-    args.scale = args.scale or usual
+    default_of_scale = scale.default if args.kind in scale.only_on_page else default_scale(args.quantity)
+    args.scale = args.scale or default_of_scale
     settings = _settings(args, to.suffix)
     model = choose_model(args.model)
     check_heads(model, args.head, args.quantity)
@@ -159,7 +161,7 @@ def _draw(args: argparse.Namespace) -> None:
 
 
 def _checked(args: argparse.Namespace) -> Destination:
-    """The file for the figure, or the folder. Raises every error that can be found before a model is loaded."""
+    """Return the output file or folder. Raises every error that can be found before a model is loaded."""
     if (args.all_heads is None) == (args.out is None):
         folder = ", or --all-heads DIR" if args.kind in LONE_HEADS else ""
         raise SettingError("A figure needs exactly one output.", f"Give --out FILE{folder}.")
@@ -167,8 +169,8 @@ def _checked(args: argparse.Namespace) -> Destination:
     _check_heads(args)
     if args.all_heads is None:
         return destination(args.out, args.format, files.figure_suffixes(), "a figure format")
-    for option, given in (("--head", args.head), ("--caption", args.caption)):
-        if given:
+    for option, value in (("--head", args.head), ("--caption", args.caption)):
+        if value:
             raise SettingError(f"{option} does not go with --all-heads.", f"Leave {option} out.")
     suffix = format_suffix(args.format or "svg")
     if suffix not in (formats := files.figure_suffixes()):
@@ -178,13 +180,13 @@ def _checked(args: argparse.Namespace) -> Destination:
 
 
 def _check_heads(args: argparse.Namespace) -> None:
-    """Raise SettingError for a number of heads that this figure does not accept."""
+    """Raise SettingError if this figure does not accept that number of heads."""
     heads, panels = len(args.head), len(args.head) * (1 + len(args.others))
     if args.kind == "grid" or args.all_heads:
         return
     if not heads:
-        listed = catalog.CATALOG.get(args.model.partition("@")[0])  # of others the sizes are unknown
-        layer, head = (min(3, listed.layers - 1), min(1, listed.heads - 1)) if listed else (0, 0)
+        known_model = catalog.CATALOG.get(args.model.partition("@")[0])  # sizes of other models are unknown
+        layer, head = (min(3, known_model.layers - 1), min(1, known_model.heads - 1)) if known_model else (0, 0)
         raise SettingError("No head was named.", f"Give --head L{layer}H{head}.")
     if args.kind == "heatmap" and heads > 1:
         raise SettingError(f"A heatmap shows one head; {heads} were given.", "Use compare for several.")
@@ -201,8 +203,10 @@ def _check_heads(args: argparse.Namespace) -> None:
 
 
 def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
-    """The options of the figure. Raises SettingError for an invalid value, or for an option that this figure does not
-    show."""
+    """Return the options of the figure.
+
+    Raises SettingError for an invalid value, or for an option that this figure does not show.
+    """
     from mha_viz.figures.layout import Size
     from mha_viz.figures.layout.view import View
 
@@ -247,23 +251,23 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
 
     folder: Path = args.all_heads
     make_folder(folder)
-    every, named = attention.every_head(), list[str]()
-    warned: dict[str, list[str]] = {}  # the files that each warning is about
+    heads, written = attention.every_head(), list[str]()
+    files_by_warning: dict[str, list[str]] = {}  # the files that each warning is about
     with warnings_as_lines(), bar("files") as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", FigureWarning)  # reported once, below
-        for done, head in enumerate(every, 1):
+        for done, head in enumerate(heads, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
             path = figure.save(folder / f"{figure.name}{suffix}", args.dpi)
-            named.append(path.name)
+            written.append(path.name)
             for line in _warnings(figure, suffix):
-                warned.setdefault(line, []).append(path.name)
-            show(done, len(every))
-    print(f"{folder}: {len(every)} files, {named[0]} to {named[-1]}")
-    for line, names in warned.items():
-        which = "" if len(names) == len(every) else f"{names[0]}, one of {len(names)} such files: "
-        print(f"mha-viz: {which}{line}", file=sys.stderr)
+                files_by_warning.setdefault(line, []).append(path.name)
+            show(done, len(heads))
+    print(f"{folder}: {len(heads)} files, {written[0]} to {written[-1]}")
+    for line, names in files_by_warning.items():
+        prefix = "" if len(names) == len(heads) else f"{names[0]}, one of {len(names)} such files: "
+        print(f"mha-viz: {prefix}{line}", file=sys.stderr)
 
 
 def _warnings(figure: Any, suffix: str) -> list[str]:
-    """The warnings about a picture; formats other than pictures are drawn with the reader's fonts and settings."""
+    """Return the warnings about a picture; other formats are drawn with the reader's fonts and settings."""
     return [in_options(line) for line in figure.warnings] if suffix in files.drawing_suffixes() else []

@@ -58,8 +58,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _lines(groups: LinkGroups) -> Iterator[str]:
-    drawn = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
-    yield f"{groups.model} {both(groups.head)} on {groups.corpus}: {drawn}, each for the same share"
+    sampled = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
+    yield f"{groups.model} {both(groups.head)} on {groups.corpus}: {sampled}, each for the same share"
     for group in groups.groups:
         name = f"unexplained, {group.name}" if group.kind == "unexplained" else group.name
         yield f"{percent(group.share)}  {'; '.join([name, *group.common])}"

@@ -46,18 +46,20 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _row(model: Model) -> dict[str, Any]:
-    """Return one model as a row; None stands for a size that is unknown until the model is downloaded. Layers are those
-    with attention."""
+    """Return one model as a row. None stands for a size that is unknown until the model is downloaded.
+
+    Only layers with attention are counted.
+    """
     facts = None
     with suppress(MhaVizError):  # a damaged folder is listed, and refused when it is read
         facts = hub.facts(model)
-    here = facts.model if facts else model
-    layers = (facts and facts.attending) or here.layers
-    sizes = {"layers": layers, "heads": here.heads, "d_model": here.d_model, "megabytes": here.megabytes}
+    sized = facts.model if facts else model
+    layers = (facts and facts.attending) or sized.layers
+    sizes = {"layers": layers, "heads": sized.heads, "d_model": sized.d_model, "megabytes": sized.megabytes}
     numbers = {name: size or None for name, size in sizes.items()}
-    about = model.label if model.label != model.name else ""
-    about = ", ".join(filter(None, (about, "weights only" if facts and facts.weights_only else "")))
+    notes = model.label if model.label != model.name else ""
+    notes = ", ".join(filter(None, (notes, "weights only" if facts and facts.weights_only else "")))
     where = "folder" if model.kind == "folder" else "bundled"
     if model.kind == "hub":
         where = "cached" if hub.local_folder(model) else "not downloaded"
-    return {"name": model.name, **numbers, "where": where, "about": about}
+    return {"name": model.name, **numbers, "where": where, "about": notes}

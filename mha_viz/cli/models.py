@@ -1,4 +1,4 @@
-"""Choosing, loading and running a model for a command, and making its output folder."""
+"""Choose, load and run a model for a command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LISTED = "Choose one that `mha-viz models` lists"
 
 
 def choose_model(name: str) -> Model:
-    """The model with a name; on the command line a folder may be given without "./" in front. Raises UnknownModel."""
+    """Return the model with a name; on the command line, a folder needs no "./" in front. Raises UnknownModel."""
     is_folder = False
     with suppress(OSError, ValueError):  # the name is not a valid file name
         is_folder = "/" not in name and name not in catalog.CATALOG and Path(name).exists()
@@ -36,14 +36,16 @@ def load_model(model: Model, device: str = "cpu", dtype: str = DTYPES[0], name: 
     if hub.local_folder(model) is None:
         with catalog.suggesting(model.name, LISTED), downloading(model.name) as show:
             hub.fetch(model, progress=show)
-    from mha_viz.models.reading.loading import load  # imports torch: 2 s that `models` and `serve` need not wait
+    from mha_viz.models.reading.loading import load  # imports torch, which takes 2 s: not for `models` and `serve`
 
     return load(model.name, device, dtype=dtype, name=name)
 
 
 def check_heads(model: Model, heads: Sequence[Head], quantity: str = WEIGHT) -> None:
-    """Raise UnknownHead for a head that the model does not have, if its size is known before it is loaded; or for a map
-    that a quantity with one map per layer does not have."""
+    """Raise UnknownHead for a head that the model does not have, if its size is known before it is loaded.
+
+    If the quantity has one map per layer, raise UnknownHead for a map that does not exist.
+    """
     for head in heads if model.layers else ():
         if QUANTITIES[quantity].of_layers:
             Head.among(head if head.head else f"L{head.layer}", model.layers, 0, model.name)
@@ -66,8 +68,10 @@ def read_all(
     recipes: Recipes | None = None,
     words: int = 0,
 ) -> list[Attention]:
-    """Ask a model for its answer to each of several requests; a cut text is reported on stderr. ``words``: so many are
-    written by the model after each text, and marked."""
+    """Run a model on several requests, and return its answers; a truncated text is reported on stderr.
+
+    With ``words``, the model first continues each text by so many words, which are marked.
+    """
     loaded = load_model(model, device, dtype, name)
     if not words:
         return answers(loaded, requests, recipes)
@@ -84,7 +88,7 @@ def read_all(
 
 
 def answers(model: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:
-    """The same of a loaded model."""
+    """Run a loaded model on several requests, and return its answers; a truncated text is reported on stderr."""
     from mha_viz.study.reading import read
 
     with warnings_as_lines():

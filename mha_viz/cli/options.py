@@ -1,9 +1,9 @@
 """The parser, options that several commands share, and the types of their values.
 
-Options are stated to argparse and not derived from the signatures of functions. Most of what an option says, its help,
-its bounds, the kinds of figures that take it, is not in a signature: annotations and docstrings that add it are as long
-as the calls here, and need the code that reads them besides. A library that derives options, such as cyclopts, replaces
-the parser with which suggestions, the sentences of errors and the completion scripts are made.
+Options are stated to argparse and not derived from the signatures of functions. Most of what an option needs (its help
+text, its bounds, the kinds of figures that take it) is not in a signature. Annotations and docstrings that add it are
+as long as the calls here, and need extra code that reads them. A library that derives options, such as cyclopts, would
+also replace the parser on which suggestions, error messages and completion scripts are based.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MODEL_HELP = "a name from `mha-viz models`, an id of the Hugging Face Hub (or ID
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises SettingError, with a suggestion of what may have been meant."""
+    """A parser that raises SettingError with a suggestion, instead of printing argparse's usage message."""
 
     siblings: Mapping[str, Parser] = MappingProxyType({})  # the commands to which this one belongs
 
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         raise SettingError(as_sentence(message, self), f"See {self.prog} --help.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Report an unknown option before argparse reports a missing one instead."""
+        """Report an unknown option first; otherwise argparse would report a missing option instead."""
         arguments = list(sys.argv[1:] if args is None else args)
         self._check_options(arguments)
         return super().parse_known_args(arguments, namespace)
@@ -59,8 +59,8 @@ class Parser(argparse.ArgumentParser):
             if argument == "--" or (has_commands and not argument.startswith("-")):
                 return  # the rest belongs to Streamlit, or to the command
             option = argument.partition("=")[0]
-            looks_like_one = re.fullmatch(r"--[^\W\d_][\w-]*|-[A-Za-z]", option)
-            if not looks_like_one or option in self._option_string_actions:
+            looks_like_option = re.fullmatch(r"--[^\W\d_][\w-]*|-[A-Za-z]", option)
+            if not looks_like_option or option in self._option_string_actions:
                 continue
             name = self.prog.partition(" ")[2] or self.prog
             others = [other for other, parser in self.siblings.items() if parser._takes(option)]
@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
             raise SettingError(unknown, f"{question} See {self.prog} --help.".strip())
 
     def _takes(self, option: str) -> bool:
-        """Whether this command, or one of its own, has an option."""
+        """Return whether this command, or one of its subcommands, has an option."""
         groups = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
         inner = (command for group in groups for command in group.values())
         return option in self._option_string_actions or any(command._takes(option) for command in inner)
@@ -81,10 +81,10 @@ class Parser(argparse.ArgumentParser):
         choices = list(map(str, action.choices or ()))
         if not choices or value in choices:
             return
-        what = f"a value of {action.option_strings[0]}" if action.option_strings else f"a {action.metavar}".lower()
+        expected = f"a value of {action.option_strings[0]}" if action.option_strings else f"a {action.metavar}".lower()
         question = did_you_mean(str(value), choices)
         remedy = f"{question} Choose from {', '.join(choices)}." if question else f"Choose from {', '.join(choices)}."
-        raise SettingError(f"{quoted(str(value))} is not {what}.", remedy)
+        raise SettingError(f"{quoted(str(value))} is not {expected}.", remedy)
 
 
 def text_options(command: Parser) -> None:
@@ -102,7 +102,10 @@ def model_option(command: Parser) -> None:
 
 
 def most_option(command: Parser, least: int, most: int, default: int, read: str = "sentences to read") -> None:
-    """Add --most, from ``least`` to ``most`` sentences of a corpus; ``read``: which."""
+    """Add --most, the maximum number of sentences to read, from ``least`` to ``most``.
+
+    ``read`` is what the help text calls these sentences.
+    """
     words = f"maximum number of {read}: of N, every ⌈N / NUMBER⌉-th is taken (default: {default})"
     kind = whole(least, most, "a number of sentences")
     command.add_argument("--most", type=kind, default=default, metavar="NUMBER", help=words)
@@ -130,7 +133,7 @@ def dtype_option(command: Parser) -> None:
 
 
 def device_name(value: str) -> str:
-    """Parse the name of a device, which may not be there."""
+    """Parse the name of a device, without checking whether this machine has it."""
     if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", value):
         raise argparse.ArgumentTypeError(f"{quoted(value)} is not a device; expected cpu, cuda or cuda:1")
     return value
@@ -170,7 +173,7 @@ def number(value: str) -> float:
 
 
 def whole(low: int, high: int, what: str) -> Callable[[str], int]:
-    """A function that parses a whole number from ``low`` to ``high``; ``what`` it is: "a port"."""
+    """Return a function that parses a whole number from ``low`` to ``high``; ``what`` names it in errors: "a port"."""
 
     def parse(value: str) -> int:
         if not (value.isascii() and value.isdigit() and low <= int(value[:9]) <= high):

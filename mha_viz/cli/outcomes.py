@@ -1,4 +1,4 @@
-"""Whether roles hold on another corpus, as lines for a terminal: a table with columns for each corpus, and a count."""
+"""Format the outcomes of replication for a terminal: a table with columns for each corpus, and a count."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ GAP = "  "
 
 
 def lines(replications: Sequence[Replication], there: Profile, here: Profile) -> list[str]:
-    """The table with its headings, an explanation of its marks and of some baselines, and the number of roles that
-    hold."""
+    """Format the replications as a table, with notes on its marks and baselines, and the number of roles that hold."""
     rows = [HEADINGS, *(_cells(replication) for replication in replications)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(HEADINGS))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     names = [one_line(shortened(profile.corpus, MOST_OF_NAME)) for profile in (there, here)]
     corpora = ""  # each name above its numbers; it can be as wide as the three columns below it
-    for name, first in zip(names, GROUPS, strict=True):
-        corpora = f"{corpora:<{sum(widths[:first]) + first * len(GAP)}}{name}"
-        room = sum(widths[first : first + 3]) + 2 * len(GAP)
-        widths[first + 2] += max(0, len(name) - room)
+    for name, column_index in zip(names, GROUPS, strict=True):
+        corpora = f"{corpora:<{sum(widths[:column_index]) + column_index * len(GAP)}}{name}"
+        room = sum(widths[column_index : column_index + 3]) + 2 * len(GAP)
+        widths[column_index + 2] += max(0, len(name) - room)
     table = [corpora, *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
     legend = [LEGEND] if any(replication.finding.role in BY_THRESHOLD for replication in replications) else []
     findings = [replication.finding for replication in replications]
@@ -47,55 +46,55 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
     older = f", {OLDER_RULE}" if is_older(findings) else ""
     legend += [OF_RULE.format(rule=" or ".join(rules), older=older)] if rules else []
     measured = [replication.here for replication in replications if replication.here is not None]
-    legend += _over({one.documents for one in measured if one.documents is not None}, names[1])
+    legend += _over({score.documents for score in measured if score.documents is not None}, names[1])
     outcomes = Counter(replication.outcome for replication in replications)
-    held = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {names[0]} hold on {names[1]}."
+    holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {names[0]} hold on {names[1]}."
     others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
-    count = " ".join([held, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])
+    count = " ".join([holding, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])
     return [*table, *legend, f"{there.model}: {count}"]
 
 
 def paired_lines(pairs: PairedDifferences, corpus: str) -> list[str]:
-    """Two heads on one relation in each line, with the difference and its interval in points."""
+    """Format the comparison of two heads per relation: both scores, their difference, and its interval in points."""
     rows = [("head", "role", "cases", "score", "beside", "score", "points", "95% interval")]
     for pair in pairs:
         difference, low, high = (f"{100 * value:+.1f}" for value in (pair.difference, *pair.interval))
         role = one_line(linked(f"{pair.relation} {pair.direction}"))
         scores = f"{pair.n:,}", _share(pair.accuracy), both(pair.other.head), _share(pair.other_accuracy)
         rows.append((both(pair.one.head), role, *scores, difference, f"{low} to {high}"))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    over = _over({pair.documents for pair in pairs}, one_line(shortened(corpus, MOST_OF_NAME)))
-    apart = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
+    legend = _over({pair.documents for pair in pairs}, one_line(shortened(corpus, MOST_OF_NAME)))
+    distinct = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
     models = " beside ".join(dict.fromkeys((pairs[0].one.model, pairs[0].other.model)))
-    return [*table, *over, f"{models}: the interval excludes 0 for {apart:,} of {counted(len(pairs), 'role')}."]
+    return [*table, *legend, f"{models}: the interval excludes 0 for {distinct:,} of {counted(len(pairs), 'role')}."]
 
 
 def run_lines(table: pd.DataFrame) -> list[str]:
-    """Each role of :func:`mha_viz.roles.in_runs` with the runs that have it, and its heads in each."""
-    rows, every = [("role", "runs", "heads, by run")], cast("Any", table.itertuples(index=False))
-    for row in every:
+    """Format the table of :func:`mha_viz.roles.in_runs`: for each role, the runs that have it and its heads in each."""
+    rows, roles = [("role", "runs", "heads, by run")], cast("Any", table.itertuples(index=False))
+    for row in roles:
         role = linked(row.detail) if " " in row.detail else link(row.detail) or row.detail
         rows.append((one_line(role), f"{row.runs:,} of {row.of:,}", row.heads))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    lines = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return [*lines, f"{(table['runs'] == table['of']).sum():,} of {counted(len(table), 'role')} in all runs."]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    formatted = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return [*formatted, f"{(table['runs'] == table['of']).sum():,} of {counted(len(table), 'role')} in all runs."]
 
 
 def _over(documents: Iterable[int], name: str) -> list[str]:
     counts = sorted(documents)
     if not counts:
         return []
-    few = f"; {FEW_DOCUMENTS}" if counts[0] < FEW else ""
-    between = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    warning = f"; {FEW_DOCUMENTS}" if counts[0] < FEW else ""
+    range_text = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     plural = "document, or none named" if counts == [1] else "documents, or blocks of them"
-    return [f"The 95% intervals on {name} are over {between} {plural}{few}."]
+    return [f"The 95% intervals on {name} are over {range_text} {plural}{warning}."]
 
 
 def _cells(replication: Replication) -> tuple[str, ...]:
-    finding, here, outcome = replication
-    there = RoleScore(finding.score, finding.baseline, finding.n)
-    numbers = (*_numbers(there), *_numbers(here))
+    finding, new_score, outcome = replication
+    old_score = RoleScore(finding.score, finding.baseline, finding.n)
+    numbers = (*_numbers(old_score), *_numbers(new_score))
     return (
         both(finding.head),
         one_line(linked_words(finding)),
@@ -106,7 +105,7 @@ def _cells(replication: Replication) -> tuple[str, ...]:
 
 
 def _numbers(measured: RoleScore | None) -> tuple[str, str, str]:
-    """Score, baseline and number of cases on one corpus."""
+    """Format score, baseline and number of cases on one corpus."""
     if measured is None:
         return "–", "–", "0"
     return _share(measured.score), _share(measured.baseline), f"{measured.n:,}"

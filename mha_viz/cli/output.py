@@ -1,4 +1,4 @@
-"""Where a command writes: a file, or stdout for a pipe."""
+"""The output of a command: a file, or stdout for a pipe."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ STDOUT = "-"
 TABLES = (".csv", ".json")
 TEXT_FORMATS = frozenset((".csv", ".json", ".md", ".svg", ".tex", ".html"))
 LARGE_BYTES = 100_000_000
-BYTES_OF_WEIGHT = {".csv": 24, ".json": 13}  # without tokens; measured on readings of 60 to 500 pieces
+BYTES_OF_WEIGHT = {".csv": 24, ".json": 13}  # without token texts; measured on readings of 60 to 500 tokens
 
 
 @dataclass(frozen=True)
 class Destination:
-    """A file, or stdout if ``path`` is None, and the format, given by its suffix."""
+    """Where a command writes: a file, or stdout if ``path`` is None. Its format is given by ``suffix``."""
 
     path: Path | None
     suffix: str
 
     def write(self, make: Callable[[], bytes]) -> None:
-        """Write the output of ``make``. Raises ExportError."""
+        """Write the bytes that ``make`` returns. Raises ExportError."""
         if self.path is not None:
             files.write_bytes(self.path, make)
         else:
-            made = make()
-            _to_stdout(lambda file: file.write(made))
+            content = make()
+            _to_stdout(lambda file: file.write(content))
 
     def write_attention(self, attention: Attention) -> None:
         """Write a reading piece by piece. Raises ExportError."""
@@ -53,7 +53,7 @@ class Destination:
         self.write(lambda: _table(rows, self.suffix))
 
     def report(self, line: str) -> None:
-        """Print a line on what was written, unless stdout holds the file itself."""
+        """Print a line about the output, unless stdout holds the output itself."""
         if self.path is not None:
             print(line)
 
@@ -65,14 +65,16 @@ def _table(rows: pd.DataFrame, suffix: str) -> bytes:
 
 
 def table_destination(out: str | None, asked_format: str | None) -> Destination | None:
-    """Where a table is written besides the terminal, if anywhere; a format without a file means stdout. Raises as
-    :func:`destination`."""
+    """Return where a table is written besides the terminal; None if nowhere.
+
+    A format without a file means stdout. Raises as :func:`destination`.
+    """
     out = out if out is not None else STDOUT if asked_format else None
     return None if out is None else destination(out, asked_format, TABLES, "a table format")
 
 
 def put_out(to: Destination | None, table: Callable[[], pd.DataFrame], lines: Iterable[str]) -> None:
-    """Write a table to the requested place and, unless that is stdout, print the lines that say the same."""
+    """Write a table to its destination; print the lines with the same content, unless the destination is stdout."""
     if to is not None:
         to.write_table(table())
     if to is None or to.path is not None:
@@ -80,10 +82,10 @@ def put_out(to: Destination | None, table: Callable[[], pd.DataFrame], lines: It
 
 
 def destination(out: str, asked_format: str | None, formats: Iterable[str], kind: str = "a file format") -> Destination:
-    """The destination that ``--out`` and ``--format`` name, checked before anything is computed.
+    """Return the destination that ``--out`` and ``--format`` name, checked before anything is computed.
 
-    Raises ExportError for a format that is not in ``formats`` or a place that cannot be written, SettingError for two
-    formats at once, for stdout without one, and for binary data on a terminal.
+    Raises ExportError for a format that is not in ``formats``, or a place that cannot be written. Raises SettingError
+    for two contradicting formats, for stdout without a format, and for binary data on a terminal.
     """
     suffix = _suffix(out, asked_format)
     if not suffix and Path(out).is_dir():
@@ -103,12 +105,12 @@ def destination(out: str, asked_format: str | None, formats: Iterable[str], kind
 
 
 def format_suffix(name: str) -> str:
-    """The suffix for a format's name: ".svg" for svg, SVG and .svg."""
+    """Return the suffix for the name of a format: ".svg" for svg, SVG and .svg."""
     return f".{name.strip().lower().lstrip('.')}"
 
 
 def announce(attention: Attention, to: Destination) -> None:
-    """Say on stderr how large a long table will be."""
+    """Report on stderr how large a long table will be."""
     size = text_size(attention, to.suffix)
     if size > LARGE_BYTES:
         name = "stdout" if to.path is None else shortened(str(to.path), 200)
@@ -118,7 +120,7 @@ def announce(attention: Attention, to: Destination) -> None:
 
 
 def text_size(attention: Attention, suffix: str) -> int:
-    """Roughly how many bytes a reading takes as text; 0 for binary formats."""
+    """Estimate the size of a reading as text, in bytes; 0 for binary formats."""
     if suffix not in BYTES_OF_WEIGHT:
         return 0
     tokens = sum(

@@ -48,7 +48,7 @@ def options(patch: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Take each head's output from another text, and print the heads that bring most of its answer back."""
+    """Patch each head's output from another text, and print the heads that restore most of the answer."""
     to, text = table_destination(args.out, args.format), text_of(args.text)
     model = choose_model(args.model)
     if args.side and args.to is None:
@@ -74,15 +74,15 @@ def _lines(patched: Patched) -> Iterator[str]:
         exact = "" if np.isnan(row["share"]) else f"{percent(row['share'])}, "
         estimate = f"to first order {percent(row['estimated'])}" if "estimated" in row else ""
         yield f"{both(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
-    left = f"and {len(table) - LISTED} more" if len(table) > LISTED else ""
+    footer = f"and {len(table) - LISTED} more" if len(table) > LISTED else ""
     if np.isfinite(patched.correlation):
-        left += f"{'; ' if left else ''}correlation of both numbers {decimal(patched.correlation)}"
-    if left:
-        yield left
+        footer += f"{'; ' if footer else ''}correlation of both numbers {decimal(patched.correlation)}"
+    if footer:
+        yield footer
     if is_estimated and patched.checked is not None:
         estimated, exact = map(percent, patched.checked_shares)
-        far = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
-        yield f"The largest estimate, of {both(patched.checked)}, is {estimated}; computed exactly, {exact}{far}."
+        caution = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
+        yield f"The largest estimate, of {both(patched.checked)}, is {estimated}; computed exactly, {exact}{caution}."
         yield "The other heads were only estimated: an important one may have a small estimate."
     if patched.hardly_differs:
         yield "The two answers hardly differ, so these shares mean little."

@@ -145,18 +145,18 @@ def _check_several(args: argparse.Namespace, several: bool) -> None:
 
 
 def _chance_options(args: argparse.Namespace) -> list[str]:
-    """The options by which roles are counted that chance would name."""
-    options = (("--chance", args.chance), ("--chance-of-kind", args.chance_of_kind))
-    return [option for option, draws in options if draws]
+    """Return the options that were given to count the roles that chance would name."""
+    given = (("--chance", args.chance), ("--chance-of-kind", args.chance_of_kind))
+    return [option for option, draws in given if draws]
 
 
 def is_profile(place: Path) -> bool:
-    """Whether a place is the folder of a profile, not a corpus."""
+    """Return whether a path is the folder of a profile, not a corpus."""
     return (place / FACTS).is_file()
 
 
 def _other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]:
-    """What ``--and`` names: a profile, or a corpus to be measured, or neither."""
+    """Return what ``--and`` names, a profile or a corpus to be measured; the other one is None, or both are."""
     if args.other is None:
         return None, None
     place = profile_folder(args.other)
@@ -166,15 +166,17 @@ def _other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]
 def _with_chance(
     profile: Profile, place: Path, encoder: Any, corpus: Any, also: Any, args: argparse.Namespace, cluster: Any
 ) -> Profile:
-    """Return the profile with how many roles chance would name, written and printed. ``corpus``, ``also``: on a
-    ``cluster`` names of files."""
+    """Count the roles that chance would name; print the counts, and return and write the profile with them.
+
+    On a ``cluster``, ``corpus`` and ``also`` are names of files.
+    """
     from mha_viz.study.chance import permutation_test, treebank
     from mha_viz.study.plan import BATCH
 
-    opened = [treebank(one) for one in (also, corpus) if one is not None]
-    names = [one.name for one in opened[:-1]] + [profile.corpus]  # which --name may have named otherwise
-    chains = all(one.has_chains for one in opened)
-    nulls = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + chains]]
+    treebanks = [treebank(source) for source in (also, corpus) if source is not None]
+    names = [other.name for other in treebanks[:-1]] + [profile.corpus]  # --name may have changed the last name
+    have_chains = all(source.has_chains for source in treebanks)
+    nulls = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + have_chains]]
     for role, keeps, draws in (*nulls, (SYNTAX, KIND, args.chance_of_kind)):
         if not draws:
             continue
@@ -197,7 +199,11 @@ def _with_chance(
 
 
 def _written(profile: Profile, place: Path, other: Profile | None, other_place: Path | None) -> Profile:
-    """Write a profile, beside the ``other`` one if there is one, and print its contents."""
+    """Write a profile, print a summary, and return the profile.
+
+    With an ``other`` profile, the roles that both show are established first. The other profile is written too if it
+    has a folder, ``other_place``.
+    """
     if other is not None:
         other, profile = establish(other, profile)
     if other is not None and other_place is not None:
@@ -222,11 +228,10 @@ def measure(
     control: bool = True,
     cluster: Any = None,
 ) -> Profile:
-    """The profile of a model over a corpus, with a progress bar; as :func:`mha_viz.study.run.study`.
+    """Measure the profile of a model over a corpus, with a progress bar; see :func:`mha_viz.study.run.study`.
 
-    ``sums``: the folder from which a stopped study continues, or None; ``other``: a profile that it will be compared
-    with; ``cluster``: the cluster that measures in place of this process. Raises CorpusError, ExportError,
-    ClusterError.
+    ``sums`` is the folder from which a stopped study continues, or None. ``other`` is a profile to compare with.
+    ``cluster`` measures in place of this process. Raises CorpusError, ExportError, ClusterError.
     """
     from mha_viz.study.plan import BATCH
     from mha_viz.study.profiling import Here
@@ -243,12 +248,12 @@ def measure(
 
 
 def _facts(encoder: Any, corpus: Any) -> dict[str, str]:
-    """What two profiles are compared by."""
+    """Return the facts by which two profiles are compared."""
     return {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
 
 
 def open_source(source: str, name: str | None = None, cluster: Any = None) -> Any:
-    """The corpus in a file, or the built-in one; for a ``cluster``, in shards. Raises CorpusError."""
+    """Open a corpus file or a built-in corpus; for a ``cluster``, in shards. Raises CorpusError."""
     from mha_viz.corpus.sources import read_corpus
 
     with suggesting(source):

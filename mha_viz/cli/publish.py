@@ -44,8 +44,7 @@ def options(publish: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write one interactive web page with heads and remarks on them to a file, to stdout, or with a model to a
-    folder."""
+    """Write one interactive web page with heads and remarks: to a file, to stdout, or with a model to a folder."""
     from mha_viz.figures.publishing import check_texts, publication, publish
 
     requests = [quantities.request_of(args, args.model, text) for text in (text_of(args.text), *args.others)]
@@ -59,18 +58,18 @@ def run(args: argparse.Namespace) -> None:
     check_heads(model, heads, args.quantity)
     loaded = load_model(model, args.device, args.dtype, args.model_name)
     readings = answers(loaded, requests, quantities.recipes_of(args))
-    given = [(reading, head) for reading in readings for head in heads]
+    panel_heads = [(reading, head) for reading in readings for head in heads]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
     if to is None:
-        publish(given, args.live, live=loaded, half=args.half, **texts)
+        publish(panel_heads, args.live, live=loaded, half=args.half, **texts)
         print(f"{args.live}: a page with {counted(panels, kind)}, on which {model.name} reads in the browser")
         return
-    to.write(lambda: publication(given, **texts))
+    to.write(lambda: publication(panel_heads, **texts))
     to.report(f"{to.path}: {counted(panels, kind)} on one page")
 
 
 def _destination(args: argparse.Namespace) -> Destination | None:
-    """The file to write; None for a folder. Raises SettingError."""
+    """Return the file to write; None if a folder is written. Raises SettingError."""
     if args.live and (args.out or args.format):
         raise SettingError("--live and --out were both given.", "Give a folder with --live, or a file with --out.")
     if args.live:

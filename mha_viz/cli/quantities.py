@@ -51,33 +51,36 @@ def continue_option(command: Parser) -> None:
 
 def off_options(command: Parser, name: str, words: str, required: bool = False) -> None:
     """Add an option for heads, and --method."""
-    over, methods = ("the corpus", OVER_CORPUS) if required else ("the built-in sentences", METHODS)
+    source, methods = ("the corpus", OVER_CORPUS) if required else ("the built-in sentences", METHODS)
     command.add_argument(name, type=head_names, default=(), required=required, metavar="HEADS", help=words)
-    words = f"output of a head that is switched off: zero, its mean over {over}, uniform attention’s, its recipe’s, "
-    words += f"resample, on random sentences of {over}" + ("" if required else ", or text, on the text of --from")
+    words = f"output of a head that is switched off: zero, its mean over {source}, uniform attention’s, its recipe’s, "
+    words += f"resample, on random sentences of {source}" + ("" if required else ", or text, on the text of --from")
     command.add_argument("--method", choices=methods, metavar="METHOD", help=f"{words} (default: {METHODS[0]})")
     recipes_option(command)
 
 
 def recipes_option(command: Parser, otherwise: str = "") -> None:
-    """Add --recipes, whose value :func:`recipes_of` opens; ``otherwise``: what is done where there are none."""
+    """Add --recipes, which :func:`recipes_of` opens.
+
+    ``otherwise`` says in the help text what happens if there are no recipes.
+    """
     default = f"those that {PROFILES} names for the model, or those that come with the app{otherwise}"
     words = f"folder with recipes, from `mha-viz recipes` (default: {default})"
     command.add_argument("--recipes", metavar="DIR", help=words)
 
 
 def recipes_of(args: argparse.Namespace) -> Recipes | None:
-    """The recipes of --recipes; None without it. Raises CorpusError."""
+    """Load the recipes of --recipes; None without that option. Raises CorpusError."""
     return None if args.recipes is None else load_recipes(args.recipes)
 
 
 def head_names(value: str) -> tuple[Head, ...]:
-    """Parse "L3H1,L2H4"."""
+    """Parse head names as in "L3H1,L2H4"."""
     return tuple(sorted({head_name(name.strip()) for name in value.split(",")}))
 
 
 def head_option(command: Parser, how_many: str, required: bool = False) -> None:
-    """Add --head, whose values :func:`heads_of` gives as heads."""
+    """Add --head; :func:`heads_of` turns its values into heads."""
     words = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{how_many}"
     command.add_argument(
         "--head", action="append", default=[], type=_head_or_layer, metavar="L3H1", required=required, help=words
@@ -85,13 +88,15 @@ def head_option(command: Parser, how_many: str, required: bool = False) -> None:
 
 
 def _head_or_layer(value: str) -> Head | str:
-    """Parse the name of a head; that of a layer, "L5", stays as it is until the quantity is known."""
+    """Parse the name of a head. The name of a layer, "L5", is returned as text until the quantity is known."""
     return value.strip().upper() if re.fullmatch(r"\s*[Ll]\d{1,3}\s*", value, re.ASCII) else head_name(value)
 
 
 def heads_of(args: argparse.Namespace) -> list[Head]:
-    """The heads of --head; a layer of a quantity with one map per layer is its head 0. Raises SettingError for a layer
-    of another quantity."""
+    """Return the heads of --head. For a quantity with one map per layer, a layer is its head 0.
+
+    Raises SettingError for a layer with another quantity.
+    """
     layers = [name for name in args.head if isinstance(name, str)]
     if layers and not QUANTITIES[args.quantity].of_layers:
         raise SettingError(f"{layers[0]} is a layer, not a head.", f"Give --head {layers[0]}H0, or --quantity rollout.")
@@ -99,7 +104,9 @@ def heads_of(args: argparse.Namespace) -> list[Head]:
 
 
 def request_of(args: argparse.Namespace, model: str, text: str) -> Request:
-    """The request that the options make about a text. Raises SettingError for options that exclude each other."""
-    read = {name: field.option[2:].replace("-", "_") for name, field in FIELDS.items() if name not in ("model", "text")}
-    given = {name: getattr(args, option) for name, option in read.items() if getattr(args, option) is not None}
-    return Request(model, text, **given).checked(lambda name: FIELDS[name].option)
+    """Build the request about a text from the options. Raises SettingError for options that exclude each other."""
+    option_names = {
+        name: field.option[2:].replace("-", "_") for name, field in FIELDS.items() if name not in ("model", "text")
+    }
+    values = {name: getattr(args, option) for name, option in option_names.items() if getattr(args, option) is not None}
+    return Request(model, text, **values).checked(lambda name: FIELDS[name].option)

@@ -47,8 +47,10 @@ def options(recipes: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Find the recipe of every head, or measure or compare earlier ones; write the tables to a folder, and print
-    the largest shares of each head."""
+    """Find the recipe of every head, or measure or compare earlier recipes.
+
+    Writes the tables to a folder, and prints the largest shares of each head.
+    """
     earlier = opened(args.corpus)
     model = choose_model(args.model or (str(earlier.facts["model"]) if earlier else catalog.DEFAULT))
     corpus: Any = earlier or open_source(args.corpus)
@@ -87,18 +89,19 @@ def run(args: argparse.Namespace) -> None:
     print("\n".join(map(one_line, lines)))
 
 
-def _replaced(args: argparse.Namespace, measured: Recipes, on: Any, encoder: Any, cluster: Any) -> Recipes:
-    """Return the recipes with the tables of what is lost when heads are only their recipes. ``on``: the corpus."""
+def _replaced(args: argparse.Namespace, measured: Recipes, corpus: Any, encoder: Any, cluster: Any) -> Recipes:
+    """Measure what is lost when heads are replaced by their recipes, and return the recipes with the resulting
+    tables."""
     from mha_viz.study.replaced import ablate_recipes, score_recipes
 
     measures = {"replaced": ablate_recipes}
-    if on.has_trees and given_roles(encoder.name):
+    if corpus.has_trees and given_roles(encoder.name):
         measures["accuracy"] = score_recipes
     tables = dict(measured.tables)
     for name, measure in measures.items():
         with progress_line() if cluster else bar_of("readings") as progress:
             tables[name] = measure(
-                *(measured, args.score or args.corpus if cluster else on, encoder),
+                *(measured, args.score or args.corpus if cluster else corpus, encoder),
                 most=args.most,
                 resume=args.out / PARTS,
                 progress=progress,
@@ -108,12 +111,12 @@ def _replaced(args: argparse.Namespace, measured: Recipes, on: Any, encoder: Any
 
 
 def opened(name: str) -> Recipes | None:
-    """The recipes with a name, or in a folder; None if there are none."""
+    """Load the recipes with a name, or in a folder; None if there are none."""
     return load_recipes(name) if (recipes_folder(name) / FACTS).is_file() else None
 
 
 def _summary(measured: Recipes) -> str:
-    """ "minilm on ewt, scored on gum: 68% explained, evenly 41%; least 54%"."""
+    """Return a summary, as in "minilm on ewt, scored on gum: 68% explained, evenly 41%; least 54%"."""
     facts, table = measured.facts, measured.tables["explained"]
     shares = judged(table)["share"]
     low, high = (math.nan if number is None else number for number in facts.get(MEAN, (None,) * 3)[1:])
@@ -127,19 +130,19 @@ def _summary(measured: Recipes) -> str:
 
 
 def _line(recipe: HeadRecipe) -> str:
-    """What is explained of a head, and the largest shares of its recipe."""
-    listed = " · ".join(f"{percent(part.share)} {part.name}" for part in recipe.parts[:LISTED])
+    """Return a line about a head: how much of it is explained, and the largest shares of its recipe."""
+    largest = " · ".join(f"{percent(part.share)} {part.name}" for part in recipe.parts[:LISTED])
     share = with_interval(recipe.explained, recipe.low, recipe.high, 1, percent)
-    return f"{both(recipe.head)}  {share} explained, {percent(recipe.even)} evenly: {listed}"
+    return f"{both(recipe.head)}  {share} explained, {percent(recipe.even)} evenly: {largest}"
 
 
 def _stability(measured: Recipes) -> list[str]:
-    """A line for each corpus with whose recipes these were compared."""
+    """Return a line for each corpus whose recipes were compared with these."""
     if STABILITY not in measured.tables:
         return []
     lines = []
     for corpus, rows in measured.tables[STABILITY].groupby("corpus", sort=False):
         overlap = f"{decimal(rows['overlap'].mean())} (least {decimal(rows['overlap'].min())})"
-        same = f"the same largest rule in {rows['same'].sum()} of {len(rows)} heads"
-        lines.append(f"chosen on {corpus}: shares overlap by {overlap}, {same}")
+        agreement = f"the same largest rule in {rows['same'].sum()} of {len(rows)} heads"
+        lines.append(f"chosen on {corpus}: shares overlap by {overlap}, {agreement}")
     return lines

@@ -45,7 +45,7 @@ def options(replicate: Parser) -> None:
 
 
 def model_or_head(value: str) -> tuple[str, Head | None]:
-    """Parse "minilm/L3H1", or a model or the folder of its profile without a head."""
+    """Parse "minilm/L3H1"; or a model, or the folder of its profile, without a head."""
     with suppress(argparse.ArgumentTypeError):
         return model_and_head(value)
     place = profile_name(value)
@@ -67,47 +67,46 @@ def profile_name(value: str) -> Path:
     return profile_folder(folder_name(value))
 
 
-def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Profile:
-    """The profile of the corpus, measured with the model of the other profile."""
+def _measured(args: argparse.Namespace, other_profile: Profile, sums: Path | None) -> Profile:
+    """Measure the profile of the corpus, with the model of the other profile."""
     with cluster_for(args) as cluster, warnings_as_lines():
         corpus = open_source(args.corpus, args.name, cluster)
-        dtype = dtype_of(str(there.facts.get("revision", "")))
-        encoder = load_model(choose_model(there.model), args.device, dtype)
+        dtype = dtype_of(str(other_profile.facts.get("revision", "")))
+        encoder = load_model(choose_model(other_profile.model), args.device, dtype)
         if sums is not None:
             make_folder(sums)
-        return measure(encoder, corpus, sums, args.batch, there, control=False, cluster=cluster)
+        return measure(encoder, corpus, sums, args.batch, other_profile, control=False, cluster=cluster)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure the heads of a profile's roles on another corpus or beside another model, and print what became of each
-    role."""
+    """Measure the heads of a profile's roles on another corpus or in another model, and print each outcome."""
     to = table_destination(args.out, args.format)
-    there = read_profile(args.profile)
-    findings = there.findings()
+    profile = read_profile(args.profile)
+    findings = profile.findings()
     if not findings:
         raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
     if args.runs is not None:
-        runs = [there, *map(read_profile, (profile_name(args.corpus), *args.runs))]
+        runs = [profile, *map(read_profile, (profile_name(args.corpus), *args.runs))]
         table = in_runs(runs)
         return put_out(to, lambda: table, run_lines(table))
     if args.beside:
-        return _beside(args, there, to)
+        return _beside(args, profile, to)
     sums = folder_beside(to, "sums")
     if (Path(args.corpus) / FACTS).is_file():
-        here = read_profile(Path(args.corpus))
-        check(here.facts, there.facts)
+        new_profile = read_profile(Path(args.corpus))
+        check(new_profile.facts, profile.facts)
     else:
-        here = _measured(args, there, sums)
-    replications = replicate(findings, here)
-    put_out(to, lambda: replications.table, lines(replications, there, here))
+        new_profile = _measured(args, profile, sums)
+    replications = replicate(findings, new_profile)
+    put_out(to, lambda: replications.table, lines(replications, profile, new_profile))
     if sums is not None:
         shutil.rmtree(sums, ignore_errors=True)
 
 
-def _beside(args: argparse.Namespace, there: Profile, to: Destination | None) -> None:
-    """Print how much more often the heads of the roles are right than those that they are compared with."""
+def _beside(args: argparse.Namespace, profile: Profile, to: Destination | None) -> None:
+    """Print how much more often the heads of the roles are right than the heads they are compared with."""
     name, head = args.beside
-    model, other = choose_model(there.model), choose_model(name)
+    model, other = choose_model(profile.model), choose_model(name)
     check_heads(other, [head] if head else [])
     folder = folder_beside(to, "parts")
     with continued(folder), cluster_for(args) as cluster, warnings_as_lines():
@@ -115,10 +114,10 @@ def _beside(args: argparse.Namespace, there: Profile, to: Destination | None) ->
         from mha_viz.study.paired import compare_roles  # imports torch
 
         encoder = load_model(model, args.device)
-        beside = encoder if other.name == model.name else load_model(other, args.device)
+        other_encoder = encoder if other.name == model.name else load_model(other, args.device)
         with progress_line() if cluster else bar_of("of the sentences") as progress:
-            by = cluster and cluster.client
+            client = cluster and cluster.client
             pairs = compare_roles(
-                there, corpus, beside, head, model=encoder, resume=folder, progress=progress, client=by
+                profile, corpus, other_encoder, head, model=encoder, resume=folder, progress=progress, client=client
             )
     put_out(to, pairs.table, paired_lines(pairs, corpus.name))

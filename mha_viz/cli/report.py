@@ -41,15 +41,15 @@ def run(args: argparse.Namespace) -> None:
     default = ".md" if args.out == STDOUT else None
     to = destination(args.out, FORMATS.get(args.format, default), FORMATS.values(), "a format of reports")
     profile = read_profile(args.profile)
-    report(profile, kinds=args.kinds, only=args.only)  # what is wrong with these is said before a corpus is measured
+    report(profile, kinds=args.kinds, only=args.only)  # reports invalid options before a corpus is measured
     others = []
-    for other in args.replicated:  # a profile, or a corpus on which the same model is measured
+    for other in args.replicated:  # a profile, or a corpus to measure the same model on
         if is_profile(profile_folder(other)):
             others.append(read_profile(profile_folder(other)))
             continue
         with warnings_as_lines():
             corpus, encoder = open_source(other), load_model(choose_model(profile.model), args.device)
             others.append(measure(encoder, corpus, None, args.batch, profile, False))
-    made = report(profile, others, kinds=args.kinds, only=args.only)
-    written = {".md": made.markdown, ".tex": made.latex, ".csv": made.csv}[to.suffix]
-    to.write(lambda: written().encode())
+    table = report(profile, others, kinds=args.kinds, only=args.only)
+    write = {".md": table.markdown, ".tex": table.latex, ".csv": table.csv}[to.suffix]
+    to.write(lambda: write().encode())

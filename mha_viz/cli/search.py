@@ -111,8 +111,10 @@ def _lines(search: Search) -> Iterator[str]:
 
 
 def sentence_line(weight: float, number: int, ends: str, forms: Sequence[str], marked: Collection[int | None]) -> str:
-    """A weight, the number of a sentence, the words at both ends of the link, and the sentence with them in brackets,
-    shortened."""
+    """Format a link as a line: its weight, the number of its sentence, its two words, and the sentence.
+
+    In the sentence, the words are in brackets; it is shortened if it is long.
+    """
     text = " ".join(f"[{form}]" if word in marked else form for word, form in enumerate(forms))
     start = max(0, min(text.find("["), len(text) - WIDTH))
     shown = f"{'…' * (start > 0)}{text[start : start + WIDTH]}{'…' * (start + WIDTH < len(text))}"

@@ -52,29 +52,31 @@ def serve(args: argparse.Namespace) -> None:
     catalog.offered()
     _check_free(args.host, args.port)
     _check_home(assets.home())
-    # Otherwise every thread that serves a page has an arena of its own, which keeps freed memory: a tenth of the total.
+    # Otherwise every thread that serves a page has its own arena, which keeps freed memory: a tenth of the total.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     # Larger blocks are mapped separately, so that they are returned to the system at once instead of leaving gaps.
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "500000")
-    # The matrices of a page are small: a second thread for them only waits, at twice the processor time.
+    # The matrices of a page are small: a second thread for them only waits, and doubles the CPU time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    where = ["--server.address", args.host, "--server.port", str(args.port)]
+    address_options = ["--server.address", args.host, "--server.port", str(args.port)]
     # The name to print. Otherwise Streamlit would ask a host on the Internet for this machine's address.
-    where += ["--browser.serverAddress", "localhost" if args.host in WILDCARDS else args.host]
+    address_options += ["--browser.serverAddress", "localhost" if args.host in WILDCARDS else args.host]
     if args.host in WILDCARDS and (address := _address()):
         print(f"Other machines reach this server at http://{address}:{args.port}", flush=True)
-    command, environment = process.python("-m", "mha_viz.app.serving", *where, *args.streamlit)
+    command, environment = process.python("-m", "mha_viz.app.serving", *address_options, *args.streamlit)
     if os.name == "nt":  # on Windows, a replaced process loses its terminal
         sys.exit(subprocess.call(command, env=environment))
     os.execve(command[0], command, environment)
 
 
 def name_folders(recipes: Path | None) -> None:
-    """Let pages use the recipes in a folder, if one is given, and say what of one's own cannot be opened. Raises
-    CorpusError for a folder without recipes."""
+    """Let pages use the recipes in a folder, if one is given, and report the user's own profiles that cannot be opened.
+
+    Raises CorpusError for a folder without recipes.
+    """
     if recipes:
         if not files_below(recipes, FACTS):
-            load_recipes(recipes)  # says why not
+            load_recipes(recipes)  # raises the error that says why
         os.environ[PROFILES] = os.pathsep.join([str(recipes.absolute()), *map(str, own_folders())])
     for sentence in unopened():
         print(f"mha-viz: {one_line(sentence)}", file=sys.stderr)
@@ -96,7 +98,7 @@ def _check_home(home: Path) -> None:
 
 
 def _address() -> str:
-    """This machine's address in its network; empty without a network. Nothing is sent."""
+    """Return this machine's address in its network; empty without a network. Nothing is sent."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect(("192.0.2.1", 9))  # an address reserved for documentation: only the route to it is looked up

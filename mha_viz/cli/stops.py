@@ -1,5 +1,7 @@
-"""How a command ends: the exit codes, from the error family; and Ctrl-C, after which it ends with the code 130 and a
-sentence on what is kept and how to go on."""
+"""How a command ends: the exit code of each family of errors, and Ctrl-C.
+
+After Ctrl-C, a command ends with code 130 and a sentence on what was kept and how to continue.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from mha_viz.cli.terminal import one_line
 from mha_viz.errors import MhaVizError
 from mha_viz.files import in_place
 
-SECONDS_AGAIN = 0.05  # after which a stop is raised again that was swallowed where Python cannot raise
+SECONDS_AGAIN = 0.05  # a stop that Python swallowed, where it cannot raise, is raised again after this time
 WHOLE = "Everything was written."
-OUTPUTS = ("out", "all_heads", "live")  # the options that name what a command writes
-UNFINISHED = (".*.npz", ".parts/*")  # in a folder: what was measured for its tables (study.run, study.cluster.engine)
-BESIDE = (".{}.parts", ".{}.sums")  # beside a file: the folders of what was measured for it
+OUTPUTS = ("out", "all_heads", "live")  # options that name the output of a command
+UNFINISHED = (".*.npz", ".parts/*")  # partial results inside an output folder (study.run, study.cluster.engine)
+BESIDE = (".{}.parts", ".{}.sums")  # folders with partial results, next to an output file
 FAULT, USAGE, NOT_FOUND, NETWORK, BAD_INPUT, STOPPED = 1, 2, 3, 4, 5, 130
 
 MEANINGS = {
@@ -59,8 +61,11 @@ _CODES: dict[type[BaseException], int] = {
 
 
 class Stops:
-    """Ctrl-C while a command runs. ``pressed`` stays true if a library swallows the KeyboardInterrupt, and where Python
-    itself does, because nothing can be raised there, it is raised once more."""
+    """Handles Ctrl-C while a command runs.
+
+    ``pressed`` stays True even if a library swallows the KeyboardInterrupt. Where Python itself swallows it, because
+    nothing can be raised there, it is raised once more.
+    """
 
     def __init__(self) -> None:
         self.pressed = False
@@ -80,7 +85,7 @@ class Stops:
             sys.unraisablehook, self._before = self._before, None
 
     def announce(self, words: str) -> None:
-        """Say that the command was stopped, and what is kept; nothing interrupts that."""
+        """Report that the command was stopped, and what is kept; this cannot be interrupted."""
         if self._before is not None:
             signal.signal(signal.SIGINT, lambda *_: None)
         with suppress(OSError, ValueError):  # stderr is closed
@@ -94,9 +99,9 @@ class Stops:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._before(unraisable)
         else:
-            again = threading.Timer(SECONDS_AGAIN, _interrupt)
-            again.daemon = True
-            again.start()
+            timer = threading.Timer(SECONDS_AGAIN, _interrupt)
+            timer.daemon = True
+            timer.start()
 
 
 def _interrupt() -> None:
@@ -107,10 +112,13 @@ def _interrupt() -> None:
 
 
 def kept_in_words(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
-    """Say what a stopped command has kept, and how to go on. ``record``: the files that it wrote (``files.recorded``);
-    their times say nothing, because a clock may be set meanwhile."""
-    given = [value for name in OUTPUTS if (value := getattr(args, name, None)) not in (None, "", "-")]
-    places = [Path(value) for value in given]
+    """Say what a stopped command has kept, and how to continue.
+
+    ``record`` holds the files that it wrote (``files.recorded``). File times are not used, because the clock may have
+    been set in the meantime.
+    """
+    outputs = [value for name in OUTPUTS if (value := getattr(args, name, None)) not in (None, "", "-")]
+    places = [Path(value) for value in outputs]
     for place in places:
         for folder in _unfinished(place):
             return f"What was measured is in {folder}; run the same command again to continue."
@@ -124,7 +132,7 @@ def kept_in_words(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
 
 
 def _unfinished(place: Path) -> Iterator[Path]:
-    """The folders that hold what was measured for the tables in a folder, or those below it, or for a file."""
+    """Yield the folders with partial results for the tables in a folder (or in folders below it), or for a file."""
     for pattern in BESIDE:
         folder = place.with_name(pattern.format(place.name)) if place.name else place
         if folder.is_dir() and any(folder.iterdir()):
@@ -135,8 +143,10 @@ def _unfinished(place: Path) -> Iterator[Path]:
 
 
 def end(code: int) -> NoReturn:
-    """End this process with a code, as Python does, but without taking its modules apart, which takes long with large
-    libraries and hears no signal."""
+    """End this process with a code, as Python does, but without finalising its modules.
+
+    With large libraries, finalising takes long and ignores signals.
+    """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop_at_end if code != STOPPED else signal.SIG_IGN)
     for thread in threading.enumerate():
@@ -156,10 +166,10 @@ def _stop_at_end(_number: int, _frame: FrameType | None) -> None:
 
 
 def exit_code(error: MhaVizError) -> int:
-    """The exit code for an error: that of the nearest class of its family, or 1."""
+    """Return the exit code for an error: that of its nearest base class with a code, or 1."""
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), FAULT)
 
 
 def exit_code_table() -> str:
-    """The table of codes, for a help text."""
+    """Return the table of exit codes, for a help text."""
     return "exit codes:\n" + "".join(f"  {code:<5}{meaning}\n" for code, meaning in MEANINGS.items())

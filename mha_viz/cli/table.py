@@ -1,4 +1,4 @@
-"""The commands, their options and their examples, and the scripts by which a shell completes them."""
+"""All commands with their options and examples, and the scripts by which a shell completes them."""
 
 from __future__ import annotations
 
@@ -99,14 +99,17 @@ FIRST = f"""first steps (the help of each command has more: mha-viz figure --hel
 
 
 def parser() -> Parser:
-    """The parser of the whole command line."""
-    about, raw = "See what each attention head of a model does with a sentence.", argparse.RawDescriptionHelpFormatter
-    whole = Parser("mha-viz", description=about, epilog=FIRST, formatter_class=raw, allow_abbrev=False)
-    whole.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    """Build the parser of the whole command line."""
+    description, raw = (
+        "See what each attention head of a model does with a sentence.",
+        argparse.RawDescriptionHelpFormatter,
+    )
+    root = Parser("mha-viz", description=description, epilog=FIRST, formatter_class=raw, allow_abbrev=False)
+    root.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, run: Command | None, summary: str) -> Parser:
-        return whole.command(commands, name, run, summary, _examples(name))
+        return root.command(commands, name, run, summary, _examples(name))
 
     serve.options(command("serve", serve.serve, "Open the app in a browser."))
     listing.options(command("models", listing.run, "List the models that can be chosen by name."))
@@ -139,23 +142,25 @@ def parser() -> Parser:
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
     completion = command("completion", _print_completion, "Print a script that completes commands in the shell.")
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
-    return whole
+    return root
 
 
 def _print_completion(args: argparse.Namespace) -> None:
-    """Print the completion script for bash, zsh or fish, by a parser that parses nothing afterwards, because its models
-    become choices."""
+    """Print the completion script for bash, zsh or fish.
+
+    It builds its own parser, because the names of models become choices, with which nothing may be parsed afterwards.
+    """
     import shtab
 
-    whole = parser()
-    _complete_values(whole)
-    print(shtab.complete(whole, args.shell, root_prefix="mha_viz"), end="")
+    root = parser()
+    _complete_values(root)
+    print(shtab.complete(root, args.shell, root_prefix="mha_viz"), end="")
 
 
-def _complete_values(whole: argparse.ArgumentParser) -> None:
+def _complete_values(root: argparse.ArgumentParser) -> None:
     import shtab
 
-    for action in whole._actions:
+    for action in root._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 _complete_values(command)

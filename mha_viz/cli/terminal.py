@@ -1,4 +1,4 @@
-"""Input from and output to a terminal."""
+"""Read input from a terminal or a pipe, and print progress and warnings."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be end
 
 
 def stdin() -> str:
-    """The text on stdin, without its last line break. Raises TextError."""
+    """Read the text on stdin, without its last line break. Raises TextError."""
     if sys.stdin is None:
         raise TextError("stdin is closed.", "Pipe the text in, or give it as the argument.")
-    read = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
-    if len(read) > MAX_STDIN_BYTES:
+    data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    if len(data) > MAX_STDIN_BYTES:
         raise TextError(f"stdin has more than {MAX_STDIN_BYTES // 10**6} MB.", "Give one sentence or paragraph.")
     try:
-        text = read.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise TextError(
-            f"stdin is not UTF-8 text: byte {error.start} is 0x{read[error.start]:02X}.",
+            f"stdin is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02X}.",
             "Save the text as UTF-8, or convert it, as with iconv -f latin1 -t utf-8.",
         ) from error
     return text.removesuffix("\n").removesuffix("\r")
 
 
 def text_of(argument: str) -> str:
-    """The text that an argument gives; "-" stands for stdin. Raises TextError, EmptyText."""
+    """Return the text of an argument; "-" reads it from stdin. Raises TextError, EmptyText."""
     text = stdin() if argument == "-" else argument
     if not text.strip():  # refused before a model is loaded
         problem = "stdin holds no text." if argument == "-" else "Nothing was typed."
@@ -44,7 +44,7 @@ def text_of(argument: str) -> str:
 
 
 def downloading(name: str) -> AbstractContextManager[Show]:
-    """A function that shows the bytes downloaded so far."""
+    """Return a context that yields a function to show the bytes downloaded so far."""
 
     def line(done: int, total: int) -> str:
         so_far = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"
@@ -55,7 +55,7 @@ def downloading(name: str) -> AbstractContextManager[Show]:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Prints each warning about a missing glyph or a cut text on a line of its own, and the same warning only once."""
+    """Print each warning about missing glyphs, unsaved sums or a truncated text on its own line, and only once."""
     printed: set[str] = set()
     shown_by_python = warnings.showwarning
 
@@ -74,6 +74,6 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 def never_fail_on(stream: Any) -> None:
-    """Print "?" for characters that a terminal's encoding lacks, instead of raising an error."""
+    """Make a stream print "?" for characters that its encoding lacks, instead of raising an error."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")

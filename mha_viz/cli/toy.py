@@ -22,7 +22,7 @@ JOBS = ("train", "evaluate", "history", "effects")
 
 
 def options(toy: Parser, epilog: dict[str, str]) -> None:
-    """Add the jobs, each with its options and examples."""
+    """Add the subcommands, each with its options and examples."""
     jobs = toy.add_subparsers(title="jobs", metavar="JOB", required=True)
 
     def job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
@@ -44,8 +44,8 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
     words = "measure the toy in this folder from `mha-viz toy train` instead of the bundled one"
     every_step.add_argument("--folder", type=folder_name, metavar="DIR", help=words)
     summary = "Measure how well the bundled toy finds what a pronoun refers to, without each head and each layer."
-    off = job("effects", effects, summary)
-    for tables in (measuring, every_step, off):
+    effects_job = job("effects", effects, summary)
+    for tables in (measuring, every_step, effects_job):
         tables.add_argument(
             "--sentences", default=500, type=count, metavar="N", help="number of sentences to sample (default: 500)"
         )
@@ -85,16 +85,16 @@ def train(args: argparse.Namespace) -> None:
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
     with bars("of the sentences sampled", "of the steps") as (sampling, show):
-        more: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
-        more |= {"questions": ()} if args.kind == "hidden" else {}
-        trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps), **more)
+        training_options: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
+        training_options |= {"questions": ()} if args.kind == "hidden" else {}
+        trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps), **training_options)
     try:
         toy_model.save(trained, args.out, training.tokenizer())
     except OSError as error:
         raise ExportError(f"{args.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
-    last = trained.history[-1]
-    losses = ", ".join(f"{name} {loss:.3f}" for name, loss in last.losses.items())
-    print(f"{args.out}: seed {trained.seed}, {last.steps:,} step{'s' * (last.steps > 1)}, loss: {losses}")
+    last_step = trained.history[-1]
+    losses = ", ".join(f"{name} {loss:.3f}" for name, loss in last_step.losses.items())
+    print(f"{args.out}: seed {trained.seed}, {last_step.steps:,} step{'s' * (last_step.steps > 1)}, loss: {losses}")
 
 
 def evaluate(args: argparse.Namespace) -> None:
@@ -103,12 +103,12 @@ def evaluate(args: argparse.Namespace) -> None:
 
 
 def history(args: argparse.Namespace) -> None:
-    """Measure every snapshot of the shipped model, and write the scores of its heads."""
+    """Measure every snapshot of the bundled model, and write the scores of its heads."""
     _write_scores(args, lambda: _history(args))
 
 
 def effects(args: argparse.Namespace) -> None:
-    """Measure the answers of the shipped model with and without its heads, and write a table."""
+    """Measure the answers of the bundled model with and without its heads, and write a table."""
     to = _destination(args)
     from mha_viz.study.toy_effects import without_heads
 
@@ -141,8 +141,8 @@ def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
     to = _destination(args)
     table = measure()
     to.write(lambda: _written(table, to.suffix))
-    last = table[table["step"] == table["step"].max()] if "step" in table else table
-    rows = list(last.itertuples(index=False))
+    last_rows = table[table["step"] == table["step"].max()] if "step" in table else table
+    rows = list(last_rows.itertuples(index=False))
     for task in dict.fromkeys(row.task for row in rows):
         best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
         head = Head(best.layer, best.head)

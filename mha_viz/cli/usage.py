@@ -1,4 +1,4 @@
-"""Errors of argparse and of the library, reworded for someone who typed options, and heads in another notation."""
+"""Reword errors of argparse and of the library for a user who typed options, and recognise other names of heads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mha_viz.heads import Head
 from mha_viz.quotes import shortened
 from mha_viz.view.settings import OPTIONS
 
-# Names of Python settings, at the beginning of a message with their values, or anywhere in it.
+# Names of Python settings: with their value at the beginning of a message, or anywhere in it.
 _GIVEN = re.compile(r"^([a-z]+(?:_[a-z]+)*) is (?:'([^']*)'|\"([^\"]*)\"|([-+\w.]+))(?=[.,:]( |$))")
 _NAMED = re.compile(r"\b(width_mm|width_in|max_height_mm|font_pt)\b")
 _ASSIGNED = re.compile(rf'\b({"|".join(OPTIONS)})="([^"]*)"')
@@ -18,17 +18,17 @@ _MOST = 100  # characters of an argument that a message repeats
 
 
 def in_options(message: str) -> str:
-    """A message of the library with options in place of the keyword arguments of Python."""
-    given = _GIVEN.match(message)
-    if given:
-        quoted = given[2] or given[3] or ""
-        message = f"{_option(given[1])} is {given[4] or f'“{quoted}”'}{message[given.end() :]}"
+    """Replace the keyword arguments of Python in a message of the library by command-line options."""
+    setting = _GIVEN.match(message)
+    if setting:
+        quoted = setting[2] or setting[3] or ""
+        message = f"{_option(setting[1])} is {setting[4] or f'“{quoted}”'}{message[setting.end() :]}"
     message = _ASSIGNED.sub(lambda match: f"{_option(match[1])} {match[2]}", message)
     return re.sub(_NAMED, lambda match: _option(match[1]), message)
 
 
 def only_options(message: str) -> str:
-    """A message of the library that names arguments of Python and options, without the former."""
+    """Remove the arguments of Python from a message of the library that names them next to the options."""
     return _KEYWORDS.sub("(", message)
 
 
@@ -37,28 +37,30 @@ def _option(name: str) -> str:
 
 
 def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
-    """An error of argparse as a sentence."""
-    subject, _, rest = message.partition(": ")
+    """Turn an error message of argparse into a sentence."""
+    subject, _, detail = message.partition(": ")
     if subject == "the following arguments are required":
-        names = rest.split(", ")  # of the command, or of arguments of it
+        names = detail.split(", ")  # of the command itself, or of its arguments
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction) and action.metavar in names:
                 return f"No {str(action.metavar).lower()} was given. Choose from {', '.join(action.choices)}."
         return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
     if subject == "unrecognized arguments":
-        return f"There are more arguments than expected: {shortened(rest, _MOST)}. Put text in quotation marks."
+        return f"There are more arguments than expected: {shortened(detail, _MOST)}. Put text in quotation marks."
     argument = subject.removeprefix("argument ")
-    if rest.startswith("expected "):
+    if detail.startswith("expected "):
         return f"{argument} needs a value."
-    if rest.startswith("not allowed with argument "):
-        return f"{argument} does not go with {rest.removeprefix('not allowed with argument ')}."
-    sentence = f"{argument}: {rest}" if rest else message[:1].upper() + message[1:]
+    if detail.startswith("not allowed with argument "):
+        return f"{argument} does not go with {detail.removeprefix('not allowed with argument ')}."
+    sentence = f"{argument}: {detail}" if detail else message[:1].upper() + message[1:]
     return sentence if sentence.endswith((".", "?")) else f"{sentence}."
 
 
 def meant_head(name: str) -> str:
-    """A suggestion for a head name in another notation: papers count from 1, as in 4-2; others write 3.1 or layer 3
-    head 1."""
+    """Suggest a head for a name in another notation.
+
+    Papers count from 1, as in 4-2; others write 3.1 or layer 3 head 1.
+    """
     paper = re.fullmatch(r"\s*([1-9]\d{0,2})-([1-9]\d{0,2})\s*", name, re.ASCII)
     if paper:
         return f"Did you mean {Head(int(paper[1]) - 1, int(paper[2]) - 1)}, which papers write as {paper[0].strip()}?"

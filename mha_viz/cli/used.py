@@ -38,8 +38,10 @@ def options(used: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure which roles of a profile are used, write its table ``used``, unless it comes with the app, and
-    print it."""
+    """Measure which roles of a profile the model uses, and print the table ``used``.
+
+    The table is stored in the profile, unless the profile is bundled.
+    """
     folder = profile_folder(args.profile)
     profile = read_profile(folder)
     from mha_viz.study.used_roles import ablate_roles  # imports torch
@@ -68,17 +70,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def lines(profile: Profile) -> list[str]:
-    """The table ``used`` of a profile, with a line for each role."""
+    """Format the table ``used`` of a profile, one line per role."""
     table = profile.tables["used"]
-    first = table.iloc[0]
+    settings = table.iloc[0]
     count = sum(map(is_used, table["used"]))
-    corpus = name_sample(first["corpus"], first["every"])
+    corpus = name_sample(settings["corpus"], settings["every"])
     heading = f"{profile.model} on {corpus}: {count} of {counted(len(table), 'role')} {USE}"
-    means = f"{first['measure']}, {first['method']}: {use_explained(first['measure'])}"
-    written, rows = [f"{heading} ({means.removesuffix('.')})"], cast(Any, table.itertuples(index=False))
+    means = f"{settings['measure']}, {settings['method']}: {use_explained(settings['measure'])}"
+    result, rows = [f"{heading} ({means.removesuffix('.')})"], cast(Any, table.itertuples(index=False))
     for row in rows:
         interval = with_interval(row.more, row.more_low, row.more_high, 4)
         interval += over(whole_number(getattr(row, "documents", None)))
         use = f"n = {row.n:,}; more than the next {interval}: {use_in_words(is_used(row.used), row.measure)}"
-        written.append(f"{both(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
-    return written
+        result.append(f"{both(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
+    return result

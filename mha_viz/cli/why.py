@@ -41,7 +41,7 @@ def options(why: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure by what each head finds its keys over a corpus, and print a line for each head and the largest arrows."""
+    """Measure what each head's attention depends on over a corpus; print a line per head, and the largest arrows."""
     to = table_destination(args.out, args.format)
     model, folder = choose_model(args.model), folder_beside(to, "parts")
     profile = None if args.profile is None else read_profile(profile_folder(args.profile))
@@ -63,15 +63,15 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _lines(measured: CorpusWhy) -> Iterator[str]:
-    of = f" of {counted(measured.documents, 'document')}" if measured.documents > 1 else ""
-    read = f"{counted(measured.sentences, 'sentence')}{of}, {measured.left_out:,} left out"
+    in_documents = f" of {counted(measured.documents, 'document')}" if measured.documents > 1 else ""
+    coverage = f"{counted(measured.sentences, 'sentence')}{in_documents}, {measured.left_out:,} left out"
     corpus = name_sample(measured.corpus, measured.every)
-    yield f"{measured.model} on {corpus}: what attention depends on, {read}; 95% intervals"
+    yield f"{measured.model} on {corpus}: what attention depends on, {coverage}; 95% intervals"
     if measured.documents < FEW:
         yield few_documents(measured.documents)
     for head, rows in measured.by_head():
-        listed = rows[rows["share"] >= 0.05].sort_values("share", ascending=False, kind="stable")
-        shares = " · ".join(f"{row['group']} {_interval(row)}" for row in listed.to_dict("records"))
+        largest = rows[rows["share"] >= 0.05].sort_values("share", ascending=False, kind="stable")
+        shares = " · ".join(f"{row['group']} {_interval(row)}" for row in largest.to_dict("records"))
         yield f"{both(head)}  {shares or 'its scores do not vary'}"
     arrows = measured.arrows()
     if len(arrows):

@@ -1,10 +1,11 @@
-"""A treebank from CoNLL-U, and back: dependencies, and coreference where MISC holds ``Entity=``.
+"""Read a treebank from CoNLL-U, and write one: dependencies, and coreference where MISC holds ``Entity=``.
 
-Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") have no head and are skipped.
-``# global.columns`` names the columns of all lines, ``# global.Entity`` the fields of a bracket of ``Entity=``. A
-sentence with a line that cannot be parsed, an invalid dependency tree, and a mention whose brackets do not match are
-left out, and no more than that; :attr:`Corpus.left_out` says where and why. The words of an invalid tree are still
-read.
+Words are the lines whose id is a plain integer. Ranges ("3-4") and empty nodes ("8.1") have no head and are skipped.
+``# global.columns`` names the columns of all lines, ``# global.Entity`` the fields of a bracket of ``Entity=``.
+
+Errors cost as little as possible. A line that cannot be parsed loses its sentence, an invalid dependency tree loses
+only its dependencies (the words are still read), and brackets that do not match lose only their mention.
+:attr:`Corpus.left_out` says where and why.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ WITHOUT_SENTENCE = "The sentence is left out."
 def read_conllu(text: str, name: str = "corpus", start: PartStart = START, is_part: bool = False) -> Corpus:
     """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
 
-    ``start``: where in its file the text begins. Raises CorpusError, with the line number, if no sentence can be read,
-    and above a limit; also for a file whose words are not given. Of a part of a file nothing is refused: sentences
-    beyond a limit are left out.
+    ``start`` says where in its file the text begins. Raises CorpusError, with the line number, if no sentence can be
+    read, if a limit is exceeded, or if the words of the file are not given. Part of a file (``is_part``) is never
+    refused: sentences beyond a limit are left out.
     """
     reader = _Reader(name, start, is_part)
     for block in blocks(text, start.lines):
@@ -56,8 +57,10 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = START, is_pa
 
 
 class _Reader:
-    """The content of a file that has been read so far, sentence by sentence. ``refused``: why the first sentence was
-    left out that could not be read."""
+    """Reads a file sentence by sentence and keeps what it has read so far.
+
+    ``refused`` is the error of the first sentence that could not be read.
+    """
 
     def __init__(self, name: str, start: PartStart, is_part: bool) -> None:
         self.sentences: list[Sentence] = []
@@ -70,16 +73,16 @@ class _Reader:
         self._relations, self._tags = Labels("relation", name), Labels("part of speech", name)
 
     def read(self, block: NumberedLines) -> None:
-        """Add the lines of one sentence. Raises CorpusError."""
-        begun = new_document(block)
-        if begun is not None:
+        """Add the sentence in these lines. Raises CorpusError."""
+        document = new_document(block)
+        if document is not None:
             self.brackets.close(self.sentences)
-            self._document = begun or f"document {self._before + len(self.sentences)}"
+            self._document = document or f"document {self._before + len(self.sentences)}"
         self._declared = declared((line for _, line in block), self._declared)
         try:
             for number, line in block:
                 check_line(line, number, self._name)
-                if self._is_part:  # a file was decoded as a whole
+                if self._is_part:  # a whole file was checked when it was decoded
                     check_text(line, number, self._name)
             lines = word_lines(block, self._declared.columns, self._name)
             problem = _tree_problem(lines.words)
@@ -93,23 +96,25 @@ class _Reader:
             if not self._is_part and (self._relations.is_full or self._tags.is_full):
                 raise
             return
-        first, forms = block[0][0], {word.form for word in words}
+        first_line, forms = block[0][0], {word.form for word in words}
         if len(words) > 1 and forms == {EMPTY}:
             self.not_given += len(words)
-            self.left_out.append(f"line {first}: a sentence of which no word is given, “_”. {WITHOUT_SENTENCE}")
+            self.left_out.append(f"line {first_line}: a sentence of which no word is given, “_”. {WITHOUT_SENTENCE}")
             return
         if problem:
-            self.left_out.append(f"line {first}: {problem} {WITHOUT_TREE if words else ''}".rstrip())
+            self.left_out.append(f"line {first_line}: {problem} {WITHOUT_TREE if words else ''}".rstrip())
         heads = None if problem else [row.head - 1 if row.head else -1 for row in lines.words]
         self.brackets.read(lines.entities, heads, len(self.sentences), self._declared.chain)
         if words:
-            self.sentences.append(Sentence(words, (), self._document, first))
-            check_sentences(len(self.sentences), first, self._name)
+            self.sentences.append(Sentence(words, (), self._document, first_line))
+            check_sentences(len(self.sentences), first_line, self._name)
 
 
 def _tree_problem(rows: Sequence[WordLine]) -> str:
-    """Why a sentence's tree is invalid; empty when it is valid. A sentence without any head is unannotated, which is
-    valid."""
+    """Return why a sentence's tree is invalid; empty if it is valid.
+
+    A sentence without any head is unannotated, which is valid.
+    """
     ids = [row.id for row in rows]
     if not rows:
         return "a sentence without a word."
@@ -131,13 +136,13 @@ def _tree_problem(rows: Sequence[WordLine]) -> str:
 
 
 def _cycle(heads: Sequence[int]) -> str:
-    """The problem of a tree with a cycle; empty when all heads lead to a root. Every word is visited once."""
-    passed_from = [0] * (len(heads) + 1)  # the word from which each was first reached
+    """Return the problem of a tree with a cycle; empty if all heads lead to a root. Every word is visited once."""
+    passed_from = [0] * (len(heads) + 1)  # for each word, the start from which it was first reached
     for start in range(1, len(heads) + 1):
-        at = start
-        while at and not passed_from[at]:
-            passed_from[at], at = start, heads[at - 1]
-        if at and passed_from[at] == start:
+        word = start
+        while word and not passed_from[word]:
+            passed_from[word], word = start, heads[word - 1]
+        if word and passed_from[word] == start:
             return f"the heads form a cycle through word {start}."
     return ""
 
@@ -148,7 +153,10 @@ def _word(row: WordLine) -> Word:
 
 
 def as_conllu(sentences: Sequence[Sentence]) -> str:
-    """The sentences as CoNLL-U, each one a document if it names one, with coreference chains as in GUM."""
+    """Write sentences as CoNLL-U, with coreference chains as in GUM.
+
+    Each sentence that names a document is written as a document of its own.
+    """
     heading = "# newdoc id = {}\n".format
     return "".join(heading(s.document) * bool(s.document) + "\n".join(_lines(s)) + "\n\n" for s in sentences)
 

@@ -1,4 +1,4 @@
-"""Coreference chains from the brackets of ``Entity=`` in CoNLL-U, as in GUM and CorefUD."""
+"""Read coreference chains from the brackets of ``Entity=`` in CoNLL-U, as in GUM and CorefUD."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from mha_viz.corpus.rows import EntityCell
 from mha_viz.corpus.treebank import Mention, Sentence
 from mha_viz.numerals import counted
 
-MOST_SAID = 5  # mentions that are left out of a document, each with its line; of more, the number is said
-# The pattern matches in linear time: once a match begins it never fails, so no character is scanned from two starting
-# points; only white space and single brackets are skipped. Text that no bracket closes matches too, without the last
-# group.
+MOST_SAID = 5  # problems of a document that are reported with their line; further ones are only counted
+# The pattern matches in linear time. Once a match begins it never fails, so no character is scanned from two starting
+# points; only white space and single brackets are skipped. Text without a closing bracket also matches, without the
+# last group.
 ENTITY_PARTS = re.compile(r"\(([^()]+)(\))?|([^()\s]+)(\))?")  # fields, ")" at once; other text, ")"
 
 
 class _Open(NamedTuple):
+    """An opening bracket that is not closed yet."""
+
     number: int  # the bracket's place among the opening brackets of the document
     chain: str
     sentence: int
@@ -30,7 +32,7 @@ class _Open(NamedTuple):
 class Brackets:
     """Parses ``Entity=`` over the sentences of a document: "(7-person-…" opens, "7)" closes, "(7)" does both.
 
-    What cannot be read costs the mention alone, and is said in ``left_out``.
+    A bracket that cannot be read costs only its mention; the reason is added to ``left_out``.
     """
 
     def __init__(self, left_out: list[str]) -> None:
@@ -46,8 +48,11 @@ class Brackets:
     def read(
         self, cells: Sequence[EntityCell], heads: Sequence[int] | None, sentence: int, chain_field: int | None
     ) -> None:
-        """Read the brackets of a sentence. ``heads``: the index of each word's head, −1 for none; None without a valid
-        tree. ``chain_field``: the place of the chain among the fields of a bracket, None if it is not known."""
+        """Read the brackets of a sentence.
+
+        ``heads`` is the index of each word's head, −1 for none; it is None if the sentence has no valid tree.
+        ``chain_field`` is the position of the chain among the fields of a bracket, None if it is not known.
+        """
         if cells and (chain_field is None or heads is None):
             why = (
                 "a sentence without a tree" if chain_field is not None else "# global.Entity names neither GRP nor eid"
@@ -64,8 +69,8 @@ class Brackets:
                 )
             for opening, single, closing, closes in parts[:MAX_BRACKETS]:
                 fields = [field.strip() for field in (opening or closing).split("-")]
-                at = chain_field or 0  # a closing bracket may have the chain alone
-                chain = fields[at] if len(fields) > at else "" if opening else fields[-1]
+                position = chain_field or 0  # a closing bracket may have the chain alone
+                chain = fields[position] if len(fields) > position else "" if opening else fields[-1]
                 if opening and not chain:
                     self._bad(cell.line, f"({opening}", "names no chain")
                 elif opening:
@@ -87,7 +92,7 @@ class Brackets:
         chain, _, part = opened.chain.partition("[")
         if part and not part.startswith("1/"):  # a discontinuous mention is represented by its first part
             return
-        if opened.start > heads.end:  # of empty nodes alone: there is no word that a model reads
+        if opened.start > heads.end:  # consists of empty nodes: no word that a model reads
             return
         mention = Mention(chain, opened.start, heads.end + 1, heads.head_from(opened.start))
         self._mentions.setdefault(sentence, []).append(mention)
@@ -102,25 +107,24 @@ class Brackets:
 
     def close(self, sentences: list[Sentence]) -> None:
         """End the document: add its mentions to their sentences."""
-        for opened in sorted(one for stack in self._open.values() for one in stack):
+        for opened in sorted(bracket for stack in self._open.values() for bracket in stack):
             self._bad(opened.line, f"({opened.chain}", "never closes")
         if self._missing > MOST_SAID:
-            more = counted(self._missing - MOST_SAID, "problem")
-            self._left_out.append(f"{sentences[-1].document or 'this file'}: {more} more of this kind.")
+            unreported = counted(self._missing - MOST_SAID, "problem")
+            self._left_out.append(f"{sentences[-1].document or 'this file'}: {unreported} more of this kind.")
         for number, mentions in self._mentions.items():
             old = sentences[number]
-            sentences[number] = Sentence(
-                old.words, tuple(sorted(mentions, key=lambda one: (one.start, -one.end))), old.document, old.line
-            )
+            ordered = tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end)))
+            sentences[number] = Sentence(old.words, ordered, old.document, old.line)
             self.any_mentions = True
         self._start_document()
 
 
 class _SpanHeads:
-    """The head word of each span of a sentence: the first word whose head is outside the span.
+    """Finds the head word of a span: the first word whose head is outside the span.
 
-    ``heads`` are indices, −1 for none. The end of the span moves from word to word; a word is *waiting* while its head
-    is beyond the end, so no span has to be scanned word by word.
+    ``heads`` are indices, −1 for none. The end of the span moves from word to word. A word is *waiting* while its head
+    is beyond the end, so that no span has to be scanned word by word.
     """
 
     def __init__(self, heads: Sequence[int]) -> None:
@@ -134,7 +138,7 @@ class _SpanHeads:
         self.end = -1
 
     def move_to(self, last: int) -> None:
-        """Move the end of the spans to the word ``last``, which is not before it."""
+        """Move the end of the spans forward to the word ``last``."""
         for end in range(self.end + 1, last + 1):
             for word in self._earlier[end]:
                 del self._waiting[bisect_left(self._waiting, word)]
@@ -143,18 +147,18 @@ class _SpanHeads:
         self.end = last
 
     def head_from(self, start: int) -> int:
-        """The head of the span from ``start`` to the end."""
+        """Return the head of the span from ``start`` to the current end."""
         place = bisect_left(self._waiting, start)
         return min([self._first_headed_before[start], *self._waiting[place : place + 1]])
 
 
 def _first_headed_before(heads: Sequence[int]) -> list[int]:
-    """For each word: the first word from there on that has no head, or whose head is before the starting word."""
-    first = [0] * len(heads)
+    """For each starting word, return the first word from there on whose head is before it, or that has no head."""
+    outside_heads = [0] * len(heads)
     later: list[int] = []  # candidates, the nearest last; a word is dropped once its head is not before the start
     for start in reversed(range(len(heads))):
         later.append(start)
         while later and heads[later[-1]] >= start:
             later.pop()
-        first[start] = later[-1] if later else len(heads)
-    return first
+        outside_heads[start] = later[-1] if later else len(heads)
+    return outside_heads

@@ -1,7 +1,7 @@
-"""A file cut into shards of bytes that end where a sentence ends, so that each can be read and measured separately.
+"""Cut a file into shards, byte ranges that end where a sentence ends, so that each can be read and measured separately.
 
-A file is read as a stream, never as a whole. CoNLL-U with ``# newdoc`` lines is cut between documents, since the chunks
-of coreference and the brackets of ``Entity=`` never cross these boundaries; otherwise between sentences.
+A file is read as a stream, never as a whole. CoNLL-U with ``# newdoc`` lines is cut between documents, because
+coreference chains and the brackets of ``Entity=`` never cross these boundaries. Other CoNLL-U is cut between sentences.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mha_viz.corpus.rows import declared
 from mha_viz.corpus.treebank import Declared
 from mha_viz.errors import CorpusError
 
-SIZES = {CONLLU: 1_000_000}  # the least bytes of a shard: about 1,000 sentences
-SIZE = 125_000  # for plain text: about as many sentences
+SIZES = {CONLLU: 1_000_000}  # minimum bytes of a shard: about 1,000 sentences
+SIZE = 125_000  # for plain text: about as many sentences as above
 HEAD = 4_000_000  # bytes that are read to recognise the kind of a file
 BOM = b"\xef\xbb\xbf"
 SENTENCE_END = re.compile(rb"\n[ \t\r\f\v]*\n")
@@ -32,7 +32,10 @@ Boundary = Callable[[bytes, int], int]
 
 
 class Shard(NamedTuple):
-    """Bytes ``start`` to ``stop`` of the decompressed content of a file, and their SHA-256; what is declared before."""
+    """A byte range of a file's decompressed content, from ``start`` to ``stop`` (exclusive), with its SHA-256.
+
+    ``declared`` holds the declarations made before the shard.
+    """
 
     path: str
     start: int
@@ -42,7 +45,7 @@ class Shard(NamedTuple):
 
 
 class ShardedFile(NamedTuple):
-    """A file in shards. ``kind``: CONLLU or PLAIN; ``digest``: the SHA-256 of its text, as in a corpus."""
+    """A file in shards. ``kind`` is CONLLU or PLAIN; ``digest`` is the SHA-256 of its text, as in a corpus."""
 
     path: str
     kind: str
@@ -51,9 +54,10 @@ class ShardedFile(NamedTuple):
 
 
 def cut(path: str, size: int | None = None) -> ShardedFile:
-    """Cut a file into shards of at least ``size`` bytes. Raises CorpusError, also for a GAP table.
+    """Cut a file into shards of at least ``size`` bytes.
 
-    A file with ``Entity=`` but without ``# newdoc`` is one document, and one shard.
+    CoNLL-U with ``Entity=`` but without ``# newdoc`` is one document, and therefore one shard. Raises CorpusError, also
+    for a GAP table.
     """
     file = Path(path)
     with stored.opened(file) as stream:
@@ -64,21 +68,23 @@ def cut(path: str, size: int | None = None) -> ShardedFile:
                 f"{file.name} is a GAP table, which is not cut into shards.", "Measure it on one machine."
             )
         size = size or SIZES.get(kind, SIZE)
-        whole = hashlib.sha256()
+        text_hash = hashlib.sha256()
         shards: list[Shard] = []
-        start, chains = len(BOM) * head.startswith(BOM), False
-        before = Declared()
+        start, has_chains = len(BOM) * head.startswith(BOM), False
+        declarations = Declared()
         boundary: Boundary = _line_end
         if kind == CONLLU:
             boundary = _document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _sentence_end
         for part in _parts(stream, head[start:], size, boundary, file.name):
-            whole.update(part)
-            chains = chains or ENTITY in part
-            shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest(), before))
-            before = declared((line.decode("utf-8", "replace") for line in DECLARATION.findall(part)), before)
+            text_hash.update(part)
+            has_chains = has_chains or ENTITY in part
+            shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest(), declarations))
+            declarations = declared(
+                (line.decode("utf-8", "replace") for line in DECLARATION.findall(part)), declarations
+            )
             start += len(part)
-    digest = whole.hexdigest()
-    if chains and kind == CONLLU and boundary is _sentence_end and len(shards) > 1:
+    digest = text_hash.hexdigest()
+    if has_chains and kind == CONLLU and boundary is _sentence_end and len(shards) > 1:
         if start - shards[0].start > limits.MAX_BYTES:
             _too_long(file.name)
         shards = [Shard(str(path), shards[0].start, start, digest)]
@@ -86,7 +92,7 @@ def cut(path: str, size: int | None = None) -> ShardedFile:
 
 
 def content(shard: Shard) -> bytes:
-    """The bytes of a shard. Raises CorpusError if they have changed since the file was cut."""
+    """Return the bytes of a shard. Raises CorpusError if they have changed since the file was cut."""
     with stored.opened(Path(shard.path)) as stream:
         stored.skip(stream, shard.start)
         data = stream.read(shard.stop - shard.start)
@@ -96,7 +102,7 @@ def content(shard: Shard) -> bytes:
 
 
 def _line_end(data: bytes, size: int) -> int:
-    """The end of the first line that ends after ``size`` bytes; 0 if there is none."""
+    """Return the end of the first line that ends after ``size`` bytes; 0 if there is none."""
     return data.find(b"\n", size - 1) + 1
 
 
@@ -106,49 +112,54 @@ def _sentence_end(data: bytes, size: int) -> int:
 
 
 def _document_end(data: bytes, size: int) -> int:
-    """The end of the first blank line after ``size`` bytes that is separated from ``# newdoc`` only by comments and
-    blank lines."""
-    done = data.find(b"\n", size) + 1 or len(data)
+    """Return where the first document boundary after ``size`` bytes lies; 0 if there is none.
+
+    The boundary is the end of a blank line, with only comments and blank lines between it and ``# newdoc``.
+    """
+    searched = data.find(b"\n", size) + 1 or len(data)
     for match in DOCUMENT_BEGIN.finditer(data, size):
-        cut_at = _blank_line_before(data, done, match.start())
+        cut_at = _blank_line_before(data, searched, match.start())
         if cut_at:
             return cut_at
-        done = match.start()
+        searched = match.start()
     return 0
 
 
-def _blank_line_before(data: bytes, first: int, last: int) -> int:
-    """The end of the last blank line between ``first`` and ``last``, both beginnings of lines, that is followed only by
-    comments; 0 if there is none. No part of the data is looked at twice."""
-    while last > first:
-        begin = data.rfind(b"\n", first, last - 1) + 1 or first
-        line = data[begin:last]
+def _blank_line_before(data: bytes, begin_of_search: int, end: int) -> int:
+    """Return the end of the last blank line that is followed only by comments; 0 if there is none.
+
+    The search goes from ``end`` back to ``begin_of_search``; both are beginnings of lines. No part of the data is
+    scanned twice.
+    """
+    while end > begin_of_search:
+        begin = data.rfind(b"\n", begin_of_search, end - 1) + 1 or begin_of_search
+        line = data[begin:end]
         if not line.strip():
-            return last
+            return end
         if not line.startswith(b"#"):
             return 0
-        last = begin
+        end = begin
     return 0
 
 
 def _parts(stream: BinaryIO, head: bytes, size: int, boundary: Boundary, name: str) -> Iterator[bytes]:
-    """The content of a file, ``head`` first, in parts of at least ``size`` bytes that end at a boundary."""
-    waiting, block = b"", head
+    """Yield the content of a file, ``head`` first, in parts of at least ``size`` bytes that end at a boundary."""
+    buffer, block = b"", head
     while block:
-        waiting += block
-        while len(waiting) > size and (end := boundary(waiting, size)):
-            yield waiting[:end]
-            waiting = waiting[end:]
-        if len(waiting) > limits.MAX_BYTES:
+        buffer += block
+        while len(buffer) > size and (end := boundary(buffer, size)):
+            yield buffer[:end]
+            buffer = buffer[end:]
+        if len(buffer) > limits.MAX_BYTES:
             _too_long(name)
         block = stream.read(stored.BLOCK)
-    if waiting:
-        yield waiting
+    if buffer:
+        yield buffer
 
 
 def _too_long(name: str) -> None:
-    most = limits.MAX_BYTES // 10**6
+    megabytes = limits.MAX_BYTES // 10**6
     raise CorpusError(
-        f"{name} has more than {most} MB without a place to cut it.",
+        f"{name} has more than {megabytes} MB without a place to cut it.",
         "Put “# newdoc id = …” before each document, a blank line after each sentence, or break the lines of a text.",
     )

@@ -1,8 +1,8 @@
-"""Whether a sentence can be one of the built-in grammar (:mod:`mha_viz.corpus.grammar`).
+"""Test whether the built-in grammar (:mod:`mha_viz.corpus.grammar`) could have produced a sentence.
 
-Its words are matched with the ways in which those of the grammar combine, for one tense at a time. What a verb or an
-adjective goes with, and which entity a pronoun can mean, is not looked at: a sentence that is refused is none of the
-grammar; of those that are taken, some are none either. A masked word stands for any.
+The words are matched against the constructions of the grammar, in one tense at a time. The test ignores which nouns a
+verb or an adjective goes with, and which entity a pronoun can refer to. So a rejected sentence is certainly not from
+the grammar, but some accepted sentences are not from it either. A masked word matches any word.
 """
 
 from __future__ import annotations
@@ -30,35 +30,38 @@ from mha_viz.corpus.lexicon import (
     Verb,
 )
 
-MOST = 64  # words of the longest sentence that is looked at; those of the grammar have at most half as many
+MOST = 64  # longer sentences are rejected; the grammar's have at most half as many words
 MASK = "[mask]"
 NUMBERS = SINGULAR, PLURAL = 0, 1
 BE, DO = {True: ("was", "were"), False: ("is", "are")}, {True: ("did", "did"), False: ("does", "do")}
 
 Ends = frozenset[int]
 Matcher = Callable[[Sequence[str], int], Ends]
-"""Find where a part of a sentence can end if it begins at a place among the words."""
+"""Returns where a part of a sentence can end if it begins at a given position of the words."""
 
 
 def is_derivable(forms: Sequence[str]) -> bool:
-    """Whether words, "n't" and "'s" apart, can be a sentence of the grammar; a full stop may be missing."""
+    """Return whether words can be a sentence of the grammar.
+
+    "n't" and "'s" are separate words. A full stop may be missing.
+    """
     words = [form.casefold().replace("’", "'") for form in forms[: MOST + 1]]
     return len(words) <= MOST and any(len(words) in _sentence(past)(words, 0) for past in (True, False))
 
 
 def _one(*words: str) -> Matcher:
-    """One of these words, or a masked one."""
+    """Match one of these words, or a masked word."""
     choices = {MASK, *(word.casefold() for word in words)}
-    return lambda forms, at: frozenset({at + 1} if at < len(forms) and forms[at] in choices else ())
+    return lambda forms, start: frozenset({start + 1} if start < len(forms) and forms[start] in choices else ())
 
 
 def _any(*parts: Matcher) -> Matcher:
-    return lambda forms, at: frozenset(chain.from_iterable(part(forms, at) for part in parts))
+    return lambda forms, start: frozenset(chain.from_iterable(part(forms, start) for part in parts))
 
 
 def _then(*parts: Matcher) -> Matcher:
-    def ends(forms: Sequence[str], at: int) -> Ends:
-        reached = frozenset({at})
+    def ends(forms: Sequence[str], start: int) -> Ends:
+        reached = frozenset({start})
         for part in parts:
             reached = _ends(part, forms, reached)
         return reached
@@ -67,7 +70,7 @@ def _then(*parts: Matcher) -> Matcher:
 
 
 def _ends(part: Matcher, forms: Sequence[str], begins: Ends) -> Ends:
-    """Where a part can end that begins at one of these places."""
+    """Return where ``part`` can end if it begins at one of these positions."""
     return frozenset(chain.from_iterable(part(forms, begin) for begin in begins))
 
 
@@ -83,33 +86,36 @@ def _pronoun(case: str, *numbers: int) -> Matcher:
 
 
 def _noun_phrase(*numbers: int) -> Matcher:
-    """A noun phrase without what may follow its noun. It begins with a determiner, a possessive pronoun or a name, and
-    each can be the possessor of the next, as in "the king 's old dog"."""
+    """Match a noun phrase without modifiers after its noun.
+
+    It begins with a determiner, a possessive pronoun or a name. A phrase can be the possessor of the next one, as in
+    "the king 's old dog".
+    """
     adjective = _maybe(_one(*chain(*(words for lists in ADJECTIVES.values() for words in lists))))
     nouns = [_one(*(noun.singular for noun in NOUNS)), _one(*(noun.plural for noun in NOUNS))]
     determiners = [_one("the", "a", "an", "this"), _one("the", "some", "these")]
     owned = [_then(adjective, adjective, noun) for noun in nouns]
-    first = [_then(_any(determiners[n], _pronoun("possessive", *NUMBERS)), owned[n]) for n in NUMBERS]
-    first[SINGULAR] = _any(first[SINGULAR], _one(*chain(*NAMES.values())))
+    first_phrases = [_then(_any(determiners[n], _pronoun("possessive", *NUMBERS)), owned[n]) for n in NUMBERS]
+    first_phrases[SINGULAR] = _any(first_phrases[SINGULAR], _one(*chain(*NAMES.values())))
 
-    def ends(forms: Sequence[str], at: int) -> Ends:
-        reached = _any(*(first[n] for n in numbers))(forms, at)
-        owners = _any(*first)(forms, at)
-        while after := _ends(_one("'s", "'"), forms, owners):
-            reached |= _ends(_any(*(owned[n] for n in numbers)), forms, after)
-            owners = _ends(_any(*owned), forms, after)
+    def ends(forms: Sequence[str], start: int) -> Ends:
+        reached = _any(*(first_phrases[n] for n in numbers))(forms, start)
+        owners = _any(*first_phrases)(forms, start)
+        while next_starts := _ends(_one("'s", "'"), forms, owners):
+            reached |= _ends(_any(*(owned[n] for n in numbers)), forms, next_starts)
+            owners = _ends(_any(*owned), forms, next_starts)
         return reached
 
     return ends
 
 
 def _verb(verbs: Iterable[Verb], number: int, past: bool) -> Matcher:
-    """A verb in each form that agrees with its subject."""
-    listed = [*verbs]
-    base = _one(*(verb.base for verb in listed))
-    going = _then(_one(BE[past][number]), _one(*(verb.ing for verb in listed if not verb.static)))
+    """Match a verb in each form that agrees with its subject."""
+    forms = [*verbs]
+    base = _one(*(verb.base for verb in forms))
+    going = _then(_one(BE[past][number]), _one(*(verb.ing for verb in forms if not verb.static)))
     denied = _then(_one(DO[past][number]), _one("not", "n't"), base)
-    plain = _then(_maybe(_one(*OFTEN)), base if number else _one(*(verb.s for verb in listed)))
+    plain = _then(_maybe(_one(*OFTEN)), base if number else _one(*(verb.s for verb in forms)))
     return _any(going, denied) if past else _any(going, denied, plain)
 
 
@@ -137,7 +143,7 @@ def _sentence(past: bool) -> Matcher:
     )
     because, comma = _one(*BECAUSE), _one(",")
     opening = _then(_maybe(_one(*BESIDE), phrase, comma), clause)
-    more = _maybe(_any(because, _then(comma, _one("and", "but"))), clause)
+    second_clause = _maybe(_any(because, _then(comma, _one("and", "but"))), clause)
     reported = _any(*(_then(long[n], _verb(TELLING, n, past)) for n in NUMBERS))
-    types = _then(opening, more), _then(because, clause, comma, clause), _then(reported, _one("that"), clause)
+    types = _then(opening, second_clause), _then(because, clause, comma, clause), _then(reported, _one("that"), clause)
     return _then(_any(*types), _maybe(_one(".")))

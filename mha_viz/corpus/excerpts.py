@@ -1,8 +1,9 @@
-"""A few sentences of a corpus: joined where they were read together, and their annotation in a shorter form; of an
-uploaded file, parsed in a child process.
+"""Extract a few sentences of a corpus.
 
-The child's order has ``spans`` of sentence numbers and ``data``, the bytes of the file; the result is CoNLL-U, one
-sentence for each span."""
+Sentences that the model read together are joined, and their annotation can be shortened to fit. An uploaded file is
+parsed in a child process: its order has ``spans`` of sentence numbers and ``data``, the bytes of the file; its result
+is CoNLL-U, one sentence for each span.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ SentenceSpan = tuple[int, int]  # the numbers of the first and the last of conse
 
 
 def as_one_sentence(sentences: Sequence[Sentence]) -> Sentence:
-    """Consecutive sentences as one sentence with several roots, with all their dependencies and mentions."""
+    """Join consecutive sentences into one with several roots, keeping all dependencies and mentions."""
     words: list[Word] = []
     mentions: list[Mention] = []
     for sentence in sentences:
@@ -35,8 +36,11 @@ def as_one_sentence(sentences: Sequence[Sentence]) -> Sentence:
 
 
 def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
-    """The sentence itself, then versions with less and less annotation: without features; for ``coreference``, with
-    only the head word of each mention. What is left out is not drawn above the words."""
+    """Yield the sentence itself, then versions with less and less annotation.
+
+    First its features are removed; then, for ``coreference``, everything but the head word of each mention. Annotation
+    that is left out is not drawn above the words.
+    """
     yield sentence
     yield replace(sentence, words=tuple(word._replace(features="") for word in sentence.words))
     if coreference:
@@ -47,7 +51,7 @@ def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
 
 
 def excerpts(sentences: Sequence[Sentence], spans: Iterable[SentenceSpan]) -> tuple[Sentence, ...]:
-    """The sentences of each span, from its first to its last number, joined."""
+    """Return one sentence for each span: its sentences, from the first to the last number, joined."""
     return tuple(as_one_sentence(sentences[first : last + 1]) for first, last in spans)
 
 
@@ -55,13 +59,16 @@ CHILD = "mha_viz.corpus.excerpts"
 
 
 def read_excerpts(data: bytes, spans: Sequence[SentenceSpan]) -> dict[SentenceSpan, Sentence]:
-    """The sentences of a file by number. Raises CorpusError, and the errors of :func:`mha_viz.process.apart.run`."""
+    """Read the sentences of an uploaded file, joined by span.
+
+    Raises CorpusError, and the errors of :func:`mha_viz.process.apart.run`.
+    """
     text = apart.run(CHILD, {"spans": [*map(tuple, spans)], "data": data}, BOUNDS)
     return dict(zip(spans, read_conllu(text, NEUTRAL).sentences, strict=True)) if text else {}
 
 
 def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> str:
-    """The requested sentences. Raises CorpusError."""
+    """Return the requested sentences as CoNLL-U. Raises CorpusError."""
     corpus = reading.parse_file(order["data"], NEUTRAL)
     if not isinstance(corpus, Corpus):
         raise CorpusError("A GAP table has no sentences.", "Choose a treebank or plain text.")

@@ -43,14 +43,14 @@ from mha_viz.corpus.lexicon import (
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.corpus.trees import Node, linearised
 
-CORPORA_KEPT = 4  # of a megabyte or two each
+CORPORA_KEPT = 4  # corpora in the cache, of one or two megabytes each
 
 # ---- generation -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Entity:
-    """A person or thing: ``pronoun`` is the subject pronoun that refers to it, ``lemma`` its noun or name."""
+    """A person or thing. ``pronoun`` is the subject pronoun that refers to it, ``lemma`` its noun or name."""
 
     chain: str
     pronoun: str
@@ -63,7 +63,7 @@ class _Entity:
 
 
 class _Generator:
-    """Generates one sentence. ``mentioned``: the entity of every mention so far, in order, with repetitions."""
+    """Generates one sentence. ``mentioned`` is the entity of every mention so far, in order, with repetitions."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -72,7 +72,7 @@ class _Generator:
         self.budget = rng.choice((1, 2, 2, 3))  # how many optional phrases may follow
 
     def happens(self, share: float) -> bool:
-        """True with probability ``share``."""
+        """Return True with probability ``share``."""
         return self.rng.random() < share
 
     # ---- noun phrases
@@ -80,9 +80,9 @@ class _Generator:
     def unambiguous(
         self, kinds: Sequence[str], excluded: Sequence[_Entity] = (), acting: bool = False
     ) -> list[_Entity]:
-        """The entities that a pronoun can refer to unambiguously: no other entity so far has the same pronoun.
+        """Return the entities that a pronoun can refer to: no other entity so far has the same pronoun.
 
-        With ``acting``, the predicate also separates the living from the rest: "it was tired", "it was broken".
+        With ``acting``, the predicate also separates living beings from things: "it was tired", "it was broken".
         """
         entities = list(dict.fromkeys(self.mentioned))
         count = Counter((e.pronoun, acting and e.is_living) for e in entities)
@@ -92,21 +92,23 @@ class _Generator:
     def phrase(
         self, kinds: Sequence[str], case: str, share: float, excluded: Sequence[_Entity] = (), long: bool = True
     ) -> tuple[Node, _Entity]:
-        """A noun phrase of one of the ``kinds``: a pronoun with probability ``share``, or a new entity."""
+        """Return a noun phrase of one of the ``kinds``: a pronoun with probability ``share``, or else a new entity."""
         candidates = self.unambiguous(kinds, excluded, acting=case == "nominative")
-        few = len(set(self.mentioned)) <= 1  # with one entity there is nothing to choose: fewer pronouns
-        if candidates and self.happens(share / 3 if few else share):
+        is_single = (
+            len(set(self.mentioned)) <= 1
+        )  # with a single entity there is no choice to learn: use fewer pronouns
+        if candidates and self.happens(share / 3 if is_single else share):
             return self.pronoun(self.choose_antecedent(candidates), case)
         return self.new(self.rng.choice(kinds), case, long)
 
     def choose_antecedent(self, candidates: Sequence[_Entity]) -> _Entity:
-        """One of the candidates; the entity mentioned last is less likely, the first one least likely."""
+        """Choose one of the candidates. The entity mentioned last is less likely, the first one least likely."""
         mentioned = self.mentioned
         weights = [1 if entity == mentioned[0] else 2 if entity == mentioned[-1] else 3 for entity in candidates]
         return self.rng.choices(candidates, weights)[0]
 
     def pronoun(self, entity: _Entity, case: str) -> tuple[Node, _Entity]:
-        """A pronoun that refers to an entity."""
+        """Return a pronoun that refers to an entity."""
         self.mentioned.append(entity)
         kind = {"possessive": "Poss=Yes|", "reflexive": ""}.get(case, "")
         number = FEATURES[entity.pronoun] + "|Person=3"
@@ -116,16 +118,16 @@ class _Generator:
         return Node(form, "PRON", features=features, chain=entity.chain), entity
 
     def new(self, kind: str, case: str, long: bool) -> tuple[Node, _Entity]:
-        """A new entity, preferably with a pronoun that no other one of its kind has."""
-        every = ("she", "he", "they") if kind == "person" else ("it", "they")
+        """Introduce a new entity, preferably with a pronoun that no other entity of its kind has."""
+        choices = ("she", "he", "they") if kind == "person" else ("it", "they")
         used = {entity.pronoun for entity in self.mentioned if entity.is_living == (kind in LIVING)}
-        pronoun = self.rng.choices(every, [1 if pronoun in used else 6 for pronoun in every])[0]
+        pronoun = self.rng.choices(choices, [1 if pronoun in used else 6 for pronoun in choices])[0]
         if kind == "person" and pronoun != "they" and self.happens(0.3):
             return self.name(pronoun)
         return self.noun(kind, pronoun, long)
 
     def name(self, pronoun: str) -> tuple[Node, _Entity]:
-        """A new person with a name."""
+        """Introduce a new person by name."""
         gender = "Fem" if pronoun == "she" else "Masc"
         name = self.rng.choice([n for n in NAMES[gender] if n not in {e.lemma for e in self.mentioned}])
         entity = self.introduce(pronoun, "person", name)
@@ -138,7 +140,7 @@ class _Generator:
         return entity
 
     def noun(self, kind: str, pronoun: str, long: bool) -> tuple[Node, _Entity]:
-        """A new entity: a noun with its modifiers."""
+        """Introduce a new entity by a noun with its modifiers."""
         lemmas = {entity.lemma for entity in self.mentioned}
         fitting = [n for n in NOUNS if n.kind == kind and n.singular not in lemmas]
         if pronoun != "they":
@@ -156,7 +158,7 @@ class _Generator:
         return node, entity
 
     def determiner(self, kind: str, pronoun: str) -> Node:
-        """An article, a demonstrative or a possessor."""
+        """Return an article, a demonstrative or a possessor."""
         owned = self.happens({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
         if owned and (self.budget > 0 or self.unambiguous(LIVING)):
             return self.owner()
@@ -164,7 +166,7 @@ class _Generator:
         return Node(self.rng.choice(choices), "DET", "det", f"Number={'Plur' if pronoun == 'they' else 'Sing'}")
 
     def owner(self) -> Node:
-        """A possessor, as in "her" and "the king 's"."""
+        """Return a possessor, as in "her" or "the king 's"."""
         candidates = self.unambiguous(LIVING)
         if candidates and (self.budget < 1 or self.happens(0.75)):
             return self.pronoun(self.choose_antecedent(candidates), "possessive")[0].attach_as("nmod:poss")
@@ -174,11 +176,11 @@ class _Generator:
         return node.attach_as("nmod:poss")
 
     def adjectives(self, kind: str) -> list[Node]:
-        """Zero to two adjectives."""
+        """Return zero to two adjectives."""
         return [Node(self.rng.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.happens(0.2)]
 
     def postmodifiers(self, entity: _Entity) -> list[Node]:
-        """Modifiers after a noun: a prepositional phrase or a relative clause."""
+        """Return modifiers that follow a noun: a prepositional phrase or a relative clause."""
         if self.budget > 0 and self.happens(0.45):
             self.budget -= 1
             return [self.nominal_modifier(entity)]
@@ -190,19 +192,19 @@ class _Generator:
         return []
 
     def nominal_modifier(self, entity: _Entity) -> Node:
-        """As in "near the tower"; "with" only between living entities."""
+        """Return a phrase as in "near the tower"; "with" joins only living entities."""
         near, other = self.phrase(("person", "animal", "place"), "accusative", 0.0, long=False)
-        both = entity.is_living and other.is_living
-        near.before.insert(0, Node(self.rng.choice(("with", *BESIDE) if both else BESIDE), "ADP", "case"))
+        are_living = entity.is_living and other.is_living
+        near.before.insert(0, Node(self.rng.choice(("with", *BESIDE) if are_living else BESIDE), "ADP", "case"))
         return near.attach_as("nmod")
 
     def subject_relative(self, entity: _Entity) -> Node:
-        """As in "the girl who feeds the dogs"."""
+        """Return a relative clause as in "the girl who feeds the dogs"."""
         relative = Node("who" if entity.kind == "person" else "that", "PRON", features="PronType=Rel")
         return self.predicate(relative, entity, long=False)
 
     def object_relative(self, entity: _Entity) -> Node:
-        """As in "the letter that the queen likes"."""
+        """Return a relative clause as in "the letter that the queen likes"."""
         relative = Node("whom" if entity.kind == "person" else "that", "PRON", "obj", "PronType=Rel")
         subject, actor = self.phrase(("person",), "nominative", 0.35, [entity], long=False)
         verb = self.rng.choice([v for v in VERBS if "person" in v.subjects and entity.kind in v.objects])
@@ -213,12 +215,12 @@ class _Generator:
     # ---- clauses
 
     def clause(self, share: float) -> Node:
-        """A subject and its predicate; the head of the clause has no relation yet."""
+        """Return a subject with its predicate; the head of the clause has no relation yet."""
         subject, actor = self.phrase(ACTORS, "nominative", share)
         return self.predicate(subject, actor)
 
     def predicate(self, subject: Node, actor: _Entity, long: bool = True) -> Node:
-        """The predicate of a subject."""
+        """Return the predicate of a subject."""
         if self.happens(0.5 if actor.kind in ("thing", "place") else 0.15):
             return self.adjectival(subject, actor)
         if actor.kind == "person" and self.happens(0.12):
@@ -232,7 +234,7 @@ class _Generator:
         return node
 
     def object(self, verb: Verb, actor: _Entity, long: bool) -> Node:
-        """The object of a verb; the actor itself only as a reflexive pronoun."""
+        """Return the object of a verb. The actor itself appears only as a reflexive pronoun."""
         if (
             actor in self.unambiguous(verb.objects)
             and verb.base in ("admire", "paint", "like", "see")
@@ -242,7 +244,7 @@ class _Generator:
         return self.phrase(verb.objects, "accusative", 0.35, [actor], long)[0].attach_as("obj")
 
     def adverbial(self, verb: Verb, actor: _Entity) -> Node:
-        """An adverb or a prepositional phrase after the verb."""
+        """Return an adverb or a prepositional phrase that follows the verb."""
         if verb.static or self.happens(0.5):
             willing = actor.kind == "person" and not verb.static
             return Node(self.rng.choice(HOW if willing else AGAIN), "ADV", "advmod")
@@ -252,14 +254,14 @@ class _Generator:
         return node.attach_as("obl")
 
     def ditransitive(self, subject: Node, actor: _Entity) -> Node:
-        """As in "the aunt gives them a picture"."""
+        """Return a predicate as in "the aunt gives them a picture"."""
         node = self.verb(self.rng.choice(GIVING), subject, actor)
         node.after.append(self.phrase(("person",), "accusative", 0.4, [actor], long=False)[0].attach_as("iobj"))
         node.after.append(self.new("thing", "accusative", long=False)[0].attach_as("obj"))
         return node
 
     def adjectival(self, subject: Node, actor: _Entity) -> Node:
-        """As in "it is too tired"."""
+        """Return a predicate as in "it is too tired"."""
         node = Node(self.rng.choice(STATES[actor.kind]), "ADJ")
         node.before = [subject.attach_as("nsubj"), self.copula(actor, "cop")]
         if self.happens(0.4):
@@ -272,7 +274,7 @@ class _Generator:
         return Node(form, "AUX", relation, f"Number={'Plur' if plural else 'Sing'}")
 
     def verb(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
-        """The verb in one of its forms, with its subject and auxiliaries."""
+        """Return the verb in one of its forms, with its subject and auxiliaries."""
         subject.attach_as("nsubj")
         draw = self.rng.random()
         if not verb.static and draw < (0.6 if self.past else 0.12):
@@ -302,8 +304,10 @@ class _Generator:
     # ---- sentences
 
     def opening_clause(self) -> Node:
-        """A clause, possibly after a phrase as in "behind the tower , the king sings", so that the antecedent is not
-        always the entity mentioned first."""
+        """Return a clause, possibly after a phrase as in "behind the tower , the king sings".
+
+        With such a phrase, the antecedent is not always the entity mentioned first.
+        """
         if not self.happens(0.55):
             return self.clause(0.0)
         near, _ = self.new(self.rng.choice(("person", "animal", "place", "place")), "accusative", long=False)
@@ -314,17 +318,17 @@ class _Generator:
         return root
 
     def simple(self) -> Node:
-        """One clause."""
+        """Return a sentence of one clause."""
         return self.opening_clause()
 
     def reason_last(self) -> Node:
-        """As in "the animal did not cross the street because it was too tired"."""
+        """Return a sentence as in "the animal did not cross the street because it was too tired"."""
         root = self.opening_clause()
         root.after.append(self.reason())
         return root
 
     def reason_first(self) -> Node:
-        """As in "because the animal was tired , it slept"."""
+        """Return a sentence as in "because the animal was tired , it slept"."""
         reason = self.subordinate(self.rng.choice(BECAUSE), self.clause(0.0)).attach_as("advcl")
         reason.after.append(Node(",", "PUNCT", "punct"))
         root = self.clause(0.85)
@@ -335,23 +339,23 @@ class _Generator:
         return self.subordinate(self.rng.choice(BECAUSE), self.clause(0.85)).attach_as("advcl")
 
     def subordinate(self, mark: str, clause: Node) -> Node:
-        """A clause with a conjunction, as part of another."""
+        """Turn a clause into a subordinate clause with a conjunction."""
         clause.before.insert(0, Node(mark, "SCONJ", "mark"))
         return clause
 
     def reported(self) -> Node:
-        """As in "the girls near the king say that they are happy"."""
+        """Return a sentence as in "the girls near the king say that they are happy"."""
         subject, actor = self.phrase(("person",), "nominative", 0.0)
         root = self.verb(self.rng.choice(TELLING), subject, actor)
         root.after.append(self.subordinate("that", self.clause(0.7)).attach_as("ccomp"))
         return root
 
     def coordinated(self) -> Node:
-        """As in "the queen sings , but he does not like her"."""
+        """Return a sentence as in "the queen sings , but he does not like her"."""
         root = self.opening_clause()
-        other = self.clause(0.8)
-        other.before[:0] = [Node(",", "PUNCT", "punct"), Node(self.rng.choice(("and", "but")), "CCONJ", "cc")]
-        root.after.append(other.attach_as("conj"))
+        second = self.clause(0.8)
+        second.before[:0] = [Node(",", "PUNCT", "punct"), Node(self.rng.choice(("and", "but")), "CCONJ", "cc")]
+        root.after.append(second.attach_as("conj"))
         return root
 
 
@@ -365,7 +369,7 @@ _SENTENCE_TYPES = (  # with their relative frequencies
 
 
 def sentence(rng: Random) -> Sentence:
-    """A sentence sampled with ``rng``."""
+    """Sample a sentence with ``rng``."""
     generator = _Generator(rng)
     (build,) = rng.choices([build for build, _ in _SENTENCE_TYPES], [weight for _, weight in _SENTENCE_TYPES])
     root = build(generator).attach_as("root")
@@ -378,10 +382,12 @@ def sentence(rng: Random) -> Sentence:
 
 @lru_cache(maxsize=CORPORA_KEPT)
 def corpus(count: int = 400, seed: int = 0) -> Corpus:
-    """``count`` sentences, each one a document; equal seeds give equal corpora on every machine.
+    """Sample a corpus of ``count`` sentences, each a document of its own.
 
-    The last few are kept, because studies ask for the built-in one by its name again and again."""
-    rng = Random(f"corpus {seed}")  # another stream than the toy model's training examples with the same seed
+    Equal seeds give equal corpora on every machine. The last few corpora are cached, because studies ask for the
+    built-in corpus again and again.
+    """
+    rng = Random(f"corpus {seed}")  # differs from the toy model's training examples with the same seed
     sentences, line = list[Sentence](), 1
     for number in range(1, count + 1):
         sample = sentence(rng)

@@ -1,4 +1,4 @@
-"""The words of the built-in grammar and the ways they combine."""
+"""The words of the built-in grammar and how they combine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NAMES = {
     "Masc": _words("David Felix Henry Oscar Peter Simon"),
 }
 
-ADJECTIVES = {  # at most one of each list, in this order
+ADJECTIVES = {  # a noun has at most one of each list, in this order
     "person": (_words("famous clever friendly proud angry"), _words("old young tall")),
     "animal": (_words("big small hungry"), _words("old black white wild")),
     "thing": (_words("big small heavy beautiful"), _words("old red blue green golden")),
@@ -69,7 +69,10 @@ BECAUSE = ("because", "while", "when", "although")
 
 
 class Verb(NamedTuple):
-    """A verb. ``objects``: the kinds of its object, empty if it is intransitive. ``static`` verbs have no -ing form."""
+    """A verb.
+
+    ``objects`` lists the kinds of its object; it is empty for an intransitive verb. ``static`` verbs have no -ing form.
+    """
 
     base: str
     subjects: tuple[str, ...]
@@ -78,12 +81,12 @@ class Verb(NamedTuple):
 
     @property
     def s(self) -> str:
-        """As in "she watches"."""
+        """The third-person singular, as in "she watches"."""
         return _plural(self.base)
 
     @property
     def ing(self) -> str:
-        """As in "watching"."""
+        """The -ing form, as in "watching"."""
         silent = self.base[-1] == "e" and self.base[-2] != "e"
         return f"{self.base.removesuffix('e') if silent else self.base}ing"
 
@@ -132,21 +135,21 @@ def _vocabulary() -> tuple[str, ...]:
     verbs = (*VERBS, *TELLING, *GIVING)
     forms = {form for verb in verbs for form in ((verb.base, verb.s) if verb.static else (verb.base, verb.s, verb.ing))}
     forms |= {form for noun in NOUNS for form in ((noun.singular, noun.plural) if noun.gender else (noun.plural,))}
-    lists = (*NAMES.values(), *(words for both in ADJECTIVES.values() for words in both), *STATES.values())
+    lists = (*NAMES.values(), *(words for lists in ADJECTIVES.values() for words in lists), *STATES.values())
     forms |= {word for words in lists for word in words}
     forms |= {*OFTEN, *HOW, *VERY, "with", *BESIDE, *WHERE, *BECAUSE, *_GRAMMAR}
     return tuple(sorted(forms | {form for row in PRONOUNS.values() for form in row}))
 
 
 VOCABULARY: tuple[str, ...] = _vocabulary()
-"""Every form inside a sentence; the first word of a sentence is capitalised."""
+"""All word forms as they occur inside a sentence; the first word of a sentence is capitalised."""
 
 
 def _other_number() -> dict[str, str]:
     verbs = (*VERBS, *TELLING, *GIVING)
     pairs = {verb.base: verb.s for verb in verbs} | {"are": "is", "were": "was", "do": "does"}
-    return pairs | {one: many for many, one in pairs.items()}
+    return pairs | {singular: plural for plural, singular in pairs.items()}
 
 
 OTHER_NUMBER: Mapping[str, str] = MappingProxyType(_other_number())
-"""The other number of every form that agrees with its subject: "is" for "are", "sing" for "sings"."""
+"""The form in the other number, for each form that agrees with its subject: "is" for "are", "sing" for "sings"."""

@@ -1,5 +1,8 @@
-"""Limits on corpus files, so that the time and memory for an untrusted text are proportional to its length; and which
-sentences of a corpus are read if not all are: every k-th, so that all of its documents and genres are among them."""
+"""Limits on corpus files, and the choice of sentences when not all of a corpus is read.
+
+With the limits, the time and memory for an untrusted text are proportional to its length. If not all sentences are
+read, every k-th is, so that all documents and genres of the corpus are represented.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import NoReturn, TypeVar
 from mha_viz.errors import CorpusError
 
 MAX_BYTES = 64_000_000  # per file; larger files are refused without being read
-MAX_STORED_CELL = 10_000_000  # bytes of a cell of a Parquet file, on average in a row group
+MAX_STORED_CELL = 10_000_000  # average bytes per cell in a row group of a Parquet file
 MAX_LINE = 100_000  # characters
 MAX_CELL = 10_000  # characters of a column, and of a word of plain text
 MAX_WORDS = 1_000  # per sentence
@@ -26,7 +29,7 @@ _WORDS = {2: "every second sentence", 3: "every third sentence"}
 
 
 def decoded(data: bytes, name: str) -> str:
-    """The text of a file. Raises CorpusError if it is too large or not UTF-8."""
+    """Decode the text of a file. Raises CorpusError if it is too large or not UTF-8."""
     if len(data) > MAX_BYTES:
         too_large(name, len(data))
     try:
@@ -42,10 +45,13 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def too_large(name: str, size: int) -> NoReturn:
-    """Raise the CorpusError for a file of ``size`` bytes, which is not read; decompression stops after one too many."""
-    more = "more than " if size == MAX_BYTES + 1 else ""
-    most = MAX_BYTES // 10**6
-    raise CorpusError(f"{name} has {more}{size / 1e6:.0f} MB; at most {most} are read.", "Split the file.")
+    """Raise the CorpusError for a file of ``size`` bytes, which is not read.
+
+    Decompression stops one byte above the limit, so ``size`` may be a lower bound.
+    """
+    prefix = "more than " if size == MAX_BYTES + 1 else ""
+    limit = MAX_BYTES // 10**6
+    raise CorpusError(f"{name} has {prefix}{size / 1e6:.0f} MB; at most {limit} are read.", "Split the file.")
 
 
 def check_line(line: str, number: int, name: str) -> None:
@@ -86,8 +92,11 @@ def check_words(count: int, number: int, name: str) -> None:
 
 
 class Labels:
-    """The distinct labels of one kind, limited in number and length: a study tabulates all relations by all parts of
-    speech, and by all heads. ``is_full``: whether there was one more."""
+    """The distinct labels of one kind, limited in number and length.
+
+    A study tabulates all relations by all parts of speech, and by all heads. ``is_full`` is True once the limit was
+    exceeded.
+    """
 
     def __init__(self, kind: str, name: str) -> None:
         self._kind, self._name = kind, name
@@ -113,27 +122,35 @@ class Labels:
 
 
 def choose_step(count: int, most: int) -> int:
-    """k = ⌈count / most⌉, 1 or more: of ``count`` sentences, those numbered 0, k, 2k, … are ``most`` at most."""
+    """Return k = ⌈count / most⌉, at least 1.
+
+    Of ``count`` sentences, those numbered 0, k, 2k, … are at most ``most``.
+    """
     return max(1, -(-count // most))
 
 
 def take_every(step: int, items: Sequence[Item], first: int = 0) -> Sequence[Item]:
-    """Every ``step``-th item of a corpus, from a part of it that begins with the item numbered ``first``."""
+    """Return every ``step``-th item of a corpus.
+
+    ``items`` may be a part of the corpus that begins with the item numbered ``first``.
+    """
     return items[-first % step :: step]
 
 
 def count_every(step: int, count: int, first: int = 0) -> int:
-    """How many :func:`take_every` takes of ``count`` items."""
+    """Return how many of ``count`` items :func:`take_every` returns."""
     return len(range(-first % step, count, step))
 
 
 def name_sample(corpus: str, step: float | None) -> str:
-    """ "EWT" if all of it was read, "every third sentence of EWT", "every 5th sentence of EWT"; ``step`` is None or NaN
-    in what earlier versions stored."""
+    """Name the sample that was read: "EWT" (all of it), "every third sentence of EWT", "every 5th sentence of EWT".
+
+    ``step`` is None or NaN in results of earlier versions, which read the first sentences.
+    """
     if step is None or step != step:
         return f"{corpus} (its first sentences, as earlier versions read)"
-    whole = int(step)
-    if whole == 1:
+    number = int(step)
+    if number == 1:
         return corpus
-    ending = "th" if whole % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(whole % 10, "th")
-    return f"{_WORDS.get(whole, f'every {whole:,}{ending} sentence')} of {corpus}"
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{_WORDS.get(number, f'every {number:,}{ending} sentence')} of {corpus}"

@@ -1,5 +1,7 @@
-"""The pages of a Parquet file by the header before each: nothing is decompressed. The description at the end of the
-file has sizes as well, which may be false; a page whose own size is false cannot be decompressed.
+"""Read the page headers of a Parquet file without decompressing anything.
+
+The metadata at the end of the file states sizes as well, but these may be false. A page whose own header states a false
+size cannot be decompressed.
 
 Headers are in Thrift's compact protocol: https://parquet.apache.org/docs/file-format/data-pages/
 """
@@ -11,17 +13,19 @@ from typing import Any, BinaryIO, NamedTuple
 
 SIZE, STORED = (2,), (3,)  # fields of a header
 CELLS, ENCODING = ((5, 1), (8, 1)), ((5, 2), (8, 4))  # in the two forms of a page with cells
-_DEEPEST = 8  # structures within each other
-_LARGEST = 1 << 31  # numbers that the format allows are smaller
+_DEEPEST = 8  # maximum nesting of structures
+_LARGEST = 1 << 31  # sizes that the format allows are smaller
 _FIELDS = 1 << 15
 _PLAIN = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double
 _NUMBER, _NUMBERS, _STRING, _STRUCTURE = 5, (4, 5, 6), 8, 12  # kinds of a field
-_WHOLE, _REFERRING = (0, 6), (2, 8)  # encodings in which cells are written out, or are numbers of texts stored once
+_WHOLE, _REFERRING = (0, 6), (2, 8)  # encodings that write cells out, and that refer to a dictionary
 
 
 class StoredPage(NamedTuple):
-    """The bytes of a page when decompressed, its cells (0 for texts that cells of other pages refer to), and how they
-    are encoded."""
+    """A page of a column: its size in bytes when decompressed, its number of cells, and their encoding.
+
+    A dictionary page, whose texts the cells of other pages refer to, has 0 cells.
+    """
 
     size: int
     cells: int
@@ -29,34 +33,39 @@ class StoredPage(NamedTuple):
 
     @property
     def refers(self) -> bool:
-        """True if the cells are numbers of texts that another page holds."""
+        """Whether the cells are indices into the texts of another page."""
         return bool(self.cells) and self.encoding in _REFERRING
 
     def most_cells(self, size: int) -> int:
-        """The cells that take at most ``size`` bytes: those of this page on average, or as large as the page where
-        one text may stand for many cells."""
+        """Return how many cells take at most ``size`` bytes.
+
+        A cell counts with the average size on this page, or with the size of the whole page where one text may stand
+        for many cells.
+        """
         return size * (self.cells if self.cells and self.encoding in _WHOLE else 1) // max(1, self.size)
 
 
 def pages(file: BinaryIO, chunk: Any) -> Iterator[StoredPage]:
-    """The pages of a column chunk, which pyarrow describes as ``chunk``. Raises ValueError for a header that cannot be
-    read."""
-    at = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
-        at = chunk.dictionary_page_offset
-    end = at + chunk.total_compressed_size
-    while at < end:
-        file.seek(at)
+    """Yield the pages of a column chunk, which pyarrow describes as ``chunk``.
+
+    Raises ValueError for a header that cannot be read.
+    """
+    position = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < position:
+        position = chunk.dictionary_page_offset
+    end = position + chunk.total_compressed_size
+    while position < end:
+        file.seek(position)
         header = _structure(file)
         size, stored = header.get(SIZE, -1), header.get(STORED, -1)
         if not (0 <= size < _LARGEST and 0 <= stored < _LARGEST):
             raise ValueError("a page without a size")
         yield StoredPage(size, *(max(header.get(field, 0) for field in fields) for fields in (CELLS, ENCODING)))
-        at = file.tell() + stored
+        position = file.tell() + stored
 
 
 def _structure(file: BinaryIO, within: tuple[int, ...] = ()) -> dict[tuple[int, ...], int]:
-    """The numbers of a structure and of those in it, by the fields that lead to each."""
+    """Read a structure: return the numbers in it and in nested structures, keyed by the path of field ids to each."""
     if len(within) > _DEEPEST:
         raise ValueError("too many structures within each other")
     field, numbers = 0, dict[tuple[int, ...], int]()

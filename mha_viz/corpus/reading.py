@@ -1,4 +1,4 @@
-"""A corpus file of any kind, recognised by its content: CoNLL-U, a GAP table, or plain sentences."""
+"""Read a corpus file of any kind: CoNLL-U, a GAP table, or plain sentences. The kind is recognised by the content."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from mha_viz.text import clean
 GAP, CONLLU, PLAIN = "GAP table", "CoNLL-U", "text"
 CONLLU_SUFFIXES = (".conllu", ".conll", ".conllup", ".cupt")
 GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
-# The pattern matches in linear time, like that for the brackets of coreference: only white space is skipped.
+# The pattern matches in linear time, like the one for coreference brackets: only white space is skipped.
 PLAIN_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 
 def parse_file(data: bytes, name: str) -> Corpus | Gap:
-    """Parse a file, recognised by its content: a GAP table by its heading, CoNLL-U by its columns or one of
-    CONLLU_SUFFIXES; plain text is what looks like no table. Raises CorpusError."""
+    """Parse a corpus file of any kind. Raises CorpusError.
+
+    A GAP table is recognised by its heading, CoNLL-U by its columns or one of CONLLU_SUFFIXES. Anything that does not
+    look like a table is plain text.
+    """
     text = decoded(data, name)
     readers: Mapping[str, Callable[[str, str], Corpus | Gap]] = {
         GAP: read_gap,
@@ -34,7 +37,10 @@ def parse_file(data: bytes, name: str) -> Corpus | Gap:
 
 
 def kind_of(text: str, name: str) -> str:
-    """The kind of a file, by its name and the beginning of its text: GAP, CONLLU or PLAIN. Raises CorpusError."""
+    """Return the kind of a file: GAP, CONLLU or PLAIN. Raises CorpusError.
+
+    It is recognised by the file's name and the beginning of its text.
+    """
     if not text.strip():
         raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence per line.")
     lines = first_lines(text)
@@ -58,14 +64,16 @@ def kind_of(text: str, name: str) -> str:
 
 
 def read_part(data: bytes, kind: str, name: str, start: PartStart) -> Corpus:
-    """Parse a part of a file that begins at ``start``. Sentences that cannot be read are left out one by one and
-    reported with their line in the file."""
+    """Parse a part of a file that begins at ``start``.
+
+    Sentences that cannot be read are left out one by one, and reported with their line in the file.
+    """
     text = data.decode("utf-8", "surrogateescape")
     return (read_conllu if kind == CONLLU else read_plain)(text, name, start, is_part=True)
 
 
 def lines_in(data: bytes, kind: str) -> int:
-    """How many lines such a part has."""
+    """Count the lines of such a part."""
     if kind == CONLLU:
         return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
     return len(data.decode("utf-8", "surrogateescape").splitlines())
@@ -92,7 +100,7 @@ def read_gap(text: str, name: str = "corpus") -> Gap:
 
 
 def _table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line with its number. Raises CorpusError above a limit."""
+    """Yield the cells of each line, with the number of the line. Raises CorpusError if a limit is exceeded."""
     for number, line in enumerate(lines_of(text), 1):
         check_line(line, number, name)
         cells = line.split("\t")
@@ -108,10 +116,10 @@ def _gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
     except (KeyError, ValueError) as error:
         problem = f"{name}, line {line}: {str(error)[:120]} is invalid."
         raise CorpusError(problem, "Expected a row of a GAP table.") from error
-    for form, at in spans:
-        if at < 0 or not cells["Text"].startswith(form, at):
+    for form, offset in spans:
+        if offset < 0 or not cells["Text"].startswith(form, offset):
             raise CorpusError(
-                f"{name}, line {line}: “{form[:40]}” is not at character {str(at)[:20]}.", "Correct the row."
+                f"{name}, line {line}: “{form[:40]}” is not at character {str(offset)[:20]}.", "Correct the row."
             )
     return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], a), (*spans[2], b))
 
@@ -129,8 +137,10 @@ def _boolean(cell: str) -> bool:
 
 
 def read_plain(text: str, name: str = "corpus", start: PartStart = START, is_part: bool = False) -> Corpus:
-    """Parse plain text: one sentence per line, split into words and punctuation. ``start``, ``is_part`` and what is
-    refused are as for CoNLL-U. Raises CorpusError."""
+    """Parse plain text: one sentence per line, split into words and punctuation.
+
+    ``start``, ``is_part`` and the refusals are as for CoNLL-U. Raises CorpusError.
+    """
     sentences: list[Sentence] = []
     left_out: list[str] = []
     refused: CorpusError | None = None
@@ -152,7 +162,7 @@ def read_plain(text: str, name: str = "corpus", start: PartStart = START, is_par
 
 
 def _forms(line: str, number: int, name: str, is_part: bool) -> list[str]:
-    """The words of a line; none of an empty one. Raises CorpusError."""
+    """Split a line into words; an empty line has none. Raises CorpusError."""
     check_line(line, number, name)
     if is_part:
         check_text(line, number, name)

@@ -1,4 +1,4 @@
-"""The lines of a CoNLL-U file: sentences, where a document begins, and the words with their columns."""
+"""Split a CoNLL-U file into sentences, document boundaries, and words with their columns."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from mha_viz.errors import CorpusError
 from mha_viz.numerals import counted
 from mha_viz.text import clean
 
-BOM = "\ufeff"  # stands where files were joined, and cannot be seen
-CHAIN_FIELDS = ("grp", "eid")  # how GUM and CorefUD call the field of Entity= that identifies the chain
+BOM = "\ufeff"  # invisible; also found inside a file that was joined from several
+CHAIN_FIELDS = ("grp", "eid")  # names of the chain's field of Entity= in GUM and CorefUD
 NumberedLines = list[tuple[int, str]]  # the lines of a sentence with their numbers
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines, whatever ends them: LF, CR LF or CR, but not U+2028, which a word may contain. A byte order
-    mark at the beginning of one is no part of it."""
+    """Split a text into lines that end with LF, CR LF or CR, but not with U+2028, which a word may contain.
+
+    A byte order mark at the beginning of a line is removed.
+    """
     ended = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     lines = ended.split("\n")
     return [line.removeprefix(BOM) for line in lines] if BOM in text else lines
 
 
 def blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
-    """Return the lines of each sentence; the file has ``before`` lines before the first of them."""
+    """Yield the numbered lines of each sentence. ``before`` is the number of lines of the file before this text."""
     block: NumberedLines = []
     for number, line in enumerate(lines_of(text), before + 1):
         if line.strip():
@@ -42,7 +44,7 @@ def blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
 
 
 def _comments(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Return the key and the value of each comment."""
+    """Yield the key and the value of each comment."""
     for line in lines:
         if line.startswith("#"):
             key, _, value = (part.strip() for part in line[1:].partition("="))
@@ -50,7 +52,7 @@ def _comments(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def new_document(block: NumberedLines) -> str | None:
-    """The name of the document that begins with this sentence, possibly empty; None when no document begins."""
+    """Return the name of the document that begins with this sentence, possibly empty; None if no document begins."""
     begins, document = False, ""
     for key, value in _comments(line for _, line in block):
         if key == "newdoc" or (key == "newdoc id" and value):
@@ -59,19 +61,21 @@ def new_document(block: NumberedLines) -> str | None:
 
 
 def declared(lines: Iterable[str], before: Declared) -> Declared:
-    """Read what holds after these lines. A field of ``Entity=`` is recognised by its name, GRP or eid, wherever it
-    is."""
+    """Update the declarations with those in these lines.
+
+    The chain field of ``Entity=`` is recognised by its name, GRP or eid, wherever it is.
+    """
     for key, value in _comments(lines):
         if key == "global.columns":
             before = before._replace(columns=tuple(value.upper().split()))
         elif key.lower() == "global.entity":
             fields = [field.strip() for field in value.lower().split("-")]
-            before = before._replace(chain=next((fields.index(one) for one in CHAIN_FIELDS if one in fields), None))
+            before = before._replace(chain=next((fields.index(name) for name in CHAIN_FIELDS if name in fields), None))
     return before
 
 
 class WordLine(NamedTuple):
-    """The line of a word. ``head`` as in the file: an id, 0 for the root, None when there is none."""
+    """The line of a word. ``head`` is as in the file: an id, 0 for the root, None if there is none."""
 
     line: int
     id: int
@@ -83,8 +87,11 @@ class WordLine(NamedTuple):
 
 
 class EntityCell(NamedTuple):
-    """``Entity=`` of a word or of an empty node. A mention that opens here begins with word ``start``, counted from 0,
-    and one that closes here ends before word ``end``: those of an empty node are the same."""
+    """The ``Entity=`` cell of a word or of an empty node.
+
+    A mention that opens here begins with word ``start``, counted from 0. A mention that closes here ends before word
+    ``end``. For an empty node, both are the same.
+    """
 
     line: int
     start: int
@@ -93,7 +100,7 @@ class EntityCell(NamedTuple):
 
 
 class SentenceLines(NamedTuple):
-    """The words of a sentence, and the cells with brackets of coreference."""
+    """The words of a sentence, and the cells with coreference brackets."""
 
     words: list[WordLine]
     entities: list[EntityCell]
@@ -107,11 +114,13 @@ _DECLARE = "name other ones before the first sentence, as in “# global.columns
 
 
 def word_lines(block: NumberedLines, columns: tuple[str, ...], name: str) -> SentenceLines:
-    """Return the words of a sentence: lines whose id is a plain integer. Limits are checked before parsing. Raises
-    CorpusError, with the line."""
+    """Return the words of a sentence: the lines whose id is a plain integer.
+
+    Limits are checked before parsing. Raises CorpusError, with the line.
+    """
     lines = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
     check_words(sum(cells[0].strip().isdecimal() for _, cells in lines), block[0][0], name)
-    read = SentenceLines([], [])
+    result = SentenceLines([], [])
     for number, cells in lines:
         if len(cells) != len(columns):
             raise CorpusError(f"{name}, line {number}: {counted(len(cells), 'column')}.", _expected(cells, columns))
@@ -119,8 +128,8 @@ def word_lines(block: NumberedLines, columns: tuple[str, ...], name: str) -> Sen
             problem = f"{name}, line {number}: # global.columns names {', '.join(columns)[:200]}."
             raise CorpusError(problem, "Name each column once, and ID and FORM among them.")
         check_cells(cells, number, name)
-        _add(read, dict(zip(columns, cells, strict=True)), number, name)
-    return read
+        _add(result, dict(zip(columns, cells, strict=True)), number, name)
+    return result
 
 
 def _expected(cells: list[str], columns: tuple[str, ...]) -> str:
@@ -131,21 +140,21 @@ def _expected(cells: list[str], columns: tuple[str, ...]) -> str:
     return f"# global.columns names {len(columns)}: {', '.join(columns)[:200]}."
 
 
-def _add(read: SentenceLines, cells: Mapping[str, str], line: int, name: str) -> None:
-    """Add the word of a line, and its brackets; of an empty node the brackets; of a range nothing."""
+def _add(result: SentenceLines, cells: Mapping[str, str], line: int, name: str) -> None:
+    """Add the word in a line, with its brackets. An empty node adds only its brackets, a range nothing."""
     has_trees = "HEAD" in cells and "DEPREL" in cells
     number = _value("ID", cells["ID"].strip(), line, name)
     head = _value("HEAD", cells["HEAD"].strip(), line, name) if has_trees else None
-    is_word, at = isinstance(number, int), len(read.words)
+    is_word, word_index = isinstance(number, int), len(result.words)
     if is_word:
         features, upos = cells.get("FEATS", "_").strip(), cells.get("UPOS", "_")
         relation = cells["DEPREL"] if has_trees else "_"
         features = "" if features == "_" else features
-        read.words.append(WordLine(line, number, clean(cells["FORM"]), upos, features, head, relation))
+        result.words.append(WordLine(line, number, clean(cells["FORM"]), upos, features, head, relation))
     if number is not None and "-" not in cells["ID"]:
         items = (item.partition("=") for item in cells.get("MISC", "").split("|"))
         brackets = "".join(value for key, _, value in items if key.strip() == "Entity")
-        read.entities.extend([EntityCell(line, at, at + is_word, brackets)] if brackets else [])
+        result.entities.extend([EntityCell(line, word_index, word_index + is_word, brackets)] if brackets else [])
 
 
 def _value(column: str, cell: str, line: int, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A corpus from anything that names one: a path, several paths, the built-in corpus, or a corpus itself."""
+"""Open a corpus by whatever names it: a path, several paths, a built-in corpus, or a Corpus object."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ SHORTEST, LONGEST = 4, 25  # words of the built-in random corpus before their re
 
 
 def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
-    """The corpus in a file (CoNLL-U, a GAP table, or text with one sentence per line) or in several files, read one
-    after the other. "grammar" and "repeats" are built in, and a corpus is returned as it is; ``name`` renames it.
+    """Read a corpus from a file, or from several files in order.
 
-    Files may be compressed (.gz, .zst) or Parquet with a column of text; a folder or a pattern such as
-    ``corpus/*.conllu`` stands for its files. Raises CorpusError, with the line where there is one.
+    A file is CoNLL-U, a GAP table, or text with one sentence per line. "grammar" and "repeats" are built in. A corpus
+    that was read already is returned as it is. ``name`` renames the corpus. Files may be compressed (.gz, .zst) or
+    Parquet with a column of text; a folder or a pattern such as ``corpus/*.conllu`` stands for its files. Raises
+    CorpusError, with the line where there is one.
     """
     if isinstance(source, Corpus | Gap):
         corpus: Corpus | Gap = source
@@ -36,14 +37,14 @@ def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
         built_in: dict[str, Callable[[], Corpus]] = {GRAMMAR: grammar.corpus, REPEATS: repeats}
         parts = list[Corpus | Gap]()
         for path in _paths(source):
-            made = built_in.get(os.fspath(path))
-            parts += [made()] if made else [_file(file) for file in stored.files_of(path)]
+            builder = built_in.get(os.fspath(path))
+            parts += [builder()] if builder else [_file(file) for file in stored.files_of(path)]
         corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _joined(parts), name=name_of(source))
     return corpus if name is None else dataclasses.replace(corpus, name=name)
 
 
 def open_sentences(source: Source) -> Corpus:
-    """As :func:`read_corpus`, for a corpus that has sentences. Raises CorpusError."""
+    """Read a corpus as :func:`read_corpus` does, and refuse one without sentences. Raises CorpusError."""
     corpus = read_corpus(source)
     if isinstance(corpus, Gap):
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
@@ -51,10 +52,11 @@ def open_sentences(source: Source) -> Corpus:
 
 
 def iterate(source: Source) -> Iterator[Sentence]:
-    """The sentences of a corpus in order, with words and annotations. ``source`` is as in :func:`read_corpus`.
+    """Iterate over the sentences of a corpus in order, with words and annotations.
 
-    ``sentence.forms`` are the words as text, ``sentence.words`` each with ``upos``, ``head`` (its index, None for the
-    root), ``relation`` and ``features``; ``sentence.mentions`` are the spans of coreference chains. Raises CorpusError.
+    ``source`` is as in :func:`read_corpus`. ``sentence.forms`` are the words as text. Each of ``sentence.words`` has
+    ``upos``, ``head`` (an index, None for the root), ``relation`` and ``features``. ``sentence.mentions`` are the spans
+    of coreference chains. Raises CorpusError.
     """
     corpus = read_corpus(source)
     if isinstance(corpus, Gap):
@@ -63,7 +65,7 @@ def iterate(source: Source) -> Iterator[Sentence]:
 
 
 def files_of_source(source: Source) -> tuple[Path, ...]:
-    """The files of a corpus, if it is stored in files. Raises CorpusError."""
+    """Return the files in which a corpus is stored. Raises CorpusError for a corpus that is not in files."""
     if isinstance(source, Corpus | Gap) or source in BUILT_IN:
         raise CorpusError(
             "A cluster reads files, but this corpus is not in a file.",
@@ -73,7 +75,7 @@ def files_of_source(source: Source) -> tuple[Path, ...]:
 
 
 def name_of(source: Source) -> str:
-    """The name of a corpus that is stored in a file, in a folder, in the files of a pattern, or in several of these."""
+    """Return the name of a corpus that is stored in a file, a folder, the files of a pattern, or several of these."""
     return " + ".join(_name(path) for path in _paths(source))
 
 
@@ -93,9 +95,11 @@ def _name(path: AnyPath) -> str:
 
 
 def repeats(count: int = 400, seed: int = 0) -> Corpus:
-    """The second built-in corpus: ``count`` sentences without annotation, each of random words of the built-in grammar,
-    once and then again in the same order, so that nothing but an earlier place in the text tells which word comes next.
-    Equal seeds give equal corpora on every machine."""
+    """Return the second built-in corpus: ``count`` sentences of random words, without annotation.
+
+    Each sentence consists of words of the built-in grammar, repeated once in the same order, so that only an earlier
+    position in the text tells which word comes next. Equal seeds give equal corpora on every machine.
+    """
     rng = Random(f"{REPEATS} {seed}")
     words = [Word(form) for form in sorted({form.lower() for form in VOCABULARY})]
     sentences = []
@@ -115,12 +119,12 @@ def _file(path: Path) -> Corpus | Gap:
 
 
 def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
-    """Several corpora as one. Documents stay separate, including those with the same name in two files."""
+    """Join several corpora. Documents stay separate, even those with the same name in two files."""
     corpora = [part for part in parts if isinstance(part, Corpus)]
     if len(corpora) < len(parts):
         raise CorpusError("A GAP table cannot be measured together with other files.", "Give it alone.")
     sentences = (
-        dataclasses.replace(  # a file without names is one document if chains connect its sentences
+        dataclasses.replace(  # a file that names no documents is one document if chains connect its sentences
             sentence, document=f"{number}:{sentence.document}" if sentence.document or corpus.has_chains else ""
         )
         for number, corpus in enumerate(corpora)

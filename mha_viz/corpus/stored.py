@@ -1,5 +1,4 @@
-"""The files in which a corpus is stored, uncompressed, compressed (.gz, .zst) or as Parquet, read as a stream of
-bytes."""
+"""Open the files of a corpus, uncompressed, compressed (.gz, .zst) or Parquet, as a stream of bytes."""
 
 from __future__ import annotations
 
@@ -32,19 +31,19 @@ SUFFIXES = (
 TEXT_COLUMN = "text"
 PROFILE = "profile.json"  # in the folder of a profile
 BLOCK = 1 << 20  # bytes that are read at a time
-PACKED = limits.MAX_BYTES // 2  # bytes of cells of a Parquet file that are in memory where large ones stand together
-ROWS = 4096  # the most rows of a Parquet file that are read at a time
-MOST_SHRUNK = 100  # times that a large row group of a Parquet file may be compressed; text is, up to ten times
+PACKED = limits.MAX_BYTES // 2  # maximum bytes of Parquet cells in memory where large cells stand together
+ROWS = 4096  # maximum rows of a Parquet file that are read at a time
+MOST_SHRUNK = 100  # maximum compression ratio of a large row group of a Parquet file; text reaches about 10
 REMEDY = f"Name a file, a folder or a pattern, or a built-in corpus: {' or '.join(BUILT_IN)}."
 _PATTERN = frozenset("*?[")
 
 
 def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The files that a path, a folder or a pattern such as ``corpus/**/*.txt.gz`` names, sorted by name.
+    """Return the files that a path, a folder or a pattern such as ``corpus/**/*.txt.gz`` names, sorted by name.
 
-    For a folder, these are the files in it and its subfolders with a suffix in SUFFIXES, compressed or not, except for
-    profiles, whose sentences are examples and not a corpus. Raises CorpusMissing, and CorpusError for the folder of a
-    profile.
+    In a folder, these are the files in it and its subfolders with a suffix in SUFFIXES, compressed or not. Profiles are
+    skipped, because their sentences are examples and not a corpus. Raises CorpusMissing, and CorpusError for the folder
+    of a profile.
     """
     path, text = Path(source), os.fspath(source)
     if path.is_dir():
@@ -55,8 +54,8 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     elif path.exists() or not _PATTERN & set(text):
         return (path,)
     else:
-        first = next(at for at, part in enumerate(path.parts) if _PATTERN & set(part))
-        matching = Path(*path.parts[:first]).glob(str(Path(*path.parts[first:])))
+        pattern_start = next(index for index, part in enumerate(path.parts) if _PATTERN & set(part))
+        matching = Path(*path.parts[:pattern_start]).glob(str(Path(*path.parts[pattern_start:])))
         files = [file for file in matching if not file.name.startswith(".") and file.is_file()]
     if not files:
         raise CorpusMissing(f"{text[:200]} names no file that can be read.", f"{REMEDY} Known: {', '.join(SUFFIXES)}.")
@@ -64,19 +63,21 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
 
 
 def is_visible(file: Path) -> bool:
-    """True for a file, given by its path in a folder, that is read as part of it, because it is not hidden."""
+    """Return whether a file, given by its path in a folder, is read as part of the folder; hidden files are not."""
     return not any(part.startswith(".") for part in file.parts) and plain_name(file).lower().endswith(SUFFIXES)
 
 
 def plain_name(file: Path) -> str:
-    """The name of a file without the suffix of its compression."""
+    """Return the name of a file without the suffix of its compression."""
     return file.stem if file.suffix.lower() in COMPRESSED else file.name
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, decompressed; for Parquet, the cells of its text column, each on a line. Raises
-    CorpusError."""
+    """Open a file as a stream of decompressed bytes; for Parquet, the cells of its text column, one per line.
+
+    Raises CorpusError.
+    """
     try:
         with _stream(path) as stream:
             yield stream
@@ -115,8 +116,11 @@ def _stream(path: Path) -> BinaryIO:
 
 
 def _is_cut(path: Path, suffix: str) -> bool:
-    """Whether an archive has no more than a part of the mark with which its format begins, or lacks the mark with which
-    it ends. Libraries call the first kind empty or no archive, and the second none either."""
+    """Return whether an archive is truncated.
+
+    It is if it consists of a part of the mark with which its format begins, or lacks the mark with which it ends.
+    Libraries report the first as empty or not an archive, and the second also as not an archive.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
         if suffix in COMPRESSED:
@@ -128,8 +132,11 @@ def _is_cut(path: Path, suffix: str) -> bool:
 
 
 class _Cells(io.RawIOBase):
-    """The text column of a Parquet file, one cell per line. What is decompressed at a time corresponds to BLOCK bytes
-    of the file, and to at most 32 MB where large cells stand together; a cell that many rows repeat is stored once."""
+    """The text column of a Parquet file as a stream, one cell per line.
+
+    Each step decompresses what corresponds to BLOCK bytes of the file, and at most 32 MB where large cells stand
+    together. A cell that many rows repeat is stored once.
+    """
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet
@@ -155,18 +162,18 @@ class _Cells(io.RawIOBase):
         return count
 
     def _read(self, column: str) -> Iterator[bytes]:
-        """The cells as lines."""
+        """Yield the cells as lines."""
         facts = self._file.metadata
-        at = facts.schema.names.index(column)
+        column_index = facts.schema.names.index(column)
         for group in range(facts.num_row_groups):
-            chunk, rows = facts.row_group(group).column(at), facts.row_group(group).num_rows
+            chunk, rows = facts.row_group(group).column(column_index), facts.row_group(group).num_rows
             stored_pages = self._checked(group, rows, chunk)
             stored_once = all(page.refers for page in stored_pages if page.cells)
             sizes = [] if stored_once else [page.most_cells(PACKED) for page in stored_pages if not page.refers]
-            most = max(1, min([ROWS, BLOCK * rows // max(1, sum(page.size for page in stored_pages)), *sizes]))
-            file = self._distinct if stored_once else self._file  # which would keep all that it has read
-            for batch in file.iter_batches(batch_size=most, row_groups=[group], columns=[column]):
-                cells = batch.column(0).dictionary_encode()  # no change where it is already
+            batch_rows = max(1, min([ROWS, BLOCK * rows // max(1, sum(page.size for page in stored_pages)), *sizes]))
+            file = self._distinct if stored_once else self._file  # the former keeps all that it reads
+            for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=[column]):
+                cells = batch.column(0).dictionary_encode()  # changes nothing if it is encoded already
                 indices = cells.indices.to_pylist()
                 used = {*indices} - {None}
                 if used and not 0 <= min(used) <= max(used) < len(cells.dictionary):
@@ -176,18 +183,20 @@ class _Cells(io.RawIOBase):
                     yield lines.get(index, b"\n")
 
     def _checked(self, group: int, rows: int, chunk: Any) -> list[StoredPage]:
-        """The pages of a row group that is not read yet. Raises CorpusError if a small file makes them too large: a
-        page is decompressed as a whole."""
-        where = f"{self._name}, row group {group + 1}"
+        """Return the pages of a row group before it is read. Raises CorpusError if a small file makes them too large.
+
+        A page is decompressed as a whole.
+        """
+        location = f"{self._name}, row group {group + 1}"
         with self._path.open("rb") as file:
             stored_pages = [*pages(file, chunk)]
         size, stored = sum(page.size for page in stored_pages), chunk.total_compressed_size
         if size > limits.MAX_STORED_CELL * max(1, rows):
-            problem = f"{where}: cells of {size / max(1, rows) / 1e6:,.0f} MB"
-            most = f"at most {limits.MAX_STORED_CELL // 10**6} of a cell are read"
-            raise CorpusError(f"{problem}; {most}.", "Put each sentence, or each document, into its own row.")
+            problem = f"{location}: cells of {size / max(1, rows) / 1e6:,.0f} MB"
+            limit = f"at most {limits.MAX_STORED_CELL // 10**6} of a cell are read"
+            raise CorpusError(f"{problem}; {limit}.", "Put each sentence, or each document, into its own row.")
         if size > limits.MAX_BYTES and size > MOST_SHRUNK * max(1, stored):
-            problem = f"{where}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
+            problem = f"{location}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
             raise CorpusError(f"{problem}, which no text is.", "Write it again with smaller row groups.")
         return stored_pages
 
@@ -199,7 +208,7 @@ class _Cells(io.RawIOBase):
 
 
 def _text_column(schema: Any, path: Path) -> str:
-    """The column with the text: the one of that name, or the only one of strings. Raises CorpusError."""
+    """Return the column with the text: the one named ``text``, or the only column of strings. Raises CorpusError."""
     columns = [field.name for field in schema if _is_text(field.type)]
     if TEXT_COLUMN in columns:
         return TEXT_COLUMN
@@ -210,7 +219,7 @@ def _text_column(schema: Any, path: Path) -> str:
 
 
 def _is_text(kind: Any) -> bool:
-    """True for strings, plain or dictionary-encoded (categories of pandas)."""
+    """Return True for strings, plain or dictionary-encoded (categories of pandas)."""
     from pyarrow import types
 
     if types.is_dictionary(kind):

@@ -1,4 +1,4 @@
-"""Tables, recognised by their first lines, so that none is read as plain text."""
+"""Recognise tables by their first lines, so that no table is read as plain text."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mha_viz.corpus.rows import lines_of
 from mha_viz.corpus.treebank import CONLLU_COLUMNS
 
 MOST_LINES = 1000
-FEW_COLUMNS = 4  # the fewest of a line that begins with the number of a word
+FEW_COLUMNS = 4  # a line that begins with the number of a word has at least this many
 ROW_ID = re.compile(r"\d+(?:[-.]\d+)?")
 COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\s*=")
 RUN = re.compile(r"\t| {2,}")
 TAG = re.compile(r"O|[BIESLU]-[A-Za-z]{2,}\S*")  # of a named entity or a chunk, at the end of a line
 CHUNK = re.compile(r"[BI]-[A-Z]{2,}")
-MOST_TAGGED = 6  # columns of a line with a tag
-# Of parts of speech, in Universal Dependencies, the Penn Treebank and the STTS of German.
+MOST_TAGGED = 6  # a line with a tag has at most this many columns
+# Parts of speech of Universal Dependencies, the Penn Treebank, and the STTS for German.
 SPEECH = frozenset(
     re.findall(
         r"\S+",
@@ -32,29 +32,29 @@ SPEECH = frozenset(
         "VMFIN VMINF VMPP VVFIN VVIMP VVINF VVIZU VVPP XY $. $, $(",
     )
 )
-WORDS_TOO = frozenset(("ART", "CARD", "EX", "IN", "NE", "PART", "POS", "TO", "UH"))  # with which lines may begin
-FEW_ROWS = 4  # from which on these count as tags by themselves
-# Of EAGLES: a category, then its attributes, as in “ncms000”, “da0ms0”, “vmip3s0”, “pp3ms000”, “sps00”.
+WORDS_TOO = frozenset(("ART", "CARD", "EX", "IN", "NE", "PART", "POS", "TO", "UH"))  # words, too
+FEW_ROWS = 4  # from this many rows on, such tags count without others
+# EAGLES tags: a category, then its attributes, as in “ncms000”, “da0ms0”, “vmip3s0”, “pp3ms000”, “sps00”.
 EAGLES = re.compile(
     r"n[cp][mfcn0][spn0][a-z0]{2,3}|v[mas][a-z][a-z0][0-3][sp0][mfcn0]|a[a-z0]{2}[mfcn0][spn0][a-z0-3]{1,2}"
     r"|d[a-z][0-3][mfcn0][spn0][sp0]|p[a-z0][0-3][mfcn0][spn0][a-z0]{1,3}|s[pn][a-z][mfcn0][spn0]",
     re.IGNORECASE,
 )
-EAGLES_SHORT = re.compile(r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE)  # “fp”, words too
+EAGLES_SHORT = re.compile(r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE)  # as “fp”; some are words
 INSIDE = re.compile(r"\d[a-z]", re.IGNORECASE)  # a digit that does not belong to a number at the end
 SPLIT = re.compile(r"[\s,;|]+")  # between a word and its tag
 TAGGED = re.compile(r"\S+[/_|^](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})")  # a word with its part of speech, as in “dog/NN”
-NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # of a tree in brackets
-OPENS = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*")  # a line that is a tag
+NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # a node of a bracketed tree
+OPENS = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*")  # a line with nothing but an opening tag
 CLOSES = re.compile(r"\s*</([A-Za-z][\w:.-]*)\s*>\s*")
 ELEMENT = re.compile(r"\s*(?:<[A-Za-z][^<>]*>.*</[A-Za-z][^<>]*>\s*$|<(?:\?xml|!DOCTYPE)\b)")
-COLUMN = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)  # the name of one, in the first line
+COLUMN = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)  # a column name in the first line
 NUMERIC = re.compile(r"[-+]?\d[\d.:/-]*%?")
-LOOSE = re.compile(r"[\s”’»'\")]|$")  # behind a comma of prose
+LOOSE = re.compile(r"[\s”’»'\")]|$")  # what follows a comma in prose
 LABEL = re.compile(r"__label__\S+\s")
-TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> ")  # of a subtitle
-KEY = re.compile(r"(\s*)(- )?([a-z_][\w.-]*):(?:\s+(.*))?")  # of YAML, and its value
-VALUE = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # of no sentence
+TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> ")  # the times of a subtitle
+KEY = re.compile(r"(\s*)(- )?([a-z_][\w.-]*):(?:\s+(.*))?")  # a YAML key and its value
+VALUE = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # no sentence
 FIELDS = frozenset(
     ("form", "id", "label", "lemma", "pos", "sentence", "tag", "tags", "text", "tokens", "upos", "words")
 )
@@ -79,8 +79,11 @@ def first_lines(text: str) -> list[str]:
 
 
 def is_conllu(lines: Sequence[str]) -> bool:
-    """Return True for lines of CoNLL-U: some have ten columns, a comment says so, or most begin with the number of a
-    word and have columns, also where these are separated by spaces."""
+    """Return whether lines are CoNLL-U.
+
+    They are if some have ten columns, if a comment says so, or if most begin with the number of a word and have several
+    columns, even if these are separated by spaces.
+    """
     if any(line.count("\t") == 9 or COMMENT.match(line) for line in lines):
         return True
     rows = [row for _, row in _rows(lines)]
@@ -90,7 +93,7 @@ def is_conllu(lines: Sequence[str]) -> bool:
 
 
 def table_row(lines: Sequence[str]) -> TableRow | None:
-    """Return the first line of another table, which most lines look like; None for text."""
+    """Return the first line of a table other than CoNLL-U; None for text. Most lines must look like the table."""
     rows = _rows(lines)
     for looks, rows_of in _LOOKS.items() if rows else ():
         numbers = [
@@ -102,8 +105,11 @@ def table_row(lines: Sequence[str]) -> TableRow | None:
 
 
 def _tagged(rows: Sequence[str]) -> list[bool]:
-    """Tell which rows end with a tag, in as many columns as most; none where all tags are “O”, which is a word too, or
-    none is, as with “S-Bahn”, but in two columns; all chunks, or several parts of speech, are tags too."""
+    """Tell which rows end with a tag and have the most frequent number of columns among such rows.
+
+    The tags must include both “O” and others, because “O” is also a word, and “S-Bahn” looks like a tag. Tags that are
+    all “O” count only in two columns. Tags that are all chunks, or several parts of speech, count always.
+    """
     split = [SPLIT.split(row.strip()) for row in rows]
     ends = [cells[-1] if 1 < len(cells) <= MOST_TAGGED else "" for cells in split]
     is_of_speech = _are_parts_of_speech([end for end in ends if end in SPEECH])
@@ -118,16 +124,21 @@ def _tagged(rows: Sequence[str]) -> list[bool]:
 
 
 def _are_parts_of_speech(cells: Sequence[str]) -> bool:
-    """Tell whether cells are parts of speech: several of them, not only signs, which texts have too, nor a few words
-    that may be in capital letters, as in “IN spring”."""
+    """Tell whether cells are parts of speech.
+
+    There must be several. Signs alone do not count, because texts have them too; neither do a few words that may be in
+    capital letters, as in “IN spring”.
+    """
     different = {*cells}
     names = {cell for cell in different if cell[:1].isalpha()}
     return different <= SPEECH and len(names) > 1 and (len(cells) >= FEW_ROWS or not names <= WORDS_TOO)
 
 
 def _long_tags(rows: Sequence[str]) -> list[bool]:
-    """Tell which rows are a word, its lemma or not, and a tag of EAGLES, in as many columns as the first of them; there
-    are several, and not all digits in them are a number at the end, which words have too."""
+    """Tell which rows are a word, possibly its lemma, and an EAGLES tag, in as many columns as the first such row.
+
+    There must be several tags, with some digit before the end, because words have numbers at the end, too.
+    """
     split = [SPLIT.split(row.strip()) for row in rows]
     ends = [cells[-1] if len(cells) in (2, 3) else "" for cells in split]
     tags = {end for end in ends if EAGLES.fullmatch(end)}
@@ -141,37 +152,42 @@ def _long_tags(rows: Sequence[str]) -> list[bool]:
 
 
 def _yaml(rows: Sequence[str]) -> list[bool]:
-    """Tell which rows are of YAML: keys in small letters with their values, of which some are inside others, or all
-    differ and some value is no sentence, or that are called as columns are. A line “---” begins anew."""
+    """Tell which rows are YAML: keys in small letters with their values.
+
+    To count, some keys must be nested, or all differ and some value is not a sentence, or the keys must be typical
+    names of columns. A line “---” begins a new document.
+    """
     keys = [KEY.fullmatch(row) for row in rows]
-    given = [key for key in keys if key]
-    names = {key[3] for key in given}
+    pairs = [key for key in keys if key]
+    names = {key[3] for key in pairs}
     starts = accumulate(row.strip() == "---" for row in rows)
     differ = {(start, key[3]) for start, key in zip(starts, keys, strict=True) if key}
-    typed = [bool(VALUE.fullmatch(key[4] or "")) for key in given]
-    is_list = len(names) == 1 < len(given) and all(key[2] for key in given)
-    is_flat = len(differ) == len(given) > 2 and any(typed)
+    values = [bool(VALUE.fullmatch(key[4] or "")) for key in pairs]
+    is_list = len(names) == 1 < len(pairs) and all(key[2] for key in pairs)
+    is_flat = len(differ) == len(pairs) > 2 and any(values)
     is_named = names <= FIELDS and (is_list or len(names) > 1)
-    is_table = bool(given) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(typed)))
+    is_table = bool(pairs) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(values)))
     return [is_table and bool(key or row.lstrip()[:2] in ("- ", "--")) for key, row in zip(keys, rows, strict=True)]
 
 
 def _is_nested(rows: Sequence[str], keys: Sequence[re.Match[str] | None]) -> bool:
-    """Tell whether a key is inside an item of a list that begins with one, or inside a key without a value; or below
-    “---” the items of a list are."""
+    """Tell whether a key is inside a list item that begins with a key, or inside a key without a value.
+
+    In a text that begins with “---”, a list item right after a key without a value counts, too.
+    """
     indents = [len(row) - len(row.lstrip()) for row in rows]
     for number, (key, indent) in enumerate(zip(keys, indents, strict=True)):
         above = next((keys[n] for n in reversed(range(number)) if indents[n] < indent), None)
         if key and above and (above[2] or not above[4]):
             return True
-        before = keys[number - 1] if number else None
-        if rows[0].strip() == "---" and before and not before[4] and rows[number].lstrip().startswith("- "):
+        previous = keys[number - 1] if number else None
+        if rows[0].strip() == "---" and previous and not previous[4] and rows[number].lstrip().startswith("- "):
             return True
     return False
 
 
 def _beside_tags(rows: Sequence[str]) -> list[bool]:
-    """Tell which rows have as many columns as most, if one column holds parts of speech."""
+    """Tell which rows have the most frequent number of columns, if one column holds parts of speech."""
     split = [SPLIT.split(row.strip()) for row in rows]
     ((count, number),) = Counter(map(len, split)).most_common(1)
     same = [cells for cells in split if len(cells) == count]
@@ -180,10 +196,13 @@ def _beside_tags(rows: Sequence[str]) -> list[bool]:
 
 
 def _in_runs(rows: Sequence[str]) -> list[bool]:
-    """Tell which rows have as many columns as most, separated by several spaces; none of fewer than three rows."""
+    """Tell which rows have the most frequent number of columns, separated by several spaces.
+
+    There must be at least three rows.
+    """
     counts = [len(RUN.split(row.strip())) for row in rows]
     ((count, _),) = Counter(counts).most_common(1)
-    return [len(rows) > 2 and count >= FEW_COLUMNS and each == count for each in counts]
+    return [len(rows) > 2 and count >= FEW_COLUMNS and row_count == count for row_count in counts]
 
 
 def _separated(sign: str) -> Callable[[Sequence[str]], list[bool]]:
@@ -191,26 +210,30 @@ def _separated(sign: str) -> Callable[[Sequence[str]], list[bool]]:
 
 
 def _has_columns(rows: Sequence[str], sign: str) -> bool:
-    """Tell whether most rows are cells with ``sign`` between them, as many as the first has: either that names the
-    columns, or one column holds numbers or whole sentences, or single words. Behind a comma of prose is a
-    blank."""
+    """Tell whether most rows are cells with ``sign`` between them, as many as in the first row.
+
+    The first row must name the columns, or one column must hold numbers, whole sentences or single words. A comma of
+    prose is followed by a blank.
+    """
     try:
-        first, *others = csv.reader(rows, delimiter=sign)
+        first_row, *others = csv.reader(rows, delimiter=sign)
     except csv.Error:  # a cell of more than 131,072 characters
         return False
-    like = [cells for cells in others if len(cells) == len(first) > 1]
+    like = [cells for cells in others if len(cells) == len(first_row) > 1]
     tight = [cells for cells in like if _is_tight(cells)]
-    if all(COLUMN.fullmatch(cell.strip()) for cell in first):
+    if all(COLUMN.fullmatch(cell.strip()) for cell in first_row):
         numbers = any(all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*like, strict=True))
         return 2 * len(like if numbers else tight) > len(others)
-    columns = [*zip(first, *tight, strict=True)] if tight and _is_tight(first) else []
+    columns = [*zip(first_row, *tight, strict=True)] if tight and _is_tight(first_row) else []
     return 2 * len(tight) > len(others) and (any(map(_are_cells, columns[:-1])) or _are_words(columns))
 
 
 def _is_tight(cells: Sequence[str]) -> bool:
-    """Tell whether no cell begins as what follows a comma of prose, or of a number."""
-    each = pairwise(cells)
-    return not any(LOOSE.match(cell) or (before[-1:].isdigit() and cell[0].isdigit()) for before, cell in each)
+    """Tell whether no cell begins like the text after a comma of prose, or after the comma of a number."""
+    neighbours = pairwise(cells)
+    return not any(
+        LOOSE.match(cell) or (left_cell[-1:].isdigit() and cell[0].isdigit()) for left_cell, cell in neighbours
+    )
 
 
 def _are_cells(column: Sequence[str]) -> bool:
@@ -218,8 +241,11 @@ def _are_cells(column: Sequence[str]) -> bool:
 
 
 def _are_words(columns: Sequence[Sequence[str]]) -> bool:
-    """Tell whether columns of three rows and more hold single words of an alphabet, or of four and more one column
-    does, in which half of the cells are as others: labels."""
+    """Tell whether columns look like words of an alphabet or like labels.
+
+    Either there are at least three rows and all columns hold single words, or there are at least four and one column of
+    words has at most half as many different cells as rows: labels.
+    """
     count = len(columns[0]) if columns else 0
     words = [column for column in columns if all(cell.isalpha() and cell.upper() != cell.lower() for cell in column)]
     has_labels = any(2 * len({*column}) <= count for column in words)
@@ -227,8 +253,10 @@ def _are_words(columns: Sequence[Sequence[str]]) -> bool:
 
 
 def _marked_up(rows: Sequence[str]) -> list[bool]:
-    """Tell which rows are elements of XML or HTML, from the line that opens one to the last that closes one of its
-    name."""
+    """Tell which rows are elements of XML or HTML.
+
+    These reach from the line that opens an element to the last line that closes an element of that name.
+    """
     is_inside = [bool(ELEMENT.match(row)) for row in rows]
     opened: dict[str, int] = {}
     for number, row in enumerate(rows):
@@ -282,9 +310,12 @@ def _is_id(cell: str) -> bool:
 
 
 def _by_single_spaces(rows: Sequence[str]) -> bool:
-    """Return True where most lines begin with the number of a word and have as many columns, of which one is empty
-    everywhere (“_”) or holds the numbers of heads; one line alone, which may be a sentence of numbers, where it has ten
-    columns and several are empty."""
+    """Return whether rows are CoNLL-U with single spaces between the columns.
+
+    Most rows must begin with the number of a word and have equally many columns, one of which is empty everywhere (“_”)
+    or holds the numbers of heads. A single row, which may be a sentence of numbers, must have ten columns, several of
+    them empty.
+    """
     split = [row.split() for row in rows]
     if len(split) == 1:
         return split[0][0] == "1" and len(split[0]) == len(CONLLU_COLUMNS) and split[0].count("_") > 1

@@ -1,4 +1,4 @@
-"""Annotated text: words with dependencies and coreference, and the examples of GAP."""
+"""Data types of annotated text: words with dependencies and coreference, and the examples of GAP."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPRE
 
 
 class Word(NamedTuple):
-    """One word with its gold annotation. ``head`` is the index of its head in the sentence, None for the root and
-    for unannotated words. ``relation`` may have a subtype, as in "nmod:poss". ``features``: as they stand in the file,
-    such as "Number=Sing"."""
+    """One word with its gold annotation.
+
+    ``head`` is the index of its head in the sentence, None for the root and for unannotated words. ``relation`` may
+    have a subtype, as in "nmod:poss". ``features`` are as written in the file, such as "Number=Sing".
+    """
 
     form: str
     upos: str = ""
@@ -40,7 +42,7 @@ class Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words in order. ``document`` names the text it belongs to; ``line`` is its first line in the file."""
+    """Words in order. ``document`` names the document they belong to; ``line`` is their first line in the file."""
 
     words: tuple[Word, ...]
     mentions: tuple[Mention, ...] = ()
@@ -54,16 +56,22 @@ class Sentence:
 
 
 class Declared(NamedTuple):
-    """Declarations by comments for the lines that follow: ``columns`` in their order (``# global.columns``), and the
-    place of the chain among the fields of ``Entity=`` (``# global.Entity``), None if no field names it."""
+    """Declarations in comments, which hold for the lines that follow.
+
+    ``columns`` names the columns in order (``# global.columns``). ``chain`` is the position of the chain among the
+    fields of ``Entity=`` (``# global.Entity``), None if no field names it.
+    """
 
     columns: tuple[str, ...] = CONLLU_COLUMNS
     chain: int | None = 0
 
 
 class PartStart(NamedTuple):
-    """Where a part of a file begins: the number of lines and sentences before it, the document that continues, and what
-    was declared."""
+    """Where a part of a file begins.
+
+    It counts the lines and sentences before the part, and holds the document that continues and the declarations so
+    far.
+    """
 
     lines: int = 0
     sentences: int = 0
@@ -78,7 +86,7 @@ START = PartStart()
 class Corpus:
     """Sentences in the order of their file. ``digest`` is the SHA-256 of the text.
 
-    ``has_trees`` and ``has_chains`` say what is annotated; ``left_out`` describes each annotation that was left out;
+    ``has_trees`` and ``has_chains`` say what is annotated. ``left_out`` describes each annotation that was left out.
     ``not_given`` counts the words of sentences that are left out because all their words are “_”.
     """
 
@@ -101,7 +109,7 @@ class Gap:
 
 
 class GapRow(NamedTuple):
-    """One example of GAP: a pronoun and two names with character offsets; whether the pronoun refers to each name."""
+    """One example of GAP: a pronoun and two names, with character offsets, and whether the pronoun refers to each."""
 
     id: str
     text: str
@@ -111,14 +119,16 @@ class GapRow(NamedTuple):
 
 
 def empty_forms(corpus: Corpus) -> tuple[int, int]:
-    """Count the words that are “_”, which stands for a word that is not given, and all words; those of sentences that
-    are left out because none of their words is given count as well."""
+    """Count the words that are “_”, which stands for a word that is not given, and count all words.
+
+    Both counts include sentences that are left out because none of their words is given.
+    """
     forms = [word.form for sentence in corpus.sentences for word in sentence.words]
     return forms.count(EMPTY) + corpus.not_given, len(forms) + corpus.not_given
 
 
 def check_forms(name: str, empty: int, words: int) -> None:
-    """Raise CorpusError for a treebank of which more than half of the words are not given."""
+    """Raise CorpusError for a treebank in which more than half of the words are not given."""
     if 2 * empty > words:
         raise CorpusError(
             f"{name} has no text: {empty:,} of its {words:,} words are “_”.",
@@ -127,5 +137,5 @@ def check_forms(name: str, empty: int, words: int) -> None:
 
 
 def text_digest(text: str) -> str:
-    """The SHA-256 of a corpus's text."""
+    """Return the SHA-256 of a corpus's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

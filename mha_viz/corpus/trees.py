@@ -1,4 +1,4 @@
-"""A sentence as a tree of words, and the words of a tree in order, with dependencies and mentions."""
+"""Dependency trees of words, and their linearisation to sentences with dependencies and mentions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mha_viz.corpus.treebank import Mention, Sentence, Word
 
 @dataclass
 class Node:
-    """A word with its dependents ``before`` and ``after`` it. ``chain`` is set when it is the head of a mention."""
+    """A word with its dependents ``before`` and ``after`` it. ``chain`` is set for the head of a mention."""
 
     form: str
     upos: str
@@ -21,12 +21,12 @@ class Node:
     chain: str = ""
 
     def attach_as(self, relation: str) -> Node:
-        """This node, with the relation to its head."""
+        """Set the relation to the head, and return this node."""
         self.relation = relation
         return self
 
     def walk(self) -> Iterator[Node]:
-        """Every node of this tree in sentence order."""
+        """Yield every node of this tree in sentence order."""
         for node in self.before:
             yield from node.walk()
         yield self
@@ -35,13 +35,13 @@ class Node:
 
 
 def linearised(root: Node) -> Sentence:
-    """The sentence of a tree, capitalised, with its noun phrases as mentions."""
+    """Turn a tree into a sentence, capitalised, with its noun phrases as mentions."""
     nodes = list(root.walk())
     place = {id(node): index for index, node in enumerate(nodes)}
     heads = {id(child): place[id(node)] for node in nodes for child in (*node.before, *node.after)}
     forms = [
-        "an" if node.form == "a" and after.form[0] in "aeiou" else node.form
-        for node, after in zip(nodes, [*nodes[1:], root], strict=True)
+        "an" if node.form == "a" and next_node.form[0] in "aeiou" else node.form
+        for node, next_node in zip(nodes, [*nodes[1:], root], strict=True)
     ]
     forms[0] = forms[0][0].upper() + forms[0][1:]
     words = tuple(
@@ -51,8 +51,8 @@ def linearised(root: Node) -> Sentence:
     mentions = []
     for node in nodes:
         if node.chain:  # a noun phrase: all its dependents except a preposition in front
-            first = next((n for n in node.before if n.relation != "case"), node)
-            start, *_ = first.walk()
-            *_, end = node.walk()
-            mentions.append(Mention(node.chain, place[id(start)], place[id(end)] + 1, place[id(node)]))
+            first_node = next((n for n in node.before if n.relation != "case"), node)
+            start, *_ = first_node.walk()
+            *_, last_node = node.walk()
+            mentions.append(Mention(node.chain, place[id(start)], place[id(last_node)] + 1, place[id(node)]))
     return Sentence(words, tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end))))

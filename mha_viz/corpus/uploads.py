@@ -1,7 +1,7 @@
-"""Uploaded corpus files, parsed in a child process.
+"""Parse uploaded corpus files in a child process.
 
 The app's process stores only the bytes of a file and a few numbers; a study parses the file again, with the same
-:func:`mha_viz.corpus.reading.parse_file`. So even a malformed file takes no processor time or memory from the app.
+:func:`mha_viz.corpus.reading.parse_file`. So even a malformed file takes no CPU time or memory from the app.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ LEFT_OUT = 5  # reasons for left-out annotation that are reported
 
 
 class StudyCorpus(NamedTuple):
-    """A corpus to measure: its name, digest and number of words, and the bytes of its file. ``data`` is empty for the
-    built-in sentences; ``left_out``: the first reasons why annotation was left out."""
+    """A corpus to measure: its name, digest and number of words, and the bytes of its file.
+
+    ``data`` is empty for the built-in sentences. ``left_out`` holds the first reasons why annotation was left out.
+    """
 
     name: str
     digest: str
@@ -31,19 +33,19 @@ class StudyCorpus(NamedTuple):
 
 
 def read_apart(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> StudyCorpus:
-    """Parse a file. Raises CorpusError when it is invalid or takes too much time or memory."""
+    """Parse a file in a child process. Raises CorpusError if it is invalid or takes too much time or memory."""
     try:
         facts = apart.run(CHILD, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
     except TooSlow as error:
         raise CorpusError(f"This file took longer than {BOUNDS.seconds:.0f} s to read.", "Split it.") from error
     except TooLarge as error:
-        most = f"{BOUNDS.megabytes:,} MB of memory"
-        raise CorpusError(f"This file needs more than {most} to be read.", "Split it.") from error
+        limit = f"{BOUNDS.megabytes:,} MB of memory"
+        raise CorpusError(f"This file needs more than {limit} to be read.", "Split it.") from error
     return StudyCorpus(name, **facts, data=data)
 
 
 def words(corpus: Corpus | Gap) -> int:
-    """The number of words in a corpus."""
+    """Count the words of a corpus."""
     if isinstance(corpus, Gap):
         return sum(len(reading.PLAIN_WORDS.findall(row.text)) for row in corpus.rows)
     return sum(len(sentence.words) for sentence in corpus.sentences)

@@ -38,7 +38,7 @@ __all__ = [
     "suffixes",
 ]
 
-# Imported on first use, because what lies below in this folder needs none of them.
+# Imported on first use, because the subpackages need none of these names.
 _HOMES = MappingProxyType(
     {
         "Figure": "figure",
@@ -68,5 +68,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Every name, including those that are imported on first use."""
+    """Return every name, including those that are imported on first use."""
     return sorted({*globals(), *__all__})

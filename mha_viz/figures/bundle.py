@@ -41,15 +41,15 @@ def archive(
 
     Returns the bytes of the file. Raises as :func:`compare`.
     """
-    made = [panel_from(given) for given in panels]
-    figures = [compare(made, kind, columns, pin_of, diff, **keep_taken("compare", options))]
+    all_panels = [panel_from(given) for given in panels]
+    figures = [compare(all_panels, kind, columns, pin_of, diff, **keep_taken("compare", options))]
     view, _, _ = settings(options)
     if diff is not None:
-        at, pin = pin_for(made, diff, pin_of, view)
-        one, two = (made[i] for i in diff)
-        figures.append(difference(one, two, pin_of=at, **keep_taken("difference", options | {"pin": pin})))
-    for number, panel in enumerate(made, 1):
-        pin = pin_in(made, number - 1, view, pin_of)
+        pin_side, pin = pin_for(all_panels, diff, pin_of, view)
+        first, second = (all_panels[i] for i in diff)
+        figures.append(difference(first, second, pin_of=pin_side, **keep_taken("difference", options | {"pin": pin})))
+    for number, panel in enumerate(all_panels, 1):
+        pin = pin_in(all_panels, number - 1, view, pin_of)
         alone = options | {"heads": [panel.head], "pin": pin}
         both = (heatmap(panel.attention, **keep_taken("heatmap", alone)), links(panel.attention, **alone))
         figures += [replace(figure, name=f"{number}_{figure.name}") for figure in both]
@@ -61,7 +61,7 @@ def archive(
 
 
 def _put(file: ZipFile, figure: Figure, dpi: int) -> str:
-    """Write one figure into an archive; returns its lines for captions.txt."""
+    """Write one figure into an archive and return its lines for captions.txt."""
     page = [".html"] if figure.page and figure.page.component == "compare" else []
     is_links = figure.page is not None and figure.page.show == "links"
     numbers = [] if is_links else [".csv"]  # the numbers of the heatmap

@@ -1,4 +1,4 @@
-"""A figure, which is displayed in Jupyter and can be saved in any format."""
+"""A figure, which Jupyter displays and which can be saved in any format."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class Page:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A figure: Jupyter shows it as an interactive drawing, offline; :meth:`save` writes it in any format."""
+    """A figure. Jupyter shows it as an interactive drawing, offline; :meth:`save` writes it in any format."""
 
     make: Callable[[Size], Drawing]
     page: Page | None  # None for a chart, which has no interactive version
     numbers: Callable[[], Exported]
     size: Size = field(default_factory=Size)
-    look: Look = "auto"  # colour scheme of the interactive version: the reader's, unless one was requested
+    look: Look = "auto"  # colour scheme of the interactive version; "auto" is the reader's own
     refused: tuple[SettingError, ...] = ()  # the settings that only the interactive version shows
     name: str = "figure"  # of its files, without a suffix
 
     @cached_property
     def drawing(self) -> Drawing:
         """The static figure: a list of marks in points."""
-        made = self._made
-        boxes = fonts.boxes(made.texts())
-        return replace(made, caption=f"{made.caption} {boxes}") if boxes else made
+        drawing = self._made
+        boxes = fonts.boxes(drawing.texts())
+        return replace(drawing, caption=f"{drawing.caption} {boxes}") if boxes else drawing
 
     @cached_property
     def _made(self) -> Drawing:
@@ -74,7 +74,7 @@ class Figure:
 
     @cached_property
     def _warned(self) -> bool:
-        """Warns of characters without a glyph on first use, and not again."""
+        """Whether characters have no glyph. The first access issues the warning; later ones do not."""
         if self.missing_glyphs:
             warn(MissingGlyphWarning, " ".join(self.missing_glyphs))
         return bool(self.missing_glyphs)
@@ -86,18 +86,21 @@ class Figure:
 
     @property
     def caption(self) -> str:
-        """The text to print below it: model, sentence, heads, the steps applied, what is hidden or left out."""
+        """The text to print below the figure: model, sentence, heads, the steps applied, and what is hidden or left
+        out."""
         return self.drawing.full_caption
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Every suffix that it can be saved with; a chart has no interactive page, and its numbers are saved as a
-        table."""
+        """Every suffix that the figure can be saved with.
+
+        A chart has no interactive page, and its numbers are saved as a table.
+        """
         return files.figure_suffixes() if self.page else (*files.drawing_suffixes(), *files.shown_suffixes(Table))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The problems of its static picture, one or two sentences each, of which :meth:`save` warns."""
+        """The problems of the static picture, one or two sentences each, which :meth:`save` issues as warnings."""
         return tuple(map(str, self._made.notes))
 
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
@@ -121,16 +124,21 @@ class Figure:
         return files.write_bytes(path, lambda: self.to_bytes(suffix, dpi))
 
     def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
-        """Return the file; ``suffix`` as in :meth:`save`. Raises ExportError, and SettingError for a setting that only
-        the interactive version shows."""
+        """Return the content of the file.
+
+        ``suffix`` is as in :meth:`save`. Raises ExportError, and SettingError for a setting that only the interactive
+        version shows.
+        """
         check_kind(suffix, str, "the end of a file's name", "Give one such as '.svg'.")
         if self.refused and suffix.lower() in (*files.drawing_suffixes(), *files.shown_suffixes()):
             raise self.refused[0]
         return self.make_file(suffix.lower(), dpi)
 
     def make_file(self, suffix: str, dpi: int = 300) -> bytes:
-        """Return the file without what only the interactive version shows; ``suffix`` as in :meth:`save`, in small
-        letters. Raises ExportError."""
+        """Return the content of the file, ignoring settings that only the interactive version shows.
+
+        ``suffix`` is as in :meth:`save`, in lower case. Raises ExportError.
+        """
         if suffix == ".html" and self.page:
             return self.to_html().encode()
         if suffix in files.shown_suffixes():
@@ -141,27 +149,30 @@ class Figure:
         return files.drawing_bytes(self.drawing, suffix, dpi)
 
     def to_html(self) -> str:
-        """The interactive figure as one HTML page that contains everything: it uses no network and no third-party
-        scripts. Raises ExportError for a chart, which has no interactive version."""
-        made = self.page
-        if made is None:
+        """Return the interactive figure as one self-contained HTML page, without network access or third-party scripts.
+
+        Raises ExportError for a chart, which has no interactive version
+        """
+        interactive = self.page
+        if interactive is None:
             raise ExportError(*_unknown(".html", self.suffixes))
         return page(
-            made.component,
-            made.packet(),
+            interactive.component,
+            interactive.packet(),
             title=self._made.alt,
             caption=self._made.caption,  # drawn with the reader's fonts
-            start=made.start,
-            show=made.show,
+            start=interactive.start,
+            show=interactive.show,
             look=self.look,
         ).decode()
 
     def figure(self, ax: Any = None) -> Any:
-        """The static figure drawn into a matplotlib Axes, which is returned. Raises SettingError, also for a setting
-        that only the interactive version shows.
+        """Draw the static figure into a matplotlib Axes and return it.
 
-        It is laid out again to fit ``ax``, so that its labels have the requested size; if it is too high at every
-        width, the whole is drawn smaller. Without ``ax``, a new matplotlib figure of the figure's size is made.
+        The figure is laid out again to fit ``ax``, so that its labels have the requested size; if it is too high at
+        every width, the whole is drawn smaller. Without ``ax``, a new matplotlib figure of the figure's size is made.
+
+        Raises SettingError, also for a setting that only the interactive version shows.
         """
         if ax is not None and not hasattr(ax, "add_patch"):
             raise SettingError(
@@ -173,25 +184,28 @@ class Figure:
         return files.draw(self.drawing if ax is None else self._laid_out(*files.room(ax)), ax)
 
     def _laid_out(self, width: float, height: float) -> Drawing:
-        """The drawing whose labels come closest to the requested size within this many points."""
+        """Return the drawing whose labels come closest to the requested size within this many points."""
 
-        def made(wide: float) -> Drawing:
-            width_mm = max(20.0, min(2000.0, wide / POINTS_PER_MM))
+        def draw(points: float) -> Drawing:
+            width_mm = max(20.0, min(2000.0, points / POINTS_PER_MM))
             return self.make(replace(self.size, width_mm=width_mm, max_height_mm=NO_PAGE_MM))
 
-        def shrinks(drawing: Drawing) -> float:
+        def measure_scaling(drawing: Drawing) -> float:
             return round(abs(math.log(min(width / drawing.width, height / drawing.height))), 3)
 
-        drawings = [made(width)]
+        drawings = [draw(width)]
         if drawings[0].height > height:
-            drawings.append(made(width * drawings[0].height / height))  # a wider one may fill the room
+            drawings.append(draw(width * drawings[0].height / height))  # a wider drawing may fill the Axes better
         while drawings[0].height > height and len(drawings) < 6:  # narrower is lower, but not always in proportion
-            drawings.insert(0, made(drawings[0].width * max(0.5, height / drawings[0].height)))
-        return min(drawings, key=lambda drawing: (shrinks(drawing), -drawing.width))
+            drawings.insert(0, draw(drawings[0].width * max(0.5, height / drawings[0].height)))
+        return min(drawings, key=lambda drawing: (measure_scaling(drawing), -drawing.width))
 
     def show(self) -> None:
-        """Display it: in a notebook below the cell, elsewhere in the browser, from a file in the folder for temporary
-        ones. Raises ExportError if no browser opens."""
+        """Display the figure: in a notebook below the cell, elsewhere in the browser, from a file in a temporary
+        folder.
+
+        Raises ExportError if no browser opens.
+        """
         if is_in_notebook():
             import_module("IPython.display").display(self)
             return
@@ -202,7 +216,7 @@ class Figure:
             raise ExportError("No browser opened.", f"Open {file} yourself, or save the figure to a file: save(path).")
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """Return the drawing for a notebook, and a picture of it for whoever shows a saved notebook without scripts."""
+        """Return the drawing for a notebook, with a picture for viewers that show a saved notebook without scripts."""
         png = b64encode(self.make_file(".png", NOTEBOOK_DPI)).decode()
         return {"text/html": self._repr_html_(), "image/png": png, "text/plain": repr(self)}
 
@@ -216,6 +230,6 @@ class Figure:
 
 
 def _unknown(suffix: str, formats: Sequence[str]) -> tuple[str, str]:
-    """The two sentences of the error for any other suffix."""
+    """Return the two sentences of the error for an unknown suffix."""
     problem = f"“{suffix[:40]}” is not a format of this figure." if suffix else "The file has no suffix."
     return problem, f"Use one of {', '.join(formats)}."

@@ -1,4 +1,4 @@
-"""The name of a figure's file: which heads it shows, and how its text begins."""
+"""Names of figure files: the heads that a figure shows and the beginning of its text."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout.caption import fact
 from mha_viz.view.quantities import QUANTITIES
 
-MOST_HEADS = 4  # that a name lists; of more it has their number
+MOST_HEADS = 4  # the most heads that a name lists; for more heads it states their number
 MOST_WORDS, MOST_LETTERS = 4, 24  # of the text
-MOST_READ = 1_000  # characters
-# Letters of the Latin script that no decomposition writes in ASCII.
+MOST_READ = 1_000  # characters of the text that are looked at
+# Latin letters that Unicode does not decompose into ASCII letters.
 _ASCII = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i", "ħ": "h"}
 )
-_WORD = re.compile(r"[^\W_]\S*")  # begins with a letter, not with the accent of one that was left out
+_WORD = re.compile(r"[^\W_]\S*")  # begins with a letter, not with a combining accent
 _ACCENTS = re.compile("(?<=[a-z0-9])[\u0300-\u036f]+")
 _APOSTROPHES = re.compile("['’‘ʼ`´]")
 
 
 def file_name(parts: Sequence[str], text: str = "", suffix: str = "") -> str:
-    """Name a file by ``parts``, such as heads, and the first four words of a text, in at most 24 letters:
+    """Build a file name from ``parts``, such as heads, and the first four words of a text, in at most 24 letters:
     "L3H1_the-animal-didnt-cross.pdf".
 
-    Letters are small, and without accents where that makes them ASCII; those of other scripts stay. Signs are left out,
-    so that the name is no path and can be stored on every system.
+    Letters are lower case, and without accents where that makes them ASCII; letters of other scripts stay. Other signs
+    are left out, so that the name is not a path and every system can store it.
     """
     return "_".join(filter(None, ("-".join(parts), _begins(text)))) + suffix
 
 
 def of_heads(panels: Sequence[tuple[Attention, Head]], *more: str, between: str = "") -> str:
-    """Name a figure of these heads, with the text of the first: "L3H1-L2H4_the-animal-didnt-cross". ``between`` joins
-    two heads, "minus" for their difference; ``more`` follows them."""
+    """Name the figure of these heads, with the text of the first: "L3H1-L2H4_the-animal-didnt-cross". ``between`` joins
+    two heads, "minus" for their difference; ``more`` parts follow the heads."""
     (reading, _), *_ = panels
     names = [fact(attention, head) for attention, head in panels]
     if len(names) > MOST_HEADS:
@@ -43,7 +43,7 @@ def of_heads(panels: Sequence[tuple[Attention, Head]], *more: str, between: str 
 
 
 def of_all(attention: Attention, drawn: Sequence[Head]) -> str:
-    """Name a figure of every head of a reading, or of those that are ``drawn``."""
+    """Name the figure of all heads of a reading, or of those that are ``drawn``."""
     if len(drawn) < len(attention.every_head()):
         return of_heads([(attention, head) for head in drawn])
     return file_name([f"all-{_kind(attention)}"], attention.queries.text)
@@ -55,19 +55,19 @@ def _kind(attention: Attention) -> str:
 
 def _begins(text: str) -> str:
     """Return the first words of a text, joined by hyphens."""
-    read = _APOSTROPHES.sub("", text[:MOST_READ].lower().translate(_ASCII))
-    letters = _ACCENTS.sub("", "".join(map(_written, read)))
+    lower_case = _APOSTROPHES.sub("", text[:MOST_READ].lower().translate(_ASCII))
+    letters = _ACCENTS.sub("", "".join(map(_written, lower_case)))
     first, *others = [unicodedata.normalize("NFC", word) for word in _WORD.findall(letters)[:MOST_WORDS]] or [""]
-    begins = first[:MOST_LETTERS]
+    slug = first[:MOST_LETTERS]
     for word in others:
-        if len(begins) + 1 + len(word) > MOST_LETTERS:
+        if len(slug) + 1 + len(word) > MOST_LETTERS:
             break
-        begins += f"-{word}"
-    return begins
+        slug += f"-{word}"
+    return slug
 
 
 def _written(character: str) -> str:
-    """A character in ASCII if it has letters or digits there; a letter, mark or digit of another script as it is; a
-    space for anything else."""
+    """Return a character in ASCII if its decomposition has letters or digits there. Other letters, marks and digits
+    stay; anything else becomes a space."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())
     return plain.lower() or (character if unicodedata.category(character)[0] in "LMN" else " ")

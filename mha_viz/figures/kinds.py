@@ -1,5 +1,7 @@
-"""One function for each kind of figure. A figure is made of functions with their arguments, so that it can be
-pickled."""
+"""One function for each kind of figure.
+
+A figure holds functions with their arguments (``functools.partial``), so that it can be pickled.
+"""
 
 from __future__ import annotations
 
@@ -39,51 +41,51 @@ MOST_INCHES = 1_000
 
 
 def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
-    """All heads at a glance, or with ``layers=[5, 6]`` and ``heads=[0, 1]`` those. Options: those of View and Size."""
-    drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
+    """Draw all heads at a glance, or with ``layers=[5, 6]`` and ``heads=[0, 1]`` only those. Options: those of View and
+    Size."""
+    chosen_heads = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings(options, "grid")
     check_view(attention, view)
     return Figure(
-        partial(grid_drawing, attention, of_files(view, "grid"), heads=drawn),
-        _explorer(attention, drawn, view, "all"),
-        partial(shown, attention, drawn, view),
+        partial(grid_drawing, attention, of_files(view, "grid"), heads=chosen_heads),
+        _explorer(attention, chosen_heads, view, "all"),
+        partial(shown, attention, chosen_heads, view),
         size,
         look,
         refusals(view, "grid"),
-        file_names.of_all(attention, drawn),
+        file_names.of_all(attention, chosen_heads),
     )
 
 
 def overlay(
     attention: Attention, image: Any = None, *, columns: int | None = None, **options: Unpack[GridOptions]
 ) -> Figure:
-    """What heads of a vision transformer look at: the weights between one token and the patches, over the image.
+    """Draw what heads of a vision transformer attend to: the weights between one token and the patches, over the image.
 
-    Names "row,column", such as "0,1", say the place of each patch; patches with numbers alone are row by row. All other
-    tokens have names in brackets, such as [CLS] or [REG1].
-    ``image``: as the model saw it, a picture or an array [row, column, colour] or [colour, row, column]; without it
-    only the weights are drawn. ``columns``: the patches of a row, if their names do not say
-    it and they are no square. ``pin``: "q0", the default,
-    shows where the first token looks; "k20" which patches look at token 20. ``scale`` ("head" by default, "fixed" or
-    "log"), ``layers``, ``heads`` and the options of Size are as for :func:`grid`; there are no others. There is no
-    interactive page; ``save`` writes the numbers as .csv or .json.
+    Names "row,column", such as "0,1", state the place of each patch; patches with plain numbers are ordered row by row.
+    All other tokens need names in brackets, such as [CLS] or [REG1]. ``image`` is the picture as the model saw it: a
+    picture or an array [row, column, colour] or [colour, row, column]. Without it, only the weights are drawn.
+    ``columns`` is the number of patches in a row, needed if their names do not state it and they do not form a square.
+    ``pin``: "q0", the default, shows where the first token looks; "k20" shows which patches look at token 20. ``scale``
+    ("head" by default, "fixed" or "log"), ``layers``, ``heads`` and the options of Size are as for :func:`grid`; there
+    are no others. There is no interactive page; ``save`` writes the numbers as .csv or .json.
 
     Raises SettingError, UnknownHead, and ShapeError if tokens or image do not fit.
     """
     check_kind(attention, Attention, *READING)
-    drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
+    chosen_heads = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings({"pin": "q0", "scale": "head", **options}, "overlay")
     view = replace(view, unit="pieces")
     check_view(attention, view)
-    shown = images.held_token(attention, view, columns)
+    held = images.held_token(attention, view, columns)
     under = None if image is None else images.grey_of(image)
     return Figure(
-        partial(images.over_image, attention, under, drawn, shown, view),
+        partial(images.over_image, attention, under, chosen_heads, held, view),
         None,
-        partial(images.table, attention, drawn, shown),
+        partial(images.table, attention, chosen_heads, held),
         size,
         look,
-        name=file_names.of_all(attention, drawn),
+        name=file_names.of_all(attention, chosen_heads),
     )
 
 
@@ -100,7 +102,7 @@ def heatmap(
 def heatmap(
     attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
 ) -> Figure:
-    """One head's matrix: ``heatmap(a, "L3H1")``, ``heatmap(a, 3, 1)`` or ``heatmap(a, heads=["L3H1"])``.
+    """Draw one head's matrix: ``heatmap(a, "L3H1")``, ``heatmap(a, 3, 1)`` or ``heatmap(a, heads=["L3H1"])``.
 
     Options: those of View and Size.
     """
@@ -132,13 +134,15 @@ def links(
 def links(
     attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
 ) -> Figure:
-    """Token links of one head, named as in :func:`heatmap`, or of several of one layer with ``heads=["L3H1", "L3H4"]``,
-    each in its colour."""
+    """Draw the token links of one head, named as in :func:`heatmap`.
+
+    With ``heads=["L3H1", "L3H4"]``, draw several heads of one layer, each in its own colour.
+    """
     heads = _heads(attention, layer, head, options)
     view, size, look = settings(options, "links")
     check_view(attention, view)
-    if len({one.layer for one in heads}) > 1:
-        named = ", ".join(named_in(attention.quantity, one) for one in heads)
+    if len({h.layer for h in heads}) > 1:
+        named = ", ".join(named_in(attention.quantity, h) for h in heads)
         raise SettingError(
             f"{named} are of different layers.", "Links show heads of one layer; use compare for several."
         )
@@ -174,43 +178,50 @@ def compare(
     Returns the figure. Raises SettingError for panels, a kind, columns or options that do not exist or do not go
     together, and UnknownHead.
     """
-    made = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    all_panels = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
     view, size, look = settings(options, "compare")
-    check(made, view, pin_of)
+    check(all_panels, view, pin_of)
     check_panel_kind(kind, columns)
-    check_diff(diff, len(made))
-    start = caption.settings(view.of([panel.attention for panel in made])) | {"as": kind, "at": str(pin_of)}
+    check_diff(diff, len(all_panels))
+    start = caption.settings(view.of([panel.attention for panel in all_panels])) | {"as": kind, "at": str(pin_of)}
     start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
     return Figure(
         partial(
-            compare_drawing, made, of_files(view, "compare", kind), kind=kind, columns=columns, pin_of=pin_of, diff=diff
+            compare_drawing,
+            all_panels,
+            of_files(view, "compare", kind),
+            kind=kind,
+            columns=columns,
+            pin_of=pin_of,
+            diff=diff,
         ),
-        Page("compare", partial(pack, made, everything=True), start, "compare"),
-        partial(_several, made, view),
+        Page("compare", partial(pack, all_panels, everything=True), start, "compare"),
+        partial(_several, all_panels, view),
         size,
         look,
         refusals(view, "compare", kind),
-        file_names.of_heads([(panel.attention, panel.head) for panel in made], *(["links"] * (kind == "links"))),
+        file_names.of_heads([(panel.attention, panel.head) for panel in all_panels], *(["links"] * (kind == "links"))),
     )
 
 
 def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Options]) -> Figure:
-    """The second head minus the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
+    """Draw the second head minus the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
 
     Options: those of View and Size. ``pin`` counts tokens of the first, or with ``pin_of=1`` of the second.
     """
-    one, two = panel_from(first), panel_from(second)
+    first_panel, second_panel = panel_from(first), panel_from(second)
     view, size, look = settings(options, "difference")
-    check((one, two), replace(view, scale="fixed"), pin_of)
-    start = caption.settings(view.of([one.attention, two.attention])) | {"diff": "0-1", "at": str(pin_of)}
+    check((first_panel, second_panel), replace(view, scale="fixed"), pin_of)
+    start = caption.settings(view.of([first_panel.attention, second_panel.attention]))
+    start |= {"diff": "0-1", "at": str(pin_of)}
     return Figure(
-        partial(fitted, partial(_difference_drawing, one, two, of_files(view, "difference"), pin_of)),
-        Page("compare", partial(pack, [one, two], everything=True), start, "compare"),
-        partial(_subtracted, one, two, view),
+        partial(fitted, partial(_difference_drawing, first_panel, second_panel, of_files(view, "difference"), pin_of)),
+        Page("compare", partial(pack, [first_panel, second_panel], everything=True), start, "compare"),
+        partial(_subtracted, first_panel, second_panel, view),
         size,
         look,
         refusals(view, "difference"),
-        file_names.of_heads([(panel.attention, panel.head) for panel in (two, one)], between="minus"),
+        file_names.of_heads([(panel.attention, panel.head) for panel in (second_panel, first_panel)], between="minus"),
     )
 
 
@@ -253,8 +264,8 @@ def _chart_table(draw: Callable[[Theme], Chart], look: str, alt: str, caption: s
     return Table(COLUMNS, draw(THEMES[look]).rows, {"figure": alt, "caption": caption})
 
 
-def _difference_drawing(one: Panel, two: Panel, view: View, pin_of: int, size: Size) -> Drawing:
-    return difference_drawing(one, two, view, size, pin_of)
+def _difference_drawing(first: Panel, second: Panel, view: View, pin_of: int, size: Size) -> Drawing:
+    return difference_drawing(first, second, view, size, pin_of)
 
 
 def _several(panels: Sequence[Panel], view: View) -> Several:
@@ -270,22 +281,23 @@ def _subtracted(one: Panel, two: Panel, view: View) -> Subtracted:
 
 
 def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
-    drawn, heads = (heads, heads[:1]) if show == "all" else ((), heads)
+    grid_heads, heads = (heads, heads[:1]) if show == "all" else ((), heads)
     start = caption.settings(view.of([attention])) | {"head": str(heads[0])}
-    beside = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
-    start |= {"on": ".".join(beside)} if beside else {}
-    return Page("explorer", partial(packet, attention, heads, everything=True, bits=12, drawn=drawn), start, show)
+    other_heads = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
+    start |= {"on": ".".join(other_heads)} if other_heads else {}
+    return Page("explorer", partial(packet, attention, heads, everything=True, bits=12, drawn=grid_heads), start, show)
 
 
 def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None) -> tuple[Head, ...]:
-    """The heads of a grid with these layers and heads, or with all. Raises UnknownHead, SettingError."""
+    """Return the heads of a grid: those in these layers and with these numbers, or all. Raises UnknownHead,
+    SettingError."""
     axes: list[list[int]] = []
     remedy = "Give a list of numbers, such as [5, 6]."
-    for name, numbers, every in (
+    for name, numbers, all_numbers in (
         ("layers", layers, attention.layer_numbers),
         ("heads", heads, range(attention.heads)),
     ):
-        listed = every if numbers is None else list_items(numbers, name, remedy)
+        listed = all_numbers if numbers is None else list_items(numbers, name, remedy)
         if not (listed and all(map(is_number, listed))):
             raise SettingError(f"{name} is {shorten_value(numbers)!r}.", remedy)
         for number in listed:
@@ -297,11 +309,11 @@ def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[i
 def _heads(
     attention: Attention, layer: int | AnyHead | None, head: int | None, options: HeadOptions
 ) -> tuple[Head, ...]:
-    """The heads that a call names, in any of the ways, or layers of rollout."""
+    """Return the heads, or layers of rollout, that a call names in any of the supported ways."""
     named = options.pop("heads", None)
     last = attention.every_head()[-1]
-    one = named_in(attention.quantity, last)
-    remedy = f"Give {one!r}, or layer={last.layer}, head={last.head}, or heads=[{one!r}]."
+    example = named_in(attention.quantity, last)
+    remedy = f"Give {example!r}, or layer={last.layer}, head={last.head}, or heads=[{example!r}]."
     if named is not None:
         chosen = tuple(map(attention.head, list_items(named, "heads", remedy)))
     elif head is not None and layer is not None:
@@ -314,6 +326,7 @@ def _heads(
 
 
 def panel_from(given: Any) -> Panel:
+    """Build a panel from (attention, head) or (attention, head, name). Raises SettingError."""
     if isinstance(given, Panel):
         return given
     try:
@@ -328,18 +341,21 @@ def panel_from(given: Any) -> Panel:
 
 
 def of_files(view: View, kind: str, panels: str = "") -> View:
-    """Give the view that the files of a kind of figure show: without the settings that only its page shows."""
+    """Return the view that the files of a kind of figure show, without the settings that only its interactive page
+    shows."""
     return replace(view, **{name: OPTIONS[name].default for name in only_on_page(kind, asdict(view), panels)})
 
 
 def refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
-    """Make the errors for the settings of a view that the files of a kind of figure do not show."""
+    """Build the errors for the settings of a view that the files of a kind of figure do not show."""
     return tuple(refusal_in_files(name, kind) for name in only_on_page(kind, asdict(view), panels))
 
 
 def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Look]:
-    """Make View and Size from the options of a call, including ``width_in`` in inches, and the Look of a page. Raises
-    SettingError for unknown options, and for those that a ``kind`` of figure does not take."""
+    """Build View and Size from the options of a call, including ``width_in`` in inches, and the Look of a page.
+
+    Raises SettingError for unknown options, and for options that a ``kind`` of figure does not accept.
+    """
     views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
     options = dict(options)
     if "width_in" in options:
@@ -347,12 +363,12 @@ def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Lo
         if not isinstance(inches, int | float) or not abs(inches) < MOST_INCHES:
             raise SettingError(f"width_in is {shorten_value(inches)!r}.", "Expected a number of inches.")
         options["width_mm"] = 25.4 * inches
-    odd = [name for name in options if name not in views | sizes]
-    if "dpi" in odd:
+    unknown = [name for name in options if name not in views | sizes]
+    if "dpi" in unknown:
         raise SettingError("dpi belongs to a file, not to a figure.", 'Save it so: figure.save("figure.png", dpi=300).')
-    if odd:
-        taken = {name for name in views if not kind or kind in OPTIONS[name].kinds}
-        raise SettingError(f"There is no option {odd[0][:40]!r}.", f"Known: {', '.join(sorted(taken | sizes))}.")
+    if unknown:
+        known = {name for name in views if not kind or kind in OPTIONS[name].kinds} | sizes
+        raise SettingError(f"There is no option {unknown[0][:40]!r}.", f"Known: {', '.join(sorted(known))}.")
     stated = {name: value for name, value in options.items() if name in views}
     if kind:
         check_taken(kind, stated)

@@ -1,4 +1,4 @@
-"""A published page that reads by itself: a folder of static files with the model, which any web server can send."""
+"""A published page with a live model: a folder of static files with the model, which any web server can serve."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mha_viz.models.reading import onnx, tokenizer_rules
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.tokenizer import Tokenizer
 
-# What runs the model in a browser, in these versions: npm fetches them once, when a page is first written.
+# Libraries that run the model in a browser. npm fetches these versions once, when a page is first written.
 LIBRARIES = (
     Package(
         "onnxruntime-web",
@@ -38,7 +38,7 @@ LIBRARIES = (
     ),
 )
 _RUNTIME = "ort-wasm-simd-threaded.wasm"
-_PART = 95_000_000  # bytes of a file: hosts refuse those of more than 100 MB
+_PART = 95_000_000  # bytes of a model file: hosts refuse files of more than 100 MB
 
 
 def write_site(
@@ -52,11 +52,12 @@ def write_site(
     introduction: str,
     look: Look,
 ) -> Path:
-    """Write the page with these ``parts``, and a field in which ``model`` reads, which
-    :func:`mha_viz.models.reading.onnx.check` accepts. ``example``: a text and its drawing.
+    """Write a page with these ``parts`` and a sentence field in which ``model`` runs.
 
-    Raises ModelUnsupported for a tokenizer that a page cannot follow, ExportError if a library is missing or the folder
-    cannot be written.
+    :func:`mha_viz.models.reading.onnx.check` must accept the model. ``example`` is a text and its drawing.
+
+    Raises ModelUnsupported for a tokenizer that a page cannot reproduce, ExportError if a library is missing or the
+    folder cannot be written.
     """
     place = Path(folder)
     if place.is_file():
@@ -87,6 +88,6 @@ def _model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
     }
     others = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHERS).sentences] if half else []
     data, deviation = onnx.graph(encoder, half, (text, *others))
-    parts = {f"model.{i}.onnx": data[at : at + _PART] for i, at in enumerate(range(0, len(data), _PART))}
+    parts = {f"model.{i}.onnx": data[start : start + _PART] for i, start in enumerate(range(0, len(data), _PART))}
     facts = {"bytes": len(data), "parts": list(parts), "deviation": deviation, **description}
     return {**parts, "model.json": json.dumps(facts, separators=(",", ":")).encode()}

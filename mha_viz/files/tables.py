@@ -1,4 +1,4 @@
-"""Tables as CSV that no spreadsheet runs, and back."""
+"""Write tables as CSV without spreadsheet formulas, and read them back."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ _ESCAPED = re.compile(f"'+[{re.escape(FORMULA_STARTS)}]")
 
 
 def inert(text: str) -> str:
-    """The text with a leading apostrophe if a spreadsheet would run it, or if it looks as if it had one already; a
-    signed number is none that it runs."""
+    """Return the text with a leading apostrophe if a spreadsheet would run it as a formula.
+
+    An apostrophe is also added to text that looks as if it already had one. Signed numbers are not formulas.
+    """
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def as_written(text: str) -> str:
-    """The text that :func:`inert` was given."""
+    """Return the text that was given to :func:`inert`."""
     return text[1:] if _ESCAPED.match(text) else text
 
 
 def as_csv(table: pd.DataFrame, digits: int = 9) -> str:
-    """A table as CSV without its index, with ``digits`` significant digits; no cell of text begins a formula."""
+    """Return a table as CSV without its index, with ``digits`` significant digits; no text cell begins a formula."""
     safe = _each_text(table, inert).rename(columns=lambda name: inert(str(name)))
     text: str = safe.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
     return text
 
 
 def from_csv(table: pd.DataFrame) -> pd.DataFrame:
-    """A table that was read from what :func:`as_csv` wrote, with its texts as they were."""
+    """Restore the texts of a table that was read from the output of :func:`as_csv`."""
     return _each_text(table, as_written)
 
 
 def _each_text(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    """The table with each different text changed once."""
+    """Apply ``change`` once to each distinct text of a table and return the new table."""
     changed: dict[str, pd.Series] = {}
     for name in table.select_dtypes(include=["object", "string"]):
         values = table[name].dropna().unique()

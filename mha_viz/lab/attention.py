@@ -1,11 +1,12 @@
-"""Multi-head attention in the open: every head with its own slice of W_Q, W_K, W_V and W_O (Vaswani et al. 2017, 3.2).
+"""Multi-head attention with explicit heads: each head has its own slice of W_Q, W_K, W_V and W_O (Vaswani et al. 2017,
+3.2).
 
 The papers write W_Q as one matrix [d_model, h·d_k]; here it is stored as [h, d_model, d_k], the same numbers grouped by
 head (:func:`wide_matrices`). Everything is a batched product over heads, so every head is computed by the same
-operations in the same order, and heads that are equal stay equal to the last bit. The hardware sets one condition:
-libraries round a product slightly differently depending on where its operands start in a cache line. When d_model and
-the number of sentences are multiples of 16, all heads are aligned alike; with other sizes rounding alone makes equal
-heads differ within a few dozen steps.
+operations in the same order, and equal heads stay equal to the last bit. The hardware sets one condition: libraries
+round a product slightly differently depending on where its operands start in a cache line. When d_model and the number
+of sentences are multiples of 16, all heads are aligned alike. With other sizes, rounding alone makes equal heads differ
+within a few dozen steps.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ STARTS = (ALL_RANDOM, SAME_QKV, SAME_ALL, SAME_TWO)
 class Heads:
     """The weights of one layer.
 
-    ``query``, ``key``, ``value``: [matrix, seen, d_k], one matrix per head or one for all. ``output``:
-    [head, d_k, d_model], the slices of W_O. ``columns``: [head, seen], which components of the vector each head sees;
-    None when every head sees all of them.
+    Attributes:
+        shape: the sizes of the layer.
+        query, key, value: [matrix, seen, d_k], one matrix per head or one for all.
+        output: [head, d_k, d_model], the slices of W_O.
+        columns: [head, seen], the components of the vector that each head sees; None when every head sees all of them.
     """
 
     shape: Shape
@@ -42,17 +45,17 @@ class Heads:
     columns: Tensor | None
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The trainable weights: W_Q, W_K, W_V, W_O."""
+        """Return the trainable weights: W_Q, W_K, W_V, W_O."""
         return self.query, self.key, self.value, self.output
 
     def of_each_head(self) -> Slices:
-        """The slices of every head; a shared matrix is repeated for each head."""
+        """Return the slices of every head; a shared matrix is repeated for each head."""
         heads = self.shape.heads
         return Slices(*(w.expand(heads, -1, -1) for w in self.tensors()))
 
 
 class Slices(NamedTuple):
-    """W_Q, W_K, W_V as [head, seen, d_k] and W_O as [head, d_k, d_model]."""
+    """The weights of a layer by head: W_Q, W_K, W_V as [head, seen, d_k] and W_O as [head, d_k, d_model]."""
 
     query: Tensor
     key: Tensor
@@ -61,9 +64,13 @@ class Slices(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """``maps``: [head, sentence, query, key], rows sum to 1. ``contexts``: [head, sentence · word, d_k], weighted means
-    of the values. ``parts``: [head, sentence · word, d_model], the head outputs after W_O; their sum is the layer's
-    output."""
+    """The result of a layer.
+
+    Attributes:
+        maps: attention weights [head, sentence, query, key]; rows sum to 1.
+        contexts: weighted means of the values, [head, sentence · word, d_k].
+        parts: head outputs after W_O, [head, sentence · word, d_model]; their sum is the layer's output.
+    """
 
     maps: Tensor
     contexts: Tensor
@@ -71,7 +78,7 @@ class Attended(NamedTuple):
 
 
 def initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RANDOM) -> Heads:
-    """Weights before training, from ``generator`` only. Raises SettingError for an unknown ``start``."""
+    """Draw the initial weights from ``generator`` only. Raises SettingError for an unknown ``start``."""
     shape.check()
     if start not in STARTS:
         raise SettingError(f"There is no start “{start}”.", f"Choose one of: {', '.join(STARTS)}.")
@@ -90,11 +97,12 @@ def initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RAN
 
 
 def normal(generator: torch.Generator, *axes: int, scale: float) -> Tensor:
-    """Normally distributed numbers with standard deviation ``scale``; torch's global generator is not used."""
+    """Draw normally distributed numbers with standard deviation ``scale``, without torch's global generator."""
     return torch.randn(*axes, generator=generator) * scale
 
 
 def _columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
+    """Return the components of the vector that each head sees, [head, seen]; None when all heads see all of them."""
     if shape.cut == FULL:
         return None
     if shape.cut != OVERLAPPING:
@@ -104,13 +112,18 @@ def _columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
 
 
 def attend(heads: Heads, slices: Slices, x: Tensor) -> Attended:
-    """The attention of every head on ``x`` [sentence, word, d_model]. ``slices`` are those of ``heads.of_each_head()``;
-    they are an argument so that gradients can be computed for each head."""
+    """Compute the attention of every head on ``x`` [sentence, word, d_model].
+
+    ``slices`` are those of ``heads.of_each_head()``; they are an argument so that gradients can be computed for each
+    head.
+    """
     h, d_k = heads.shape.heads, heads.shape.d_k
     sentences, words, _ = x.shape
     flat = x.reshape(sentences * words, -1)
-    cut = heads.columns
-    seen = flat.expand(h, -1, -1) if cut is None else flat[:, cut].transpose(0, 1)  # [head, sentence · word, seen]
+    columns = heads.columns
+    seen = (
+        flat.expand(h, -1, -1) if columns is None else flat[:, columns].transpose(0, 1)
+    )  # [head, sentence · word, seen]
     query, key, value = (torch.bmm(seen, w).view(h * sentences, words, d_k) for w in slices[:3])
     scores = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(d_k)  # [head · sentence, query, key]
     maps = torch.softmax(scores, dim=-1)
@@ -120,14 +133,15 @@ def attend(heads: Heads, slices: Slices, x: Tensor) -> Attended:
 
 
 def wide_matrices(heads: Heads) -> Iterator[Tensor]:
-    """W_Q, W_K, W_V as the papers write them, [d_model, h·d_k], and W_O as [h·d_k, d_model]; only for the full cut."""
+    """Yield W_Q, W_K, W_V as the papers write them, [d_model, h·d_k], and W_O as [h·d_k, d_model]; only for the full
+    cut."""
     for w in heads.tensors()[:3]:
         yield w.transpose(0, 1).reshape(heads.shape.d_model, -1)
     yield heads.output.reshape(-1, heads.shape.d_model)
 
 
 def penalty(maps: Tensor) -> Tensor:
-    """‖A Aᵀ − I‖_F² (Lin et al. 2017), mean over words; A [head, key] holds the rows of all heads for one word."""
+    """Return ‖A Aᵀ − I‖_F² (Lin et al. 2017), mean over words; A [head, key] has the rows of all heads for a word."""
     rows = maps.permute(1, 2, 0, 3)  # [sentence, query, head, key]
     gram = rows @ rows.transpose(2, 3)
     return ((gram - torch.eye(maps.shape[0])) ** 2).sum(dim=(2, 3)).mean()

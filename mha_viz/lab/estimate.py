@@ -1,8 +1,7 @@
-"""How long an experiment takes on this machine, from the arithmetic that it does and a measurement of a few
-milliseconds.
+"""Estimate how long an experiment takes on this machine, from its arithmetic and a measurement of a few milliseconds.
 
-The numbers in :func:`work` were fitted to runs on one core of a server on which :func:`probe` took REFERENCE seconds;
-elsewhere both grow in proportion.
+The numbers in :func:`work` were fitted to runs on one core of a server on which :func:`probe` took REFERENCE seconds.
+On other machines both grow in proportion.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from mha_viz.lab.lab import EXPERIMENTS
 from mha_viz.lab.record import Settings, recorded_count, recorded_steps
 
 START = 2.2  # seconds until the child process has imported its libraries
-REFERENCE = 0.0022  # seconds of one probe on the machine of the fit
+REFERENCE = 0.0022  # seconds of one probe on the reference machine
 
 
 def work(settings: Settings) -> float:
-    """Seconds that an experiment takes on the machine of the fit. ``settings`` are valid."""
+    """Return the seconds that an experiment takes on the reference machine. ``settings`` must be valid."""
     experiment = EXPERIMENTS[settings.experiment]
     layers = experiment.layers(settings)
     recorded = len(recorded_steps(settings.steps, recorded_count(len(layers))))
@@ -35,22 +34,25 @@ def work(settings: Settings) -> float:
 
 
 def probe() -> float:
-    """Processor seconds of a small fixed computation like those of a training, the smallest of five measurements,
-    because the machine's current load says little about the next minute."""
+    """Return the CPU seconds of a small fixed computation that resembles training.
+
+    The result is the smallest of five measurements, because the machine's current load says little about the next
+    minute.
+    """
     rng = np.random.default_rng(0)
     queries = rng.random((64, 12, 32), dtype=np.float32)
     keys = rng.random((64, 32, 12), dtype=np.float32)
 
-    def once() -> float:
+    def time_once() -> float:
         begin = thread_time()
         for _ in range(60):
             scores = np.exp(queries @ keys)
             scores /= scores.sum(axis=-1, keepdims=True)
         return thread_time() - begin
 
-    return min(once() for _ in range(5))
+    return min(time_once() for _ in range(5))
 
 
 def pace() -> float:
-    """Seconds on this machine for one second on the machine of the fit, before any run here."""
+    """Return the seconds on this machine for one second on the reference machine, measured before any run here."""
     return probe() / REFERENCE

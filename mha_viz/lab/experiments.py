@@ -52,7 +52,7 @@ from mha_viz.process import apart
 
 BATCH = 32  # sentences per step; a multiple of 16 aligns the numbers of every head alike in memory
 HELD_OUT = 256  # sentences to measure on, never trained on
-COMPARED = 32  # of these, the sentences on which heads are compared in pairs
+COMPARED = 32  # how many held-out sentences are used to compare heads in pairs
 LEARNING_RATE = 0.01  # of Adam
 ORDERS = 50  # random orders in which heads are removed
 _TRAINING, _HELD_OUT, _ORDERS = range(3)  # independent random streams derived from one seed
@@ -66,7 +66,7 @@ class ExperimentProgress(NamedTuple):
 
     @property
     def fraction(self) -> float:
-        """The fraction that is done."""
+        """The completed fraction."""
         return self.step / self.steps
 
 
@@ -76,7 +76,7 @@ IsCancelled = Callable[[], bool]
 
 @dataclass(frozen=True)
 class SmallModel:
-    """One attention layer after embeddings of letter, mark and position, and before a linear classifier."""
+    """One attention layer between embeddings of letter, mark and position and a linear classifier."""
 
     task: LabTask
     heads: Heads
@@ -86,39 +86,42 @@ class SmallModel:
     classifier: Tensor  # [d_model, relation · letter]
 
     def parameters(self) -> tuple[Tensor, ...]:
-        """All trainable weights."""
+        """Return all trainable weights."""
         return *self.heads.tensors(), self.letters, self.marks, self.positions, self.classifier
 
     def embedded(self, sentences: Sentences) -> Tensor:
-        """x [sentence, word, d_model], which all heads are fed."""
+        """Return the embeddings x [sentence, word, d_model], the input of all heads."""
         letters, marks = torch.from_numpy(sentences.letters), torch.from_numpy(sentences.marks)
         return self.letters[letters] + self.marks[marks] + self.positions
 
     def attend(self, sentences: Sentences, slices: Slices) -> Attended:
-        """The attention of all heads on sentences."""
+        """Compute the attention of all heads on sentences."""
         return attend(self.heads, slices, self.embedded(sentences))
 
     def logits(self, parts: Tensor, sentences: Sentences) -> Tensor:
-        """Logits [sentence, word, relation, letter] of the head outputs ``parts`` [head, sentence · word, d_model] on
-        sentences, and of x beside them if the task passes it on."""
+        """Return the logits [sentence, word, relation, letter] of head outputs ``parts`` [head, sentence · word,
+        d_model].
+
+        If the task has a residual connection, the embeddings x are added to the head outputs.
+        """
         out = parts.sum(dim=0)
         out = out + self.embedded(sentences).flatten(0, 1) if self.task.is_residual else out
         return (out @ self.classifier).view(-1, WORDS, len(self.task.relations), len(LETTERS))
 
 
 def new_model(shape: Shape, seed: int, start: str = ALL_RANDOM, task: LabTask = TWO_RELATIONS) -> SmallModel:
-    """An untrained model that depends on the seed alone; torch's global generator is not used."""
+    """Return an untrained model that depends on the seed alone; torch's global generator is not used."""
     generator = torch.Generator().manual_seed(seed)
     d_model = shape.d_model
     heads = initial_heads(shape, generator, start)
     answers = len(task.relations) * len(LETTERS)
     axes = [(len(LETTERS), d_model), (len(MARKS), d_model), (WORDS, d_model), (d_model, answers)]
-    weights = (normal(generator, *a, scale=d_model**-0.5).requires_grad_() for a in axes)
+    weights = (normal(generator, *axis_sizes, scale=d_model**-0.5).requires_grad_() for axis_sizes in axes)
     return SmallModel(task, heads, *weights)
 
 
 def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
-    """Mean cross-entropy of the answers, in nats."""
+    """Return the mean cross-entropy of the answers, in nats."""
     answers = torch.from_numpy(sentences.answers)
     return functional.cross_entropy(logits.flatten(0, 2), answers.flatten(), ignore_index=-1)
 
@@ -127,7 +130,7 @@ def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
 
 
 def run(settings: Settings, progress: TellProgress = lambda _: None, cancelled: IsCancelled = lambda: False) -> Result:
-    """Run an experiment. Equal settings give equal results on one machine. Raises SettingError, Cancelled."""
+    """Run an experiment. Equal settings give equal results on one machine. Raises SettingError and Cancelled."""
     check(settings)
     trained = _train_runs(settings, progress, cancelled)
     removes = EXPERIMENTS[settings.experiment].removes_heads
@@ -157,7 +160,7 @@ def _train_runs(
         recorded = list(train(model, settings, weight, steps, on_step))
         arrays = dict[str, Array]()
         for name in recorded[0]:
-            values = np.stack([each[name] for each in recorded])
+            values = np.stack([measurements[name] for measurements in recorded])
             arrays[name] = values.astype(np.float32) if values.dtype == np.float64 else values
             arrays[name].flags.writeable = False
         parameters, multiply_adds = costs.parameters(shape), costs.multiply_adds(shape, WORDS)
@@ -168,10 +171,9 @@ def _train_runs(
 def train(
     model: SmallModel, settings: Settings, weight: float, recorded: tuple[int, ...], on_step: Callable[[int], None]
 ) -> Iterator[dict[str, Array | float]]:
-    """Train with Adam on new sentences at every step; yields the measurements at the recorded steps, taken before the
-    update."""
+    """Train with Adam on new sentences at every step; yield measurements at recorded steps, before the update."""
     held_out = _held_out(settings.seed, model.task)
-    # foreach=False updates number by number: equal heads stay equal
+    # foreach=False updates each number separately, so that equal heads stay equal
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, foreach=False)
     for step in range(settings.steps + 1):
         if step in recorded:
@@ -190,6 +192,7 @@ def train(
 
 
 def _held_out(seed: int, task: LabTask) -> Sentences:
+    """Return the held-out sentences of a task."""
     return tasks.sentences(HELD_OUT, (seed, _HELD_OUT), task)
 
 
@@ -197,7 +200,7 @@ def _held_out(seed: int, task: LabTask) -> Sentences:
 
 
 def measure(model: SmallModel, held_out: Sentences) -> dict[str, Array | float]:
-    """The values of :class:`TrainingRun` at one step."""
+    """Return the values of :class:`TrainingRun` at one step."""
     slices = model.heads.of_each_head()
     attended = model.attend(held_out, slices)
     logits = model.logits(attended.parts, held_out)
@@ -225,20 +228,22 @@ def measure(model: SmallModel, held_out: Sentences) -> dict[str, Array | float]:
 
 
 def grade(logits: Tensor, held_out: Sentences) -> tuple[Array, Array]:
-    """Which answers are right [sentence, word, relation], and the accuracy of each relation. The first word is left
-    out, since no word precedes it."""
+    """Return which answers are right [sentence, word, relation], and the accuracy of each relation.
+
+    The first word is left out, because no word precedes it.
+    """
     right: Array = (logits.argmax(-1).numpy() == held_out.answers)[:, 1:]
     return right, right.mean(axis=(0, 1))
 
 
 def _flat(slices: tuple[Tensor, ...]) -> Array:
-    """The slices of every head as one row: [head, number]."""
+    """Concatenate the slices of every head into one row: [head, number]."""
     joined: Array = torch.cat([w.reshape(len(w), -1) for w in slices], dim=1).numpy()
     return joined
 
 
 def cosines(rows: Array) -> Array:
-    """[row, row]: the cosine of every two rows; 0 where one of them is all zeros."""
+    """Return the cosine of every two rows, [row, row]; 0 where a row is all zeros."""
     exact = rows.astype(np.float64)
     norms = np.linalg.norm(exact, axis=1)
     unit = exact / np.where(norms > 0, norms, 1.0)[:, None]
@@ -246,8 +251,11 @@ def cosines(rows: Array) -> Array:
 
 
 def _compare_weights(weights: Array, inputs: int) -> dict[str, Array]:
-    """For every two heads [head, head]: the largest difference between their first ``inputs`` numbers (W_Q, W_K, W_V)
-    and between the others (W_O), and whether all bits are equal."""
+    """Compare the weights of every two heads, [head, head].
+
+    Return the largest difference between their first ``inputs`` numbers (W_Q, W_K, W_V), the largest difference between
+    the other numbers (W_O), and whether all bits are equal.
+    """
     difference = np.abs(weights[:, None] - weights[None])
     bits = weights.view(np.int32)
     return {
@@ -258,17 +266,18 @@ def _compare_weights(weights: Array, inputs: int) -> dict[str, Array]:
 
 
 def _compare_maps(maps: Array) -> dict[str, Array]:
-    """Jensen–Shannon divergence and overlap of rows for every two heads of ``maps`` [head, sentence, query, key]."""
+    """Return the Jensen–Shannon divergence and overlap of rows for every two heads of ``maps`` [head, sentence, query,
+    key]."""
     exact = maps.astype(np.float64).reshape(len(maps), -1, maps.shape[-1])  # [head, row, key]
     entropies = entropy(exact).mean(axis=1)  # [head]
-    mixed = np.stack([entropy((exact + one) / 2).mean(axis=1) for one in exact])  # [head, head]
+    mixed = np.stack([entropy((exact + other) / 2).mean(axis=1) for other in exact])  # [head, head]
     divergence = jensen_shannon(mixed, entropies[:, None], entropies[None])
     overlap = np.einsum("arj,brj->ab", exact, exact, optimize=True) / exact.shape[1]
     return {"divergence": divergence, "overlap": overlap}
 
 
 def relation_weights(maps: Array, places: Array) -> Array:
-    """[head, relation]: a head's mean weight on the correct word of each relation."""
+    """Return each head's mean weight on the correct word of each relation, [head, relation]."""
     weights = np.take_along_axis(maps, np.maximum(places, 0)[None], axis=3)  # [head, sentence, word, relation]
     defined = places >= 0
     by_relation = [weights[..., r][:, defined[..., r]].mean(axis=1) for r in range(places.shape[-1])]
@@ -279,7 +288,8 @@ def relation_weights(maps: Array, places: Array) -> Array:
 
 
 def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
-    """Remove heads by setting their slice of the concatenation to zero, without training afterwards."""
+    """Remove heads by zeroing their slice of the concatenation, without retraining, and measure accuracy for many
+    orders."""
     held_out = _held_out(seed, model.task)
     weights = importance(model, held_out)
     order = np.argsort(weights, kind="stable")
@@ -287,17 +297,19 @@ def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
         parts = model.attend(held_out, model.heads.of_each_head()).parts
         rng = np.random.default_rng((seed, _ORDERS))
         orders = [rng.permutation(len(order)) for _ in range(ORDERS)]
-        curves = list[Array]()  # [removed + 1] each: accuracy after removing 0, 1, 2, … heads in one order
-        for one in (order, order[::-1], *orders):
-            remaining = [sorted(one[count:].tolist()) for count in range(len(one) + 1)]
+        curves = list[Array]()  # for each order [removed + 1], the accuracy after removing 0, 1, 2, … heads
+        for removal_order in (order, order[::-1], *orders):
+            remaining = [sorted(removal_order[count:].tolist()) for count in range(len(removal_order) + 1)]
             grades = [grade(model.logits(parts[heads], held_out), held_out)[1] for heads in remaining]
             curves.append(np.array([float(right.mean()) for right in grades]))
     return RemovedHeads(weights, order, curves[0], curves[1], np.stack(curves[2:]))
 
 
 def importance(model: SmallModel, held_out: Sentences) -> Array:
-    """I_h = E |Att_h · ∂L/∂Att_h| (Michel et al. 2019), mean over words, of the head output before W_O; scaled to
-    Euclidean norm 1."""
+    """Return I_h = E |Att_h · ∂L/∂Att_h| (Michel et al. 2019), scaled to Euclidean norm 1.
+
+    The expectation is the mean over words, and Att_h is the head output before W_O.
+    """
     attended = model.attend(held_out, model.heads.of_each_head())
     (gradient,) = torch.autograd.grad(loss_of(model.logits(attended.parts, held_out), held_out), (attended.contexts,))
     values = (attended.contexts * gradient).sum(dim=2).abs().mean(dim=1).detach().numpy().astype(np.float64)
@@ -308,6 +320,7 @@ def importance(model: SmallModel, held_out: Sentences) -> Array:
 
 
 def _store_defaults() -> None:
+    """Run all experiments with their default settings and store the results in ``assets/lab``."""
     for name, experiment in EXPERIMENTS.items():
         data = to_bytes(run(experiment.default))
         stored_at(name).parent.mkdir(exist_ok=True)
@@ -316,11 +329,11 @@ def _store_defaults() -> None:
 
 
 def _work(order: dict[str, Any], report: apart.Tell, cancelled: IsCancelled) -> bytes:
-    """The result of an experiment with the settings in the order."""
+    """Run an experiment with the settings in the order and return the result as bytes."""
 
-    def progress(so_far: ExperimentProgress) -> None:
-        if so_far.step % 5 == 0:
-            report(so_far.fraction)
+    def progress(state: ExperimentProgress) -> None:
+        if state.step % 5 == 0:
+            report(state.fraction)
 
     return to_bytes(run(Settings(**order), progress, cancelled))
 

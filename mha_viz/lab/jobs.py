@@ -1,4 +1,4 @@
-"""Which head does which job: read from the attention maps and the marks that are drawn on them."""
+"""Decide which head does which job, from the attention maps and the marks drawn on them, and say it in words."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from mha_viz.lab.record import Array
 from mha_viz.numerals import counted
 
-SIGNS = "○□◇"  # of the first, second and third relation, as browser/player draws them
+SIGNS = "○□◇"  # signs of the first, second and third relation, as drawn by browser/player
 DOES = 1 / 3  # a head does a job if it gives more than this share of its attention to the marked words, on average
 RULE = (
     "A head *does* a job if it gives, on average, more than a third of its attention to the words that its sign marks; "
     "rows whose two signs share a cell are left out."
 )
-LEAST = 3  # words that a sign marks, for a map to show a job
-NAMED = 8  # at most so many heads are named; more are counted
+LEAST = 3  # a sign must mark at least this many words for a map to show a job
+NAMED = 8  # at most this many heads are named; more are only counted
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def find_jobs(maps: Array, places: Array) -> Array:
-    """Decide which head fills which marks.
+    """Decide which head does which job.
 
     Args:
         maps: attention, [head, query, key].
@@ -29,7 +29,7 @@ def find_jobs(maps: Array, places: Array) -> Array:
 
     Returns:
         [head, relation]: whether the head's mean weight on the marks of a relation is above DOES. Queries whose marks
-        of two relations stand on one key tell nothing of which job is done, and are left out where there are others.
+        of two relations are on the same key do not tell which job is done; they are left out if there are others.
     """
     relations = places.shape[1]
     jobs = np.zeros((len(maps), relations), bool)
@@ -45,35 +45,35 @@ def find_jobs(maps: Array, places: Array) -> Array:
 
 
 def has_shared_job(jobs: Array) -> bool:
-    """Whether two heads do the same job."""
+    """Return whether two heads do the same job."""
     return bool((jobs.sum(axis=0) > 1).any())
 
 
 def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
     """Say which head does which job, such as "H0 does ○; H1, H2 and H3 share □: three heads, one job."
 
-    Returns an empty text where a sign marks fewer than LEAST words: one cell shows no job. ``names``: of the heads; for
-    the rest see :func:`find_jobs`.
+    Return an empty text where a sign marks fewer than LEAST words, because one cell shows no job. ``names`` are those
+    of the heads; for the other arguments see :func:`find_jobs`.
     """
     jobs = find_jobs(maps, places)
-    signs = dict(zip(SIGNS, jobs.T, strict=False))  # [head] of each
+    signs = dict(zip(SIGNS, jobs.T, strict=False))  # sign → [head]
     marked = [sign for sign, keys in zip(SIGNS, places.T, strict=False) if (keys >= 0).any()]
     if not marked or any(0 < count < LEAST for count in (places >= 0).sum(axis=0)):
         return ""
     if not jobs.any():
         return f"No head does {_join(marked, 'or')}."
     shared = {sign: heads for sign, heads in signs.items() if heads.sum() > 1}
-    alone: list[str] = []
+    sole_clauses: list[str] = []
     for head, name in enumerate(names):
         own_signs = [sign for sign, heads in signs.items() if heads[head] and sign not in shared]
-        alone += [f"{name} does {_join(own_signs)}"] if own_signs else []
+        sole_clauses += [f"{name} does {_join(own_signs)}"] if own_signs else []
     undone = [sign for sign in marked if not signs[sign].any()]
-    without = [f"no head does {_join(undone, 'or')}"] if undone else []
+    missing_clauses = [f"no head does {_join(undone, 'or')}"] if undone else []
     idle = _list_heads(names, jobs.sum(axis=1) == 0)
-    without += [f"{idle} no job"] if idle else []
-    together = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]
-    sentence = "; ".join([*alone, *without, *together])
-    is_counted = len(shared) == 1 or not alone  # otherwise it is not clear which heads are counted
+    missing_clauses += [f"{idle} no job"] if idle else []
+    shared_clauses = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]
+    sentence = "; ".join([*sole_clauses, *missing_clauses, *shared_clauses])
+    is_counted = len(shared) == 1 or not sole_clauses  # otherwise it is not clear which heads are counted
     if shared and is_counted and max(heads.sum() for heads in shared.values()) <= NAMED:
         count = int(np.any([*shared.values()], axis=0).sum())
         sentence += f": {_in_words(count, 'head')}, {_in_words(len(shared), 'job')}"
@@ -81,7 +81,7 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
 
 
 def _list_heads(names: Sequence[str], heads: Array, verb: str = "") -> str:
-    """The heads that an array [head] selects, with a verb ("has" or "have" by default); empty if there are none."""
+    """Return the heads that an array [head] selects, with a verb (by default "has" or "have"); empty if none."""
     chosen = [name for name, is_chosen in zip(names, heads, strict=True) if is_chosen]
     if not chosen:
         return ""
@@ -90,10 +90,11 @@ def _list_heads(names: Sequence[str], heads: Array, verb: str = "") -> str:
 
 
 def _join(parts: Sequence[str], word: str = "and") -> str:
+    """Join texts with commas, and the last two with a word."""
     return f" {word} ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _in_words(count: int, noun: str) -> str:
-    """A count below ten as a word: "three heads"."""
+    """Return a count and its noun, with a count below ten as a word: "three heads"."""
     digits, words = counted(count, noun).split(" ", 1)
     return f"{NUMBERS[count - 1] if count <= len(NUMBERS) else digits} {words}"

@@ -1,5 +1,8 @@
-"""The experiments of the training lab, one row each: what is asked, what is changed in the training, what a visitor may
-expect, and what is stated of the result. Numbers come from results; no answer is fixed in advance."""
+"""The experiments of the training lab, one row each.
+
+A row says what is asked, what changes in the training, what a visitor may expect, and which statements a result
+answers. Numbers come from results; no answer is fixed in advance.
+"""
 
 from __future__ import annotations
 
@@ -43,46 +46,56 @@ BOUNDS = apart.Bounds(
 
 
 def _one_layer(settings: Settings) -> dict[str, Shape]:
+    """Return a single layer with the number of heads in the settings."""
     return {counted(settings.heads, "head"): Shape(settings.d_model, settings.heads)}
 
 
 def _with_penalty(settings: Settings) -> dict[str, Shape]:
-    """The same layer twice, trained without and with the penalty λ·‖A Aᵀ − I‖_F²."""
+    """Return the same layer twice, to train without and with the penalty λ·‖A Aᵀ − I‖_F²."""
     full = Shape(settings.d_model, settings.heads)
     return {"without the penalty": full, f"with λ = {settings.weight:g}": full}
 
 
 def _of_each_count(settings: Settings) -> dict[str, Shape]:
-    """A layer for each number of heads, with d_k = d_model / h."""
+    """Return a layer for each number of heads, with d_k = d_model / h."""
     counts = [2**power for power in range(6) if settings.d_model % 2**power == 0]
     return {counted(heads, "head"): Shape(settings.d_model, heads) for heads in counts}
 
 
 def _of_each_cut(settings: Settings) -> dict[str, Shape]:
-    """A layer for each way to cut the vector."""
+    """Return a layer for each way to cut the vector."""
     names = ("in full", "chunks", "chunks, shared", "random chunks")
     full = Shape(settings.d_model, settings.heads)
     return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
 
 
 def _with_a_pair(settings: Settings) -> dict[str, Shape]:
-    """Three heads, and four of which two start equal, all of one width."""
+    """Return a layer of three heads and a layer of four, all of the same width; two of the four start equal."""
     three = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
     return {"three heads": three, EQUAL_PAIR: three._replace(heads=4)}
 
 
 class Experiment(NamedTuple):
-    """One experiment. ``asks``: the settings that it uses; ``most_steps``: how many take about half a minute.
+    """One experiment: its texts, its training, and how its result is displayed.
 
-    ``question``, ``answer`` and its ``source``: of the papers, in plain words; ``short``: the name in the menu.
-    ``prediction``: what a visitor is asked to expect, with ``options``, each a clause by its name; ``outcome`` decides
-    between them. ``statements``: what a result shows, as questions with yes or no.
-
-    In training, ``layers`` are trained on ``task`` one after the other, by the label of each run; ``start`` says which
-    weights of the heads are equal at first, ``starts`` those of single runs; with ``is_penalised`` the last run has the
-    penalty; with ``removes_heads`` heads are removed afterwards. ``shown``: the run whose heads are shown at first;
-    ``against``: what differs between runs whose answers are compared; ``below``: the experiment whose heads are played
-    below, beside the same sentence.
+    Attributes:
+        short: the name in the menu.
+        default: the default settings.
+        question, answer, source: a question, its answer in the papers in plain words, and where that is from.
+        prediction, options: what a visitor is asked to expect, and the options by name, each a clause.
+        outcome: decides which option a result fulfils.
+        statements: returns what a result shows, as yes-or-no questions.
+        asks: the settings that the experiment uses.
+        most_steps: how many steps take about half a minute.
+        layers: returns the layers to train one after the other, by the label of each run.
+        task: the task that they learn.
+        start: which weights of the heads are equal at first.
+        starts: the same for single runs, by label.
+        is_penalised: whether the last run has the penalty.
+        removes_heads: whether heads are removed after training.
+        shown: the run whose heads are shown at first.
+        against: what differs between runs whose answers are compared.
+        below: the experiment whose heads are played below, on the same sentence.
     """
 
     short: str
@@ -278,12 +291,12 @@ NUMBERED: Mapping[str, str] = MappingProxyType({str(number): key for number, key
 
 
 def experiment_named(name: str | None) -> str:
-    """The experiment with this name or number; the first experiment for anything else."""
+    """Return the experiment with this name or number, and the first experiment for anything else."""
     return name if name and name in EXPERIMENTS else NUMBERED.get(name or "", IDENTICAL)
 
 
 def faults(settings: Settings) -> dict[SettingName, SettingError]:
-    """The invalid settings, each with its error; empty when the experiment can be run."""
+    """Return the error of each invalid setting; empty when the experiment can be run."""
     experiment = EXPERIMENTS[settings.experiment]
     checks = {
         "seed": _whole("The seed", settings.seed, 0, MOST_SEED),
@@ -306,20 +319,25 @@ def check(settings: Settings) -> None:
 
 
 def _whole(name: str, value: int, least: int, most: int) -> SettingError | None:
+    """Return an error if a number is out of its range."""
     if least <= value <= most:
         return None
     return SettingError(f"{name} is {value}.", f"It can be {least:,} to {most:,}.")
 
 
 def _width(value: int) -> SettingError | None:
-    """Check that d_model is a multiple of 16, so that every head is aligned alike in memory and rounded alike (see
-    :mod:`mha_viz.lab.attention`)."""
+    """Return an error unless d_model is one of WIDTHS.
+
+    These are multiples of 16, so that every head is aligned alike in memory and rounded alike (see
+    :mod:`mha_viz.lab.attention`).
+    """
     if value in WIDTHS:
         return None
     return SettingError(f"d_model is {value}.", f"It can be {', '.join(map(str, WIDTHS[:-1]))} or {WIDTHS[-1]}.")
 
 
 def _weight(value: float) -> SettingError | None:
+    """Return an error if λ is out of its range."""
     if 0 <= value <= MOST_WEIGHT:
         return None
     reward = "A negative λ would reward heads for being alike. " if value < 0 else ""
@@ -327,7 +345,7 @@ def _weight(value: float) -> SettingError | None:
 
 
 def limits(settings: Settings) -> tuple[str, ...]:
-    """Why an experiment with these settings cannot show what it is meant to show; empty for settings that can."""
+    """Explain why an experiment with these settings cannot show what it should; empty for settings that can."""
     experiment = EXPERIMENTS[settings.experiment]
     cuts = experiment.layers(settings)
     is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
@@ -347,9 +365,12 @@ def limits(settings: Settings) -> tuple[str, ...]:
 
 
 def compared(expected: str | None, result: Result, number: int | None = None) -> str:
-    """Say what happened, beside what was expected, and which head does what.
+    """Say what happened compared with what was expected, and which head does what.
 
-    ``expected``: the name of an option, None if nobody said; ``number``: of the run whose maps are shown.
+    Args:
+        expected: the name of an option; None if the visitor chose none.
+        result: of the experiment.
+        number: the run whose maps are shown; by default the experiment's ``shown``.
     """
     experiment = EXPERIMENTS[result.settings.experiment]
     run = result.runs[experiment.shown if number is None else number]
@@ -360,34 +381,35 @@ def compared(expected: str | None, result: Result, number: int | None = None) ->
 
 
 def compared_with_below(expected: str | None, result: Result, below: Result) -> str:
-    """Say what happened in a result, beside what was expected, and which head does what in the one that is played
-    ``below``."""
+    """Say what happened compared with what was expected, and which head does what in the result played ``below``."""
     experiment, run = EXPERIMENTS[result.settings.experiment], below.runs[0]
     jobs = describe_jobs(names_of_heads(run), run.maps[-1], marked_places(below))
-    told = f"{EXPERIMENTS[below.settings.experiment].short}: {jobs}"
-    return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, told)
+    below_jobs = f"{EXPERIMENTS[below.settings.experiment].short}: {jobs}"
+    return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, below_jobs)
 
 
 def names_of_heads(run: TrainingRun) -> list[str]:
-    """The names of the heads of a run."""
+    """Return the names of the heads of a run."""
     return [f"H{head}" for head in range(run.heads)]
 
 
 def marked_places(result: Result) -> Array:
-    """The key that each mark on the maps stands on, [query, relation]; −1, no mark, where a word passes beside the
-    heads."""
+    """Return the key under each mark on the maps, [query, relation]; −1 where there is no mark.
+
+    If a residual connection passes words on beside the heads, there are no marks.
+    """
     is_residual = EXPERIMENTS[result.settings.experiment].task.is_residual
     return np.full_like(result.places, -1) if is_residual else result.places
 
 
 def stored_at(experiment: str) -> Path:
-    """The file that holds the result of an experiment's default settings."""
+    """Return the path of the result of an experiment's default settings."""
     return asset("lab") / f"{experiment}.npz"
 
 
 @cache
 def stored(experiment: str) -> Result:
-    """The result of an experiment's default settings, shipped with the app. Raises ResultUnreadable."""
+    """Load the bundled result of an experiment's default settings. Raises ResultUnreadable."""
     try:
         data = stored_at(experiment).read_bytes()
     except OSError as error:
@@ -396,7 +418,9 @@ def stored(experiment: str) -> Result:
 
 
 def run(settings: Settings, progress: apart.Tell, cancelled: apart.Stop) -> Result:
-    """Run an experiment in a child process; ``progress`` is called with the fraction done. Raises SettingError,
-    Cancelled, and Failed."""
+    """Run an experiment in a child process; ``progress`` is called with the completed fraction.
+
+    Raises SettingError, Cancelled, and Failed.
+    """
     check(settings)
     return from_bytes(apart.run(CHILD, asdict(settings), BOUNDS, progress, cancelled))

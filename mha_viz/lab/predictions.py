@@ -1,5 +1,7 @@
-"""Which of the expectations that a visitor may have of an experiment its result fulfils. Every outcome is computed from
-the numbers of the result; none is fixed in advance."""
+"""Decide which of a visitor's possible expectations of an experiment its result fulfils.
+
+Every outcome is computed from the numbers of the result; none is fixed in advance.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,16 @@ MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
 
 class Outcome(NamedTuple):
-    """Say what a result shows: one of the options, and the numbers behind it as a clause, if there are any."""
+    """What a result shows: the name of an option, and the numbers behind it as a clause, if there are any."""
 
     option: str
     evidence: str = ""
 
 
 def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | None, jobs: str = "") -> str:
-    """Say in a sentence what happened, beside the option that a visitor expected, if any; then which head does what.
+    """Say in a sentence what happened, whether the visitor's guess was right, and which head does what.
 
-    ``options``: a clause each. ``jobs``: a sentence of its own, see :mod:`mha_viz.lab.jobs`.
+    ``options`` holds a clause for each option. ``jobs`` is a separate sentence, see :mod:`mha_viz.lab.jobs`.
     """
     lead = "" if guess is None else "You were right: " if guess == outcome.option else "Not quite: "
     sentence = "; ".join(filter(None, (f"{lead}{options[outcome.option]}", outcome.evidence)))
@@ -35,7 +37,7 @@ def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | Non
 
 
 def of_identical(result: Result) -> Outcome:
-    """What a result shows of equal heads."""
+    """Decide whether equal heads stay equal."""
     run = result.runs[0]
     largest = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
     after = counted(int(run.steps[-1]), "step")
@@ -45,12 +47,12 @@ def of_identical(result: Result) -> Outcome:
 
 
 def of_output(result: Result) -> Outcome:
-    """Say what a result shows of heads that differ in W_O alone."""
+    """Decide when heads that start with different W_O only begin to differ."""
     run = result.runs[0]
-    apart = np.flatnonzero(pairs(run.difference).min(axis=1) > 0)
-    if not len(apart):
+    different_steps = np.flatnonzero(pairs(run.difference).min(axis=1) > 0)
+    if not len(different_steps):
         return Outcome("never", f"no weight of W_Q, W_K or W_V differs after {counted(int(run.steps[-1]), 'step')}")
-    first = int(apart[0])
+    first = int(different_steps[0])
     smallest = _size(float(pairs(run.difference[first]).min()))
     return Outcome(
         "first" if run.steps[first] <= 1 else "later",
@@ -59,12 +61,12 @@ def of_output(result: Result) -> Outcome:
 
 
 def of_random(result: Result) -> Outcome:
-    """Say what a result shows of heads that start at random: whether two do the same job on the maps."""
+    """Decide whether two heads that start at random do the same job on the maps."""
     return Outcome("alike" if has_shared_job(find_jobs(result.runs[0].maps[-1], result.places)) else "different")
 
 
 def of_penalty(result: Result) -> Outcome:
-    """Say what a result shows of the penalty: how far it drives the maps from each other, then what it costs."""
+    """Decide whether the penalty makes the maps differ more; the evidence also says what it costs."""
     without, with_it = (float(pairs(run.divergence[-1]).mean()) for run in result.runs)
     gain = (with_it - without) / LN2
     option = "more" if gain > NOTICED else "less" if gain < -NOTICED else "same"
@@ -76,16 +78,16 @@ def of_penalty(result: Result) -> Outcome:
 
 
 def of_count(result: Result) -> Outcome:
-    """What a result shows of the number of heads."""
-    one, last = result.runs[0], result.runs[-1]
+    """Decide which number of heads answers best."""
+    single, last = result.runs[0], result.runs[-1]
     best = max(result.runs, key=lambda run: (run.right, -run.heads))
-    option = "one" if best is one else "most" if best is last else "between"
-    numbers = [(counted(run.heads, "head"), percent(run.right)) for run in dict.fromkeys((one, best, last))]
+    option = "one" if best is single else "most" if best is last else "between"
+    numbers = [(counted(run.heads, "head"), percent(run.right)) for run in dict.fromkeys((single, best, last))]
     return Outcome(option, ", ".join(f"{heads} {right}" for heads, right in numbers))
 
 
 def of_cut(result: Result) -> Outcome:
-    """What a result shows of the ways to cut the vector."""
+    """Decide how much accuracy falls when each head gets one chunk of the vector."""
     full, chunks = result.runs[:2]
     lost = full.right - chunks.right
     option = "many" if lost > MANY_POINTS else "few" if lost > NOTICED else "none"
@@ -93,7 +95,7 @@ def of_cut(result: Result) -> Outcome:
 
 
 def of_removal(result: Result) -> Outcome:
-    """What a result shows of removed heads."""
+    """Decide how many heads can be removed without harm."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
     spare = removable(removal.least)
@@ -102,14 +104,14 @@ def of_removal(result: Result) -> Outcome:
 
 
 def of_pair(result: Result) -> Outcome:
-    """What a result shows of four heads of which two start equal, beside three."""
+    """Decide whether two of four heads that start equal are still equal, and compare with three heads."""
     three, four = result.runs
     numbers = f"{percent(four.right)} right, as against {percent(three.right)} with three heads"
     return Outcome("three" if four.same[-1, -2, -1] else "four", numbers)
 
 
 def of_current(result: Result) -> Outcome:
-    """Say what a result shows of heads that a task does not need."""
+    """Decide how many right answers are lost without heads that the task does not need."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
     first, last = float(removal.least[0]), float(removal.least[-1])

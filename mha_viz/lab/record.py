@@ -1,5 +1,7 @@
-"""The settings and results of the training lab's experiments, and the files of results. Only numbers: reading a result
-needs no torch."""
+"""The settings and results of the training lab's experiments, and the files of results.
+
+Everything is plain numbers, so reading a result does not need torch.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from mha_viz.errors import ResultUnreadable
 
 Array = npt.NDArray[Any]
 FORMAT = 3
-MAX_BYTES = 8_000_000  # the most bytes of a file that is read
-STRIP = 32  # numbers of each head's W_Q that a run records
+MAX_BYTES = 8_000_000  # larger files are not read
+STRIP = 32  # how many numbers of each head's W_Q a run records
 
 
 @dataclass(frozen=True)
@@ -36,19 +38,27 @@ class Settings:
 class TrainingRun:
     """One run, that is one training of one layer: S recorded steps, h heads, n words.
 
-    Everything is measured on held-out sentences, before the update of that step: ``steps`` [S]; ``maps``
-    [S, h, query, key] of the first sentence; ``relation_weights`` [S, h, relation], mean weight on the correct word of
-    each relation; ``queries`` [S, h, number], the first STRIP numbers of a head's W_Q, row by row, or all of fewer.
+    Everything is measured on held-out sentences, before the update of that step.
 
-    For every two heads [S, h, h]: ``weight_cosines``, cosine of their slices of W_Q, W_K, W_V, W_O concatenated;
-    ``difference``, the largest difference between two numbers of W_Q, W_K, W_V, and ``output_difference``, of W_O;
-    ``same``, whether all four are equal to the last bit; ``divergence``, Jensen–Shannon divergence of their rows in
-    nats; ``overlap``, mean over rows of the sum of A_a[i, j] · A_b[i, j]; ``gradient_cosines``, cosine of their
-    gradients of W_Q, W_K, W_V concatenated, and ``output_gradient_cosines``, of W_O.
-
-    ``gradients`` [S, h], norm of a head's gradient. For the whole layer [S]: ``loss`` without the penalty, ``penalty``
-    without λ, ``accuracy`` [S, relation], ``both``, the share of words with both answers right. ``multiply_adds``: of
-    the layer for one sentence.
+    Attributes:
+        steps: [S], the recorded steps.
+        maps: attention on the first sentence, [S, h, query, key].
+        relation_weights: mean weight on the correct word of each relation, [S, h, relation].
+        queries: the first STRIP numbers of a head's W_Q, row by row, or all if there are fewer, [S, h, number].
+        weight_cosines: cosine of the slices of W_Q, W_K, W_V, W_O concatenated, for every two heads [S, h, h].
+        difference: the largest difference between two numbers of W_Q, W_K, W_V, [S, h, h].
+        output_difference: the largest difference between two numbers of W_O, [S, h, h].
+        same: whether W_Q, W_K, W_V and W_O are equal to the last bit, [S, h, h].
+        divergence: Jensen–Shannon divergence of rows in nats, [S, h, h].
+        overlap: mean over rows of the sum of A_a[i, j] · A_b[i, j], [S, h, h].
+        gradient_cosines: cosine of the gradients of W_Q, W_K, W_V concatenated, [S, h, h].
+        output_gradient_cosines: cosine of the gradients of W_O, [S, h, h].
+        gradients: norm of a head's gradient, [S, h].
+        loss: of the layer, without the penalty, [S].
+        penalty: of the layer, without λ, [S].
+        accuracy: [S, relation].
+        both: the share of words with both answers right, [S].
+        multiply_adds: of the layer for one sentence.
     """
 
     label: str
@@ -81,9 +91,15 @@ class TrainingRun:
 
 @dataclass(frozen=True, eq=False)
 class RemovedHeads:
-    """Heads removed from a trained layer: ``importance`` [h] (Michel et al. 2019), ``order`` [h] from the least
-    important head; accuracy [removed + 1] when the ``least`` important heads go first, when the ``most`` important go
-    first, and in ``random`` orders [order, removed + 1]."""
+    """Accuracy of a trained layer as its heads are removed.
+
+    Attributes:
+        importance: [h] (Michel et al. 2019).
+        order: [h], from the least important head on.
+        least: accuracy [removed + 1] when the least important heads are removed first.
+        most: accuracy [removed + 1] when the most important heads are removed first.
+        random: accuracy in random orders, [order, removed + 1].
+    """
 
     importance: Array
     order: Array
@@ -94,8 +110,15 @@ class RemovedHeads:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The result of an experiment: one run or several that are compared. ``words``: the sentence whose maps are shown;
-    ``places`` [word, relation]: the position of the correct word, −1 where there is none."""
+    """The result of an experiment.
+
+    Attributes:
+        settings: of the experiment.
+        words: the sentence whose maps are shown.
+        places: the position of the correct word, [word, relation]; −1 where there is none.
+        runs: one run, or several to compare.
+        removal: what the removal of heads showed, if the experiment removes heads.
+    """
 
     settings: Settings
     words: tuple[str, ...]
@@ -108,14 +131,16 @@ _HALF = ("maps", "relation_weights", "queries", "overlap", "divergence")  # stor
 
 
 def to_bytes(result: Result) -> bytes:
-    """A result as the bytes of an NPZ file; maps and their comparisons are stored with half precision."""
+    """Return a result as the bytes of an NPZ file; maps and their comparisons are stored with half precision."""
     arrays: dict[str, Array] = {"places": result.places}
     descriptions: list[dict[str, Any]] = []  # labels and counts
     for number, run in enumerate(result.runs):
         values = {field.name: getattr(run, field.name) for field in fields(run)}
-        stored = {name: v for name, v in values.items() if isinstance(v, np.ndarray)}
-        arrays |= {f"{number}.{name}": v.astype(np.float16) if name in _HALF else v for name, v in stored.items()}
-        descriptions.append({name: v for name, v in values.items() if not isinstance(v, np.ndarray)})
+        stored = {name: array for name, array in values.items() if isinstance(array, np.ndarray)}
+        arrays |= {
+            f"{number}.{name}": array.astype(np.float16) if name in _HALF else array for name, array in stored.items()
+        }
+        descriptions.append({name: array for name, array in values.items() if not isinstance(array, np.ndarray)})
     if result.removal is not None:
         arrays |= {f"removal.{field.name}": getattr(result.removal, field.name) for field in fields(RemovedHeads)}
     header = {"format": FORMAT, "settings": asdict(result.settings), "words": result.words, "runs": descriptions}
@@ -126,7 +151,7 @@ def to_bytes(result: Result) -> bytes:
 
 
 def from_bytes(data: bytes) -> Result:
-    """The result that :func:`to_bytes` wrote. Raises ResultUnreadable."""
+    """Return the result that :func:`to_bytes` wrote. Raises ResultUnreadable."""
     try:
         if len(data) > MAX_BYTES:
             raise ValueError("too large")
@@ -151,21 +176,23 @@ def from_bytes(data: bytes) -> Result:
 
 
 def _frozen(values: Array) -> Array:
+    """Return values as read-only, with half precision converted to float32."""
     values = values.astype(np.float32) if values.dtype == np.float16 else values
     values.flags.writeable = False
     return values
 
 
 def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the arrays whose names have a prefix, by name without the prefix."""
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def recorded_count(runs: int) -> int:
-    """About how many steps are recorded of each run of an experiment with this many runs."""
+    """Return roughly how many steps each run of an experiment with this many runs records."""
     return {1: 24, 2: 20}.get(runs, 12)
 
 
 def recorded_steps(steps: int, count: int) -> tuple[int, ...]:
-    """About ``count`` steps to record: close together at first, the last one included. Step 0 is before any update."""
+    """Choose about ``count`` steps to record, close together at first, with the last. Step 0 is before any update."""
     spread = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
     return tuple(sorted({0, min(1, steps), *spread, steps}))

@@ -1,10 +1,10 @@
-"""A second toy model: a causal model of two layers with attention only, which learns to continue sequences that repeat
-themselves.
+"""A second toy model: a causal two-layer model with attention only, which learns to continue repeating sequences.
 
-Words come in random order and then again in the same order, so that the next word can only be known from those before.
-The model has to find the earlier occurrence of the current word and the word that followed there, which takes two heads
-in consecutive layers (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section on induction
-heads; Olsson et al. 2022). Neither task is assigned to a head, and the loss does not depend on attention weights.
+Words come in random order and then again in the same order, so that the next word can only be predicted from earlier
+ones. The model has to find the earlier occurrence of the current word and the word that followed it, which takes two
+heads in consecutive layers (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section on
+induction heads; Olsson et al. 2022). Neither task is assigned to a head, and the loss does not depend on attention
+weights.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from mha_viz.lab.toy_model import HELD_OUT, Schedule, Trained, TrainingProgress,
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 POSITIONS = 64
-TOKENS = 50  # words of a sequence
-SHORTEST, LONGEST = 4, 25  # words before the repetition
+TOKENS = 50  # length of a sequence in words
+SHORTEST, LONGEST = 4, 25  # length of the repeated part in words
 STEPS, BATCH = 3000, 64
-LEARNING_RATE = 3e-3  # learning rate at its peak
+LEARNING_RATE = 3e-3  # at its peak
 WARM_UP = 100  # steps
 SNAPSHOT_STEPS = (0, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000)  # the saved steps, besides the last one
 _SPECIAL = ("[PAD]", "[UNK]")
@@ -34,7 +34,7 @@ VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 
 
 def config() -> Any:
-    """A GPT-2 whose feed-forward parts have one unit each and output nothing."""
+    """Return the configuration of a GPT-2 whose feed-forward parts have one unit each and output nothing."""
     return GPT2Config(
         vocab_size=len(VOCABULARY),
         n_embd=WIDTH,
@@ -53,7 +53,7 @@ def config() -> Any:
 
 
 def tokenizer() -> Any:
-    """One piece per word, in lower case, and no special tokens around a text."""
+    """Return a tokenizer with one token per word, in lower case, and no special tokens around a text."""
     special = dict(zip(("pad_token", "unk_token"), _SPECIAL, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
     return tokenizer_class(tokenizer_object=word_level(VOCABULARY), model_max_length=POSITIONS, **special)
@@ -81,14 +81,14 @@ def train(
 
 
 def sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Random words that repeat themselves, [sequence, token], and where each repetition begins, [sequence]."""
+    """Draw random words that repeat, [sequence, token], and where each repetition begins, [sequence]."""
     words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, LONGEST), generator=generator)
     lengths = torch.randint(SHORTEST, LONGEST + 1, (BATCH,), generator=generator)
     return words.gather(1, torch.arange(TOKENS) % lengths[:, None]), lengths
 
 
 def _initial(generator: torch.Generator) -> Any:
-    """A model with random weights that depend on the seed alone, and feed-forward parts that output zero."""
+    """Return a model with random weights that depend on the seed alone, and feed-forward parts that output zero."""
     model = GPT2LMHeadModel(config())
     for name, weight in model.named_parameters():
         initialise(name, weight, generator)
@@ -101,14 +101,14 @@ def _initial(generator: torch.Generator) -> Any:
 
 
 def next_word_loss(folder: Path) -> float:
-    """The mean loss of a repeater, in a folder, on words that it was not trained on."""
+    """Return the mean loss of the repeater in a folder, on sequences that it was not trained on."""
     model = GPT2LMHeadModel.from_pretrained(folder, local_files_only=True)
     with torch.no_grad():
         return _loss(model, *sequences(torch.Generator().manual_seed(HELD_OUT))).item()
 
 
 def _loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """The mean loss of the words that can be predicted: all that follow a word which has occurred before."""
+    """Return the mean loss of the predictable words: all words after one that has occurred before."""
     logits = model(tokens).logits[:, :-1]
-    can_be_known = torch.arange(1, TOKENS) > lengths[:, None]
-    return nn.functional.cross_entropy(logits[can_be_known], tokens[:, 1:][can_be_known])
+    is_predictable = torch.arange(1, TOKENS) > lengths[:, None]
+    return nn.functional.cross_entropy(logits[is_predictable], tokens[:, 1:][is_predictable])

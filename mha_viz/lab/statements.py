@@ -26,7 +26,7 @@ RELATIONS = TWO_RELATIONS.relations
 
 
 class Statement(NamedTuple):
-    """A question and the answer that a result gives. ``usual``: the expected answer, None where there is none."""
+    """A question and the answer that a result gives. ``usual`` is the expected answer, None where there is none."""
 
     question: str
     yes: bool
@@ -35,24 +35,24 @@ class Statement(NamedTuple):
 
     @property
     def surprising(self) -> bool:
-        """True when the answer is not the expected one."""
+        """Whether the answer differs from the expected one."""
         return self.usual is not None and self.yes != self.usual
 
 
 def pairs(matrix: Array) -> Array:
-    """The values of all pairs of different heads, [..., pair], from [..., head, head]."""
+    """Return the values of all pairs of different heads, [..., pair], from [..., head, head]."""
     first, second = np.triu_indices(matrix.shape[-1], 1)
     values: Array = matrix[..., first, second]
     return values
 
 
 def pair_names(heads: int) -> tuple[tuple[int, int], ...]:
-    """The two heads of each value of :func:`pairs`."""
+    """Return the two heads of each value of :func:`pairs`."""
     return tuple((int(a), int(b)) for a, b in zip(*np.triu_indices(heads, 1), strict=True))
 
 
 def of_identical(result: Result) -> list[Statement]:
-    """The statements about equal heads."""
+    """Return the statements about equal heads."""
     run = result.runs[0]
     last = int(run.steps[-1])
     return [
@@ -84,7 +84,7 @@ def of_identical(result: Result) -> list[Statement]:
 
 
 def of_output(result: Result) -> list[Statement]:
-    """The statements about heads that differ in W_O alone."""
+    """Return the statements about heads that differ in W_O alone."""
     run = result.runs[0]
     first = int(np.flatnonzero(run.steps >= 1)[0])
     begin, output = pairs(run.gradient_cosines[0]), pairs(run.output_gradient_cosines[0])
@@ -125,7 +125,7 @@ def of_output(result: Result) -> list[Statement]:
 
 
 def of_random(result: Result) -> list[Statement]:
-    """The statements about heads that start at random."""
+    """Return the statements about heads that start at random."""
     run = result.runs[0]
     begin, end = pairs(run.weight_cosines[0]), pairs(run.weight_cosines[-1])
     close = pairs(run.divergence[-1])
@@ -155,18 +155,18 @@ def of_random(result: Result) -> list[Statement]:
 
 
 def of_penalty(result: Result) -> list[Statement]:
-    """The statements about the penalty."""
+    """Return the statements about the penalty."""
     without, with_it = result.runs
     weight = result.settings.weight
-    less = pairs(without.divergence[-1]).mean(), pairs(with_it.divergence[-1]).mean()
-    shared = pairs(without.overlap[-1]).mean(), pairs(with_it.overlap[-1]).mean()
+    divergences = pairs(without.divergence[-1]).mean(), pairs(with_it.divergence[-1]).mean()
+    overlap = pairs(without.overlap[-1]).mean(), pairs(with_it.overlap[-1]).mean()
     lost = without.right - with_it.right
     return [
         Statement(
             "Does the penalty make the heads less alike?",
-            bool(less[1] > less[0] and shared[1] < shared[0]),
-            f"Mean divergence of pairs: {apart(less[0])} → {apart(less[1])}; overlap of their rows: "
-            f"{shared[0]:.3f} → {shared[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
+            bool(divergences[1] > divergences[0] and overlap[1] < overlap[0]),
+            f"Mean divergence of pairs: {apart(divergences[0])} → {apart(divergences[1])}; overlap of their rows: "
+            f"{overlap[0]:.3f} → {overlap[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
             usual=True if weight else None,
         ),
         Statement(
@@ -185,7 +185,7 @@ def of_penalty(result: Result) -> list[Statement]:
 
 
 def of_count(result: Result) -> list[Statement]:
-    """The statements about the number of heads."""
+    """Return the statements about the number of heads."""
     one, *others = result.runs
     best, last = max(others, key=lambda run: (run.right, -run.heads)), others[-1]
     costs = {(run.parameters, run.multiply_adds) for run in result.runs}
@@ -218,7 +218,7 @@ def of_count(result: Result) -> list[Statement]:
 
 
 def of_cut(result: Result) -> list[Statement]:
-    """The statements about the ways to cut the vector."""
+    """Return the statements about the ways to cut the vector."""
     full, chunks, shared, mixed = result.runs
     d_model, heads = result.settings.d_model, result.settings.heads
     seen = f"each head sees {2 * d_model // heads} of {d_model} numbers"  # when random chunks overlap
@@ -254,7 +254,7 @@ def of_cut(result: Result) -> list[Statement]:
 
 
 def of_removal(result: Result) -> list[Statement]:
-    """The statements about removed heads."""
+    """Return the statements about removed heads."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
     spare, learned = removable(removal.least), bool(removal.least[0] > LEARNED)
@@ -285,7 +285,7 @@ def of_removal(result: Result) -> list[Statement]:
 
 
 def of_pair(result: Result) -> list[Statement]:
-    """The statements about four heads of which two start equal, beside three."""
+    """Return the statements that compare three heads with four, two of which start equal."""
     three, four = result.runs
     return [
         Statement(
@@ -310,7 +310,7 @@ def of_pair(result: Result) -> list[Statement]:
 
 
 def of_current(result: Result) -> list[Statement]:
-    """The statements about heads that a task does not need."""
+    """Return the statements about heads that a task does not need."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
     curves, mean = np.vstack([removal.least, removal.most, removal.random]), pairs(run.divergence[-1]).mean()
@@ -336,12 +336,13 @@ def of_current(result: Result) -> list[Statement]:
 
 
 def removable(curve: Array) -> int:
-    """How many heads can be removed in this order before accuracy falls by more than NOTICED."""
+    """Count the heads that can be removed in this order before accuracy falls by more than NOTICED."""
     below = np.flatnonzero(curve < curve[0] - NOTICED)
     return int(below[0]) - 1 if len(below) else len(curve) - 1
 
 
 def _solved(run: TrainingRun) -> Statement:
+    """Return the statement whether different heads follow the two relations."""
     weights = run.relation_weights[-1]  # [head, relation]
     specialist = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
     return Statement(
@@ -352,23 +353,26 @@ def _solved(run: TrainingRun) -> Statement:
     )
 
 
-def _largest_difference(run: TrainingRun, of: slice = slice(None)) -> float:
-    """The largest difference between the weights of two of these heads, W_O included, after the last step."""
-    return float(max(run.difference[-1, of, of].max(), run.output_difference[-1, of, of].max()))
+def _largest_difference(run: TrainingRun, heads: slice = slice(None)) -> float:
+    """Return the largest difference between the weights of two of these heads, W_O included, after the last step."""
+    return float(max(run.difference[-1, heads, heads].max(), run.output_difference[-1, heads, heads].max()))
 
 
 def _exactly(equal: str, different: str, difference: float) -> str:
-    """One sentence where there is no difference at all, another with its size where there is one."""
+    """Return a sentence for no difference, or a sentence with the size of the difference."""
     return f"{equal}." if difference == 0 else f"{different} {_difference(difference)}."
 
 
 def _difference(value: float) -> str:
+    """Format a difference with three digits or as a small number."""
     return decimal(value, 3) if value >= 0.001 else small(value)
 
 
 def _cosines(things: str, when: str, values: Array) -> str:
-    """Such as: Cosines of the weights of two heads at step 0: −0.07 to 0.04. Without a full stop; of one pair, its
-    cosine; of equal ones, "all" and the value."""
+    """Return a phrase such as "Cosines of the weights of two heads at step 0: −0.07 to 0.04", without a full stop.
+
+    For one pair, it gives its cosine; for equal cosines, "all" and the value.
+    """
     low, high = decimal(values.min()), decimal(values.max())
     if values.size == 1:
         return f"Cosine of {things} {when}: {low}"
@@ -376,17 +380,19 @@ def _cosines(things: str, when: str, values: Array) -> str:
 
 
 def alike_of(alike: int, every: int) -> str:
-    """Subject and verb for so many of all pairs of heads: "the two heads have", "3 of the 6 pairs of heads have"."""
+    """Return the subject and verb for a number of all pairs: "the two heads have", "3 of the 6 pairs of heads have"."""
     if every == 1:
         return "the two heads have" if alike else "the two heads do not have"
     return f"{alike or 'none'} of the {every} pairs of heads {'has' if alike < 2 else 'have'}"
 
 
 def _weights_of(run: TrainingRun, head: int) -> str:
+    """Return a phrase with a head's mean weight on each relation."""
     weights = zip(run.relation_weights[-1, head], RELATIONS, strict=True)
     first, *others = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
     return " and ".join([first.format(" of its attention"), *(other.format("") for other in others)])
 
 
 def _accuracy(run: TrainingRun) -> str:
+    """Return a phrase with the accuracy of each relation after the last step."""
     return ", ".join(f"{r} {percent(share)}" for share, r in zip(run.accuracy[-1], RELATIONS, strict=True))

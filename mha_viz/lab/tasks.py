@@ -1,7 +1,7 @@
-"""A language that can be learned within seconds, and what can be asked about its words: the tasks, one row each.
+"""A language that can be learned within seconds, and the tasks on its words, one row each.
 
-A word is a letter with a mark, such as ``k▲``. Each mark occurs on two words of a sentence, which are linked by it like
-a pronoun and its antecedent. At each word the model names the letter of every word to which the task's relations lead.
+A word is a letter with a mark, such as ``k▲``. Each mark occurs on two words of a sentence and links them, like a
+pronoun and its antecedent. At each word the model names the letter of every word to which the task's relations lead.
 Letters are sampled independently for every word, so the answer can only come from the right place.
 """
 
@@ -23,10 +23,16 @@ Integers = npt.NDArray[np.int64]
 
 
 class LabTask(NamedTuple):
-    """What the model names at each word: the letters of the words in these ``relations`` to it, each one of RELATIONS.
-    A visitor is told so by the sentence ``asked``, which ends with these ``letters``, and by a ``note``. With
-    ``is_residual`` the layer passes every word on beside its heads, so that a word
-    need not attend to itself; without, only attention can bring a letter."""
+    """What the model must name at each word.
+
+    Attributes:
+        relations: the model names the letters of the words in these relations to it, each one of RELATIONS.
+        asked: the sentence that tells a visitor so; it ends with ``letters``.
+        letters: descriptions of these letters.
+        note: another sentence for the visitor.
+        is_residual: whether the layer passes every word on beside its heads, so that a word need not attend to itself.
+            Otherwise only attention can bring a letter.
+    """
 
     relations: tuple[str, ...]
     asked: str
@@ -35,7 +41,7 @@ class LabTask(NamedTuple):
     is_residual: bool = False
 
 
-# A relation of position and one of content, of every word at once.
+# A relation of position and a relation of content, both asked at every word.
 TWO_RELATIONS = LabTask(
     (BEFORE, LINKED),
     "For each word the layer must name two letters:",
@@ -55,8 +61,11 @@ OWN_LETTER = LabTask(
 class Sentences:
     """Sentences and their answers, as numbers.
 
-    ``letters``, ``marks``: [sentence, word]. ``places``: [sentence, word, relation], the place of the word to look at;
-    −1 where nothing is asked (no word stands before the first). ``answers``: [sentence, word, relation], its letter.
+    Attributes:
+        letters, marks: [sentence, word].
+        places: the position of the word to look at, [sentence, word, relation]; −1 where nothing is asked (no word
+            precedes the first).
+        answers: its letter, [sentence, word, relation].
     """
 
     letters: Integers
@@ -65,13 +74,13 @@ class Sentences:
     answers: Integers
 
     def words(self, sentence: int) -> tuple[str, ...]:
-        """The words of one sentence, as text."""
+        """Return the words of one sentence, as text."""
         pairs = zip(self.letters[sentence], self.marks[sentence], strict=True)
         return tuple(LETTERS[letter] + MARKS[mark] for letter, mark in pairs)
 
 
 def sentences(count: int, seed: tuple[int, ...], task: LabTask = TWO_RELATIONS) -> Sentences:
-    """``count`` sentences and what the task asks of them; the same seed gives the same ones, whatever is asked."""
+    """Draw ``count`` sentences with the answers of the task. The same seed gives the same sentences for every task."""
     rng = np.random.default_rng(seed)
     letters = rng.integers(len(LETTERS), size=(count, WORDS))
     marks = rng.permuted(np.tile(np.arange(WORDS) // 2, (count, 1)), axis=1)  # [sentence, word]
@@ -82,7 +91,7 @@ def sentences(count: int, seed: tuple[int, ...], task: LabTask = TWO_RELATIONS) 
 
 
 def _places(relation: str, marks: Integers) -> Integers:
-    """[sentence, word]: the place of the word in this relation to each."""
+    """Return the position of the word in this relation to each word, [sentence, word]."""
     if relation == LINKED:
         same = marks[:, :, None] == marks[:, None, :]  # [sentence, word, word]
         linked: Integers = (same & ~np.eye(WORDS, dtype=bool)).argmax(axis=2)

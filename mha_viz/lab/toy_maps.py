@@ -1,9 +1,9 @@
-"""What the page plays of a toy model at every saved step of its training: the attention on one text, the first numbers
-of each head's W_Q, and the loss.
+"""Recordings of a toy model at every saved training step: attention on one text, the start of each head's W_Q, and
+loss.
 
 ``python -m mha_viz.lab.toy_maps toy assets/toy The cat sleeps .`` writes them, for that text and the model in that
 folder, to ``assets/toy_maps.npz``; with ``hidden`` or ``repeater``, to ``assets/hidden_maps.npz`` or
-``assets/repeater_maps.npz``.
+``assets/repeater_maps.npz``. The page plays them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,21 @@ from mha_viz.lab.record import STRIP
 
 Floats = npt.NDArray[np.float32]
 TOY = "toy"
-HIDDEN = "hidden"  # the same model trained on masked words alone
+HIDDEN = "hidden"  # the same model trained on masked words only
 REPEATER = "repeater"
 
 
 class ToyMaps(NamedTuple):
-    """``maps`` [step, layer, head, query, key] of ``words``, without special tokens; ``queries`` [step, layer, head,
-    number], the first STRIP numbers of a head's W_Q, row by row; ``loss`` [step] on sentences that the model was not
-    trained on: of hidden words or, where words repeat, of the next one. All float32, at these ``steps`` [step]."""
+    """What was recorded at each step; all arrays are float32, at these ``steps`` [step].
+
+    Attributes:
+        words: the words of the text.
+        steps: the recorded training steps.
+        maps: attention on ``words``, without special tokens, [step, layer, head, query, key].
+        queries: the first STRIP numbers of a head's W_Q, row by row, [step, layer, head, number].
+        loss: [step] on sentences that the model was not trained on: of hidden words or, where words repeat, of the next
+            word.
+    """
 
     words: tuple[str, ...]
     steps: npt.NDArray[np.int64]
@@ -41,7 +48,7 @@ class ToyMaps(NamedTuple):
 
 
 def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
-    """What is played of the model in a folder, for a sentence given as its words."""
+    """Record the model in a folder on a sentence that is given as its words."""
     from mha_viz.lab import repeater, toy_model
     from mha_viz.models.getting import snapshots
     from mha_viz.models.reading.encoder import Encoder
@@ -53,14 +60,16 @@ def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
     readings = [model.encode_words(list(forms)).by_words().content() for model in models]
     maps = np.stack([reading.weights for reading in readings])
     w_q = [[model.trace("", layer=n, words=forms).parameters.w_q for n in range(model.layers)] for model in models]
-    of_heads = np.stack(np.split(np.array(w_q), models[0].heads, axis=-1), axis=2)  # [step, layer, head, d_model, d_k]
-    queries = of_heads.reshape(*maps.shape[:3], -1)[..., :STRIP]
+    w_q_by_head = np.stack(
+        np.split(np.array(w_q), models[0].heads, axis=-1), axis=2
+    )  # [step, layer, head, d_model, d_k]
+    queries = w_q_by_head.reshape(*maps.shape[:3], -1)[..., :STRIP]
     losses = np.array([loss(saved) for saved in folders], np.float32)
     return ToyMaps(tuple(forms), np.array(steps), maps, queries, losses)
 
 
 def to_bytes(recorded: ToyMaps) -> bytes:
-    """The bytes of an NPZ file; maps and weights are stored with half precision."""
+    """Return the bytes of an NPZ file; maps and weights are stored with half precision."""
     file = io.BytesIO()
     halved = {name: getattr(recorded, name).astype(np.float16) for name in ("maps", "queries")}
     np.savez_compressed(file, allow_pickle=False, **(recorded._asdict() | halved))
@@ -69,7 +78,7 @@ def to_bytes(recorded: ToyMaps) -> bytes:
 
 @cache
 def shipped(name: str = TOY) -> ToyMaps:
-    """What comes with the app of TOY, HIDDEN or REPEATER. Raises ResultUnreadable."""
+    """Load the bundled recording of TOY, HIDDEN or REPEATER. Raises ResultUnreadable."""
     try:
         with np.load(asset(f"{name}_maps.npz"), allow_pickle=False) as file:
             words = tuple(str(word) for word in file["words"])

@@ -2,8 +2,8 @@
 
 It answers four questions about sentences in which some words are masked or changed: which word belongs here, which word
 precedes this one, what this pronoun refers to, and what the predicate of this subject is. Every answer is a word,
-predicted from the vectors of the last layer; no head is assigned a task, and the loss does not depend on attention
-weights. Trained on hidden words alone, it answers only the first question.
+predicted from the vectors of the last layer. No head is assigned a task, and the loss does not depend on attention
+weights. Trained on masked words alone, it answers only the first question.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from mha_viz.models.getting import snapshots
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 FEED_FORWARD = 128
-POSITIONS = 40  # pieces; the longest sentence of the grammar has fewer
+POSITIONS = 40  # tokens; the longest sentence of the grammar has fewer
 STEPS = 10_000
 BATCH = 64
 QUESTIONS = ("previous", "antecedent", "predicate")  # the questions beside the masked words
 HELD_OUT = 1  # the seed of the sentences on which the loss of a model is measured
-POOL = 40_000  # sentences that are sampled before training and used several times
+POOL = 40_000  # number of sentences, sampled before training and used several times
 LEARNING_RATE = 2e-3  # at its peak
 WARM_UP = 200  # steps
 SNAPSHOT_STEPS = (0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000)  # and the last step
 
-MASKED = 0.12  # share of words that are masked; verbs that agree and pronouns have a larger one
+MASKED = 0.12  # share of words that are masked; it is larger for verbs that agree and for pronouns
 MASKED_VERBS, MASKED_PRONOUNS = 0.25, 0.2
 WRONG_NUMBER = 0.3  # share of unmasked verbs that the model sees in the wrong number
 
@@ -53,7 +53,7 @@ ToyWeights = dict[str, Tensor]
 
 
 class TrainingProgress(NamedTuple):
-    """The state of a training: the loss of each question, averaged over the steps since the last report."""
+    """The state of a training run, with the loss of each question, averaged over the steps since the last report."""
 
     step: int
     steps: int
@@ -62,7 +62,7 @@ class TrainingProgress(NamedTuple):
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model. ``snapshots``: its weights at the recorded steps, the last one included."""
+    """A trained model. ``snapshots`` holds its weights at the recorded steps, including the last one."""
 
     seed: int
     model: Any
@@ -74,7 +74,7 @@ class Trained:
 
 
 class TrainingExample(NamedTuple):
-    """A training example: one sentence with [CLS] and [SEP], and the answer to each question at each piece."""
+    """A training example: one sentence with [CLS] and [SEP], and the answer to each question at each token."""
 
     ids: list[int]
     previous: list[int]  # the preceding word
@@ -85,7 +85,7 @@ class TrainingExample(NamedTuple):
 
 
 def example_of(sentence: Sentence) -> TrainingExample:
-    """The training example made from a sentence."""
+    """Return the training example for a sentence."""
     ids = [_id(word.form) for word in sentence.words]
     predicate = [ids[w.head] if w.relation == "nsubj" and w.head is not None else _IGNORED for w in sentence.words]
     counterpart = lexicon.OTHER_NUMBER
@@ -94,7 +94,7 @@ def example_of(sentence: Sentence) -> TrainingExample:
     previous = [_IGNORED, *ids[:-1]]
     antecedents, first = [_IGNORED] * len(ids), dict[str, int]()
     for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
-        if mention.chain in first:  # at each mention but the first: the word of the first
+        if mention.chain in first:  # each later mention is answered by the word of the first mention
             antecedents[mention.word] = ids[first[mention.chain]]
         first.setdefault(mention.chain, mention.word)
     ends = [(_BEGIN, _END), *[(_IGNORED, _IGNORED)] * 3, (_BEGIN, _END), (0, 0)]
@@ -107,12 +107,13 @@ def _id(form: str) -> int:
 
 
 def _agrees(word: Word) -> bool:
+    """Return whether a word is a finite verb that agrees in number."""
     finite = word.upos == "AUX" or "VerbForm=Fin" in word.features
     return finite and "Number=" in word.features
 
 
 def _batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list[Tensor]]:
-    """Endless batches of examples of similar length, each field as [sentence, piece]."""
+    """Yield endless batches of examples of similar length, each field as [sentence, token]."""
     while True:
         drawn = sorted(rng.sample(pool, min(len(pool), 8 * BATCH)), key=lambda example: len(example.ids))
         batches = [drawn[start : start + BATCH] for start in range(0, len(drawn), BATCH)]
@@ -125,30 +126,30 @@ def _batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list[Tens
             yield fields
 
 
-_PADDING = (_PAD, _IGNORED, _IGNORED, _IGNORED, _PAD, 0)  # one per field of Example
+_PADDING = (_PAD, _IGNORED, _IGNORED, _IGNORED, _PAD, 0)  # for each field of TrainingExample
 
 
 def _corrupt(
     ids: Tensor, other_number: Tensor, is_pronoun: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """The model's input and its targets: the masked words and every form that agrees."""
-    draw, how = (torch.rand(ids.shape, generator=generator) for _ in range(2))
+    """Return the model's input and its targets: the masked words and every form that agrees."""
+    mask_draw, action_draw = (torch.rand(ids.shape, generator=generator) for _ in range(2))
     agrees = other_number != ids
     share = torch.full(ids.shape, MASKED).masked_fill(agrees, MASKED_VERBS).masked_fill(is_pronoun > 0, MASKED_PRONOUNS)
-    masked = (ids > _MASK) & (draw < share)
-    others = torch.randint(len(_SPECIAL) - 1, len(VOCABULARY), ids.shape, generator=generator)
-    others = others.masked_fill(others == _MASK, _UNKNOWN)
-    seen = torch.where(masked & (how < 0.8), _MASK, ids)
-    seen = torch.where(masked & (how > 0.9), others, seen)
-    seen = torch.where(agrees & ~masked & (how < WRONG_NUMBER), other_number, seen)
-    return seen, torch.where(masked | agrees, ids, _IGNORED)
+    masked = (ids > _MASK) & (mask_draw < share)
+    random_ids = torch.randint(len(_SPECIAL) - 1, len(VOCABULARY), ids.shape, generator=generator)
+    random_ids = random_ids.masked_fill(random_ids == _MASK, _UNKNOWN)
+    inputs = torch.where(masked & (action_draw < 0.8), _MASK, ids)
+    inputs = torch.where(masked & (action_draw > 0.9), random_ids, inputs)
+    inputs = torch.where(agrees & ~masked & (action_draw < WRONG_NUMBER), other_number, inputs)
+    return inputs, torch.where(masked | agrees, ids, _IGNORED)
 
 
 # ---- the model ------------------------------------------------------------------------------------------
 
 
 def config() -> Any:
-    """The configuration of a small BERT."""
+    """Return the configuration of a small BERT."""
     return BertConfig(
         vocab_size=len(VOCABULARY),
         hidden_size=WIDTH,
@@ -164,7 +165,7 @@ def config() -> Any:
 
 
 class _MultiTaskModel(nn.Module):
-    """The model with a linear classifier for each of the questions beside the masked words; only the model is saved."""
+    """The model with a linear classifier for each question besides the masked words. Only the model is saved."""
 
     def __init__(self, generator: torch.Generator, questions: Sequence[str]) -> None:
         super().__init__()
@@ -174,20 +175,20 @@ class _MultiTaskModel(nn.Module):
             initialise(name, weight, generator)
 
     def losses(self, batch: Sequence[Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        """The mean loss of each question over the pieces at which it is asked."""
+        """Return the mean loss of each question over the tokens at which it is asked."""
         ids, *answers, other_number, is_pronoun = batch
         seen, masked = _corrupt(ids, other_number, is_pronoun, generator)
-        # [sentence, piece, width]
+        # [sentence, token, width]
         vectors = self.model.bert(seen, attention_mask=(ids != _PAD).long()).last_hidden_state
         losses = {"masked": _loss(self.model.cls, vectors, masked)}
-        of_question = dict(zip(QUESTIONS, answers, strict=True))
+        answers_by_question = dict(zip(QUESTIONS, answers, strict=True))
         for name, classifier in self.classifiers.items():
-            losses[name] = _loss(classifier, vectors, of_question[name])
+            losses[name] = _loss(classifier, vectors, answers_by_question[name])
         return losses
 
 
 def hidden_word_loss(folder: Path) -> float:
-    """The mean loss of a toy model, in a folder, at hidden words of sentences that it was not trained on."""
+    """Return the mean loss of the toy model in a folder, at masked words of sentences that it was not trained on."""
     rng, generator = Random(HELD_OUT), torch.Generator().manual_seed(HELD_OUT)
     learner = _MultiTaskModel(generator, ())
     learner.model = BertForMaskedLM.from_pretrained(folder, local_files_only=True)
@@ -198,7 +199,7 @@ def hidden_word_loss(folder: Path) -> float:
 
 
 def initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
-    """Random weights that depend on the seed alone, whatever else runs in this process."""
+    """Set a weight to random values that depend on the seed alone, whatever else runs in this process."""
     with torch.no_grad():
         if weight.dim() > 1:
             weight.normal_(0.0, 0.02, generator=generator)
@@ -207,6 +208,7 @@ def initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
 
 
 def _loss(classifier: Callable[[Tensor], Tensor], vectors: Tensor, answers: Tensor) -> Tensor:
+    """Return the mean cross-entropy of a classifier where there is an answer; 0 if there is none."""
     answered = answers != _IGNORED
     if not answered.any():
         return vectors.sum() * 0.0
@@ -225,9 +227,10 @@ def train(
     questions: Sequence[str] = QUESTIONS,
     sampling: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Trained:
-    """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine. Without
-    ``questions`` it learns from masked words alone, from the same weights at the start. ``sampling`` is told how
-    many of the sentences are sampled, which comes first and takes seconds.
+    """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine.
+
+    Without ``questions`` it learns from masked words alone, from the same initial weights. The sentences are sampled
+    first, which takes seconds; ``sampling`` is called with the number sampled so far and the total.
 
     Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` or ``pool`` is below 1.
     """
@@ -243,13 +246,14 @@ def train(
 
 
 def _sample_examples(
-    count: int, rng: Random, cancelled: Callable[[], bool] | None, tell: Callable[[int, int], None]
+    count: int, rng: Random, cancelled: Callable[[], bool] | None, report: Callable[[int, int], None]
 ) -> list[TrainingExample]:
+    """Sample training examples from the grammar. Raises Cancelled."""
     examples: list[TrainingExample] = []
     while len(examples) < count:
         if len(examples) % 500 == 0:
             raise_if_cancelled(cancelled)
-            tell(len(examples), count)
+            report(len(examples), count)
         sentence = grammar.sentence(rng)
         if len(sentence.words) + 2 <= POSITIONS:
             examples.append(example_of(sentence))
@@ -257,13 +261,20 @@ def _sample_examples(
 
 
 def raise_if_cancelled(cancelled: Callable[[], bool] | None) -> None:
+    """Raise Cancelled if ``cancelled`` returns True."""
     if cancelled and cancelled():
         raise Cancelled("Training was stopped.", "Nothing was saved.")
 
 
 class Schedule(NamedTuple):
-    """The number of ``steps``; a learning rate that rises to its ``peak`` over ``warm_up`` of them and then falls; and
-    the steps whose weights are ``saved``, besides the first and the last."""
+    """When the learning rate changes and weights are saved.
+
+    Attributes:
+        steps: the number of steps.
+        peak: the highest learning rate.
+        warm_up: over how many steps the learning rate rises to its peak, before it falls.
+        saved: the steps whose weights are saved, besides the first and the last.
+    """
 
     steps: int
     peak: float
@@ -280,12 +291,12 @@ def trained(
     progress: Callable[[TrainingProgress], None] | None,
     cancelled: Callable[[], bool] | None,
 ) -> Trained:
-    """The model after all steps, each on the sum of the next ``losses``. Raises Cancelled."""
+    """Train a model for all steps, each on the sum of the next ``losses``, and return it. Raises Cancelled."""
     saved, history, recent = {0: weights(model)}, list[TrainingProgress](), list[dict[str, float]]()
     for step in range(1, schedule.steps + 1):
         raise_if_cancelled(cancelled)
-        fallen = max(0.02, 1 - step / schedule.steps)
-        recent.append(_update(optimiser, losses(), schedule.peak * min(step / schedule.warm_up, fallen)))
+        decay = max(0.02, 1 - step / schedule.steps)
+        recent.append(_update(optimiser, losses(), schedule.peak * min(step / schedule.warm_up, decay)))
         if step in schedule.saved or step == schedule.steps:
             saved[step] = weights(model)
         if step % 50 == 0 or step == schedule.steps:
@@ -298,6 +309,7 @@ def trained(
 
 
 def _update(optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], learning_rate: float) -> dict[str, float]:
+    """Do one optimiser step on the sum of the losses and return their values."""
     (group,) = optimiser.param_groups
     group["lr"] = learning_rate
     optimiser.zero_grad()
@@ -308,7 +320,7 @@ def _update(optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], lear
 
 
 def weights(model: Any) -> ToyWeights:
-    """A copy of every weight; a weight that is used twice is copied once."""
+    """Return a copy of every weight; a weight that is used twice is copied once."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
@@ -316,22 +328,25 @@ def weights(model: Any) -> ToyWeights:
 
 
 def save(trained: Trained, folder: Path, words: Any) -> None:
-    """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots, in one file. Every
-    file is whole, and the weights come last."""
-    arrays = {f"{step}/{name}": w for step, one in trained.snapshots.items() for name, w in _quantised(one)}
-    of_all = {"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
+    """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots in one file.
+
+    Every file is written atomically, and the weights come last.
+    """
+    arrays = {f"{step}/{name}": w for step, snapshot in trained.snapshots.items() for name, w in _quantised(snapshot)}
+    metadata = {"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
     with passing_folder(folder) as partial:
         trained.model.config.save_pretrained(partial)
         save_file(weights(trained.model), partial / snapshots.WEIGHTS, metadata={"format": "pt"})
         words.save_pretrained(partial)
-        save_file(arrays, partial / snapshots.FILE, metadata=of_all)
-        for file in sorted(partial.iterdir(), key=lambda one: one.name == snapshots.WEIGHTS):
+        save_file(arrays, partial / snapshots.FILE, metadata=metadata)
+        for file in sorted(partial.iterdir(), key=lambda path: path.name == snapshots.WEIGHTS):
             put(file, folder / file.name)
 
 
-def _quantised(weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
-    """Matrices as integers from -127 to 127 with one scale per row: a quarter of the bytes, nearly the same weights."""
-    for name, weight in weights.items():
+def _quantised(full_weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
+    """Yield matrices as integers from −127 to 127 with a scale per row: a quarter of the bytes, nearly the same
+    weights."""
+    for name, weight in full_weights.items():
         if weight.dim() < 2:
             yield name, weight.half()
             continue
@@ -341,7 +356,10 @@ def _quantised(weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
 
 
 def word_level(pieces: Sequence[str]) -> Tokenizer:
-    """One piece per word, in lower case; "'s" and "n't" are separate words. [UNK] is among ``pieces``."""
+    """Return a tokenizer with one token per word, in lower case; "'s" and "n't" are separate words.
+
+    ``pieces`` is the vocabulary, which includes [UNK].
+    """
     words = Tokenizer(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"))
     words.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("’", "'")])
     split = pre_tokenizers.Split(Regex(r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"), "isolated")
@@ -350,7 +368,7 @@ def word_level(pieces: Sequence[str]) -> Tokenizer:
 
 
 def tokenizer() -> Any:
-    """The toy model's tokenizer: :func:`word_level`, between [CLS] and [SEP]."""
+    """Return the toy model's tokenizer: :func:`word_level`, between [CLS] and [SEP]."""
     words = word_level(VOCABULARY)
     words.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",

@@ -1,8 +1,9 @@
-"""The model families that can be read, of one stack of layers or of two: one row for each, the only place for what is
-particular to a family.
+"""Describe the model families that can be read, one row per family.
 
-Imports neither torch nor transformers, so that menus open and folders are checked before these are loaded. A new family
-needs a row here and a tiny model in ``tests/tiny_models.py``, whose attention is compared with that of transformers.
+These rows are the only place for what is particular to a family, whether it has one stack of layers or two. The module
+imports neither torch nor transformers, so that menus can open and folders can be checked before those are loaded. A new
+family needs a row here and a tiny model in ``tests/tiny_models.py``, whose attention is compared with that of
+transformers.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from mha_viz.errors import ModelUnsupported, ShapeError
 from mha_viz.model_names import quote_model
 from mha_viz.request import CROSS, DECODER
 
-# A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite, and with "="
-# where it has that value.
+# Either a fact of the family, or the name of an entry in config.json that decides. The prefix "not " negates the entry;
+# "name=value" compares the entry with a value.
 Setting = bool | str
 
 
 class Sizes(NamedTuple):
-    """What a family's config.json calls its numbers."""
+    """Names of the size entries in a family's config.json."""
 
     layers: str = "num_hidden_layers"
     heads: str = "num_attention_heads"
@@ -31,46 +32,63 @@ class Sizes(NamedTuple):
 
 
 class TwoStacks(NamedTuple):
-    """What the config.json of an encoder–decoder calls the numbers of its two stacks of layers. Each layer of the
-    decoder attends to the target first and to the source then."""
+    """Names of the size entries of both stacks in an encoder–decoder's config.json.
+
+    Each layer of the decoder attends to the target first and to the source second.
+    """
 
     encoder: Sizes
     decoder: Sizes
 
 
 def _straight(_: Any, layer: int) -> tuple[int, ...]:
+    """Return the indices in a module path for families whose layers are numbered from 0."""
     return (layer,)
 
 
 def _grouped(config: Any, layer: int) -> tuple[int, ...]:
-    """ALBERT: groups of layers share their weights, and a group may hold several layers."""
+    """Return the group and the index within the group of an ALBERT layer.
+
+    Groups of layers share their weights, and a group may hold several layers.
+    """
     turn, inner = divmod(layer, config.inner_group_num)
     return int(turn / (config.num_hidden_layers / config.num_hidden_groups)), inner
 
 
 class Family(NamedTuple):
-    """Where a family keeps its attention and how it computes it.
+    """Where a family keeps its attention modules and how it computes attention.
 
-    ``holder`` is the path of the module that has the linear layers ``inputs``: W_Q, W_K and W_V, or one that holds all
-    three side by side; ``output`` is the path of W_O. "{0}" and "{1}" in a path stand for ``numbers(config, layer)``.
-    ``plain``: its eager attention is softmax(Q Kᵀ · scaling + mask) V and nothing else, so that it can be computed
-    straight into the memory of the result. ``straight``: its layers are those of BERT, by the same names, one after the
-    other, so that they can be run without transformers' own loop. ``pre_norm``: a layer normalises what enters it and
-    gives its attention the result. ``final_norm``: the path of the module that normalises the last states, where what a
-    layer's heads put out is added, times W_O, to what that module is given; empty elsewhere. ``causal``: no token
-    attends to a later one. ``rotary``: queries and keys are turned by their tokens' places, by the cosines and sines
-    that ``holder`` is given. ``parallel``: the feed-forward part does not see what the attention of its own layer puts
-    out. ``gelu``: a linear layer and the activation after it, which become one operation where that is the exact GELU.
-    ``opaque``: why the steps inside a head cannot be shown; empty where they can. ``interleaved``: one layer holds all
-    three group by group: the queries of the heads that share a key, that key and their value, before those of the next
-    group. ``probabilities``: where the attention of the family cannot be replaced in transformers, the path below
-    ``holder`` of the module that is given the weights before they average values; ``per_head``: the argument of such a
-    holder that has a row for each head of each sentence. ``rewritten``: where there is no such module, either, this
-    package computes the attention (:mod:`mha_viz.models.reading.rewritten`), and the paths are those of its own
-    modules. ``wordless``: why a model with weights for words cannot be asked for one; empty where it can. ``adjacent``:
-    numbers 2i and 2i + 1 of queries and keys are turned together, not i and i + r/2. ``crossing``: its keys and values
-    are made of what another stack puts out. ``sines_first``: ``holder`` is given sines before cosines, one for two
-    numbers.
+    Attributes:
+        holder: path of the module that has the linear layers ``inputs``. "{0}" and "{1}" in a path stand for
+            ``numbers(config, layer)``.
+        inputs: names of W_Q, W_K and W_V, or of one layer that holds all three side by side.
+        output: path of W_O.
+        plain: its eager attention is exactly softmax(Q Kᵀ · scaling + mask) V, so it can be computed directly into the
+            memory of the result.
+        straight: its layers are those of BERT, with the same names and in sequence, so they can be run without
+            transformers' own loop.
+        pre_norm: a layer normalises its input before it passes it to its attention.
+        causal: no token attends to a later one.
+        parallel: the feed-forward part does not see the output of the attention in the same layer.
+        gelu: a linear layer and the activation after it. They become one operation where the activation is the exact
+            GELU.
+        sizes: names of the size entries in config.json.
+        numbers: computes the numbers in a path from the config and the layer.
+        opaque: why the steps inside a head cannot be shown; empty where they can.
+        final_norm: path of the module that normalises the last states, in families where the output of a layer's heads,
+            times W_O, is added to the input of that module. Empty elsewhere.
+        interleaved: one layer holds all three projections group by group: the queries of the heads that share a key,
+            then that key and its value, then the next group.
+        probabilities: for families whose attention cannot be replaced in transformers, the path below ``holder`` of the
+            module that receives the weights before they average values.
+        per_head: the argument of such a holder that has one row per head of each sentence.
+        rotary: queries and keys are rotated by their positions, using the cosines and sines passed to ``holder``.
+        rewritten: there is no such module either, so this package computes the attention
+            (:mod:`mha_viz.models.reading.rewritten`), and the paths are those of its own modules.
+        wordless: why a model that has weights for words cannot be asked for a word; empty where it can.
+        adjacent: rotation pairs entries 2i and 2i + 1 of queries and keys, not i and i + r/2.
+        crossing: keys and values are computed from the output of another stack.
+        sines_first: ``holder`` receives sines before cosines, one of each for two entries.
     """
 
     holder: str
@@ -323,12 +341,12 @@ _T5_CROSS = _T5_DECODER._replace(
     crossing=True,
 )
 
-# The stacks of encoder–decoders whose scores can be taken apart, likewise: of the encoder, and of the decoder, each of
-# whose layers has two attentions, which are counted one after the other.
+# Encoder–decoders whose scores can be decomposed, by "model_type": the row of the encoder, then those of the decoder's
+# two attentions. A decoder layer has two attentions, which are numbered consecutively.
 STACKS = MappingProxyType(dict.fromkeys(("mt5", "t5"), (_T5_ENCODER, (_T5_DECODER, _T5_CROSS))))
 
 
-# What else reads a text with two stacks; files say so, but for some of these only by their "model_type".
+# Other encoder–decoders. Some of them can be recognised only by their "model_type".
 OTHER_ENCODER_DECODERS = frozenset(
     {"bigbird_pegasus", "blenderbot", "blenderbot-small", "encoder-decoder", "fsmt", "led", "longt5", "m2m_100", "mvp"}
     | {"nllb-moe", "pegasus_x", "plbart", "prophetnet", "switch_transformers", "umt5"}
@@ -342,18 +360,20 @@ BY_HAND = (
 
 
 def is_listed(family: str) -> bool:
-    """Tell whether a family has a row; of all others only the weights are read
-    (:mod:`mha_viz.models.reading.unlisted`)."""
+    """Return whether a family has a row here.
+
+    Of all other families only the weights can be read (:mod:`mha_viz.models.reading.unlisted`).
+    """
     return family in FAMILIES or family in ENCODER_DECODERS
 
 
 def attends(kind: str) -> bool:
-    """Tell whether a layer of this kind, as configs name them in ``layer_types``, has weights."""
+    """Return whether a layer of this kind, as named in a config's ``layer_types``, has attention weights."""
     return kind == "hybrid" or ("attention" in kind and "linear" not in kind)
 
 
 def weights_only(family: str) -> ModelUnsupported:
-    """Return the error where more is asked of a model without a row than its weights."""
+    """Return the error for requests that need more than the weights of a model without a row."""
     return ModelUnsupported(
         f"Of models of the family {family} only the attention weights can be read (weights only): norms, parts of a "
         "score, switching heads off, predictions and the steps inside a head need a row that says where a family keeps "
@@ -363,7 +383,7 @@ def weights_only(family: str) -> ModelUnsupported:
 
 
 def cannot_be_opened(name: str, reason: str) -> ModelUnsupported:
-    """Return the error for a model without a row that stops a library, which gives a ``reason``."""
+    """Return the error for a model without a row that a library fails to open for the given ``reason``."""
     return ModelUnsupported(
         f"transformers cannot open {quote_model(name)}{reason}.",
         f"If its files are complete, its family cannot be read here. {BY_HAND}",
@@ -371,14 +391,16 @@ def cannot_be_opened(name: str, reason: str) -> ModelUnsupported:
 
 
 def no_shares(name: str, error: ShapeError, otherwise: str) -> ModelUnsupported:
-    """Return the error for a model whose weights are none; ``otherwise``: what can be done."""
+    """Return the error for a model whose attention rows are not shares. ``otherwise`` suggests what to do instead."""
     problem = f"{error.problem[:1].lower()}{error.problem[1:]}"
     return ModelUnsupported(f"{quote_model(name)} gives no weights that can be drawn: {problem}", otherwise)
 
 
 def family_of(config: Any, attention: int = 0) -> Family:
-    """Return the family of a model of one stack, or of a stack of a model of two. ``attention``: which of a decoder's.
-    Raises ModelUnsupported for a family without a row."""
+    """Return the family of a model with one stack, or of one stack of an encoder–decoder.
+
+    ``attention`` is the number of the attention within a decoder. Raises ModelUnsupported for a family without a row.
+    """
     if config.model_type in FAMILIES:
         return FAMILIES[config.model_type]
     if config.model_type not in STACKS:
@@ -388,36 +410,41 @@ def family_of(config: Any, attention: int = 0) -> Family:
 
 
 def attention_of(config: Any, attention: int) -> tuple[int, str]:
-    """The layer of an attention, and which part of an encoder–decoder it is if it is one of the decoder's."""
+    """Return the layer of an attention and, in a decoder, whether it is self- or cross-attention.
+
+    The second value is empty outside of the decoder of an encoder–decoder.
+    """
     if config.model_type not in STACKS or not config.is_decoder:
         return attention, ""
     return attention // 2, CROSS if family_of(config, attention).crossing else DECODER
 
 
 def holds(setting: Setting, config: Any) -> bool:
-    """Whether a row's setting is true of a model with this config."""
+    """Return whether a row's setting is true for a model with this config."""
     if isinstance(setting, bool):
         return setting
     name, _, value = setting.removeprefix("not ").partition("=")
-    given = getattr(config, name, False)
-    return (given == value if value else bool(given)) != setting.startswith("not ")
+    entry = getattr(config, name, False)
+    return (entry == value if value else bool(entry)) != setting.startswith("not ")
 
 
 def is_causal(config: Any) -> bool:
-    """Whether no token attends to a later one in a model of one stack with this config."""
+    """Return whether a one-stack model with this config is causal: no token attends to a later one."""
     family = FAMILIES.get(config.model_type)
     return family is not None and holds(family.causal, config)
 
 
 def opaque(config: Any, attention: int = 0) -> str:
-    """Why the steps inside a head of a model with this config cannot be shown; empty where they can. ``attention`` as
-    for :func:`family_of`."""
-    because = (why for setting, why in OPAQUE_WHERE.items() if holds(setting, config))
-    return family_of(config, attention).opaque or next(because, "")
+    """Return why the steps inside a head of this model cannot be shown; empty where they can.
+
+    ``attention`` is as for :func:`family_of`.
+    """
+    reasons = (reason for setting, reason in OPAQUE_WHERE.items() if holds(setting, config))
+    return family_of(config, attention).opaque or next(reasons, "")
 
 
 def key_heads(config: Any) -> int:
-    """How many keys and values a layer of a model with this config has: fewer than heads where these share them."""
+    """Return the number of key–value heads per layer. It is smaller than the number of heads if heads share them."""
     heads = int(config.num_attention_heads)
     if config.model_type != "falcon":
         return int(getattr(config, "num_key_value_heads", None) or heads)
@@ -427,5 +454,5 @@ def key_heads(config: Any) -> int:
 
 
 def layers(config: Any) -> int:
-    """The number of attention layers: ALBERT may run several in each of its turns."""
+    """Return the number of attention layers. ALBERT may run several per entry of ``num_hidden_layers``."""
     return int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))

@@ -1,8 +1,8 @@
-"""List what is taken from inside transformers and PyTorch, which these do not promise to keep, and hand it on.
+"""List the unstable internals of transformers and PyTorch that this package uses, and re-export them.
 
-What every model needs is checked when the first model is opened, what one family needs when a model of it is; for one
-that :mod:`mha_viz.models.reading.plain` opens, transformers is not imported. Each missing part is answered by a
-sentence with the versions that work.
+What every model needs is checked when the first model is opened; what one family needs, when a model of it is opened.
+transformers is not imported for models that :mod:`mha_viz.models.reading.plain` opens. If a part is missing, the error
+names the versions that work.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OF_FAMILY = MappingProxyType(
         ),
     }
 )
-"""What models of one family need."""
+"""Parts that only models of one family need."""
 
 _CALLED = MappingProxyType(
     {
@@ -61,33 +61,35 @@ _CALLED = MappingProxyType(
         "gptj": LibraryPart(f"{_MODELS}.gptj.modeling_gptj:GPTJAttention", "_attn", "a method that can be replaced"),
     }
 )
-"""Methods that newer versions do without: they call the registered function."""
+"""Methods of older versions; newer versions call the registered attention function instead."""
 
 
 _SINCE_5_15 = TESTED["transformers"].replace(">=5.10", ">=5.15")
 SINCE = MappingProxyType({"mt5": _SINCE_5_15, "t5": _SINCE_5_15})
-"""The versions with which a family is read, where they are fewer."""
+"""Supported versions of transformers for families that need newer ones than the rest."""
 
 
 def calls_registered(family: str) -> bool:
-    """Tell whether the installed transformers calls the registered function in a family that older versions gave a
-    method of its own."""
+    """Return whether the installed transformers calls the registered attention function in this family.
+
+    Older versions used a method of the family's own.
+    """
     return family in _CALLED and not is_there(_CALLED[family])
 
 
 def check_family(family: str) -> None:
-    """Refuse a transformers that lacks what models of a family need. Raises SettingError."""
+    """Check that transformers has what models of a family need. Raises SettingError otherwise."""
     if family in OF_FAMILY:
         check_parts([OF_FAMILY[family]])
 
 
 def check_function(module: str) -> None:
-    """Refuse a transformers whose ``module`` has no attention function of its own. Raises SettingError."""
+    """Check that a ``module`` of transformers has its own eager attention function. Raises SettingError otherwise."""
     check_parts([LibraryPart(module, "eager_attention_forward", "the attention of its family")])
 
 
 def layers_unseen(name: str, family: str, seen: int, layers: int) -> ModelUnsupported:
-    """Say that a model of a listed family recorded ``seen`` of its layers, with both versions."""
+    """Return the error for a listed family of whose ``layers`` only ``seen`` were recorded, naming the versions."""
     versions = SINCE.get(family, TESTED["transformers"])
     return ModelUnsupported(
         f"{short_name(name)} shows the attention of {seen} of its {layers} layers with transformers "
@@ -97,8 +99,7 @@ def layers_unseen(name: str, family: str, seen: int, layers: int) -> ModelUnsupp
 
 
 def __getattr__(name: str) -> Any:
-    """Hand on what a row of PARTS names in transformers, which is imported for it (3 s). Raises SettingError if any row
-    is missing."""
+    """Import the part of transformers that a row of PARTS names (3 s). Raises SettingError if any part is missing."""
     row = next((part for part in PARTS if part.package == "transformers" and _handed_on(part) == name), None)
     if row is None:
         raise AttributeError(name)
@@ -107,7 +108,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _handed_on(part: LibraryPart) -> str:
-    """Return the name by which a part is imported from here."""
+    """Return the name under which a part is re-exported from this module."""
     return "transformers_logging" if part.name == "logging" else part.name
 
 

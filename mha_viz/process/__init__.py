@@ -1,7 +1,8 @@
-"""Settings of libraries for processes that this program starts: a server, a command, and their child processes.
+"""Library settings for the processes that this program starts: servers, commands and their child processes.
 
-Importing the package sets none of them, so that a notebook keeps its own settings. Code that starts such a process
-calls :func:`prepare`, or passes SETTINGS to it, before the libraries are imported, because they read them only once.
+Importing the package changes nothing, so that a notebook keeps its own settings. Code that starts such a process calls
+:func:`prepare`, or passes SETTINGS to it. Do this before the libraries are imported, because they read the settings
+only once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mha_viz.errors import SettingError
 PACKAGE = Path(__file__).resolve().parent.parent
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 _WITHOUT_MEMORY = ("failed to map segment", "allocate memory")
-_LARGEST_KEPT = 32 << 20  # bytes of an allocation: the upper limit of glibc's own adjustment
+_LARGEST_KEPT = 32 << 20  # bytes; glibc raises its own threshold up to this limit
 
 SETTINGS = MappingProxyType(
     {
@@ -26,9 +27,9 @@ SETTINGS = MappingProxyType(
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
         # With telemetry, huggingface_hub contacts its server before it answers.
         "HF_HUB_DISABLE_TELEMETRY": "1",
-        # oneDNN and PyTorch's interface to it cache what they prepared for each shape, half a megabyte each, for 1,024
-        # shapes (the interface once more per thread). Sentences of many lengths have many shapes, and preparing one
-        # again costs next to nothing.
+        # oneDNN and PyTorch's interface to it cache half a megabyte of prepared code for each of up to 1,024 shapes
+        # (the interface once per thread). Sentences of many lengths have many shapes, and preparing a shape again
+        # costs next to nothing.
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16",
         "LRU_CACHE_CAPACITY": "8",
     }
@@ -36,35 +37,40 @@ SETTINGS = MappingProxyType(
 
 
 def prepare() -> None:
-    """Set them for this process and its children, unless the environment already has a value."""
+    """Set SETTINGS as environment variables of this process and its children, unless they already have a value."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
 
 
 def check_docstrings() -> None:
-    """Raise SettingError if Python removed the docstrings, from which transformers makes classes."""
+    """Raise SettingError if Python removed the docstrings, which transformers needs to build its classes."""
     if sys.flags.optimize > 1:
         problem = "Python runs with -OO or PYTHONOPTIMIZE=2, and without docstrings transformers loads no model."
         raise SettingError(problem, "Start it without; -O works.")
 
 
 def python(*arguments: str) -> tuple[list[str], dict[str, str]]:
-    """The command and the environment of a child that finds this package wherever it is, and nothing in the current
-    folder, which Python would otherwise search first: whoever can write there could run code as this account."""
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # an empty part would be the current folder
-    paths = [str(PACKAGE.parent), *filter(None, given)]
+    """Return the command and environment of a Python child process.
+
+    The child finds this package wherever it is. It imports nothing from the current folder, which Python would
+    otherwise search first: anyone who can write there could run code as this account.
+    """
+    search_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # an empty part would be the current folder
+    paths = [str(PACKAGE.parent), *filter(None, search_path)]
     return [sys.executable, "-P", *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Tell whether there was too little memory, as Python, NumPy, PyTorch and the loader of libraries say it."""
+    """Return whether an error means too little memory, in the words of Python, NumPy, PyTorch or the library loader."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in _WITHOUT_MEMORY)
 
 
 def keep_memory() -> None:
-    """Make glibc keep freed memory for the next allocation, as it learns to do by itself over time. Dask starts its
-    workers with a setting (MALLOC_TRIM_THRESHOLD_) that makes every batch request all its memory from the system again,
-    zeroed, which adds half the processor time to a study."""
+    """Make glibc keep freed memory for the next allocation, as it learns to do by itself over time.
+
+    Dask starts its workers with a setting (MALLOC_TRIM_THRESHOLD_) that makes every batch request all its memory from
+    the system again, zeroed. That adds half the CPU time to a study.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
@@ -72,9 +78,11 @@ def keep_memory() -> None:
 
 
 def give_back_memory(of_all: bool = True) -> None:
-    """Collect garbage, and return free memory from the allocator to the system if possible; glibc would otherwise keep
-    it. ``of_all``: False in a copy of a process, which would share no object with it after looking through all of
-    them."""
+    """Collect garbage and return free memory to the system if possible, because glibc would otherwise keep it.
+
+    Args:
+        of_all: False in a copy of a process: looking through all objects would stop the copy from sharing them.
+    """
     if of_all:
         gc.unfreeze()
     gc.collect()

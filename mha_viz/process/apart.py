@@ -1,11 +1,11 @@
-"""Work in a child process, so that it takes neither the interpreter nor the memory of the app.
+"""Run work in a child process, which leaves the app's interpreter and memory free.
 
 The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it an order; it receives
-progress and a result. The child runs at low priority, is limited in time, memory and threads, and never outlives its
-parent: it watches its standard input, which closes when the parent ends for any reason. It writes only where it is
-told to and has no network, unless that is its work, if the system can see to it (``process.confined``). Orders and
-results are plain values (``process.messages``): numbers, texts, bytes and arrays, alone or in lists and dicts; nothing
-is unpickled.
+progress and a result. The child runs at low priority and is limited in time, memory and threads. It never outlives its
+parent: it watches its standard input, which closes when the parent ends for any reason. Where the system supports it,
+the child can write only to the given folders, and it has no network unless its work needs it (``process.confined``).
+Orders and results are plain values (``process.messages``): numbers, texts, bytes and arrays, alone or in lists and
+dicts. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -32,28 +32,36 @@ from mha_viz.process.confined import confine
 from mha_viz.process.messages import Array, Codec, Json
 from mha_viz.process.orphans import end_with_parent, watched
 
-POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
-FULL_BYTES = 2**20  # below the limit of memory: less than Python asks for at a time
+POLL_SECONDS = 0.1  # between two checks whether the work is cancelled
+FULL_BYTES = 2**20  # memory counts as used up this close to its limit: Python allocates more at a time
 NICE = 10  # niceness, because the app has priority
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
-# numpy's library would begin its threads while it is imported, before the process is confined.
+# OpenBLAS would start its threads while NumPy is imported, before the process is confined.
 ONE_AT_IMPORT = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
-# When its optimisers are first used, torch sees to a folder for compiled code, although nothing is compiled: one that
-# exists, because a confined process can make none.
+# When its optimisers are first used, torch makes a folder for compiled code, although nothing is compiled. Name an
+# existing folder, because a confined process cannot make folders.
 FOLDERS = MappingProxyType({"TORCHINDUCTOR_CACHE_DIR": sys.prefix})
 
-Tell = Callable[[float], None]  # takes the fraction that is done
-Stop = Callable[[], bool]  # True when the work is cancelled
+Tell = Callable[[float], None]  # called with the completed fraction
+Stop = Callable[[], bool]  # returns True when the work is cancelled
 Work = Callable[[Any, Tell, Stop], Any]
 _CODEC = Codec()
 
 
 class Bounds(NamedTuple):
-    """The limits of a child: ``seconds`` of wall time; ``megabytes`` (10^6 bytes) of memory besides mapped files, 0 for
-    no limit; ``threads``, 0 for one per core. ``grace``: seconds to save work after a stop. ``what`` and ``less`` are
-    parts of error messages: the name of the work, and what to do about it. ``answer_bytes``: of the result, which the
-    parent holds in its own memory; ``writable``: the folders that the child may write to."""
+    """The limits of a child process.
+
+    Attributes:
+        seconds: wall time.
+        megabytes: memory besides mapped files, in units of 10^6 bytes; 0 for no limit.
+        threads: number of threads; 0 for one per core.
+        grace: seconds to save work after a stop.
+        what: the name of the work, for error messages.
+        less: what the user can do about the limit, for error messages.
+        answer_bytes: size limit of the result, which the parent holds in its own memory.
+        writable: the folders that the child may write to.
+    """
 
     seconds: float = math.inf
     megabytes: int = 0
@@ -65,7 +73,7 @@ class Bounds(NamedTuple):
     writable: tuple[str, ...] = ()
 
 
-# ---- The process that waits -------------------------------------------------------------------------------------
+# ---- The parent process -----------------------------------------------------------------------------------------
 
 
 def run(
@@ -75,7 +83,7 @@ def run(
     progress: Tell = lambda _: None,
     cancelled: Stop = lambda: False,
 ) -> Any:
-    """The result of a module's ``work`` on ``order``, from a child process that has ended when this returns.
+    """Run a module's ``work`` on ``order`` in a child process and return the result after the child has ended.
 
     Raises Cancelled soon after ``cancelled`` returns True, TooSlow and TooLarge at the limits, the MhaVizError that the
     work raised, and Failed when the child ends for another reason.
@@ -115,8 +123,8 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
 
 
 # The limits are set before any library is imported. On systems without them (Windows) only the parent's clock limits
-# the child. Garbage collection is off while libraries are imported, because their objects stay: it would take a fifth
-# of the import time.
+# the child. Garbage collection is off while libraries are imported: their objects stay, and collecting would take a
+# fifth of the import time.
 _START = f"""
 import gc, json, os, runpy, sys
 gc.disable()
@@ -140,30 +148,38 @@ except MemoryError:
 
 
 def _limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
-    """The soft and hard limits of a child by their names in ``resource``. Memory means writable memory: numeric
-    libraries reserve gigabytes of address space that they never use."""
+    """Return the soft and hard limits of a child, by their names in ``resource``.
+
+    Memory means writable memory, because numeric libraries reserve gigabytes of address space that they never use.
+    """
     limits = {"RLIMIT_CORE": (0, 0)}
     if bounds.megabytes:
         limits["RLIMIT_DATA"] = (bounds.megabytes * 10**6,) * 2
-    if not math.isinf(bounds.seconds):  # this also ends an orphan that hangs inside a library; a hard limit always does
+    if not math.isinf(bounds.seconds):  # this also ends an orphan that hangs inside a library, by the hard limit
         seconds = math.ceil(bounds.seconds) * (bounds.threads or os.cpu_count() or 1) + 1
         limits["RLIMIT_CPU"] = (seconds, seconds + 5)
     return limits
 
 
 def _is_full(pid: int, megabytes: int) -> bool:
-    """Whether a process gets no more of the memory that it may have. Python then may try for ever to raise the error
-    that says so, because it needs memory for that (``exception_unwind`` of ceval.c). False where no system tells."""
+    """Return whether a process has used up its memory limit; False on systems that do not tell.
+
+    Python may then try for ever to raise MemoryError, because raising it needs memory (``exception_unwind`` of
+    ceval.c).
+    """
     try:
         status = Path(f"/proc/{pid}/status").read_text("ascii") if megabytes else ""
     except OSError:  # another system, or the process has ended
         return False
-    _, _, written = status.partition("VmData:")
-    return bool(written) and int(written.split()[0]) * 1024 > megabytes * 10**6 - FULL_BYTES
+    _, _, data_size = status.partition("VmData:")
+    return bool(data_size) and int(data_size.split()[0]) * 1024 > megabytes * 10**6 - FULL_BYTES
 
 
 class _Watchdog:
-    """Ends a child when it is cancelled, has used its memory up or its time is over; ``ended_by`` gives the reason."""
+    """Ends a child that is cancelled, has used up its memory or has run out of time.
+
+    ``ended_by`` is the error class that gives the reason.
+    """
 
     def __init__(self, child: subprocess.Popen[bytes], bounds: Bounds, cancelled: Stop) -> None:
         self.ended_by: type[MhaVizError] | None = None
@@ -173,11 +189,12 @@ class _Watchdog:
         self._thread.start()
 
     def end(self) -> None:
-        """Stop watching."""
+        """Stop watching and wait for the watching thread."""
         self._finished.set()
         self._thread.join()
 
     def _watch(self) -> None:
+        """Watch the child until it ends or must be ended."""
         deadline, was_full = time.monotonic() + self._bounds.seconds, False
         while not self._finished.wait(POLL_SECONDS):
             is_full = _is_full(self._child.pid, self._bounds.megabytes)
@@ -196,16 +213,18 @@ class _Watchdog:
 
 
 def _converse(child: subprocess.Popen[bytes], order: object, progress: Tell, most: int) -> Json | None:
-    """Send the order, report the progress and return the answer, whose value is not read if it has more than ``most``
-    bytes; None if the child ends early."""
+    """Send the order, report progress and return the answer; None if the child ends early.
+
+    The result is not read if it has more than ``most`` bytes; the answer then is its size, ``{"bytes": size}``.
+    """
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        packed, arrays = _CODEC.pack(order)
-        messages.send(child.stdin, {"order": packed}, arrays)
-        while "done" in (received := messages.receive(child.stdout, most))[0]:
-            progress(received[0]["done"])
-        heading, arrays = received
+        packed_order, arrays = _CODEC.pack(order)
+        messages.send(child.stdin, {"order": packed_order}, arrays)
+        while "done" in (message := messages.receive(child.stdout, most))[0]:
+            progress(message[0]["done"])
+        heading, arrays = message
         return {"value": _CODEC.parse(heading["value"], arrays)} if "value" in heading else heading
     except OverflowError as error:
         return {"bytes": error.args[0]}
@@ -223,8 +242,8 @@ def _raise_failure(answer: Json | None, ended_by: type[MhaVizError] | None, boun
         size, limit = answer["bytes"] / 1e6, bounds.answer_bytes / 1e6
         raise TooLarge(f"{bounds.what} has a result of {size:,.0f} MB; at most {limit:,.0f} are accepted.", bounds.less)
     if ended_by is TooLarge or (answer and answer["error"][0] == TooLarge.__name__):
-        most = f"more than {bounds.megabytes:,} MB of memory" if bounds.megabytes else "more memory than there is"
-        raise TooLarge(f"{bounds.what} needed {most}.", bounds.less)
+        amount = f"more than {bounds.megabytes:,} MB of memory" if bounds.megabytes else "more memory than there is"
+        raise TooLarge(f"{bounds.what} needed {amount}.", bounds.less)
     if answer is None:
         raise Failed(f"{bounds.what} ended without a result.", "Try again.")
     kind, problem, remedy = answer["error"]
@@ -235,7 +254,7 @@ def _raise_failure(answer: Json | None, ended_by: type[MhaVizError] | None, boun
 
 
 def _from_signal(code: int | None) -> type[MhaVizError] | None:
-    """The error that a signal from the system stands for: the limit on processor time, or a library out of memory."""
+    """Return the error class for the signal that ended a child: the limit on CPU time, or a library out of memory."""
     if not hasattr(signal, "SIGXCPU") or code is None or code >= 0:
         return None
     return {signal.SIGXCPU: TooSlow, signal.SIGABRT: TooLarge}.get(signal.Signals(-code))
@@ -249,11 +268,11 @@ def serve(work: Work, network: bool = False) -> None:
     send the result. Everything that this process prints goes to standard error; an unexpected error is reported without
     the text that was being processed."""
     gc.enable()
-    confine(sys.argv[1:], network)  # what is imported is this program's own; what is read from here on may be anybody's
+    confine(sys.argv[1:], network)  # imports are trusted; input that is read from here on is not
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the server decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides
     heading, arrays = messages.receive(sys.stdin.buffer)
     order = _CODEC.parse(heading["order"], arrays)
     end_with_parent(stop)
@@ -272,7 +291,8 @@ def serve(work: Work, network: bool = False) -> None:
 
 
 def _describe(error: BaseException) -> tuple[str, str, str]:
-    """The class, problem and remedy of an error. For an unexpected error only the location is logged, not the text."""
+    """Return the class name, problem and remedy of an error; of an unexpected error, only log the location, not the
+    text."""
     if isinstance(error, MhaVizError):
         return type(error).__name__, error.problem, error.remedy
     if process.lacks_memory(error):

@@ -1,14 +1,14 @@
-"""Takes from a process, for good, what work on strangers' files does not need.
+"""Remove rights from this process, permanently, that work on untrusted files does not need.
 
 On Linux, Landlock refuses writing outside the given folders, signals to other processes, and TCP. A seccomp filter
-refuses the system calls that Landlock does not know: sockets of every kind, new processes and programs, limits and
-priorities of other processes, shared memory, and permissions, owners, times and attributes of files, wherever they are.
-Privileges of the superuser are given up, except to read files. All of it holds for this thread and for all that it
-starts, so call :func:`confine` before threads begin. Files that the process has open stay open. On other systems, or
-where the kernel lacks them, nothing is taken.
+refuses system calls that Landlock does not cover: sockets of every kind, new processes and programs, limits and
+priorities of other processes, shared memory, and changes to permissions, owners, times and attributes of any file.
+Privileges of the superuser are dropped, except the one to read files. All restrictions hold for this thread and for
+everything that it starts, so call :func:`confine` before starting threads. Open files stay open. On other systems, or
+where the kernel lacks these features, nothing is removed.
 
-Landlock is three system calls: include/uapi/linux/landlock.h. The packages for it on PyPI are one in alpha without the
-network, and wrappers of libseccomp, which the slim images of Python lack.
+Landlock is three system calls: include/uapi/linux/landlock.h. The packages for it on PyPI are an alpha release without
+the network rules, and wrappers of libseccomp, which the slim images of Python lack.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
-WRITING, NETWORK, PROCESSES = "writing", "network", "processes"  # what can be taken
+WRITING, NETWORK, PROCESSES = "writing", "network", "processes"  # the rights that can be removed
 ALL = frozenset({WRITING, NETWORK, PROCESSES})
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # numbers of system calls, the same on every architecture
 _VERSION, _PATH_BENEATH = 1, 1
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _CHANGE = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and make files and folders
-_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → to move between folders, to shorten
+_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → right to move between folders, to truncate
 _TCP, _TCP_SINCE = 0b11, 4  # bind and connect
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
 
 _SET_DUMPABLE, _GET_SECCOMP, _SET_SECCOMP, _NO_NEW_PRIVILEGES = 4, 21, 22, 38  # of prctl
 _FILTER = 2
 _CAPABILITIES = 0x20080522  # version 3 of their interface
-_READ_SEARCH = 1 << 2  # CAP_DAC_READ_SEARCH: a server of the superuser reads the files of all
+_READ_SEARCH = 1 << 2  # CAP_DAC_READ_SEARCH: a server that runs as root reads the files of all users
 
 
 class _Machine(NamedTuple):
-    """An architecture as the kernel names it (AUDIT_ARCH), and the column of its numbers in _NUMBERS."""
+    """An architecture as the kernel numbers it (AUDIT_ARCH), and its column in the tables of system calls."""
 
     architecture: int
     column: int
@@ -48,7 +48,7 @@ class _Machine(NamedTuple):
 
 _MACHINES = MappingProxyType({"x86_64": _Machine(0xC000003E, 0), "aarch64": _Machine(0xC00000B7, 1)})
 
-# System calls that are refused, with their numbers on x86_64 and on aarch64, where some do not exist.
+# Refused system calls, with their numbers on x86_64 and aarch64; None where the call does not exist.
 _SOCKETS = MappingProxyType(
     {
         "socket": (41, 198),
@@ -72,11 +72,11 @@ _OTHERS = MappingProxyType(
         **{"ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272)},
         **{"pidfd_getfd": (438, 438), "pidfd_send_signal": (424, 424), "process_madvise": (440, 440)},
         **{"process_mrelease": (448, 448), "tkill": (200, 130), "perf_event_open": (298, 241)},
-        # memory and queues that outlive the process and are in no limit
+        # memory and queues that outlive the process and are not limited
         **{"shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193)},
         **{"semtimedop": (220, 192), "semctl": (66, 191), "msgget": (68, 186), "msgsnd": (69, 189)},
         **{"msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181)},
-        # what Landlock lets pass of files: permissions, owners, times, attributes
+        # changes to files that Landlock does not refuse: permissions, owners, times, attributes
         **{"chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452)},
         **{"chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54)},
         **{"utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88)},
@@ -92,7 +92,7 @@ _OTHERS = MappingProxyType(
         **{"pivot_root": (155, 41), "chroot": (161, 51), "quotactl": (179, 60), "quotactl_fd": (443, 443)},
     }
 )
-# System calls that are refused unless their first argument makes a thread, is 0 (this process), or is its own number.
+# Calls that are refused unless their first argument makes a thread, is 0 (this process), or is the process's own PID.
 _NEW = MappingProxyType({"clone": (56, 220)})
 _OF_ONE = MappingProxyType(
     {
@@ -109,13 +109,13 @@ _SIGNALS = MappingProxyType(
 _CLONE3, _IOCTL = 435, (16, 29)
 _INJECT = 0x5412  # TIOCSTI, which types into the terminal that a server runs in
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
-_NR, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in what a filter sees; of arguments the lower half
-_X32 = 0x40000000  # numbers from here on are the same calls by another name
+_NR, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; of arguments, of the lower half
+_X32 = 0x40000000  # call numbers of the x32 interface start here
 _IS_THREAD, _IS_ZERO = (_HAS_BIT, 0x10000), (_EQUAL, 0)  # CLONE_THREAD
-_ALLOW, _FAIL = 0x7FFF0000, 0x00050000  # to fail: with the number of an error
+_ALLOW, _FAIL = 0x7FFF0000, 0x00050000  # _FAIL is combined with an error number
 _REFUSE = _FAIL | errno.EACCES
 
-_Step = tuple[int, int, int, int]  # instruction, its number, how many instructions to skip if so, and if not
+_Step = tuple[int, int, int, int]  # instruction, operand, instructions to skip if true, and if false
 
 
 class _Ruleset(ctypes.Structure):
@@ -141,14 +141,14 @@ class _Program(ctypes.Structure):
 
 
 def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[str]:
-    """Confine this process to writing below folders, to itself, and to no network.
+    """Confine this process: no writing outside some folders, no access to other processes, and no network.
 
     Args:
-        writable: the folders; none means that nothing can be written.
-        network: whether it keeps its network.
+        writable: folders that may be written to; none means that nothing can be written.
+        network: whether the process keeps its network.
 
-    Returns what was taken of WRITING, NETWORK and PROCESSES: less than :data:`ALL` where the kernel cannot do it, or a
-    container forbids to ask for it.
+    Returns which of WRITING, NETWORK and PROCESSES were removed: fewer than :data:`ALL` where the kernel cannot do it,
+    or a container forbids asking for it.
     """
     if not sys.platform.startswith("linux"):
         return frozenset()
@@ -159,21 +159,22 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
     _give_up_privileges(libc)
     is_written_below = _write_below(libc, writable, network)
     is_filtered = _filter_calls(libc, network)
-    taken = {WRITING: is_written_below and is_filtered, NETWORK: is_filtered and not network, PROCESSES: is_filtered}
-    return frozenset(name for name, is_taken in taken.items() if is_taken)
+    removed = {WRITING: is_written_below and is_filtered, NETWORK: is_filtered and not network, PROCESSES: is_filtered}
+    return frozenset(name for name, is_removed in removed.items() if is_removed)
 
 
 def hide() -> None:
-    """Let other processes of the account neither read this one's memory and environment nor trace it, on Linux.
+    """Prevent other processes of the account from reading this process's memory and environment or tracing it, on
+    Linux.
 
-    The setting is PR_SET_DUMPABLE of prctl(2); a program that this process starts does not inherit it.
+    The setting is PR_SET_DUMPABLE of prctl(2). Programs that this process starts do not inherit it.
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def find_missing() -> frozenset[str]:
-    """Return what :func:`confine` would not take here, by asking the kernel and confining nothing."""
+    """Return the rights that :func:`confine` could not remove here. Asks the kernel and confines nothing."""
     if not sys.platform.startswith("linux"):
         return ALL
     libc = ctypes.CDLL(None, use_errno=True)
@@ -184,7 +185,7 @@ def find_missing() -> frozenset[str]:
 
 
 def _give_up_privileges(libc: ctypes.CDLL) -> None:
-    """Keep of the superuser's privileges only that to read files (capset(2)); some are exceptions to Landlock."""
+    """Drop all superuser privileges except the one to read files (capset(2)); some are exceptions to Landlock."""
     heading, sets = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
     if libc.capget(heading, sets) == 0 and any(sets):
         remaining = [sets[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
@@ -192,6 +193,7 @@ def _give_up_privileges(libc: ctypes.CDLL) -> None:
 
 
 def _write_below(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:
+    """Restrict writing to folders with Landlock, and forbid TCP unless ``network``. Return whether that worked."""
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
@@ -211,9 +213,10 @@ def _write_below(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> b
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
+    """Add a folder to a Landlock ruleset with these rights."""
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # where nothing is, nothing can be written
+    except OSError:  # the folder does not exist, so nothing can be written to it
         return
     try:
         libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(_Beneath(rights, folder)), 0)
@@ -222,7 +225,7 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
 
 
 def _filter_calls(libc: ctypes.CDLL, network: bool) -> bool:
-    """Refuse the system calls of the tables, those of sockets unless ``network``. False if the kernel cannot."""
+    """Refuse the calls of the tables, except those of sockets if ``network``. Return False if the kernel cannot."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         return False
@@ -233,7 +236,7 @@ def _filter_calls(libc: ctypes.CDLL, network: bool) -> bool:
 
 
 def _steps(machine: _Machine, network: bool) -> Iterator[_Step]:
-    """The program of the filter. Each refusal is a block that the calls with another number skip."""
+    """Yield the instructions of the filter. Each refusal is a block that calls with other numbers skip."""
     yield _LOAD, _ARCH, 0, 0
     yield _EQUAL, machine.architecture, 1, 0
     yield _RETURN, _REFUSE, 0, 0
@@ -263,7 +266,8 @@ def _steps(machine: _Machine, network: bool) -> Iterator[_Step]:
 
 
 def _unless(number: int, condition: tuple[int, int]) -> Iterator[_Step]:
-    """Refuse a system call unless a condition, a test and its value, holds for its first argument."""
+    """Yield instructions that refuse a system call unless a condition (instruction, operand) holds for its first
+    argument."""
     yield _EQUAL, number, 0, 4
     yield _LOAD, _FIRST, 0, 0
     yield *condition, 0, 1

@@ -1,8 +1,8 @@
-"""The log of a process that strangers use: short lines, and not more of them than a person can read.
+"""Rate-limited logging for a process that serves the public: short lines, and few enough for a person to read.
 
-A record is one line of at most 500 characters. What an error says may quote what a visitor sent, so a line has only
-its kind and where it was raised. Each visitor may cause one line a second, and all of them together ``AT_ONCE`` and
-then ``A_SECOND``.
+A record is one line of at most 500 characters. Error messages may quote a visitor's input, so a line names only the
+class of an error and where it was raised. Each visitor may cause one line a second, and all visitors together a burst
+of ``AT_ONCE`` and then ``A_SECOND`` lines a second.
 """
 
 from __future__ import annotations
@@ -18,27 +18,31 @@ from typing import Any
 
 from mha_viz.process import PACKAGE
 
-LONGEST = 460  # characters of a line, before which a handler may write the time
-APART = 1.0  # seconds between two lines of one visitor, or of one place in the code if the visitor is not known
-AT_ONCE, A_SECOND = 50, 10  # lines of all visitors and places
-MOST = 4_096  # visitors and places that are remembered
-PLACES = 6  # of an error: where it was raised, and who called that
+LONGEST = 460  # characters of a line; a handler may write the time before it
+APART = 1.0  # seconds between lines of the same visitor, or of the same place in the code if no visitor is known
+AT_ONCE, A_SECOND = 50, 10  # lines of all visitors and places together: burst, and lines per second
+MOST = 4_096  # visitors and places to remember
+PLACES = 6  # frames of a traceback in a line, the innermost first
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _HOME = PACKAGE.parent
 _OURS = (str(PACKAGE), str(_HOME / "pages"), str(_HOME / "app.py"))
 
 
 def bound_records(who: Callable[[], str] = str) -> None:
-    """Bound all records of this process from now on, whichever library writes them. ``who`` names the visitor whose
-    work the thread does; "" if that is not known."""
-    usual, lines = logging.getLogRecordFactory(), _Lines()
+    """Limit all log records of this process from now on, whichever library writes them.
 
-    def make(*given: Any, **named: Any) -> logging.LogRecord:
-        name, level, path, number, message, args, error, *others = given
-        record = usual(name, level, path, number, message, args, None, *others[:1], **{**named, "sinfo": None})
+    ``who`` returns the name of the visitor for whom the current thread works; "" if that is not known.
+    """
+    default_factory, lines = logging.getLogRecordFactory(), _Lines()
+
+    def make_record(*arguments: Any, **options: Any) -> logging.LogRecord:
+        name, level, path, number, message, args, error, *others = arguments
+        record = default_factory(
+            name, level, path, number, message, args, None, *others[:1], **{**options, "sinfo": None}
+        )
         try:
             text = record.getMessage()
-        except Exception:  # a library's mistake is not to end a request
+        except Exception:  # a library's wrong format arguments must not end a request
             text = str(message)[:LONGEST]
         if isinstance(error, tuple) and error[1] is not None:
             text = f"{text[:LONGEST]} | {raised(error[1])}"
@@ -50,7 +54,7 @@ def bound_records(who: Callable[[], str] = str) -> None:
         record.msg, record.args = as_line(text), ()
         return record
 
-    logging.setLogRecordFactory(make)
+    logging.setLogRecordFactory(make_record)
     logging.captureWarnings(True)
     if logging.lastResort:
         logging.getLogger("py.warnings").addHandler(logging.lastResort)
@@ -58,54 +62,58 @@ def bound_records(who: Callable[[], str] = str) -> None:
 
 
 def as_line(text: str) -> str:
-    """A text as a line of the log."""
+    """Return a text as one log line: cut to LONGEST characters, without line breaks and control characters."""
     short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
     return _BREAKS.sub(" ", short)
 
 
 def raised(error: BaseException) -> str:
-    """The kind of an error and where it was raised, without what it says. Only one that this program has caused is
-    called a traceback: not what Streamlit raised over a value that it was sent."""
+    """Return the class of an error and where it was raised, without its message.
+
+    Only errors that this program caused are called a traceback, not errors that Streamlit raised over a value it was
+    sent.
+    """
     frames = [(_short(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    ours = [at for at, (place, _) in enumerate(frames) if place.startswith(("mha_viz/", "pages/", "app.py"))]
-    deeper = [place for place, _ in frames[ours[-1] :]] if ours else []
-    is_theirs = any(place.startswith("streamlit/") for place in deeper) and not type(error).__module__.startswith(
+    ours = [index for index, (module, _) in enumerate(frames) if module.startswith(("mha_viz/", "pages/", "app.py"))]
+    deeper = [module for module, _ in frames[ours[-1] :]] if ours else []
+    is_theirs = any(module.startswith("streamlit/") for module in deeper) and not type(error).__module__.startswith(
         "streamlit"
     )
-    near = " < ".join(f"{place}:{line}" for place, line in frames[: -PLACES - 1 : -1])
+    innermost = " < ".join(f"{module}:{line}" for module, line in frames[: -PLACES - 1 : -1])
     kind = type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         kind += f" ({error.strerror})"
-    where = f"{kind} in {near}"
-    if ours:  # what is left of a long line
-        where = f"{kind} at {':'.join(map(str, frames[ours[-1]]))} in {near}"
+    where = f"{kind} in {innermost}"
+    if ours:  # put our own frame first, because the end of a long line is cut
+        where = f"{kind} at {':'.join(map(str, frames[ours[-1]]))} in {innermost}"
     return where if is_theirs or not ours else f"Traceback (most recent call first): {where}"
 
 
 def _short(path: str) -> str:
-    """The path of a module below where the package, or the library, lies."""
+    """Return the path of a module relative to the folder of the package or library."""
     if path.startswith(_OURS):
         return Path(path).relative_to(_HOME).as_posix()
     parts = Path(path).parts
-    at = max((at for at, part in enumerate(parts) if part in ("site-packages", "lib")), default=-1)
-    return "/".join(parts[at + 1 :])
+    folder = max((folder for folder, part in enumerate(parts) if part in ("site-packages", "lib")), default=-1)
+    return "/".join(parts[folder + 1 :])
 
 
 def _note_ended(args: threading.ExceptHookArgs) -> None:
+    """Log the error that ended a thread."""
     if args.exc_value is not None and args.exc_type is not SystemExit:
         logging.getLogger(__name__).error("A thread ended | %s", raised(args.exc_value))
 
 
 class _Lines:
-    """Counts the lines of each visitor and of all."""
+    """Limits the log lines of each visitor and of all visitors together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: dict[str, tuple[float, int]] = {}  # when the last line was written, how many were not since
+        self._last: dict[str, tuple[float, int]] = {}  # time of the last line, and number of lines left out since
         self._tokens, self._at = float(AT_ONCE), time.monotonic()
 
     def left_out(self, who: str) -> int | None:
-        """How many lines were left out since the last one; None if this one is to be left out, too."""
+        """Return how many lines were left out since the last one; None if this line must be left out, too."""
         with self._lock:
             now = time.monotonic()
             self._tokens, self._at = min(AT_ONCE, self._tokens + (now - self._at) * A_SECOND), now

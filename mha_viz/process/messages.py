@@ -1,4 +1,4 @@
-"""Messages between processes of this program: a heading in JSON followed by raw arrays, and values as such messages.
+"""Messages between processes of this program, and their coding of values: a JSON heading followed by raw arrays.
 
 A message is a little-endian uint32 with the length of the heading, the heading, and the bytes of its arrays in order;
 ``arrays`` in the heading gives their types and shapes. No message contains code.
@@ -34,9 +34,11 @@ def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
 
 
 def receive(pipe: IO[bytes], most: float = math.inf) -> tuple[Json, list[Array]]:
-    """Read one message, whose heading and whose arrays have at most so many bytes each; the arrays are read-only.
-    Raises EOFError when the other end is closed, and OverflowError with the size of a longer message, which is not
-    kept."""
+    """Read one message and return its heading and its read-only arrays.
+
+    Raises EOFError when the other end is closed, and OverflowError with the size if the heading, or all arrays
+    together, have more than ``most`` bytes; such a message is discarded.
+    """
     size = struct.unpack("<I", _exactly(pipe, 4))[0]
     if size > most:
         raise OverflowError(size)
@@ -63,35 +65,37 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
 
 
 def packed_error(error: MhaVizError) -> Json:
-    """An error as a heading."""
+    """Return an error as a heading."""
     return {"error": type(error).__name__, "problem": error.problem, "remedy": error.remedy}
 
 
 def error_of(heading: Json) -> MhaVizError:
-    """The error that :func:`packed_error` packed."""
+    """Return the error that :func:`packed_error` packed."""
     kind: type[MhaVizError] = getattr(errors, heading["error"], MhaVizError)
     return kind(heading["problem"], heading["remedy"])
 
 
 class Codec:
-    """Values as JSON and arrays, and back: numbers, strings, bytes, None, arrays, lists, tuples, dicts with strings for
-    keys, and objects of ``classes``, each by the arguments that make it. An object that occurs twice arrives as one
-    object.
+    """Converts values to JSON and arrays, and back.
+
+    Values are numbers, strings, bytes, None, arrays, lists, tuples, dicts with string keys, and objects of ``classes``,
+    which are sent as their constructor arguments. An object that occurs twice arrives as one object.
 
     In JSON, an object with one key stands for what JSON lacks: "array" (its number), "bytes" (the number of their
-    array), "tuple", "dict", "same" (the number of an object that came before), or the name of a class.
+    array), "tuple", "dict", "same" (the number of an earlier object), or the name of a class.
     """
 
     def __init__(self, *classes: type[Any]) -> None:
-        self._classes: dict[str, type[Any]] = {one.__name__: one for one in classes}
+        self._classes: dict[str, type[Any]] = {kind.__name__: kind for kind in classes}
         assert len(self._classes) == len(classes), "two classes of one name"
 
     def pack(self, value: object) -> tuple[Any, list[Array]]:
-        """A value as JSON and arrays. Raises TypeError for a value of another type."""
+        """Return a value as JSON and arrays. Raises TypeError for a value of another type."""
         arrays: list[Array] = []
         return self._packed(value, arrays, {}), arrays
 
     def _packed(self, value: Any, arrays: list[Array], objects: dict[int, tuple[int, object]]) -> Any:
+        """Return a value as JSON; append its arrays to ``arrays`` and its objects to ``objects``."""
         if isinstance(value, np.ndarray):
             arrays.append(value)
             return {"array": len(arrays) - 1}
@@ -101,14 +105,14 @@ class Codec:
         if id(value) in objects:
             return {"same": objects[id(value)][0]}
         if (name := type(value).__name__) in self._classes:
-            packed = [self._packed(one, arrays, objects) for one in _arguments(value)]
+            arguments = [self._packed(item, arrays, objects) for item in _arguments(value)]
             objects[id(value)] = len(objects), value
-            return {name: packed}
+            return {name: arguments}
         if isinstance(value, list | tuple):
-            items = [self._packed(one, arrays, objects) for one in value]
+            items = [self._packed(item, arrays, objects) for item in value]
             return items if type(value) is list else {"tuple": items}
         if isinstance(value, dict):
-            return {"dict": {key: self._packed(one, arrays, objects) for key, one in value.items()}}
+            return {"dict": {key: self._packed(item, arrays, objects) for key, item in value.items()}}
         if value is None or isinstance(value, str | int | float):
             return value
         if isinstance(value, np.generic):
@@ -116,24 +120,25 @@ class Codec:
         raise TypeError(f"{name} is no value of a message")
 
     def parse(self, packed: Any, arrays: Sequence[Array]) -> Any:
-        """The value that :meth:`pack` packed."""
+        """Return the value that :meth:`pack` packed."""
         return self._parsed(packed, arrays, [])
 
     def _parsed(self, packed: Any, arrays: Sequence[Array], objects: list[object]) -> Any:
+        """Return the value of JSON; append its objects to ``objects``."""
         if isinstance(packed, list):
-            return [self._parsed(one, arrays, objects) for one in packed]
+            return [self._parsed(item, arrays, objects) for item in packed]
         if not isinstance(packed, dict):
             return packed
-        ((kind, of),) = packed.items()
+        ((kind, content),) = packed.items()
         if kind == "array":
-            return arrays[of]
+            return arrays[content]
         if kind == "bytes":
-            return arrays[of].tobytes()
+            return arrays[content].tobytes()
         if kind == "same":
-            return objects[of]
+            return objects[content]
         if kind == "dict":
-            return {key: self._parsed(one, arrays, objects) for key, one in of.items()}
-        values = [self._parsed(one, arrays, objects) for one in of]
+            return {key: self._parsed(item, arrays, objects) for key, item in content.items()}
+        values = [self._parsed(item, arrays, objects) for item in content]
         if kind == "tuple":
             return tuple(values)
         objects.append(self._classes[kind](*values))
@@ -141,14 +146,14 @@ class Codec:
 
 
 def _arguments(value: Any) -> Sequence[Any]:
-    """The arguments that make an equal object of the same class."""
+    """Return the constructor arguments that make an equal object of the same class."""
     if is_dataclass(value):
         return [getattr(value, field.name) for field in fields(value) if field.init]
     return tuple(value) if hasattr(value, "_fields") else value.__reduce__()[1]
 
 
 def size_of(value: object) -> int:
-    """About how many bytes a value takes: those of its arrays, and a few hundred for each object."""
+    """Estimate the size of a value in bytes: that of its arrays, and a few hundred bytes for each object."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, list | tuple):

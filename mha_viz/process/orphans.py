@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, or soon after it, even in the middle of their work."""
+"""End child processes with their parent, or soon after it, even in the middle of their work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-GRACE = 2.0  # seconds to save work, or to write an answer that nobody waits for any more
+GRACE = 2.0  # seconds to save work, or to write an answer that nobody waits for
 POLL_SECONDS = 0.02
 
 _started: set[subprocess.Popen[bytes]] = set()  # the children of this process that have not ended
@@ -18,7 +18,7 @@ _started: set[subprocess.Popen[bytes]] = set()  # the children of this process t
 
 @contextmanager
 def watched(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Until the block ends, :func:`end_children` ends this child."""
+    """Register a child for :func:`end_children` until the block ends."""
     _started.add(child)
     try:
         yield
@@ -27,34 +27,37 @@ def watched(child: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def end_children() -> None:
-    """End the children of this process, which ends too: they have GRACE seconds to save their work."""
+    """End the children of this process, which is ending too. They have GRACE seconds to save their work."""
     children = [*_started]
     for child in children:
         child.terminate()
-    until = time.monotonic() + GRACE
-    while any(child.poll() is None for child in children) and time.monotonic() < until:
+    deadline = time.monotonic() + GRACE
+    while any(child.poll() is None for child in children) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     for child in children:
-        child.kill()  # also one that is held inside a library, where it notices nothing
+        child.kill()  # also ends a child that is busy inside a library and ignores the signal
 
 
 def end_with_parent(stop: threading.Event | None = None) -> None:
-    """End this process when its standard input has closed for GRACE seconds; ``stop`` is set as soon as it closes. Work
-    of which every message was read should give ``stop``: then no system needs more than a read to notice. Without it,
-    nothing is read, and systems without ``select.poll`` (Windows) notice at the next message."""
+    """End this process GRACE seconds after its standard input has closed; ``stop`` is set as soon as it closes.
+
+    Give ``stop`` once all messages have been read: every system notices the end of input by a read. Without ``stop``,
+    nothing is read, and systems without ``select.poll`` (Windows) notice at the next message.
+    """
     if stop is not None or hasattr(select, "poll"):
         threading.Thread(target=_end, args=(stop,), daemon=True, name="orphan").start()
 
 
 def _end(stop: threading.Event | None) -> None:
+    """Wait until standard input closes, then end this process after GRACE seconds."""
     if stop is not None:
         while os.read(0, 1):
             pass
         stop.set()
     else:
         poll = select.poll()
-        poll.register(0, select.POLLHUP)  # not what can be read
-        while not any(happened & (select.POLLHUP | select.POLLERR) for _, happened in poll.poll()):
+        poll.register(0, select.POLLHUP)  # without POLLIN: messages are for another reader
+        while not any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll()):
             pass
     time.sleep(GRACE)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""Progress in the terminal: one line that changes, with a bar, or in a file of output a new line every few seconds."""
+"""Show progress in the terminal as one changing line with a bar; in a log file, as a new line every few seconds."""
 
 from __future__ import annotations
 
@@ -26,21 +26,23 @@ __all__ = [
     "with_bar",
 ]
 
-SECONDS_BETWEEN_LINES = 5.0  # of progress, if stderr is not a terminal
-PARTS = 1_000  # of a share that is done
+SECONDS_BETWEEN_LINES = 5.0  # of progress, when stderr is not a terminal
+PARTS = 1_000  # steps of a bar that shows a fraction
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 OrBar: TypeAlias = Callable[[T], None] | bool
-"""Who is told how far some work is: a function, or, with True, people by a bar."""
+"""The type of ``progress=``: a function that is called with the progress, or True to show a bar."""
 Show = Callable[[int, int], None]
-ShownAs = Callable[[int, int], str]  # what is shown of done and total
+ShownAs = Callable[[int, int], str]  # formats (done, total)
 
 
 def with_bar(unit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make ``progress=True`` of a function draw a bar on stderr, of ``unit``. Raises SettingError for a progress that
-    is neither true, false nor a function."""
+    """Return a decorator that makes ``progress=True`` of a function draw a bar on stderr, counted in ``unit``.
+
+    The decorated function raises SettingError for a progress that is neither true, false nor a function.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -48,13 +50,13 @@ def with_bar(unit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             import numpy as np
 
             progress = options.get("progress", False)
-            is_given = isinstance(progress, bool | np.bool_)
-            if not is_given and not callable(progress):
+            is_boolean = isinstance(progress, bool | np.bool_)
+            if not is_boolean and not callable(progress):
                 raise SettingError(
                     f"progress is {shorten_value(progress)}.",
                     "Give True for a bar, or a function that takes the progress so far.",
                 )
-            if not (is_given and progress):
+            if not (is_boolean and progress):
                 return function(*arguments, **options)
             with bar_of(unit) as options["progress"]:
                 return function(*arguments, **options)
@@ -65,35 +67,39 @@ def with_bar(unit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def called(progress: OrBar[T]) -> Callable[[T], None]:
-    """Return the function to call with the progress, in a function that :func:`with_bar` decorates."""
+    """Return the function to call with the progress, for use inside a function that :func:`with_bar` decorates."""
     return progress if callable(progress) else lambda _: None
 
 
 def bar(unit: str) -> AbstractContextManager[Show]:
-    """A function that shows progress: as a bar on a terminal, otherwise as lines."""
+    """Return a context manager with a function that shows (done, total): a bar on a terminal, lines elsewhere."""
     return show_shape(*_shapes(unit))
 
 
 @contextmanager
 def bar_of(unit: str) -> Iterator[Callable[[Any], None]]:
-    """Show a bar, as :func:`bar` does, of an object with what is ``done`` of the ``total``, or of the share that is
-    done."""
+    """Show a bar, as :func:`bar` does; yield a function that takes the progress.
+
+    The progress is an object with ``done`` and ``total``, or the completed fraction.
+    """
     with bar(unit) as show:
         yield lambda so_far: show(*_counts(so_far))
 
 
-def _counts(so_far: Any) -> tuple[int, int]:
-    return (so_far.done, so_far.total) if hasattr(so_far, "total") else (round(PARTS * so_far), PARTS)
+def _counts(state: Any) -> tuple[int, int]:
+    return (state.done, state.total) if hasattr(state, "total") else (round(PARTS * state), PARTS)
 
 
 @contextmanager
 def bars(*units: str) -> Iterator[tuple[Show, ...]]:
-    """Functions as of :func:`bar`, for work that is done one after the other, in the same line."""
+    """Yield functions as of :func:`bar`, for consecutive pieces of work that share one line."""
     with changing_line() as show:
         yield tuple(_shown(show, *_shapes(unit)) for unit in units)
 
 
 def _shapes(unit: str) -> tuple[ShownAs, ShownAs]:
+    """Return the formats of a bar and of a line for a unit."""
+
     def line(done: int, total: int) -> str:
         return f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total}% {unit}"
 
@@ -105,25 +111,26 @@ def _shapes(unit: str) -> tuple[ShownAs, ShownAs]:
 
 @contextmanager
 def show_shape(picture: ShownAs, line: ShownAs) -> Iterator[Show]:
-    """A function of done and total: on a terminal one line that changes, elsewhere a new line every few seconds."""
+    """Yield a function of (done, total): on a terminal it updates one line, elsewhere it prints a line every few
+    seconds."""
     with changing_line() as show:
         yield _shown(show, picture, line)
 
 
 def _shown(show: Callable[[str], None], picture: ShownAs, line: ShownAs) -> Show:
-    shape = picture if _changes() else line
-    return lambda done, total: show(shape(done, total))
+    formatted = picture if _changes() else line
+    return lambda done, total: show(formatted(done, total))
 
 
 @contextmanager
 def changing_line() -> Iterator[Callable[[str], None]]:
-    """A function that shows a line in place of the previous one if stderr is a terminal; otherwise it prints one every
-    few seconds."""
-    terminal, printed = _changes(), monotonic()
+    """Yield a function that shows a line in place of the previous one if stderr is a terminal; otherwise it prints a
+    line every few seconds."""
+    overwrites, printed = _changes(), monotonic()
 
     def print_line(line: str) -> None:
         nonlocal printed
-        if terminal:
+        if overwrites:
             print(f"\r{line}".ljust(79), end="", file=sys.stderr, flush=True)
         elif monotonic() - printed >= SECONDS_BETWEEN_LINES:
             printed = monotonic()
@@ -132,21 +139,21 @@ def changing_line() -> Iterator[Callable[[str], None]]:
     try:
         yield print_line
     finally:
-        if terminal:
+        if overwrites:
             print(file=sys.stderr)
 
 
 def _changes() -> bool:
-    """Tell whether a line can take the place of the one before, as on a terminal and below a cell of a notebook."""
+    """Return whether a line can overwrite the previous line, as on a terminal and below a notebook cell."""
     return sys.stderr.isatty() or is_in_notebook()
 
 
 def is_in_notebook() -> bool:
-    """Tell whether this program runs in a kernel of Jupyter, whose frontend displays what a cell ends in."""
+    """Return whether this program runs in a Jupyter kernel, whose frontend displays the last value of a cell."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
 
 def one_line(message: str) -> str:
-    """The message without line breaks and control characters, which a typed name may contain."""
+    """Return the message without line breaks and control characters, which a typed name may contain."""
     return " ".join(printable(message, " ").split())

@@ -1,5 +1,7 @@
-"""Work in steps, which knows nothing of who waits for it: a generator that yields the share that is done after each
-step and returns the result. Between two steps its caller can show how far it is, let others go first, or end it."""
+"""Work in steps: generators that yield the completed fraction after each step and return the result.
+
+The work knows nothing of its callers. Between two steps a caller can show progress, let other work go first, or stop.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,10 @@ Steps = Generator[float, None, R]
 
 
 def completed(steps: Steps[R], progress: Callable[[float], None] = lambda _: None) -> R:
-    """The result of all steps. ``progress`` is called with the share that is done; an exception from it ends the
-    work, and a stop closes it."""
+    """Run all steps and return their result.
+
+    ``progress`` is called with the completed fraction. An exception from it ends the work and closes the generator.
+    """
     with closing(steps):
         while True:
             try:
@@ -26,7 +30,7 @@ def completed(steps: Steps[R], progress: Callable[[float], None] = lambda _: Non
 
 
 def part_of(steps: Steps[R], number: int, parts: int) -> Steps[R]:
-    """Steps as the part with this number, from 0, of equal ``parts``."""
+    """Yield the progress of steps as part ``number`` (from 0) of ``parts`` equal parts, and return their result."""
     while True:
         try:
             done = next(steps)
@@ -37,7 +41,7 @@ def part_of(steps: Steps[R], number: int, parts: int) -> Steps[R]:
 
 
 def each(items: Sequence[T], work: Callable[[T], R]) -> Steps[list[R]]:
-    """The results of ``work`` on every item, one item a step."""
+    """Apply ``work`` to every item, one item per step, and return the results."""
     results = []
     for item in items:
         results.append(work(item))
@@ -46,5 +50,5 @@ def each(items: Sequence[T], work: Callable[[T], R]) -> Steps[list[R]]:
 
 
 def ranges(first: int, end: int, at_once: int) -> list[range]:
-    """The numbers from ``first`` to ``end`` (exclusive), at most ``at_once`` at a time."""
+    """Split the numbers from ``first`` to ``end`` (exclusive) into ranges of at most ``at_once`` numbers."""
     return [range(start, min(end, start + at_once)) for start in range(first, end, at_once)]

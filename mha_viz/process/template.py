@@ -1,11 +1,11 @@
-"""A process that has imported libraries and makes copies of itself: in milliseconds, where importing takes seconds.
+"""A process that has imported libraries and forks copies of itself: in milliseconds, where importing takes seconds.
 
 A template has one thread, because a copy has no other: a lock that another thread holds would stay locked in it. If the
-libraries have begun threads, it does the work itself, once. A copy has two pipes and nothing else of the process that
-asks; until it writes to it, memory is shared with the template.
+libraries have started threads, the template does the work itself, once. A copy has two pipes and inherits nothing else
+of the requesting process; until it writes to memory, it shares the memory with the template.
 
-multiprocessing has such a process, too (``forkserver``). It has the environment, limits and ``__main__`` of the process
-that asks, imports that ``__main__`` (here Streamlit) in every copy, and its copies unpickle what they do.
+multiprocessing has such a process, too (``forkserver``). But it takes the environment, limits and ``__main__`` of the
+requesting process, imports that ``__main__`` (here Streamlit) in every copy, and its copies unpickle their work.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from mha_viz.process import log
 
 _PID = struct.Struct("<i")
 _COPY = b"c"
-_NONE, _COPIED = 0, -1  # in place of the number of a copy: none could be made, or this process is the copy
+_NONE, _COPIED = 0, -1  # instead of the PID of a copy: none could be made, or this process is the copy
 _TASKS = Path("/proc/self/task")
-_LEAVING = 1.0  # seconds in which a template that waits ends by itself
+_LEAVING = 1.0  # seconds that a waiting template has to exit by itself
 
 
 def possible() -> bool:
-    """Whether this system has what templates need: Linux from 5.3 on, and a Python that was built for it."""
+    """Return whether this system has what templates need: Linux 5.3 or later, and a Python that was built for it."""
     if not (hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal") and _TASKS.exists()):
         return False
     try:
@@ -43,38 +43,40 @@ def possible() -> bool:
     return True
 
 
-# ---- The process that asks ----------------------------------------------------------------------------------------
+# ---- The requesting process ---------------------------------------------------------------------------------------
 
 
 class Piped:
-    """A process with a pipe for its standard input and one for its standard output, which need not be a child of this
-    one: in place of a ``subprocess.Popen``."""
+    """A process with pipes for its standard input and output, used in place of a ``subprocess.Popen``.
 
-    def __init__(self, pid: int, handle: int, given: int, answered: int) -> None:
+    It need not be a child of this process.
+    """
+
+    def __init__(self, pid: int, handle: int, input_pipe: int, output_pipe: int) -> None:
         self.pid = pid
-        self.stdin, self.stdout = os.fdopen(given, "wb"), os.fdopen(answered, "rb")
-        self._handle: int | None = handle  # a pidfd: it stands for no other process that gets the number later
-        self._lock = threading.Lock()  # between its use and its end
+        self.stdin, self.stdout = os.fdopen(input_pipe, "wb"), os.fdopen(output_pipe, "rb")
+        self._handle: int | None = handle  # a pidfd, which stays valid even if the system reuses the PID
+        self._lock = threading.Lock()  # the handle must not be closed while it is used
 
     def poll(self) -> int | None:
-        """None while it runs, otherwise 0: how it ended is known to its parent alone."""
+        """Return None while the process runs, otherwise 0: only its parent knows its exit status."""
         with self._lock:
             return 0 if self._handle is None or _ended(self._handle, 0) else None
 
     def wait(self) -> None:
-        """Wait for its end."""
+        """Wait until the process has ended."""
         if self._handle is not None:
             _ended(self._handle, None)
 
     def kill(self) -> None:
-        """Kill it with SIGKILL, if it runs."""
+        """Kill the process with SIGKILL if it is running."""
         with self._lock:
             if self._handle is not None:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def communicate(self) -> None:
-        """Close the pipes and wait for its end."""
+        """Close the pipes and wait until the process has ended."""
         with suppress(BrokenPipeError):  # something was not read
             self.stdin.close()
         self.stdout.close()
@@ -86,15 +88,17 @@ class Piped:
 
 
 def _ended(handle: int, milliseconds: int | None) -> bool:
-    """Whether the process of a pidfd ends within this time (None: however long). ``select`` would refuse numbers from
-    1,024 on, which a server with many connections has."""
+    """Return whether the process of a pidfd ends within this time (None: without limit).
+
+    ``select.select`` would refuse file descriptors from 1,024 on, which a server with many connections has.
+    """
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return bool(poll.poll(milliseconds))
 
 
 class Template:
-    """A new process from ``command``, which ends in :func:`serve_copies`."""
+    """A new process that runs ``command``, which ends in :func:`serve_copies`."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._requests, theirs = socket.socketpair()
@@ -109,12 +113,15 @@ class Template:
 
     @property
     def runs(self) -> bool:
-        """Whether it can be asked for a copy."""
+        """Whether the template can be asked for a copy."""
         return self._requests.fileno() >= 0 and self._process.poll() is None
 
     def copy(self, seconds: float) -> Piped:
-        """A copy, or the process itself if it has threads. Raises ConnectionError if it has ended, another OSError if
-        it could not make one, and TimeoutError if it is not ready within ``seconds``."""
+        """Return a copy, or the template itself if it has threads.
+
+        Raises ConnectionError if the template has ended, another OSError if it could not make a copy, and TimeoutError
+        if the copy is not ready within ``seconds``.
+        """
         with ExitStack() as theirs, ExitStack() as ours:
             their_input, our_input = _pipe(theirs, ours)
             our_output, their_output = _pipe(ours, theirs)
@@ -133,8 +140,10 @@ class Template:
         return Piped(pid, handles[0], our_input, our_output)
 
     def close(self) -> None:
-        """End it; its copies stay. It ends by itself, so that none of those that have ended is left to the system's
-        first process, which may bury nobody."""
+        """End the template; its copies stay.
+
+        It exits by itself, so that no ended copy is left to the system's first process, which may not reap them.
+        """
         self._requests.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_LEAVING)
@@ -143,7 +152,7 @@ class Template:
 
 
 def _pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
-    """The ends of a pipe, in the order (reading, writing) of ``os.pipe``; each is closed with its stack."""
+    """Make a pipe and return its ends (reading, writing) as ``os.pipe`` does; each end is closed with its stack."""
     ends = os.pipe()
     for stack, end in zip((first, second), ends, strict=True):
         stack.callback(os.close, end)
@@ -154,17 +163,17 @@ def _pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
 
 
 def serve_copies(work: Callable[[], object]) -> None:
-    """Make a copy that does ``work`` with its standard input and output, whenever the other process asks for one,
-    until that process closes its end."""
+    """Fork a copy that does ``work`` with its standard input and output, for each request, until the requester closes
+    its end."""
     requests = socket.socket(fileno=os.dup(0))
-    gc.freeze()  # a copy that collects garbage would otherwise write to all objects, and share none
+    gc.freeze()  # otherwise garbage collection in a copy would write to all objects, and share none
     while pipes := socket.recv_fds(requests, len(_COPY), 2)[1]:
         _bury()
-        with_threads = len(list(_TASKS.iterdir())) > 1
-        pid = os.getpid() if with_threads else _fork()
+        has_threads = len(list(_TASKS.iterdir())) > 1
+        pid = os.getpid() if has_threads else _fork()
         if pid != _COPIED:
             _tell(requests, pid)
-        if with_threads or pid == _COPIED:
+        if has_threads or pid == _COPIED:
             requests.close()
             _do(work, pipes)
         for pipe in pipes:
@@ -173,7 +182,7 @@ def serve_copies(work: Callable[[], object]) -> None:
 
 
 def _fork() -> int:
-    """The number of a copy, _COPIED in the copy, _NONE if the system makes none."""
+    """Fork this process. Return the PID of the copy, _COPIED in the copy, or _NONE if the system makes none."""
     try:
         return os.fork() or _COPIED
     except OSError:
@@ -181,14 +190,17 @@ def _fork() -> int:
 
 
 def _bury() -> None:
-    """Let the system forget the copies that have ended. Not before another is asked for: until then their numbers are
-    given to no other process."""
+    """Reap copies that have ended.
+
+    This happens only when the next copy is requested: until then the system gives their PIDs to no other process.
+    """
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def _tell(requests: socket.socket, pid: int) -> None:
+    """Send the PID of a copy, with its pidfd if there is a copy."""
     if pid == _NONE:
         requests.sendall(_PID.pack(pid))
         return
@@ -198,7 +210,7 @@ def _tell(requests: socket.socket, pid: int) -> None:
 
 
 def _do(work: Callable[[], object], pipes: Sequence[int]) -> None:
-    """Do the work with these pipes, then end the process."""
+    """Do the work with these pipes as standard input and output, then exit."""
     for number, pipe in enumerate(pipes):
         os.dup2(pipe, number)
         os.close(pipe)

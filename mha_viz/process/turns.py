@@ -1,4 +1,4 @@
-"""One worker thread that serves visitors in turn, so that whoever asks for much waits for it alone."""
+"""A worker thread that serves visitors in turn, so that a visitor who asks for much makes only themselves wait."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mha_viz.errors import Busy, Cancelled
 
 V = TypeVar("V")
 
-PLACES, PER_VISITOR = 64, 16  # requests that may wait, of all visitors and of one
-WINDOW = 60.0  # seconds over which the work for a visitor is added up
+PLACES, PER_VISITOR = 64, 16  # how many requests may wait, of all visitors and of one visitor
+WINDOW = 60.0  # seconds over which the work for a visitor is summed
 SHARE = 30.0  # seconds of work for one visitor within WINDOW, while others use the worker too
 _FULL = ("Too many requests are waiting for this server.", "Wait a few seconds and press Enter again.")
 _REPLACED = ("A newer request from the same tab took its place.", "Ask again.")
 
 
 class _Waiting(NamedTuple):
-    """A request that waits, and where its result goes."""
+    """A waiting request: the future of its result, its work, and the length of its text."""
 
     future: Future[Any]
     work: Callable[[], Any]
@@ -29,7 +29,7 @@ class _Waiting(NamedTuple):
 
 
 class _Done(NamedTuple):
-    """Work that ended: when, for whom, the seconds that count, and the characters of its text."""
+    """Finished work: when it ended, its visitor, the seconds charged for it, and the length of its text."""
 
     ended: float
     visitor: str
@@ -38,11 +38,12 @@ class _Done(NamedTuple):
 
 
 class _Fair:
-    """When it is whose turn, so that all who wait get the same seconds: the clock and the starts of start-time fair
-    queueing (Goyal, Vin and Cheng 1996, section 2).
+    """Decides who is served next, so that all who wait get the same amount of time.
 
-    The clock stands where the last work started. Whoever had work starts that many seconds after its start, but not
-    before the clock at their arrival: whoever asks for less than their share starts at once, and nobody saves up time.
+    This is the virtual clock and the start tags of start-time fair queueing (Goyal, Vin and Cheng 1996, section 2). The
+    clock is at the start of the last work. Whoever had work starts that many seconds after the start of that work, but
+    not before the clock at their arrival: whoever asks for less than their share starts at once, and nobody can save up
+    time.
     """
 
     def __init__(self) -> None:
@@ -50,34 +51,34 @@ class _Fair:
         self._starts: dict[Hashable, float] = {}
 
     def arrive(self, who: Hashable) -> None:
-        """Somebody who did not wait waits from now on."""
+        """Record that somebody who was not waiting begins to wait."""
         self._starts[who] = max(self._now, self._starts.get(who, 0.0))
 
     def __contains__(self, who: Hashable) -> bool:
         return who in self._starts
 
     def start(self, who: Hashable) -> float:
-        """Where those who wait start, on the clock in seconds."""
+        """Return the start of somebody who waits, on the clock in seconds."""
         return self._starts[who]
 
     def charge(self, who: Hashable, seconds: float) -> None:
-        """Note work for somebody who waited."""
+        """Charge the seconds of finished work to somebody who waited."""
         self._now = max(self._now, self._starts[who])
         self._starts[who] += seconds
 
     def forget(self, waiting: Container[Hashable]) -> None:
-        """Forget starts in the past of those who do not wait."""
+        """Forget past starts of those who do not wait."""
         self._starts = {who: start for who, start in self._starts.items() if start > self._now or who in waiting}
 
 
 class Turns:
-    """A worker and its queues, one for each visitor. Thread-safe.
+    """A worker with a queue for each visitor. Thread-safe.
 
-    The worker gives every visitor who waits the same seconds, and so every tab of a visitor: behind one address, many
-    people may be one visitor. First is whoever would end first if all were served at once: a long text is not before
-    the short one of somebody else who had as much. Of each tab one request waits: a newer one replaces it. Work for
-    nobody in particular, such as jobs in the background, has a queue and the share of one visitor, but no bound on its
-    time.
+    The worker gives the same seconds to every visitor who waits, and so to every tab of a visitor: many people behind
+    one address may count as one visitor. The next visitor is the one whose work would end first if all were served at
+    once, so a long text does not precede a short one from somebody who has used as much time. Each tab has one waiting
+    request, and a newer request replaces it. Work for no particular visitor, such as background jobs, has a queue and
+    the share of one visitor, but no limit on its time.
     """
 
     def __init__(self, name: str) -> None:
@@ -86,16 +87,16 @@ class Turns:
         self._queues: OrderedDict[str, OrderedDict[Hashable, _Waiting]] = OrderedDict()  # by visitor, then by tab
         self._done: deque[_Done] = deque()  # within WINDOW
         self._visitors = _Fair()
-        self._tabs: dict[str, _Fair] = {}  # of each visitor since the queues were last empty
+        self._tabs: dict[str, _Fair] = {}  # by visitor; cleared when the queues are empty
 
     def submit(self, work: Callable[[], V], visitor: str = "", tab: str = "", characters: int = 0) -> Future[V]:
         """Queue work and return its Future.
 
         Args:
             work: what the worker calls.
-            visitor: who asks; "" for nobody in particular.
-            tab: of that visitor; "" if every request counts for itself.
-            characters: of text that the work is about.
+            visitor: who asks; "" for no particular visitor.
+            tab: the visitor's tab; "" if requests do not replace each other.
+            characters: the length of the text that the work is about.
 
         Raises Busy if too many requests wait, or if the visitor has used up their share of the worker's time.
         """
@@ -108,12 +109,12 @@ class Turns:
             is_full = sum(map(len, self._queues.values())) >= PLACES or (bool(visitor) and len(queue) >= PER_VISITOR)
             if replaced is None and is_full:
                 raise Busy(*_FULL)
-            place = tab or object()
+            tab_key = tab or object()
             if visitor not in self._queues:
                 self._visitors.arrive(visitor)
             if replaced is None:
-                self._tabs.setdefault(visitor, _Fair()).arrive(place)
-            queue[place] = _Waiting(future, work, characters)
+                self._tabs.setdefault(visitor, _Fair()).arrive(tab_key)
+            queue[tab_key] = _Waiting(future, work, characters)
             self._queues[visitor] = queue
         if replaced is not None and replaced.future.set_running_or_notify_cancel():
             replaced.future.set_exception(Cancelled(*_REPLACED))
@@ -121,7 +122,7 @@ class Turns:
         return future
 
     def _forget(self) -> None:
-        """Forget requests that were cancelled, and work that ended before WINDOW."""
+        """Forget cancelled requests, and work that ended before WINDOW."""
         while self._done and self._done[0].ended < time.monotonic() - WINDOW:
             self._done.popleft()
         for visitor, queue in list(self._queues.items()):
@@ -145,6 +146,7 @@ class Turns:
         )
 
     def _serve_next(self) -> None:
+        """Do the work of the next request, set its result, and charge its time."""
         with self._lock:
             self._forget()
             visitor, tab, waiting = self._take()
@@ -160,13 +162,14 @@ class Turns:
         finally:
             ended = time.monotonic()
             with self._lock:
-                # The first work for a visitor may load a model, which says nothing about how much they ask for.
+                # The first work for a visitor may load a model, whose time must not be charged to the visitor.
                 is_first = all(done.visitor != visitor for done in self._done)
                 seconds = self._rate() * waiting.characters if is_first else ended - began
                 self._done.append(_Done(ended, visitor, 0.0 if is_first else seconds, waiting.characters))
                 self._charge(visitor, tab, seconds)
 
     def _charge(self, visitor: str, tab: Hashable, seconds: float) -> None:
+        """Charge the seconds of finished work to a visitor and a tab."""
         if not self._queues:  # nobody waited for it
             self._visitors, self._tabs = _Fair(), {}
             return
@@ -178,12 +181,12 @@ class Turns:
             del self._tabs[who]
 
     def _rate(self) -> float:
-        """The seconds that a character of text takes, as far as the work within WINDOW tells."""
+        """Return the seconds per character of text, estimated from the work within WINDOW."""
         timed = [done for done in self._done if done.seconds and done.characters]
         return sum(done.seconds for done in timed) / max(1, sum(done.characters for done in timed))
 
     def _take(self) -> tuple[str, Hashable, _Waiting | None]:
-        """Take a request of the visitor whose turn it is, who is last in line after that."""
+        """Remove and return a request of the visitor whose turn it is, and put that visitor last in line."""
         while self._queues:
             rate = self._rate()
             visitor = min(self._queues, key=lambda who: self._visitors.start(who) + self._next(who, rate)[1])
@@ -197,6 +200,7 @@ class Turns:
         return "", "", None
 
     def _next(self, visitor: str, rate: float) -> tuple[Hashable, float]:
-        """Return the tab whose turn it is of a visitor, and the seconds that its request will take at this rate."""
+        """Return the tab whose turn it is among a visitor's tabs, and the seconds that its request will take at this
+        rate."""
         seconds = {tab: rate * waiting.characters for tab, waiting in self._queues[visitor].items()}
         return min(seconds.items(), key=lambda item: self._tabs[visitor].start(item[0]) + item[1])

@@ -1,9 +1,10 @@
-"""Cases over a corpus: the engine of every measure that keeps cases, one row of numbers each, in place of sums.
+"""Cases over a corpus: the engine of every measure that keeps a row of numbers per case, instead of sums.
 
-A measure is a :class:`CaseKind`, a value without a model: which sentences it reads, the cases of some of them, and what
-they depend on. This process measures it, and continues after a stop from a file, or the workers of a cluster
-(:mod:`mha_viz.study.cluster.cases`), with the same cases in the same order, whatever the parts. Cases that are sums
-(:class:`mha_viz.study.corpus_effects.OutputSums`) are equal up to rounding, since those of parts are added.
+A measure is a :class:`CaseKind`, a value without a model: which sentences it reads, the cases of some sentences, and
+everything they depend on. This process measures it, and continues after a stop from a file, or the workers of a cluster
+do (:mod:`mha_viz.study.cluster.cases`). The cases are the same in the same order, however the corpus is divided. Cases
+that are sums (:class:`mha_viz.study.corpus_effects.OutputSums`) are equal up to rounding, since those of parts are
+added.
 """
 
 from __future__ import annotations
@@ -32,17 +33,25 @@ from mha_viz.study.run import SAVE_SECONDS, Progress
 from mha_viz.study.sums import write
 from mha_viz.version import __version__
 
-FIRST_SIZE = 25  # sentences that are handed over at first, at most
-SHORT = 1.0  # seconds: after a step that takes less, twice as many are handed over
-SAVES = 10  # times what a save took pass before the next one
+FIRST_SIZE = 25  # sentences in the first step, at most
+SHORT = 1.0  # seconds; after a shorter step, the next one has twice as many sentences
+SAVES = 10  # the time between saves is at least this many times the duration of a save
 NumberedSentence = tuple[int, Sentence]
 
 
 @dataclass
 class Cases:
-    """For each case its values, its document and the number of its sentence; how many sentences were read, and how many
-    words or sentences were left out; ``counts``: how often what labels name was seen. ``unsaved``: why results of
-    shards could not be saved, and how many. ``whole`` is False after an addition that was interrupted."""
+    """Results of a measure, one entry per case.
+
+    Attributes:
+        cases: the values of each case.
+        units: (document, sentence number) of each case.
+        read: how many sentences were read.
+        left_out: how many words or sentences were left out.
+        counts: how often labels were seen.
+        unsaved: reasons why results of shards could not be saved, with counts.
+        whole: False while :meth:`add` is running or after it was interrupted.
+    """
 
     cases: list[Numbers] = field(default_factory=list)
     units: list[tuple[str, int]] = field(default_factory=list)
@@ -53,24 +62,24 @@ class Cases:
     whole: bool = True
 
     def add(self, later: Cases) -> None:
-        """Add what was measured of later sentences."""
-        before, self.whole = self.whole, False
+        """Add the results of later sentences."""
+        was_whole, self.whole = self.whole, False
         self.cases += later.cases
         self.units += later.units
         self.read += later.read
         self.left_out += later.left_out
         self.counts.update(later.counts)
         self.unsaved.update(later.unsaved)
-        self.whole = before
+        self.whole = was_whole
 
     def save(self, path: Path, key: str) -> None:
-        """Write it to one file atomically. ``key`` identifies what it depends on. Raises OSError."""
+        """Write the results to one file atomically. ``key`` identifies what they depend on. Raises OSError."""
         facts = {"key": key, "units": self.units, "read": self.read, "left_out": self.left_out}
         write({"cases": np.array(self.cases)}, {**facts, "counts": [*self.counts.items()]}, path)
 
 
 def read_cases(path: Path, key: str) -> Cases | None:
-    """What :meth:`Cases.save` wrote under the same key; None if there is no file, or no complete one."""
+    """Return what :meth:`Cases.save` wrote under this key; None if there is no complete file."""
     try:
         arrays = arrays_in(path)
         facts = json.loads(str(arrays["facts"]))
@@ -84,8 +93,12 @@ def read_cases(path: Path, key: str) -> Cases | None:
 
 @dataclass(frozen=True)
 class CaseKind:
-    """A measurement of sentences, case by case. ``step``: of the sentences of a corpus, every ``step``-th is read;
-    ``size``: how many are handed over together, at most."""
+    """A measurement of sentences, case by case.
+
+    Attributes:
+        step: every ``step``-th sentence of a corpus is read.
+        size: the largest number of sentences that :meth:`cases` gets at a time.
+    """
 
     step: int
     size: ClassVar[int] = 1
@@ -96,34 +109,39 @@ class CaseKind:
         return False
 
     def definition(self, offset: int) -> list[object]:
-        """Everything that cases depend on besides the model and the sentences, as values that JSON can hold.
-        ``offset``: the number of the first sentence of a part of the corpus, modulo ``step``."""
+        """Return everything that cases depend on besides the model and the sentences, as values that JSON can hold.
+
+        ``offset`` is the number of the first sentence of a part of the corpus, modulo ``step``.
+        """
         raise NotImplementedError
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Return the cases of some sentences with their numbers in the corpus."""
+        """Return the cases of some sentences, which come with their numbers in the corpus."""
         raise NotImplementedError
 
     def reduced(self, cases: Cases) -> Cases:
-        """Keep what is needed of the cases so far: by default all."""
+        """Return the cases that must be kept of those so far: by default all."""
         return cases
 
 
 class CaseRun(Protocol):
-    """One measurement of a corpus: ``cases`` of the sentences read so far."""
+    """The interface of a measurement of a corpus. ``cases`` has the results for the sentences read so far."""
 
     cases: Cases
 
     def reports(self) -> Generator[Progress, None, None]:
-        """Read one sentence, or one part, after the other."""
+        """Read one sentence, or one part, at a time, and yield the progress."""
 
     def forget(self) -> None:
-        """Remove what was saved to continue from."""
+        """Remove the files that a stopped measurement continues from."""
 
 
 class RunHere:
-    """A measurement in this process. ``first``: the number of the first sentence of a part of a corpus; ``folder``:
-    where cases are saved now and then and at the end, and from which the same measurement continues."""
+    """A measurement in this process.
+
+    ``first`` is the number of the first sentence of a part of a corpus. ``folder`` is where cases are saved now and
+    then and at the end, and from which the same measurement continues.
+    """
 
     def __init__(
         self, encoder: Encoder, corpus: Corpus, kind: CaseKind, *, first: int = 0, folder: Path | None = None
@@ -136,18 +154,20 @@ class RunHere:
             self._key = hashlib.sha256(json.dumps([*facts, *kind.definition(0)]).encode()).hexdigest()
             self.file = folder / f"{self._key}.npz"
         earlier = read_cases(self.file, self._key) if self.file else None
-        self.cases = kind.reduced(earlier) if earlier else Cases()  # a stop may be between an addition and this
+        # Reduce again, because the earlier run may have stopped between adding and reducing.
+        self.cases = kind.reduced(earlier) if earlier else Cases()
 
     def reports(self) -> Generator[Progress, None, None]:
-        """Read some sentences after the other: few at first, and as many as ``size`` if that is fast."""
-        size, most = min(FIRST_SIZE, self._kind.size), self._kind.size
+        """Read some sentences at a time, few at first and up to the kind's ``size`` if that is fast, and yield the
+        progress."""
+        size, max_size = min(FIRST_SIZE, self._kind.size), self._kind.size
         try:
-            while some := self._sentences[self.cases.read : self.cases.read + size]:
+            while batch := self._sentences[self.cases.read : self.cases.read + size]:
                 began = time.monotonic()
-                self.cases.add(self._kind.cases(self._encoder, some))
+                self.cases.add(self._kind.cases(self._encoder, batch))
                 self.cases = self._kind.reduced(self.cases)
                 if time.monotonic() - began < SHORT:
-                    size = min(2 * size, most)
+                    size = min(2 * size, max_size)
                 if time.monotonic() > self._save_at:
                     self._save()
                 yield Progress(self.cases.read, len(self._sentences))
@@ -160,6 +180,7 @@ class RunHere:
             self.file.unlink(missing_ok=True)
 
     def _save(self) -> None:
+        """Save the cases if they are complete. If that fails, warn and continue without saving."""
         if self.file is None or not self.cases.whole or not self.cases.read:
             return
         began = time.monotonic()
@@ -173,15 +194,15 @@ class RunHere:
 
 
 class Readable(Protocol):
-    """A corpus that can be measured: ``corpus`` lacks its sentences, if workers read them."""
+    """The interface of a corpus that can be measured."""
 
     @property
     def corpus(self) -> Corpus:
-        """The corpus, or what it is called and has."""
+        """The corpus, without its sentences if workers read them."""
 
     @property
     def count(self) -> int:
-        """How many sentences there are."""
+        """The number of sentences."""
 
     @property
     def documents(self) -> list[str]:
@@ -189,16 +210,16 @@ class Readable(Protocol):
 
     @property
     def relations(self) -> Relations:
-        """The labels that it has."""
+        """The labels of relations and parts of speech."""
 
     def sentences(self, numbers: Sequence[int]) -> list[Sentence]:
-        """Return the sentences with these numbers, which are sorted. Raises CorpusError."""
+        """Return the sentences with these numbers, which must be sorted. Raises CorpusError."""
 
     def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> CaseRun:
-        """Return the measurement of every ``kind.step``-th sentence, which is saved in ``folder``."""
+        """Return a measurement of every ``kind.step``-th sentence, which is saved in ``folder``."""
 
     def open(self, source: Any) -> Readable:
-        """Another corpus that is read in the same way. Raises CorpusError."""
+        """Return another corpus that is read in the same way. Raises CorpusError."""
 
     def named(self, name: str) -> Readable:
         """Return the corpus under another name."""
@@ -217,7 +238,7 @@ class ReadHere:
 
     @property
     def count(self) -> int:
-        """How many sentences there are."""
+        """The number of sentences."""
         return len(self.corpus.sentences)
 
     @property
@@ -227,7 +248,7 @@ class ReadHere:
 
     @property
     def relations(self) -> Relations:
-        """The labels that it has."""
+        """The labels of relations and parts of speech."""
         return Relations(self.corpus.sentences)
 
     def sentences(self, numbers: Sequence[int]) -> list[Sentence]:
@@ -239,7 +260,7 @@ class ReadHere:
         return RunHere(encoder, self.corpus, kind, folder=folder)
 
     def open(self, source: Source) -> ReadHere:
-        """Another corpus."""
+        """Return another corpus."""
         return self.of(source)
 
     def named(self, name: str) -> ReadHere:
@@ -252,8 +273,8 @@ def completed_cases(
 ) -> Cases:
     """Return the cases of a whole corpus. Raises Cancelled soon after ``cancelled`` returns True."""
     with closing(run.reports()) as reports:
-        for so_far in reports:
-            progress(so_far)
+        for state in reports:
+            progress(state)
             if cancelled():
                 raise Cancelled("The study was stopped.", "Start it again.")
     return run.cases

@@ -1,5 +1,8 @@
-"""How many roles chance would name: the study with the trees of other sentences, with chains of other mentions, or with
-other words of the same kind in the place of those that are right."""
+"""Count how many roles would be named by chance.
+
+The study is repeated with the trees of other sentences, with chains of other mentions, or with other words of the same
+kind in place of the right ones.
+"""
 
 from __future__ import annotations
 
@@ -36,55 +39,62 @@ if TYPE_CHECKING:
 
     from mha_viz.study.cluster.engine import OnCluster
 
-PARTS = 1000  # of the progress of one corpus
-FOLDER = ".kinds-"  # what an unfinished study has counted of each corpus
+PARTS = 1000  # progress steps of one corpus
+FOLDER = ".kinds-"  # begins the name of the folder for the counts of a corpus
 
 
 def permuted(corpus: Corpus, seed: int) -> Corpus:
-    """The corpus with the annotation of each sentence replaced by that of another with as many words, drawn by
-    ``seed``; none keeps its own. Left out are sentences whose number of words no other has, and coreference."""
+    """Replace the annotation of each sentence by that of another sentence with as many words, drawn by ``seed``.
+
+    No sentence keeps its own annotation. Sentences whose number of words is unique are left out, and so is coreference.
+    """
     sentences, draw = corpus.sentences, random.Random(seed)
     places: dict[int, list[int]] = defaultdict(list)
     donors: dict[int, int] = {}
-    for at, sentence in enumerate(sentences):
-        places[len(sentence.words)].append(at)
-    for alike in places.values():  # sentences of one length form a random circle
-        circle = draw.sample(alike, len(alike))
+    for number, sentence in enumerate(sentences):
+        places[len(sentence.words)].append(number)
+    for same_length in places.values():  # sentences of one length form a random circle
+        circle = draw.sample(same_length, len(same_length))
         donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
     return replace(
         corpus,
-        sentences=tuple(_annotated(sentences[at], sentences[donors[at]]) for at in sorted(donors)),
+        sentences=tuple(_annotated(sentences[number], sentences[donors[number]]) for number in sorted(donors)),
         digest=text_digest(f"{corpus.digest} with the trees of other sentences {seed}"),
         has_chains=False,
     )
 
 
 def turned(corpus: Corpus, seed: int) -> Corpus:
-    """The corpus with the chains of each document turned along its mentions: each mention belongs to the chain of the
-    one a number of places later, drawn by ``seed``, and the last ones to those of the first. How often a chain comes,
-    and how close together, stays; which mentions belong together does not. Trees are left out."""
+    """Shuffle coreference while keeping its statistics.
+
+    Within each document, shift the list of chain ids by a random offset, drawn by ``seed``, so that every chain keeps
+    its size and spacing but groups unrelated mentions. Trees are dropped.
+    """
     sentences, draw = list(corpus.sentences), random.Random(seed)
     documents: dict[str, list[int]] = defaultdict(list)
-    for at, sentence in enumerate(sentences):
-        documents[sentence.document].append(at)
+    for number, sentence in enumerate(sentences):
+        documents[sentence.document].append(number)
     for places in documents.values():
-        chains = [mention.chain for at in places for mention in sentences[at].mentions]
-        by = draw.randrange(1, len(chains)) if len(chains) > 1 else 0
-        later = iter([*chains[by:], *chains[:by]])
-        for at in places:
-            mentions = tuple(mention._replace(chain=next(later)) for mention in sentences[at].mentions)
-            sentences[at] = replace(sentences[at], mentions=mentions)
+        chains = [mention.chain for number in places for mention in sentences[number].mentions]
+        offset = draw.randrange(1, len(chains)) if len(chains) > 1 else 0
+        shifted = iter([*chains[offset:], *chains[:offset]])
+        for number in places:
+            mentions = tuple(mention._replace(chain=next(shifted)) for mention in sentences[number].mentions)
+            sentences[number] = replace(sentences[number], mentions=mentions)
     digest = text_digest(f"{corpus.digest} with chains turned {seed}")
     return replace(corpus, sentences=tuple(sentences), digest=digest, has_trees=False)
 
 
 def _annotated(sentence: Sentence, donor: Sentence) -> Sentence:
+    """Return a sentence with the annotation of a donor, without mentions."""
     pairs = zip(sentence.words, donor.words, strict=True)
-    return replace(sentence, words=tuple(annotated._replace(form=word.form) for word, annotated in pairs), mentions=())
+    return replace(
+        sentence, words=tuple(donor_word._replace(form=word.form) for word, donor_word in pairs), mentions=()
+    )
 
 
 class _Null(NamedTuple):
-    """How a corpus is permuted; what it has to have, as an attribute and in words."""
+    """How a corpus is permuted, and the annotation that this needs, as an attribute and in words."""
 
     permute: Callable[[Corpus, int], Corpus]
     needs: str
@@ -114,26 +124,27 @@ def permutation_test(
 ) -> ChanceRoles:
     """Count the roles of syntax that :func:`mha_viz.profile` names, and those that it names by chance.
 
-    In a permutation, each sentence has the tree of another with as many words. Words, text and weights stay, and so do
-    the trees as a whole, so that the simple rules are as good as before; only what a head knows of a sentence is lost.
-    A study of permutations takes as long as ``draws`` + 1 profiles without untrained weights.
+    In a permutation, each sentence has the tree of another sentence with as many words. Words, text, weights and the
+    set of all trees stay the same, so that simple rules are as good as before; only what a head knows of its sentence
+    is lost. A study of permutations takes as long as ``draws`` + 1 profiles without untrained weights.
 
     Args:
         corpus: a treebank, as for :func:`mha_viz.profile`.
-        model: as there.
+        model: as for :func:`mha_viz.profile`.
         also: a second treebank; roles are then those that both establish.
-        role: "syntax", or "coreference", which turns the chains of each document along its mentions; that keeps how
-            close together those of a chain are.
-        keeps: "kind" draws otherwise: for each word, another word of its sentence with the part of speech of the right
-            one takes that one's place (:mod:`mha_viz.analysis.kind_null`), so that a head that only knows which kind of
-            word to look for loses nothing. All of its draws are counted in one reading of each corpus.
-        draws: how many permutations, or draws of that kind.
-        seed: determines them.
+        role: "syntax", or "coreference", which rotates the chains of each document along its mentions; that keeps the
+            distances between the mentions of a chain.
+        keeps: with "kind", there are no permutations. Instead, a draw replaces the right word for each word by another
+            word of the sentence with the same part of speech (:mod:`mha_viz.analysis.kind_null`), so that a head that
+            only knows which kind of word to look for loses nothing. All draws are counted in one reading of each
+            corpus.
+        draws: how many permutations, or draws with ``keeps``.
+        seed: determines the draws.
         batch: as for :func:`mha_viz.profile`.
         resume: with ``keeps``, a folder for the sums, from which a reading that was stopped continues.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: as for :func:`mha_viz.profile`, over all draws; on a cluster over the sentences of each corpus.
-        client: with ``keeps``, of a Dask cluster, whose workers count; corpora are then names of files.
+        client: with ``keeps``, a client of a Dask cluster, whose workers count; corpora are then names of files.
 
     Returns the counts (:class:`mha_viz.analysis.chance.ChanceRoles`); their ``stored_in`` puts them into a profile,
     whose report states them. Raises CorpusError for a corpus without trees, or without chains, SettingError for less
@@ -163,7 +174,7 @@ def permutation_test(
         raise SettingError("Permutations are studied in this process.", "Leave out client=, or keep the kind of words.")
     else:
         counts = _of_permutations(corpora, encoder, role, draws, seed, batch, show)
-    return ChanceRoles(counts[0], tuple(counts[1:]), tuple(one.name for one in corpora), role, keeps or PERMUTATION)
+    return ChanceRoles(counts[0], tuple(counts[1:]), tuple(item.name for item in corpora), role, keeps or PERMUTATION)
 
 
 def _of_kinds(
@@ -176,15 +187,15 @@ def _of_kinds(
     show: Callable[[Progress], None],
     cluster: OnCluster | None,
 ) -> list[int]:
-    """Count how many roles the corpora name, and how many each draw of other words of the same kind."""
+    """Count the roles that the corpora name, and those of each draw of other words of the same kind."""
     folders = [None if resume is None else Path(resume) / f"{FOLDER}{number}" for number in range(len(sources))]
     sums = []
     for number, (source, opened, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
         if cluster:
             sums.append(cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, show))
         else:
-            tell = partial(_tell, show, number, len(sources))
-            sums.append(sums_of([encoder], opened, kind, resume=folder, keep=True, batch=batch, progress=tell))
+            report = partial(_tell, show, number, len(sources))
+            sums.append(sums_of([encoder], opened, kind, resume=folder, keep=True, batch=batch, progress=report))
     for folder in filter(None, folders):
         shutil.rmtree(folder, ignore_errors=True)
     return roles_of_draws(kind, sums)
@@ -199,28 +210,28 @@ def _of_permutations(
     batch: int,
     show: Callable[[Progress], None],
 ) -> list[int]:
-    """Count how many roles the corpora name, and how many each permutation of them."""
+    """Count the roles that the corpora name, and those of each permutation of them."""
     studies, counts = len(corpora) * (1 + draws), list[int]()
     for draw in range(1 + draws):
         profiles: list[Profile] = []
-        for of_draw in [NULLS[role].permute(one, seed + draw - 1) for one in corpora] if draw else corpora:
-            tell = partial(_tell, show, len(corpora) * draw + len(profiles), studies)
-            profiles.append(Here(batch).study(encoder, of_draw, control=False, progress=tell))
+        for permutation in [NULLS[role].permute(item, seed + draw - 1) for item in corpora] if draw else corpora:
+            report = partial(_tell, show, len(corpora) * draw + len(profiles), studies)
+            profiles.append(Here(batch).study(encoder, permutation, control=False, progress=report))
         named = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
         roles = [finding for finding in named.findings() if finding.role == role]
-        # Established by two corpora, or suggested by one.
-        counts.append(sum(one.status == ESTABLISHED for one in roles) if len(profiles) > 1 else len(roles))
+        # Two corpora establish roles, one corpus suggests them.
+        counts.append(sum(finding.status == ESTABLISHED for finding in roles) if len(profiles) > 1 else len(roles))
     return counts
 
 
 def treebank(source: Source, role: str = SYNTAX) -> Corpus:
-    """The corpus of a source. Raises CorpusError if it lacks what a role is measured against."""
+    """Open the corpus of a source. Raises CorpusError if it lacks the annotation that a role is measured against."""
     corpus, null = read_corpus(source), NULLS[role]
     if not isinstance(corpus, Corpus) or not getattr(corpus, null.needs):
         raise CorpusError(f"{corpus.name} has no {null.words}.", "Give a treebank in CoNLL-U, or “grammar”.")
     return corpus
 
 
-def _tell(show: Callable[[Progress], None], before: int, studies: int, so_far: Progress) -> None:
-    """The progress over all studies, of one with this many ``before`` it."""
-    show(Progress(round(PARTS * (before + so_far.fraction)), PARTS * studies))
+def _tell(show: Callable[[Progress], None], before: int, studies: int, state: Progress) -> None:
+    """Report the progress over all studies; ``before`` studies come before this one."""
+    show(Progress(round(PARTS * (before + state.fraction)), PARTS * studies))

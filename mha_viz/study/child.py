@@ -1,9 +1,9 @@
-"""A study in a child process, which loads the model, parses the file and returns the tables.
+"""Run a study in a child process, which loads the model, parses the file and returns the tables.
 
-Of the order, ``folder``, ``name`` and ``revision`` identify the model; ``sums`` is the folder for intermediate sums, or
-None; ``data`` are the bytes of the file, empty for the built-in sentences. The result are the files of the profile by
-path. It contains neither the name nor the words of an uploaded file: of the evidence, only the numbers of sentences and
-words.
+In the order, ``folder``, ``name`` and ``revision`` identify the model; ``sums`` is the folder for intermediate sums, or
+None; ``data`` has the bytes of the file, and is empty for the built-in sentences. The result contains the files of the
+profile by path. It contains neither the name nor the words of an uploaded file; the evidence has only the numbers of
+sentences and words.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from mha_viz.study.run import study
 
 
 def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> Mapping[str, str]:
-    """The files of the requested profile. Raises like :func:`mha_viz.study.run.study`, and ExportError when the sums
-    cannot be saved."""
+    """Return the files of the requested profile.
+
+    Raises as :func:`mha_viz.study.run.study`, and ExportError when the sums cannot be saved.
+    """
     corpus = reading.parse_file(order["data"], NEUTRAL) if order["data"] else grammar.corpus()
     encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
     sums = Path(order["sums"]) if order["sums"] else None
@@ -42,12 +44,13 @@ def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> Ma
 
 
 def _discreet(profile: Profile) -> Profile:
+    """Return a profile without the words of the text."""
     lines = [without_words(line) for line in profile.facts["left_out_first"]]
     return dataclasses.replace(profile, facts={**profile.facts, "left_out_first": lines}, sentences=())
 
 
 def without_words(line: str) -> str:
-    """A line about what was left out, without the words of the text: quotations and names of chains are masked."""
+    """Mask the words of the text, quotations and names of chains, in a line about left-out text."""
     before, begin, quoted = line.partition("“")
     end = quoted.rfind("”")
     line = f"{before}“…{quoted[end:]}" if begin and end >= 0 else line

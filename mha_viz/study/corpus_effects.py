@@ -1,5 +1,7 @@
-"""The effect of switching heads off over a corpus: on masked words, on the loss of a text, or on vectors, depending on
-what the model predicts."""
+"""Measure the effect of switching heads off over a corpus.
+
+Depending on what the model predicts, this is the effect on masked words, on the loss of a text, or on vectors.
+"""
 
 from __future__ import annotations
 
@@ -44,18 +46,23 @@ from mha_viz.study.run import Progress
 from mha_viz.text import WordPieces
 
 FORMAT = 4  # version of the cases on disk and of how they are measured
-SUMS_FORMAT = 1  # the same of the sums of outputs
+SUMS_FORMAT = 1  # version of the sums of outputs on disk
 MOST = 400  # sentences that are read by default, at most
 MOST_READ = 1_000_000
-DRAWN_FROM = 400  # sentences at most that others are drawn from
-FROM_CORPUS = ("mean", RESAMPLE)  # the methods that take something from a corpus
-SEED = 0  # draws, with the number of a sentence, the word that is masked in it
-COREFERENCE = "coreference"  # in place of a relation
+DRAWN_FROM = 400  # the method "resample" draws from at most this many sentences
+FROM_CORPUS = ("mean", RESAMPLE)  # the methods that need a corpus
+SEED = 0  # together with a sentence's number, determines which of its words is masked
+COREFERENCE = "coreference"  # used in place of a relation
 
 
 class Averages(NamedTuple):
-    """What heads that are off take from a corpus: mean outputs [layer, head, d_head], or the sentences to draw from;
-    and the name of the corpus, if it has one."""
+    """What replaces the outputs of heads that are off, taken from a corpus.
+
+    Attributes:
+        values: mean outputs [layer, head, d_head].
+        over: the name of the corpus, if it has one.
+        sentences: the sentences to draw from, in place of ``values``.
+    """
 
     values: Weights | None = None
     over: str = ""
@@ -63,8 +70,10 @@ class Averages(NamedTuple):
 
 
 class EffectSettings(NamedTuple):
-    """What a request switches off and how, over a corpus in place of its text, and which words are measured; the fields
-    are as for :func:`effect`."""
+    """What is switched off and how, over a corpus in place of a request's text, and which words are measured.
+
+    The fields are as for :func:`mha_viz.corpus_ablation_effects`.
+    """
 
     request: Request
     relation: str = ""
@@ -72,7 +81,7 @@ class EffectSettings(NamedTuple):
     same_role: Sequence[AnyHead] = ()
     most: int = MOST
     means: Any = None  # Source, Weights, Averages, or a Layout of a cluster
-    recipes: Recipes | None = None  # by default those that are known of the model
+    recipes: Recipes | None = None  # by default the known recipes of the model
 
 
 # A cache: for an annotated sentence and the heads that are off, the change of the last states, [token].
@@ -81,8 +90,14 @@ TokenChanges = dict[tuple[tuple[Word, ...], tuple[Mention, ...]], dict[tuple[Hea
 
 @dataclass(frozen=True)
 class EffectCases(CaseKind):
-    """The effects of ``variants`` by ``settings``, whose ``means`` are Averages or None. ``measured``: what is measured
-    for the model. ``states``: a cache of changes of last states that measurements by the same method share."""
+    """The effects of ``variants`` by ``settings``, whose ``means`` are Averages or None.
+
+    Attributes:
+        settings: what is switched off, and how.
+        variants: the sets of heads that are off.
+        measured: which effect is measured for the model.
+        states: a cache of changes of last states, shared by measurements with the same method.
+    """
 
     settings: EffectSettings
     variants: tuple[Variant, ...]
@@ -91,26 +106,26 @@ class EffectCases(CaseKind):
 
     @property
     def is_placed(self) -> bool:
-        """Whether one word of each sentence is drawn, by its number."""
+        """Whether a word of each sentence is drawn, which depends on the sentence's number."""
         return self.measured == MASKED_WORD and not self.settings.relation
 
     def definition(self, offset: int) -> list[object]:
-        """Return the settings."""
-        means, of = self.settings.means, ""
+        """Return the settings, with digests of what is large."""
+        means, means_digest = self.settings.means, ""
         if isinstance(means, Averages):
             values = means.sentences if means.values is None else means.values.tolist()
-            of = hashlib.sha256(json.dumps(values).encode()).hexdigest()
-        request, *of_words = self.settings._replace(means=of, most=self.step, recipes=None)
-        return [FORMAT, request.off, request.method, *of_words, offset, digest_of(self.settings.recipes)]
+            means_digest = hashlib.sha256(json.dumps(values).encode()).hexdigest()
+        request, *word_settings = self.settings._replace(means=means_digest, most=self.step, recipes=None)
+        return [FORMAT, request.off, request.method, *word_settings, offset, digest_of(self.settings.recipes)]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Return the values [variant] of each case; what cannot be measured is counted."""
+        """Return the values [variant] of each case, and count what cannot be measured."""
         cases, (_, relation, direction, *_) = Cases(read=len(numbered)), self.settings
-        of_sentence = {MASKED_WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self.measured]
+        measure_sentence = {MASKED_WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self.measured]
         for number, sentence in numbered:
             words = _queries(sentence, relation, direction) if relation else None
             try:
-                for values in of_sentence(encoder, sentence, number, words):
+                for values in measure_sentence(encoder, sentence, number, words):
                     if values is None:
                         cases.left_out += 1
                     else:
@@ -120,11 +135,13 @@ class EffectCases(CaseKind):
                 cases.left_out += 1
         return cases
 
-    # The values of each case of a sentence, in order; None for a word that cannot be measured.
+    # The following methods yield the values of each case of a sentence, in order; None for a word that cannot be
+    # measured.
 
     def _masked(
         self, encoder: Encoder, sentence: Sentence, number: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
+        """Yield how much log p of masked words falls."""
         forms = list(sentence.forms)
         read = encoder.read_words(forms)
         single = single_words(read)
@@ -140,19 +157,20 @@ class EffectCases(CaseKind):
     def _losses(
         self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
+        """Yield how much the mean loss of a sentence, or the loss at words, rises."""
         forms = sentence.forms
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
             return
         by = self._by(sentence)(encoder, Request(words=forms, method=self.settings.request.method), 0)
         states = [encoder.states("", words=forms), ablation.states_without(encoder, self._off, by, "", words=forms)]
-        followed = np.stack([_followed(encoder, each, read.ids) for each in np.concatenate(states)])  # [variant, n − 1]
+        followed = np.stack([_followed(encoder, last, read.ids) for last in np.concatenate(states)])  # [variant, n − 1]
         if words is None:
             losses = -followed.mean(axis=1)
             yield losses[1:] - losses[0]
             return
         for word in words:  # what a head does at a word changes the prediction of the token after it
-            last = max((place for place, one in enumerate(read.words) if one == word), default=len(read.ids))
+            last = max((place for place, number in enumerate(read.words) if number == word), default=len(read.ids))
             if last < followed.shape[1]:
                 yield followed[0, last] - followed[1:, last]
             else:
@@ -161,6 +179,7 @@ class EffectCases(CaseKind):
     def _vectors(
         self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
+        """Yield how far the sentence vector, or the last states of words, turn."""
         forms = sentence.forms
         request, by = Request(words=forms, method=self.settings.request.method), self._by(sentence)
         if words is None:
@@ -168,16 +187,16 @@ class EffectCases(CaseKind):
         if not words:
             return
         measured = self.states.setdefault((sentence.words, sentence.mentions), {})
-        new = [off for off in self._off if off not in measured]  # the model runs for these alone
+        new = [off for off in self._off if off not in measured]  # run the model for these only
         if new:
             measured.update(zip(new, lost_each(encoder, new, request, by).tokens, strict=True))
         changes = np.stack([measured[off] for off in self._off])  # [variant, token], of each token's last state
         pieces = encoder.read_words(forms).words
         for word in words:
-            yield changes[:, [at for at, one in enumerate(pieces) if one == word]].mean(axis=1)
+            yield changes[:, [place for place, number in enumerate(pieces) if number == word]].mean(axis=1)
 
     def _by(self, gold: Sentence) -> Instead:
-        """What replaces the outputs of heads in a sentence."""
+        """Return the function that replaces the outputs of heads in a sentence."""
         averages = self.settings.means or Averages()
         recipes, sentences = self.settings.recipes, averages.sentences
         return partial(substitute, means=averages.values, gold=gold, sentences=sentences, recipes=recipes)
@@ -188,11 +207,12 @@ class EffectCases(CaseKind):
 
 
 class Measurement:
-    """One measurement of a corpus; there is a result for the sentences read so far. Raises the errors of
-    :func:`effect`.
+    """A measurement of a corpus, with a result for the sentences read so far.
 
-    ``states``: as for :class:`EffectCases`. ``folder``: where what is taken is saved now and then and at the end, and
-    from which the same measurement continues.
+    It raises the errors of :func:`mha_viz.corpus_ablation_effects`.
+
+    ``states`` is as for :class:`EffectCases`. ``folder`` is where cases are saved now and then and at the end, and from
+    which the same measurement continues.
     """
 
     def __init__(
@@ -225,7 +245,7 @@ class Measurement:
         self._averaged = self._to_average(request.method, means)
 
     def _to_average(self, method: str, means: Any) -> Readable | None:
-        """Return what is still to be read for what heads that are off take from a corpus, None if nothing."""
+        """Return the corpus that must be read first for means or random sentences; None if nothing must be read."""
         if method == TEXT:
             raise SettingError("Over a corpus, one other text cannot take every sentence’s place.", "Choose resample.")
         if method not in FROM_CORPUS:
@@ -243,8 +263,9 @@ class Measurement:
         return self._source if means is None else self._source.open(means)
 
     def sentences(self) -> Generator[Progress, None, None]:
-        """Read one sentence, or one part, after the other, and before them what heads that are off take from others."""
-        before = 0
+        """Read the corpus one sentence, or one part, at a time, after the means or random sentences. Yield the
+        progress."""
+        done_before = 0
         if (over := self._averaged) is not None:
             most, count = self.kind.settings.most, over.count
             if self.kind.settings.request.method == RESAMPLE:
@@ -252,20 +273,20 @@ class Measurement:
                 forms = tuple(sentence.forms for sentence in over.sentences(numbers))
                 self._begin(Averages(over=over.corpus.name, sentences=forms))
             else:
-                step, later = choose_step(count, most), count_every(self.kind.step, self._source.count)
-                before, sums = count_every(step, count), over.run(self._encoder, OutputSums(step), self._folder)
+                step, remaining = choose_step(count, most), count_every(self.kind.step, self._source.count)
+                done_before, sums = count_every(step, count), over.run(self._encoder, OutputSums(step), self._folder)
                 self._sums = sums
                 with closing(sums.reports()) as reports:
-                    for so_far in reports:
-                        yield so_far._replace(total=so_far.total + later)
+                    for state in reports:
+                        yield state._replace(total=state.total + remaining)
                 self._begin(Averages(means_of_sums(self._encoder, sums.cases), over.corpus.name))
         assert self._run is not None
         with closing(self._run.reports()) as reports:
-            for so_far in reports:
-                yield so_far._replace(done=before + so_far.done, total=before + so_far.total)
+            for state in reports:
+                yield state._replace(done=done_before + state.done, total=done_before + state.total)
 
     def _begin(self, averages: Averages | None) -> None:
-        """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
+        """Start the measurement with these replacements. Raises SettingError if they are not of this model."""
         if averages is not None:
             check_method(self._encoder, self.kind.settings.request.method, averages.values)
         self._averaged, settings = None, self.kind.settings._replace(means=averages)
@@ -274,28 +295,28 @@ class Measurement:
 
     @property
     def averages(self) -> Averages:
-        """What heads that are off take from a corpus."""
+        """What replaces the outputs of heads that are off, taken from a corpus."""
         return self.kind.settings.means or Averages()
 
     @property
     def taken(self) -> Cases:
-        """What was measured so far."""
+        """The cases measured so far."""
         return Cases() if self._run is None else self._run.cases
 
     def forget(self) -> None:
-        """Remove what was saved to continue from."""
+        """Remove the files that a stopped measurement continues from."""
         for run in (self._sums, self._run):
             if run is not None:
                 run.forget()
 
     def result(self) -> CorpusEffect:
-        """The result for the sentences read so far. Raises CorpusError if nothing was measured."""
-        taken, (request, relation, direction, *_), name = self.taken, self.kind.settings, self._source.corpus.name
-        if not taken.cases:
+        """Return the result for the sentences read so far. Raises CorpusError if nothing was measured."""
+        cases, (request, relation, direction, *_), name = self.taken, self.kind.settings, self._source.corpus.name
+        if not cases.cases:
             what = f"no word that {relation} applies to" if relation else "no sentence that can be measured"
             raise CorpusError(f"{name} has {what}.", "Name another corpus or relation.")
-        documents = len({document for document, _ in taken.units})
-        units = [document if documents > 1 else str(number) for document, number in taken.units]
+        documents = len({document for document, _ in cases.units})
+        units = [document if documents > 1 else str(number) for document, number in cases.units]
         measured, over = self.kind.measured, self.averages.over
         return CorpusEffect(
             self._encoder.name,
@@ -304,18 +325,20 @@ class Measurement:
             OF_WORDS[measured] if relation else measured,
             relation,
             direction if relation not in ("", COREFERENCE) else "",
-            len(taken.cases),
-            taken.read,
+            len(cases.cases),
+            cases.read,
             self.kind.step,
             documents,
-            taken.left_out,
-            effect_rows(self.kind.variants, np.array(taken.cases), units, bool(relation)),
+            cases.left_out,
+            effect_rows(self.kind.variants, np.array(cases.cases), units, bool(relation)),
         )
 
 
 def recipes_by(encoder: Encoder, method: str, recipes: Recipes | None) -> Recipes | None:
-    """The recipes that a method needs: these or those that are known of the model. Raises SettingError if there are
-    none, or recipes are given for another method."""
+    """Return the recipes that a method needs: these, or the known recipes of the model.
+
+    Raises SettingError if there are none, or if recipes are given for another method.
+    """
     if method != RECIPE:
         check_method(encoder, METHODS[0] if recipes is None else method, recipes=recipes)
         return None
@@ -323,7 +346,7 @@ def recipes_by(encoder: Encoder, method: str, recipes: Recipes | None) -> Recipe
 
 
 def digest_of(recipes: Recipes | None) -> str:
-    """A digest of the shares of recipes, on which what they predict depends."""
+    """Return a digest of the shares of recipes, on which their predictions depend; empty for None."""
     return "" if recipes is None else hashlib.sha256(kept_shares(recipes).tobytes()).hexdigest()
 
 
@@ -333,7 +356,7 @@ class _Ends(NamedTuple):
 
 
 def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
-    """The words that a head with a role attends from, in order, each once."""
+    """Return the words that a head with a role attends from, in order and without repetition."""
     if relation == COREFERENCE:
         return list(anaphoric(sentence))
     edges = [
@@ -345,6 +368,7 @@ def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
 
 
 def _check(corpus: Corpus, relation: str, direction: str, most: int) -> None:
+    """Raise CorpusError if the corpus lacks the annotation, and SettingError for settings out of range."""
     if relation == COREFERENCE and not corpus.has_chains:
         raise CorpusError(f"{corpus.name} has no coreference chains.", "Give a corpus with Entity=, or a relation.")
     if relation not in ("", COREFERENCE) and not corpus.has_trees:
@@ -356,28 +380,28 @@ def _check(corpus: Corpus, relation: str, direction: str, most: int) -> None:
 
 
 def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
-    """[n − 1]: log p of every token but the first, given those before it, from the last states [n, d_model]."""
+    """Return log p of every token but the first, given those before it, [n − 1], from the last states [n, d_model]."""
     values = answers.log_probabilities(encoder, states[:-1])
     followed: Numbers = values[np.arange(len(ids) - 1), list(ids[1:])]
     return followed
 
 
 def single_words(read: WordPieces) -> list[int]:
-    """The words of a sentence that consist of one piece and can therefore be masked."""
+    """Return the words of a sentence that consist of one token and can therefore be masked."""
     return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
 
 
 def masked_word(
     encoder: Encoder, read: WordPieces, forms: Sequence[str], word: int
 ) -> tuple[tuple[str, ...], Question]:
-    """Return the words with one of them masked, which is a single piece, and the question for it."""
-    at, mask = read.words.index(word), str(encoder.vocabulary.mask_token)
-    question = Question(MASK, at, forms[word], read.ids[at], places=(at,))
+    """Return the words with one of them masked, which must be a single token, and the question for it."""
+    place, mask = read.words.index(word), str(encoder.vocabulary.mask_token)
+    question = Question(MASK, place, forms[word], read.ids[place], places=(place,))
     return (*forms[:word], mask, *forms[word + 1 :]), question
 
 
 def anaphoric(sentence: Sentence) -> Iterator[int]:
-    """The pronouns that have an earlier mention of their chain in the sentence, as numbers of words."""
+    """Yield the pronouns that have an earlier mention of their chain in the sentence, as word numbers."""
     chains: set[str] = set()
     for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
         if mention.chain in chains and sentence.words[mention.word].upos == "PRON":
@@ -388,12 +412,14 @@ def anaphoric(sentence: Sentence) -> Iterator[int]:
 @dataclass(frozen=True)
 class OutputSums(CaseKind):
     """The sum of the outputs of every head before W_O over all tokens, and the number of tokens, as one case.
-    ``longest``: sentences of more pieces are left out."""
+
+    Sentences of more than ``longest`` tokens are left out.
+    """
 
     longest: int | None = None
 
     def definition(self, offset: int) -> list[object]:
-        """Which sentences are read."""
+        """Return which sentences are read."""
         return [SUMS_FORMAT, "outputs", self.step, self.longest, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
@@ -408,7 +434,7 @@ class OutputSums(CaseKind):
         return Cases(case, [("", numbered[0][0])] * len(case), len(numbered))
 
     def reduced(self, cases: Cases) -> Cases:
-        """Return the sum of all cases, added in their order."""
+        """Return the sum of all cases, added in order."""
         if len(cases.cases) < 2:
             return cases
         total = cases.cases[0]
@@ -418,7 +444,7 @@ class OutputSums(CaseKind):
 
 
 def means_of_sums(encoder: Encoder, sums: Cases) -> Weights:
-    """Return [layer, head, d_head]: the means of these sums. Raises EmptyText if there was no text."""
+    """Return the means of these sums, [layer, head, d_head]. Raises EmptyText if there was no text."""
     means = ablation.Means(encoder)
     for case in sums.cases:
         means.add_sums(case[:-1].reshape(encoder.layers, encoder.heads, -1), int(case[-1]))

@@ -1,4 +1,4 @@
-"""The heads of a causal model on random tokens that are repeated once; this needs no corpus."""
+"""Measure the heads of a causal model on random tokens that are repeated once. This needs no corpus."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from mha_viz.process.steps import completed
 if TYPE_CHECKING:
     import pandas as pd
 
-HISTORY = ("step", "task", "layer", "head", "n", "accuracy", "baseline")  # the same as in the toy model's history
+HISTORY = ("step", "task", "layer", "head", "n", "accuracy", "baseline")  # as in the toy model's history
 MOST_DRAWS = 10_000
 
 
 class _Sequence(NamedTuple):
-    """Pieces in the form in which the model takes them."""
+    """Tokens in the form that the model takes."""
 
     ids: list[int]
     types: list[int]
@@ -52,15 +52,15 @@ def find_induction_heads(
     device: str = "cpu",
     progress: OrBar[float] = False,
 ) -> DecoderHeads:
-    """Measure each head of a causal model on random tokens that are repeated once, beside random weights.
+    """Measure each head of a causal model on random tokens that are repeated once, and compare with random weights.
 
     Args:
         model: a name as for :func:`mha_viz.load`, or a model.
-        length: different tokens of a sequence before they are repeated; special tokens are left out.
+        length: how many different tokens a sequence has before they are repeated; special tokens are not used.
         draws: how many sequences are read.
         seed: determines the sequences and the random weights.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
-        progress: True for a bar, or a function that is called with the share that is done, 0 to 1.
+        progress: True for a bar, or a function that is called with the completed fraction, 0 to 1.
 
     Returns the mean weights for induction, the duplicate token, the previous token and the sink
     (:class:`mha_viz.analysis.repeats.DecoderHeads`). Raises ModelUnsupported for a model that is not causal,
@@ -85,8 +85,10 @@ def find_induction_heads(
 
 
 def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
-    """What each head of a built-in causal model did at every snapshot of its training: one row for each measure, with
-    chance as the baseline."""
+    """Measure what each head of a built-in causal model does at every snapshot of its training.
+
+    Returns a row for each measure, with chance as the baseline.
+    """
     import pandas as pd
 
     even, rows = chance(LENGTH), list[tuple[object, ...]]()
@@ -115,13 +117,13 @@ def check(encoder: Encoder, length: int, draws: int) -> None:
 
 
 def part_of(encoder: Encoder, part: range, length: int, draws: int, seed: int) -> Numbers:
-    """[measure, layer, head]: mean weights over some of the draws."""
+    """Return the mean weights over some of the draws, [measure, layer, head]."""
     drawn = random_repeats(_pieces(encoder), length, draws, seed)[part.start : part.stop].tolist()
     return scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in drawn]), length)
 
 
 def _pieces(encoder: Encoder) -> npt.NDArray[np.int64]:
-    """The vocabulary without special tokens, as far as the model has an embedding for it."""
+    """Return the vocabulary without special tokens, as far as the model has embeddings for it."""
     rows = min(len(encoder.vocabulary), int(encoder.config.vocab_size))
     special = [piece for piece in encoder.vocabulary.all_special_ids if piece < rows]
     return np.delete(np.arange(rows), special)

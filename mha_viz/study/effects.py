@@ -1,5 +1,7 @@
-"""The effect of switching heads off on a model's answer, and on its other heads, for one text; how many heads can be
-removed before the answer changes, and which few change it to a given word."""
+"""Measure the effect of switching heads off for one text: on the model's answer, and on its other heads.
+
+Also find how many heads can be removed before the answer changes, and which few heads change it to a given word.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,11 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process.steps import completed
 from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question, Request
 
-SEED = 0  # draws of random directions
+SEED = 0  # for draws of random directions
 
 
 OnProgress = Callable[[float], None]
-# As :func:`substitute`, with more that it depends on.
+# A :func:`substitute` whose optional arguments are given.
 Instead = Callable[[Encoder, Request, int], ablation.Substitute]
 
 
@@ -43,12 +45,18 @@ def substitute(
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
 ) -> ablation.Substitute:
-    """What replaces the outputs of heads that are off, by the method of a request, in one of its ``passes``.
+    """Return what replaces the outputs of heads that are off, by the method of a request, in one of its ``passes``.
 
-    ``means``: as for :func:`mha_viz.models.intervening.ablation.substitute`. ``gold``: the request's words with their
-    annotation, which rules of recipes may need. ``sentences``: those that the method "resample" draws from, by default
-    the built-in ones. ``recipes``: by default those that are known of the model. Raises the errors of
-    :mod:`mha_viz.models.intervening.other_texts` and :func:`mha_viz.analysis.shipped.predicted`.
+    Args:
+        encoder: the model.
+        request: the text, the question and the method.
+        place: the number of the pass.
+        means: as for :func:`mha_viz.models.intervening.ablation.substitute`.
+        gold: the request's words with their annotation, which rules of recipes may need.
+        sentences: the sentences that the method "resample" draws from, by default the built-in ones.
+        recipes: by default the known recipes of the model.
+
+    Raises the errors of :mod:`mha_viz.models.intervening.other_texts` and :func:`mha_viz.analysis.shipped.predicted`.
     """
     texts, words, method = request.passes[place], () if place else request.words, request.method
     if request.question is not None and not request.question.is_off_in(place):
@@ -58,14 +66,14 @@ def substitute(
     if method in (TEXT, RESAMPLE):
         means = other_texts.outputs_for(encoder, method, encoder.pieces(*texts, words), request.source, sentences)
     elif method == RECIPE:
-        seen = RuleText(gold, encoder.read_words(words), bool(encoder.causal)) if words and gold else None
-        means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts), recipes, seen)
+        rule_text = RuleText(gold, encoder.read_words(words), bool(encoder.causal)) if words and gold else None
+        means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts), recipes, rule_text)
     return ablation.substitute(encoder, method, means)
 
 
 def check_method(encoder: Encoder, method: str, means: Weights | None = None, recipes: Recipes | None = None) -> None:
-    """Raise SettingError for an unknown method, where what it needs of this model is missing, and for recipes beside
-    another method."""
+    """Raise SettingError for an unknown method, one that lacks what it needs of this model, or recipes with another
+    method."""
     if recipes is not None and method != RECIPE:
         raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
     if method == RECIPE:
@@ -81,18 +89,22 @@ def part(
     request: Request,
     by: Instead = substitute,
 ) -> Effects:
-    """The effects of some heads of one layer: the fields of Effects with one layer and these heads. One pass for each
-    text; raises as :func:`mha_viz.models.intervening.ablation.forked`."""
-    alone = ablation.each_alone(heads)
-    wholes = [ablation.whole(encoder, *texts) for texts in request.passes]
+    """Return the effects of some heads of one layer: the fields of Effects with one layer and these heads.
+
+    Each text takes one forward pass. Raises as :func:`mha_viz.models.intervening.ablation.forked`.
+    """
+    variants = ablation.each_alone(heads)
+    whole_passes = [ablation.whole(encoder, *texts) for texts in request.passes]
     forks = [
-        ablation.forked(encoder, layer, alone, by(encoder, request, place), *texts)
+        ablation.forked(encoder, layer, variants, by(encoder, request, place), *texts)
         for place, texts in enumerate(request.passes)
     ]
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
     for later, weights in enumerate(forks[0].weights, layer + 1):
-        attention[:, later] = _divergences(wholes[0].weights[later], weights).T / weights.shape[-1]
-    states = [np.concatenate([one.states[None], fork.states]) for one, fork in zip(wholes, forks, strict=True)]
+        attention[:, later] = _divergences(whole_passes[0].weights[later], weights).T / weights.shape[-1]
+    states = [
+        np.concatenate([whole.states[None], fork.states]) for whole, fork in zip(whole_passes, forks, strict=True)
+    ]
     changes = _changes(encoder, request.question, states)
     return Effects(*(field[None] for field in (*changes, attention)))
 
@@ -103,8 +115,11 @@ def effects(
     progress: OnProgress = lambda _: None,
     by: Instead = substitute,
 ) -> Effects:
-    """The effects of all heads on one text, each alone. ``progress`` is called with the share that is done; an
-    exception from it ends the work. Raises the errors of :func:`part`."""
+    """Return the effects of all heads on one text, each head switched off alone.
+
+    ``progress`` is called with the completed fraction; an exception from it ends the work. Raises the errors of
+    :func:`part`.
+    """
     n = tokens(encoder, request)
     steps = analysis.every_effect(
         encoder.layers, encoder.heads, n, lambda layer, heads: part(encoder, layer, heads, request, by)
@@ -113,8 +128,11 @@ def effects(
 
 
 def together(encoder: Encoder, request: Request, by: Instead = substitute) -> Together:
-    """The effect of switching off the heads of a request at once, beside that of removing as much in random directions
-    (DRAWS draws). Raises the errors of :func:`mha_viz.models.intervening.ablation.without`."""
+    """Return the effect of switching off all heads of a request at once, and that of removing as much in random
+    directions.
+
+    There are DRAWS random draws. Raises the errors of :func:`mha_viz.models.intervening.ablation.without`.
+    """
     steps = analysis.together(
         tokens(encoder, request),
         lambda: lost_each(encoder, [request.off], request, by),
@@ -124,21 +142,23 @@ def together(encoder: Encoder, request: Request, by: Instead = substitute) -> To
 
 
 def tokens(encoder: Encoder, request: Request) -> int:
-    """The number of tokens of a request's text, which says how many variants of it fit into one batch."""
+    """Return the number of tokens of a request's text, which determines how many variants fit into one batch."""
     return len(encoder.tokenize(*request.texts))
 
 
 def lost_each(
     encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead = substitute
 ) -> Changes:
-    """The changes in each of ``variants`` (the heads that are off in it); all of them in one batch. Raises the errors
-    of :func:`mha_viz.models.intervening.ablation.without`."""
+    """Return the changes in each of ``variants`` (the heads that are off in it), measured in one batch.
+
+    Raises the errors of :func:`mha_viz.models.intervening.ablation.without`.
+    """
     off = [ablation.existing(encoder, heads) for heads in variants]
     return _changes(encoder, request.question, _states(encoder, [(), *off], request, by))
 
 
 def lost_at_random(encoder: Encoder, draws: range, request: Request, by: Instead = substitute) -> Numbers:
-    """``random`` and ``random_answer`` of :func:`together`, for some of the draws: [2, draw]."""
+    """Return ``random`` and ``random_answer`` of :func:`together`, for some of the draws: [2, draw]."""
     off = ablation.existing(encoder, request.off)
     states = [
         np.concatenate(
@@ -154,15 +174,17 @@ def lost_at_random(encoder: Encoder, draws: range, request: Request, by: Instead
 
 
 def answer(encoder: Encoder, request: Request, by: Instead = substitute) -> Answer:
-    """The answer of the model to the question of a request, before and after its heads are switched off at once. Raises
-    the errors of :func:`mha_viz.models.intervening.ablation.without`."""
+    """Return the model's answer to the question of a request, before and after its heads are switched off at once.
+
+    Raises the errors of :func:`mha_viz.models.intervening.ablation.without`.
+    """
     assert request.question is not None
     off = ablation.existing(encoder, request.off)
     return compared(encoder, request.question, _states(encoder, [(), off], request, by))
 
 
 def compared(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Answer:
-    """The answers from the last states before and after, [2, n, d_model], of each text."""
+    """Return the answers from the last states before and after, [2, n, d_model], of each text."""
     values = _answers(encoder, question, states)
     if question.kind == COSINE:
         return Answer(question, (), values[:1], values[1:], float(abs(values[1] - values[0])))
@@ -175,67 +197,77 @@ def compared(encoder: Encoder, question: Question, states: Sequence[Weights]) ->
 def values_without(
     encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead = substitute
 ) -> Numbers:
-    """The answer in each of ``variants`` (the heads that are off in it): [variant, piece], log-probabilities of all
-    words, or [variant], cosines. Raises the errors of :func:`lost_each`."""
+    """Return the answer in each of ``variants`` (the heads that are off in it).
+
+    The shape is [variant, piece], log-probabilities of all words, or [variant], cosines. Raises the errors of
+    :func:`lost_each`.
+    """
     assert request.question is not None
     off = [ablation.existing(encoder, heads) for heads in variants]
     return _answers(encoder, request.question, _states(encoder, off, request, by))
 
 
 def _states(encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead) -> list[Weights]:
-    """The last states [variant, n, d_model] of each text. The whole model runs separately, so that its numbers do not
-    change if no head is off."""
+    """Return the last states [variant, n, d_model] of each text.
+
+    The whole model runs separately, so that its numbers do not change if no head is off.
+    """
     states = []
     for place, (text, pair) in enumerate(request.passes):
         words = () if place else request.words
         off = [heads for heads in variants if heads]
         instead = by(encoder, request, place)
         changed = iter(ablation.states_without(encoder, off, instead, text, pair, words) if off else ())
-        whole = encoder.states(text, pair, words=words) if len(off) < len(variants) else np.zeros(1, np.float32)
-        states.append(np.stack([next(changed) if heads else whole[0] for heads in variants]))
+        whole_states = encoder.states(text, pair, words=words) if len(off) < len(variants) else np.zeros(1, np.float32)
+        states.append(np.stack([next(changed) if heads else whole_states[0] for heads in variants]))
     return states
 
 
 def _changes(encoder: Encoder, question: Question | None, states: Sequence[Weights]) -> Changes:
-    """The changes of all variants but the first, compared with the first, from the last states [variant, n, d_model] of
-    each text."""
+    """Compare all variants but the first with the first, from the last states [variant, n, d_model] of each text."""
     first = states[0].astype(np.float64)
     vectors, variants = first.mean(1), len(first) - 1
-    answer = score = changed = np.full(variants, np.nan)
+    answer_change = score_change = is_changed = np.full(variants, np.nan)
     if question is not None:
         values = _answers(encoder, question, states)
         if question.kind == COSINE:
-            score = values[1:] - values[0]
-            answer = abs(score)
+            score_change = values[1:] - values[0]
+            answer_change = abs(score_change)
         else:
-            answer = divergences(values[:1], values[1:])
-            score = values[1:, question.piece] - values[0, question.piece]
-            changed = (values[1:].argmax(1) != values[0].argmax()).astype(np.float64)
-    return Changes(_apart(vectors[0], vectors[1:]), _apart(first[0], first[1:]), answer, score, changed)
+            answer_change = divergences(values[:1], values[1:])
+            score_change = values[1:, question.piece] - values[0, question.piece]
+            is_changed = (values[1:].argmax(1) != values[0].argmax()).astype(np.float64)
+    return Changes(
+        _apart(vectors[0], vectors[1:]), _apart(first[0], first[1:]), answer_change, score_change, is_changed
+    )
 
 
 def _answers(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Numbers:
-    """[variant]: the cosine of the two texts; or [variant, piece]: the log-probabilities of all words."""
+    """Return the cosine of the two texts, [variant]; or the log-probabilities of all words, [variant, piece]."""
     if question.kind == COSINE:
-        return cosines(*(each.astype(np.float64).mean(1) for each in states))
+        return cosines(*(last.astype(np.float64).mean(1) for last in states))
     return answers.log_probabilities(encoder, states[0][:, question.place])
 
 
 def _apart(first: Numbers, second: Numbers) -> Numbers:
-    """1 − cos over the last axis; 0 where both vectors are equal, 1 where one of them is zero."""
-    apart: Numbers = np.where((first == second).all(-1), 0.0, 1 - cosines(first, second))
-    return apart
+    """Return 1 − cos over the last axis; 0 where both vectors are equal, 1 where one of them is zero."""
+    distance: Numbers = np.where((first == second).all(-1), 0.0, 1 - cosines(first, second))
+    return distance
 
 
 def _divergences(first: Weights, others: Weights) -> Numbers:
-    """[head, variant]: the divergence of each matrix of ``others`` [head, variant, query, key] from that of the head in
-    ``first`` [head, query, key], summed over rows."""
-    one, variants = first.reshape(len(first), 1, -1), others.reshape(*others.shape[:2], -1)
-    mixed = np.concatenate([entropy((mine + theirs) / 2)[None] for mine, theirs in zip(one, variants, strict=True)])
-    return jensen_shannon(mixed, entropy(one), entropy(variants))
+    """Return the divergence of each matrix of ``others`` from that of the head in ``first``, summed over rows.
+
+    ``first`` is [head, query, key], ``others`` [head, variant, query, key], and the result [head, variant].
+    """
+    first_rows, other_rows = first.reshape(len(first), 1, -1), others.reshape(*others.shape[:2], -1)
+    mixed = np.concatenate(
+        [entropy((mine + theirs) / 2)[None] for mine, theirs in zip(first_rows, other_rows, strict=True)]
+    )
+    return jensen_shannon(mixed, entropy(first_rows), entropy(other_rows))
 
 
-# ---- More and more heads off --------------------------------------------------------------------------------------
+# ---- Removing more and more heads ---------------------------------------------------------------------------------
 
 
 def removal(
@@ -245,9 +277,11 @@ def removal(
     progress: OnProgress = lambda _: None,
     by: Instead = substitute,
 ) -> Removal:
-    """What changes while heads are removed in ``order``, one more at each step
-    (:func:`mha_viz.analysis.removal.order_of`). ``progress`` is called with the share that is done; an exception from
-    it ends the work. Raises the errors of :func:`lost_each`."""
+    """Measure what changes while heads are removed in ``order``, one more at each step.
+
+    See :func:`mha_viz.analysis.removal.order_of`. ``progress`` is called with the completed fraction; an exception from
+    it ends the work. Raises the errors of :func:`lost_each`.
+    """
     n = tokens(encoder, request)
     steps = each_removal(order, n, lambda variants: lost_each(encoder, variants, request, by))
     return completed(steps, progress)
@@ -256,8 +290,11 @@ def removal(
 def margins(
     encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead = substitute
 ) -> Numbers:
-    """[variant]: log p of the wanted word minus that of the most probable other word, with these heads off: at most
-    :func:`~mha_viz.analysis.effects.at_once` of them, read in one batch. Raises SettingError if no word is wanted."""
+    """Return log p of the wanted word minus that of the most probable other word, with these heads off, [variant].
+
+    At most :func:`~mha_viz.analysis.effects.at_once` variants are read, in one batch. Raises SettingError if no word is
+    wanted.
+    """
     question = request.question
     if question is None or question.kind == COSINE:
         raise SettingError("No word is asked for.", "Ask for a word at [MASK], or for the next one.")
@@ -273,11 +310,11 @@ def smallest_switch(
     progress: OnProgress = lambda _: None,
     by: Instead = substitute,
 ) -> Switch:
-    """The smallest set of heads, found greedily, without which the wanted word is the answer. Raises the errors of
+    """Find greedily a small set of heads without which the wanted word is the answer. Raises the errors of
     :func:`margins`."""
-    every = ablation.existing(
+    all_heads = ablation.existing(
         encoder, [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
     )
     n = tokens(encoder, request)
-    steps = switch(every, n, lambda variants: margins(encoder, variants, request, by), most)
+    steps = switch(all_heads, n, lambda variants: margins(encoder, variants, request, by), most)
     return completed(steps, progress)

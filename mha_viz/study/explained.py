@@ -1,5 +1,4 @@
-"""How much of the attention over a corpus recipes explain: sums over the even and the odd of the sentences read, by
-document."""
+"""Measure how much of the attention over a corpus recipes explain: sums over even and odd sentences, by document."""
 
 from __future__ import annotations
 
@@ -27,8 +26,11 @@ HALVES = 2  # even and odd sentences, by their numbers among those that are read
 
 
 class OfRecipes(NamedTuple):
-    """Sums over every ``step``-th sentence, without those of more than 256 pieces, by what is ``drawn`` together.
-    ``shares`` for each pass: those [class, head, rule] of each recipe that is applied to its weights."""
+    """The sums over every ``step``-th sentence, without those of more than 256 tokens, by the units of resampling
+    ``drawn``.
+
+    ``shares`` has, for each pass, the shares [class, head, rule] of each recipe that is applied to its weights.
+    """
 
     step: int
     drawn: DrawnTogether
@@ -36,50 +38,56 @@ class OfRecipes(NamedTuple):
     has_cases: bool = False
 
     def definition(self) -> list[object]:
-        """With the rules, and a digest of the shares."""
+        """Return everything but the texts, with the names of the rules and digests of the shares."""
         digests = [
-            [name, *(hashlib.sha256(one.tobytes()).hexdigest() for one in of)] for name, of in self.shares.items()
+            [name, *(hashlib.sha256(shares.tobytes()).hexdigest() for shares in recipes)]
+            for name, recipes in self.shares.items()
         ]
         return [NAME, FORMAT, self.step, self.drawn, [rule.name for rule in RULES], *digests]
 
     def sentences(self, count: int, first: int) -> int:
-        """Every ``step``-th."""
+        """Count every ``step``-th sentence."""
         return count_every(self.step, count, first)
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
-        """The sentences, each alone."""
+        """Return the sentences without their annotation."""
         return plain_shard(encoder, corpus, first, self.step, self.drawn)
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
-        """Sentences of equal length together."""
-        pieces = [one if one and len(one) <= LONGEST else None for one in shard.plan.sentences]
-        lengths = [len(one) if one else 0 for one in pieces]
+        """Return the sentences, batched by length."""
+        pieces = [text if text and len(text) <= LONGEST else None for text in shard.plan.sentences]
+        lengths = [len(text) if text else 0 for text in pieces]
         return {"sentences": Texts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
 
     def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
-        """Add what is explained of some sentences."""
+        """Add what recipes explain of some sentences."""
         shares, heads = self.shares[name], sums.heads
         total = Explained.zeros(len(sums.documents), len(shares), heads)
         weights = encoder.batch([piece for place in places if (piece := shard.plan.sentences[place])])
         rows = sums.places("document", [shard.labels[place] for place in places])
-        for at, (place, row) in enumerate(zip(places, rows, strict=True)):
+        for index, (place, row) in enumerate(zip(places, rows, strict=True)):
             pieces = shard.plan.sentences[place]
             assert pieces is not None
             text = RuleText(shard.corpus.sentences[place], pieces, bool(encoder.causal))  # type: ignore[union-attr]
-            of_text = weights[:, :, at].reshape(heads, *weights.shape[3:])
-            total.add((row, (shard.first + place) % HALVES), text, of_text, shares)
+            text_weights = weights[:, :, index].reshape(heads, *weights.shape[3:])
+            total.add((row, (shard.first + place) % HALVES), text, text_weights, shares)
         sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
 
 
 def count_cells(heads: int, recipes: int) -> int:
-    """How many sums a document has in a model with this many heads in all."""
+    """Return how many sums a document has, for a model with this many heads in all."""
     return HALVES * heads * (recipes + 1)
 
 
 class Explained(NamedTuple):
-    """Of the sentences of each document, and of each half: ``weight`` [document, half, recipe, head], the sum of
-    min(A, P) over all rows; ``iou`` [document, half, head], Σ min / Σ max of each sentence by the first recipe;
-    ``rows`` of each class of query word [document, half, class], and the number of ``sentences`` [document, half]."""
+    """What recipes explain, for each document and each half of its sentences.
+
+    Attributes:
+        weight: the sum of min(A, P) over all rows, [document, half, recipe, head].
+        iou: Σ min / Σ max of each sentence by the first recipe, summed, [document, half, head].
+        rows: how many rows each class of query word has, [document, half, class].
+        sentences: the number of sentences, [document, half].
+    """
 
     weight: Numbers
     iou: Numbers
@@ -88,13 +96,16 @@ class Explained(NamedTuple):
 
     @classmethod
     def zeros(cls, documents: int, recipes: int, heads: int) -> Explained:
-        """Nothing yet."""
+        """Return sums without any sentence."""
         sizes = ((recipes, heads), (heads,), (len(CLASSES),), ())
         return cls(*(np.zeros((documents, HALVES, *size)) for size in sizes))
 
     @classmethod
     def of(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
-        """The sums of all passes, documents in order; those of all ``recipes`` of each pass are one after the other."""
+        """Return the sums of all passes, documents in order; ``recipes`` gives how many recipes each pass has.
+
+        The recipes of all passes come one after the other.
+        """
         total = cls.zeros(len(sums.documents), sum(recipes), sums.heads)
         firsts = np.cumsum([0, *recipes])
         for name, first, last in zip(PASSES, firsts, firsts[1:], strict=False):
@@ -106,32 +117,35 @@ class Explained(NamedTuple):
         return total
 
     def add(self, row: tuple[int, int], text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
-        """Add a sentence with its attention [head, query, key]; ``row``: its document and half."""
-        explained = [np.minimum(weights, one).sum(axis=(1, 2), dtype=np.float64) for one in predictions(shares, text)]
+        """Add a sentence with its attention [head, query, key]. ``row`` is its document and half."""
+        predicted = predictions(shares, text)
+        explained = [np.minimum(weights, recipe).sum(axis=(1, 2), dtype=np.float64) for recipe in predicted]
         self.weight[row] += explained
         self.iou[row] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
         self.rows[row] += np.bincount(text.classes, minlength=len(CLASSES))
         self.sentences[row] += 1
 
     def half(self, number: int) -> Explained:
-        """That of the even sentences, or of the odd ones."""
+        """Return the sums of the even sentences, or of the odd ones."""
         return Explained(*(array[:, number : number + 1] for array in self))
 
     def means(self) -> Numbers:
-        """[recipe, head]: over all rows; NaN without any."""
+        """Return what each recipe explains over all rows, [recipe, head]; NaN without any row."""
         with np.errstate(invalid="ignore"):
             means: Numbers = self.weight.sum(axis=(0, 1)) / self.rows.sum()
         return means
 
     def interval(self) -> Numbers:
-        """[low and high, head]: the 95 % interval of what the first recipe explains, over documents; NaN if only one
-        has a sentence."""
+        """Return the 95 % interval of what the first recipe explains, over documents, [low and high, head].
+
+        It is NaN if only one document has a sentence.
+        """
         return self._interval(self.weight[:, :, 0].sum(axis=1))
 
     def mean(self) -> Numbers:
-        """[share, low and high]: what the first recipe explains, averaged over heads."""
-        of_all = self.weight[:, :, 0].mean(axis=2, keepdims=True).sum(axis=1)  # [document, 1]
-        return np.array([self.means()[0].mean(), *self._interval(of_all)[:, 0]])
+        """Return what the first recipe explains, averaged over heads, with its interval: [share, low and high]."""
+        sums = self.weight[:, :, 0].mean(axis=2, keepdims=True).sum(axis=1)  # [document, 1]
+        return np.array([self.means()[0].mean(), *self._interval(sums)[:, 0]])
 
     def _interval(self, sums: Numbers) -> Numbers:
         documents = Documents.numbered((), len(sums))
@@ -139,11 +153,11 @@ class Explained(NamedTuple):
 
     @property
     def documents(self) -> int:
-        """How many have a sentence."""
+        """The number of documents that have a sentence."""
         return with_cases(self.sentences.sum(axis=1))
 
     def mean_iou(self) -> Numbers:
-        """[head]: Σ min / Σ max, averaged over sentences; NaN without any."""
+        """Return Σ min / Σ max averaged over sentences, [head]; NaN without any sentence."""
         with np.errstate(invalid="ignore"):
             mean: Numbers = self.iou.sum(axis=(0, 1)) / self.sentences.sum()
         return mean

@@ -1,4 +1,4 @@
-"""GAP: which of two names does a head attend to more from a pronoun? (Webster et al. 2018)"""
+"""Measure on GAP which of two names a head attends to more from a pronoun (Webster et al. 2018)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from mha_viz.text import TokenizedText
 
 
 def decided(row: GapRow) -> bool:
-    """True if the pronoun refers to one of the names; other rows are not scored."""
+    """Return whether the pronoun refers to one of the names; other rows are not scored."""
     return row.a[2] != row.b[2]
 
 
 def gap_sums(encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Running:
-    """The scores of those of these rows that are decided: correct [half, head], n [half], and scored [row of the
-    table]. A row that exceeds the model's limit is skipped."""
+    """Return the scores of those of these rows that are decided.
+
+    The scores are correct [half, head], n [half], and scored [row of the table]. A row that exceeds the model's limit
+    is skipped.
+    """
     sums: Running = {
         "correct": np.zeros((2, encoder.layers * encoder.heads), np.int64),
         "n": np.zeros(2, np.int64),
@@ -38,32 +41,34 @@ def gap_sums(encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Running:
 
 
 def _right(encoder: Encoder, row: GapRow) -> np.ndarray | None:
-    """[head]: whether each head gives the right name more attention; None if the row cannot be scored."""
+    """Return whether each head gives the right name more attention, [head]; None if the row cannot be scored."""
     try:
-        whole = encoder.tokenize(row.text).cut is None
+        is_complete = encoder.tokenize(row.text).cut is None
     except TextError:
         return None
-    if not whole:
+    if not is_complete:
         return None
     attention = encoder.encode(row.text)
     pieces = [_pieces(attention.text, *_last_word(form, start)) for form, start, *_ in (row.pronoun, row.a, row.b)]
     if not all(pieces):
         return None
-    # [head] each: attention from one word to another, with the heads of all layers in order.
+    # Attention from the pronoun to each name, [head], with the heads of all layers in order.
     a, b = (between(attention.weights, [pieces[0]], [name]).reshape(-1) for name in pieces[1:])
     return np.asarray((a > b) == row.a[2])
 
 
 def _last_word(span: str, start: int) -> tuple[int, int]:
-    """Where the last space-separated word of a span begins and ends, in characters; ``start`` is where the span
-    begins."""
+    """Return where the last space-separated word of a span begins and ends, in characters.
+
+    ``start`` is where the span begins.
+    """
     last = span.split()[-1] if span.split() else span
     begin = start + span.rindex(last)
     return begin, begin + len(last)
 
 
 def _pieces(text: TokenizedText, begin: int, end: int) -> list[int]:
-    """The pieces that overlap these characters; empty if they were cut off."""
+    """Return the tokens that overlap these characters; empty if they were cut off."""
     return [
         i
         for i, token in enumerate(text.tokens)
@@ -72,6 +77,6 @@ def _pieces(text: TokenizedText, begin: int, end: int) -> list[int]:
 
 
 def nearest_name(row: GapRow) -> bool:
-    """True if the name that is nearer to the pronoun, in characters, is the right one."""
-    far = [abs(name[1] - row.pronoun[1]) for name in (row.a, row.b)]
-    return (row.a if far[0] <= far[1] else row.b)[2]
+    """Return whether the name nearer to the pronoun, in characters, is the right one."""
+    distances = [abs(name[1] - row.pronoun[1]) for name in (row.a, row.b)]
+    return (row.a if distances[0] <= distances[1] else row.b)[2]

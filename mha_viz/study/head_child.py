@@ -1,8 +1,8 @@
-"""What is read of one head's links in a corpus, in a child process, which loads the model and parses the file.
+"""Read one head's links in a corpus, in a child process that loads the model and parses the file.
 
-Of the order, ``kind`` is a name in WORK; ``folder``, ``name`` and ``revision`` identify the model; ``head`` is the
-head; ``data`` are the bytes of the file, empty for the built-in sentences. The result, None if the work was cancelled
-before there was any, contains sentences of the file, so only visitors who have that file may see it.
+In the order, ``kind`` is a name in WORK; ``folder``, ``name`` and ``revision`` identify the model; ``head`` is the
+head; ``data`` has the bytes of the file, and is empty for the built-in sentences. The result is None if the work was
+cancelled before there was any. It contains sentences of the file, so only visitors who have that file may see it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ HeadWork = Callable[[Encoder, Any, dict[str, Any], apart.Tell, apart.Stop], dict
 
 
 def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> dict[str, Any] | None:
-    """The result. Raises the errors of ``mha_viz.roles.search_links`` and ``mha_viz.roles.group_links``."""
+    """Do the ordered work and return its result.
+
+    Raises the errors of ``mha_viz.roles.search_links`` and ``mha_viz.roles.group_links``.
+    """
     corpus = reading.parse_file(order["data"], NEUTRAL) if order["data"] else grammar.corpus()
     encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
     return WORK[order["kind"]](encoder, corpus, order, report, cancelled)
@@ -36,25 +39,27 @@ def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> di
 def _search(
     encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop
 ) -> dict[str, Any] | None:
-    """The strongest links, ``most`` of them, that meet ``conditions``, as ``analysis.links.packed`` packs them;
-    incomplete if it was cancelled."""
+    """Return the ``most`` strongest links that meet ``conditions``, packed by ``analysis.links.packed``.
+
+    The result is incomplete if the work was cancelled.
+    """
     conditions = Conditions(*order["conditions"])
     searching = Searching(encoder, readable(corpus), order["head"], conditions, order["most"])
-    for so_far in searching.run.reports():
-        report(so_far.fraction)
+    for state in searching.run.reports():
+        report(state.fraction)
         if cancelled():
             break
     return links.packed(searching.result()) if searching.run.cases.read else None
 
 
 class _Stopped(Exception):
-    """The work was cancelled."""
+    """Raised when the work was cancelled."""
 
 
 def _groups(
     encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop
 ) -> dict[str, Any] | None:
-    """Links in groups, as ``analysis.link_groups.packed`` packs them."""
+    """Return links in groups, packed by ``analysis.link_groups.packed``; None if the work was cancelled."""
 
     def tell(done: float) -> None:
         report(done)

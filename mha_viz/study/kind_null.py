@@ -1,4 +1,7 @@
-"""How many roles of syntax trees would name in which other words of the same kind are right, from one reading."""
+"""Count the syntax roles that are named when another word of the same kind takes the place of the right one.
+
+All draws are counted in one reading of the corpus.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ NAME = "kinds"  # of the sums
 
 
 class OfKinds(NamedTuple):
-    """The counts of the trees as they are and of ``draws`` draws (:class:`DrawnSyntax`)."""
+    """The counts for the trees as they are and for ``draws`` random draws (:class:`DrawnSyntax`)."""
 
     draws: int
     seed: int = 0
@@ -31,15 +34,15 @@ class OfKinds(NamedTuple):
     has_cases: bool = False
 
     def definition(self) -> list[object]:
-        """All of it."""
+        """Return all fields, with the versions of definitions and sums."""
         return [NAME, DEFINITIONS, FORMAT, *self]
 
     def sentences(self, count: int, _: int) -> int:
-        """All of them."""
+        """Return ``count``: all sentences are read."""
         return count
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
-        """The corpus, with the documents of its profile."""
+        """Return the corpus, with the documents of its profile."""
         assert isinstance(corpus, Corpus)
         plain, relations = replace(corpus, has_chains=False), Relations(corpus.sentences)
         documents = [sentence.document for sentence in corpus.sentences]
@@ -47,39 +50,44 @@ class OfKinds(NamedTuple):
         return ReadShard(plain, plan(encoder, plain, first), relations, first, labels, {})
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
-        """Sentences of equal length together."""
+        """Return the sentences, batched by length."""
         pieces = shard.plan.sentences
-        lengths = [len(one) if one else 0 for one in pieces]
+        lengths = [len(text) if text else 0 for text in pieces]
         return {"sentences": Texts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
 
     def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
-        """Add some sentences."""
+        """Add the counts of some sentences."""
         assert isinstance(shard.corpus, Corpus)
-        pieces = [one for place in places if (one := shard.plan.sentences[place])]
+        pieces = [text for place in places if (text := shard.plan.sentences[place])]
         weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
         flat = weights.reshape(sums.heads, *weights.shape[2:])
         drawn = DrawnSyntax(shard.relations, sums.heads, len(sums.documents), self.draws, self.seed, self.by_half)
         documents = sums.places("document", [shard.labels[place] for place in places])
-        for at, (place, document) in enumerate(zip(places, documents, strict=True)):
+        for index, (place, document) in enumerate(zip(places, documents, strict=True)):
             tree = shard.relations.tree(shard.corpus.sentences[place])
             if len(tree.heads) > 1:
-                pointed = pointers(word_block(flat[:, at], pieces[at].words))
+                pointed = pointers(word_block(flat[:, index], pieces[index].words))
                 drawn.add(pointed, tree, shard.first + place, document)
         sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in drawn.sums.items()}
 
 
 def roles_of_draws(kind: OfKinds, measured: Sequence[Sums]) -> list[int]:
-    """Count how many roles of syntax the trees as they are name, and how many each draw: those that all corpora, of
-    which each has its sums in ``measured``, establish or, if there is one, that it suggests."""
-    named = [[_named(sums, draw, kind.by_half) for draw in range(kind.draws + 1)] for sums in measured]
-    return [len(frozenset.intersection(*of_draw)) for of_draw in zip(*named, strict=True)]
+    """Count the syntax roles that are named by the trees as they are, and by each draw.
+
+    ``measured`` has the sums of each corpus. Roles count if all corpora establish them or, if there is only one corpus,
+    if it suggests them.
+    """
+    roles = [[_named(sums, draw, kind.by_half) for draw in range(kind.draws + 1)] for sums in measured]
+    return [len(frozenset.intersection(*of_draw)) for of_draw in zip(*roles, strict=True)]
 
 
 def _named(sums: Sums, draw: int, is_alone: bool) -> frozenset[tuple[int, str]]:
-    """The roles that one draw names, each a head and a detail: suggested ones if the corpus ``is_alone``."""
+    """Return the roles that one draw names, as pairs of head and detail: suggested roles if the corpus ``is_alone``."""
     arrays, relations = sums.of(f"{PASSES[0]}/{NAME}"), sums.relations
     cases = arrays["cases"][:, draw]
     gold = Gold(cases.sum(axis=0), arrays["offset"][draw], cases[0, ..., :0])
     counts = CorrectCounts(relations, gold, sums.rows, cases, arrays["correct"][:, draw])
-    meetings = (suggested_heads if is_alone else candidate_heads)(counts)
-    return frozenset((head, detail_of(relations, at.direction, at.row)) for at in meetings for head in at.heads)
+    candidates = (suggested_heads if is_alone else candidate_heads)(counts)
+    return frozenset(
+        (head, detail_of(relations, item.direction, item.row)) for item in candidates for head in item.heads
+    )

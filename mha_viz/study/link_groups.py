@@ -1,7 +1,7 @@
-"""Links of one head over a corpus, drawn from all of its attention, in groups.
+"""Sample links of one head over a corpus, from all of its attention, and group them.
 
-Each sentence is read once by the model, and only the links that are drawn are stored, so that memory does not grow with
-the corpus. Their queries and keys are read again from the sentences that have any.
+The model reads each sentence once, and only the drawn links are stored, so that memory does not grow with the corpus.
+The queries and keys of the links are read again from their sentences.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 MOST = 300  # sentences that are read, at most
 LINKS = 400  # links that are drawn
-MOST_LINKS = 2_000  # their distances take 32 MB
-PARTS = 1_000  # of the progress
+MOST_LINKS = 2_000  # the distances of so many links take 32 MB
+PARTS = 1_000  # progress steps
 FORMAT = 1  # version of the cases on disk
 
 
@@ -88,8 +88,8 @@ def group_links(
     """
     source, encoder = readable(corpus, client), one_stack(model, device)
     steps = grouping(encoder, source, head, recipes, most, links, None if resume is None else Path(resume))
-    tell = called(progress)
-    return completed(steps, lambda done: tell(Progress(round(PARTS * done), PARTS)))
+    report = called(progress)
+    return completed(steps, lambda done: report(Progress(round(PARTS * done), PARTS)))
 
 
 def grouping(
@@ -101,8 +101,10 @@ def grouping(
     links: int = LINKS,
     folder: Path | None = None,
 ) -> Steps[LinkGroups]:
-    """Group links in steps. ``folder``: where the sample is saved, and from which the same work continues. Raises the
-    errors of :func:`group_links` before the first sentence is read."""
+    """Group links in steps. Raises the errors of :func:`group_links` before the first sentence is read.
+
+    ``folder`` is where the sample is saved, and from which the same work continues.
+    """
     check_most(most)
     if not 2 <= links <= MOST_LINKS:
         raise SettingError(f"links is {shorten_value(links)}.", f"Draw 2 to {MOST_LINKS:,} links.")
@@ -116,8 +118,11 @@ def grouping(
 
 @dataclass(frozen=True)
 class DrawnCases(CaseKind):
-    """The sample of ``links`` of a head: a case for each draw, a row of :class:`LinkSample`. ``unread``: the numbers of
-    the sentences that are left out, since the links of a text are drawn by its place among those that are read."""
+    """The sample of ``links`` of a head: a case for each draw, a row of :class:`LinkSample`.
+
+    ``unread`` has the numbers of the sentences that are left out, because the links of a text are drawn by its place
+    among the readable sentences.
+    """
 
     size: ClassVar[int] = TOGETHER
     head: Head
@@ -126,42 +131,43 @@ class DrawnCases(CaseKind):
 
     @property
     def is_placed(self) -> bool:
-        """The links of a text are drawn by its place."""
+        """Always True: the links of a text are drawn by its place."""
         return True
 
     def definition(self, offset: int) -> list[object]:
-        """Return the head, and how many links."""
+        """Return the head, the number of links and the unread sentences."""
         return [FORMAT, "drawn", self.step, self.head, self.links, self.unread, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
         """Return the draws from the links of some sentences."""
-        read = [(number, text) for number, one in numbered if (text := text_of(encoder, one)) is not None]
+        read = [(number, text) for number, sentence in numbered if (text := text_of(encoder, sentence)) is not None]
         sample, units = LinkSample(self.links), dict[int, tuple[str, int]]()
         head = self.head.place(encoder.heads, encoder.layer_numbers)
-        for at, weights in weights_of(encoder, [text for _, text in read]):
-            number, text = read[at]
+        for index, weights in weights_of(encoder, [text for _, text in read]):
+            number, text = read[index]
             place = place_among(number, self.step, self.unread)
             units[place] = text.sentence.document, number
             sample.add(place, weights[head])
         return Cases(*self._drawn(sample, units), len(numbered)) if read else Cases(read=len(numbered))
 
     def reduced(self, cases: Cases) -> Cases:
-        """Keep of each draw the link that comes first."""
+        """Keep for each draw the link that comes first."""
         if len(cases.cases) <= self.links:
             return cases
         first, *later = (
-            LinkSample.of_rows(np.array(cases.cases[at : at + self.links]))
-            for at in range(0, len(cases.cases), self.links)
+            LinkSample.of_rows(np.array(cases.cases[start : start + self.links]))
+            for start in range(0, len(cases.cases), self.links)
         )
         for sample in later:
             first.merge(sample)
         units = {int(case[2]): unit for case, unit in zip(cases.cases, cases.units, strict=True)}
-        drawn, of_drawn = self._drawn(first, units)
-        return replace(cases, cases=drawn, units=of_drawn)
+        drawn, drawn_units = self._drawn(first, units)
+        return replace(cases, cases=drawn, units=drawn_units)
 
     @staticmethod
     def _drawn(sample: LinkSample, units: Mapping[int, tuple[str, int]]) -> tuple[list[Numbers], list[tuple[str, int]]]:
-        """Return the cases of a sample with the documents and numbers of their sentences, which are given by place."""
+        """Return the cases of a sample, and the documents and numbers of their sentences, which ``units`` gives by
+        place."""
         rows = [*sample.rows()]
         return rows, [units[int(row[2])] for row in rows]
 
@@ -175,17 +181,18 @@ def _grouping(
     links: int,
     folder: Path | None,
 ) -> Steps[LinkGroups]:
+    """Group links in steps, after the arguments are checked."""
     texts, place = ReadTexts.of(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
     if not texts.numbers:
         raise CorpusError(f"Nothing of {source.corpus.name} can be read.", "Give another corpus.")
     (first,) = source.sentences(texts.numbers[:1])
-    encoder.trace("", layer=head, words=first.forms)  # refused before the corpus is read
+    encoder.trace("", layer=head, words=first.forms)  # raises for unsupported models before the corpus is read
     shares = shares_of(recipes)[:, [place]] if recipes else None
     parts = 3 if shares is None else 2
     run = source.run(encoder, DrawnCases(texts.step, head, links, texts.unread), folder)
     with closing(run.reports()) as reports:
-        for so_far in reports:
-            yield so_far.fraction / parts
+        for state in reports:
+            yield state.fraction / parts
     if shares is None:
         shares = yield from part_of(
             _fitted(encoder, _texts(encoder, source, texts.numbers), texts.step, place), 1, parts
@@ -206,15 +213,15 @@ def _grouping(
 def _texts(encoder: Encoder, source: Readable, numbers: Sequence[int]) -> list[tuple[int, RuleText]]:
     """Return the texts with these numbers, which can be read."""
     read = zip(numbers, source.sentences(numbers), strict=True)
-    return [(number, text) for number, one in read if (text := text_of(encoder, one)) is not None]
+    return [(number, text) for number, sentence in read if (text := text_of(encoder, sentence)) is not None]
 
 
 def _fitted(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -> Steps[Numbers]:
-    """The shares [class, 1, rule] of the recipe of one head, chosen on every second text, as many as memory has room
-    for."""
+    """Choose the recipe of one head on every second text, as many as memory has room for; return its shares [class, 1,
+    rule]."""
     read = list[list[tuple[RuleText, Weights]]]()
     for half in halved(texts, step, CELLS // len(RULES)):
-        weights = {number: of_all[[place]] for number, of_all in weights_of(encoder, half)}
+        weights = {number: all_heads[[place]] for number, all_heads in weights_of(encoder, half)}
         read.append([(text, weights[number]) for number, text in enumerate(half)])
         yield len(read) / 3
     even, odd = read if read[0] else read[::-1]  # if no even sentence can be read, the odd ones are fitted
@@ -222,17 +229,17 @@ def _fitted(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -> St
 
 
 def _vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:
-    """[side, link, d_k]: the queries and the keys of links, before they are turned by their positions."""
+    """Return the queries and keys of links, before position rotations, [side, link, d_k]."""
     by_sentence: dict[int, list[int]] = {}
-    for at, link in enumerate(links):
-        by_sentence.setdefault(link.number, []).append(at)
+    for number, link in enumerate(links):
+        by_sentence.setdefault(link.number, []).append(number)
     vectors: npt.NDArray[np.float32] = np.zeros((2, len(links), 0), np.float32)
-    for done, of_sentence in enumerate(by_sentence.values(), 1):
-        trace = encoder.trace("", layer=head, words=links[of_sentence[0]].sentence.forms)
+    for done, link_numbers in enumerate(by_sentence.values(), 1):
+        trace = encoder.trace("", layer=head, words=links[link_numbers[0]].sentence.forms)
         if not vectors.shape[-1]:
             vectors = np.zeros((2, len(links), trace.d_k), np.float32)
-        for side, of_side in enumerate(trace.before_turn):
-            tokens = [(links[at].query, links[at].key)[side].token for at in of_sentence]
-            vectors[side, of_sentence] = of_side[head.head][tokens]
+        for side, side_vectors in enumerate(trace.before_turn):
+            tokens = [(links[number].query, links[number].key)[side].token for number in link_numbers]
+            vectors[side, link_numbers] = side_vectors[head.head][tokens]
         yield done / len(by_sentence)
     return vectors

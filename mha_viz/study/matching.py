@@ -1,4 +1,4 @@
-"""Which heads of two models do the same on the sentences of a corpus."""
+"""Match the heads of two models that do the same on the sentences of a corpus."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def match_heads(
 ) -> HeadMatches:
     """Match each head of a model with one of another model, such as another seed or step of its training.
 
-    The divergences of the rows of all matches are the least in all (Hungarian method).
+    The matches minimise the total divergence of the heads' rows (Hungarian method).
 
     Args:
-        one: a model as for :func:`mha_viz.profile`; or a reading, which matches the heads on its text alone.
-        other: a model that cuts text into the same pieces; or a reading of the same text.
-        corpus: as for :func:`mha_viz.profile`. A sentence that one of the models cannot read, or that they cut
+        one: a model as for :func:`mha_viz.profile`; or a reading, whose text alone is used to match the heads.
+        other: a model that splits text into the same tokens; or a reading of the same text.
+        corpus: as for :func:`mha_viz.profile`. A sentence that one of the models cannot read, or that they split
             differently, is left out.
         most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
         device: as for :func:`mha_viz.load`, where a model is loaded.
@@ -56,19 +56,19 @@ def match_heads(
         raise SettingError(f"most is {most}.", "Read 1 sentence or more; 100 are usual.")
     encoders = one_stack(one, device), one_stack(other, device)
     source = open_sentences(corpus)
-    some = take_every(choose_step(len(source.sentences), most), source.sentences)
-    source = replace(source, sentences=tuple(some), has_chains=False)
+    selected = take_every(choose_step(len(source.sentences), most), source.sentences)
+    source = replace(source, sentences=tuple(selected), has_chains=False)
     texts = [plan(encoder, source).sentences for encoder in encoders]
     same = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
     if not same:
-        one, two = (short_name(encoder.name) for encoder in encoders)
-        problem = f"{one} and {two} split no sentence of {source.name} into the same tokens."
+        name, other_name = (short_name(encoder.name) for encoder in encoders)
+        problem = f"{name} and {other_name} split no sentence of {source.name} into the same tokens."
         raise CorpusError(problem, "Give models with the same tokenizer, or other text.")
     sums: Divergences | None = None
     for done, pieces in enumerate(same, 1):
         weights = [encoder.batch([text]) for encoder, text in zip(encoders, pieces, strict=True)]
-        of_text = _divergences(*(of_model[:, :, 0] for of_model in weights))
-        sums = of_text if sums is None else sums + of_text
+        text_divergences = _divergences(*(batch[:, :, 0] for batch in weights))
+        sums = text_divergences if sums is None else sums + text_divergences
         called(progress)(Progress(done, len(same)))
     assert sums is not None  # there is a sentence
     rows = sum(len(text.ids) for text, _ in same)
@@ -77,6 +77,7 @@ def match_heads(
 
 
 def _on_text(one: object, other: object) -> HeadMatches:
+    """Match the heads of two readings of the same text."""
     for reading in (one, other):
         check_kind(reading, Attention, "a reading", "Give two readings of one text, or two models.")
     assert isinstance(one, Attention)
@@ -91,7 +92,7 @@ def _on_text(one: object, other: object) -> HeadMatches:
 
 
 def _divergences(one: Weights, other: Weights) -> Divergences:
-    """The divergences of the heads of two models on one text, from weights [layer, head, query, key]."""
+    """Return the divergences of the heads of two models on one text, from weights [layer, head, query, key]."""
     first, second = (weights.reshape(-1, *weights.shape[2:]) for weights in (one, other))
     mean, other_mean = (weights.mean(axis=0, keepdims=True) for weights in (first, second))
     return Divergences(across(first, second), across(first, other_mean)[:, 0], across(mean, second)[0])

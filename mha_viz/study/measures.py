@@ -1,4 +1,4 @@
-"""What a study measures: for each kind of text, a function that adds a batch of texts to sums."""
+"""The measures of a study: for each kind of text, a function that adds a batch of texts to sums."""
 
 from __future__ import annotations
 
@@ -24,14 +24,22 @@ from mha_viz.study.sums import Sums, bits_of, block, labels_of
 from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per batch
-FORMAT = 2  # version of the sums: increased when others are stored beside them
+FORMAT = 2  # version of the sums, which increases when more of them are stored
 
 
 @dataclass(frozen=True)
 class ReadShard:
-    """A corpus, or a part of one, as a model reads it. ``first``: the number of its first sentence; ``labels``: for
-    each sentence the label of its document; ``trees``: by place, of the annotated sentences; ``rules``: those by parts
-    of speech of the whole corpus."""
+    """A corpus, or a part of one, as a model reads it.
+
+    Attributes:
+        corpus: the sentences.
+        plan: their tokens, and what is left out.
+        relations: the labels of the corpus.
+        first: the number of its first sentence.
+        labels: for each sentence the label of its document.
+        trees: the trees of annotated sentences, by place.
+        rules: rules by parts of speech, chosen on the whole corpus.
+    """
 
     corpus: Corpus | Gap
     plan: Plan
@@ -43,36 +51,41 @@ class ReadShard:
 
 
 class DrawnTogether(NamedTuple):
-    """Which sentences are drawn together: those of a document or, ``by_sentence``, each alone; of many, as many as have
-    the same first ``bits`` of a digest."""
+    """The units of resampling: which sentences are drawn together.
+
+    Sentences of a document are drawn together or, with ``by_sentence``, each sentence alone. If there are too many
+    units, those with the same first ``bits`` of a digest are drawn together.
+    """
 
     by_sentence: bool
     bits: int | None
 
     @classmethod
     def of(cls, documents: Sequence[str], cells: int) -> DrawnTogether:
-        """For sentences of these documents, each of which is drawn alone if the corpus names none. ``cells``: how many
-        sums each document has."""
+        """Choose the units for sentences of these documents; single sentences if the corpus names no documents.
+
+        ``cells`` is the number of sums of each document.
+        """
         by_sentence = len({*documents}) < 2
         return cls(by_sentence, bits_of(map(str, range(len(documents))) if by_sentence else documents, cells))
 
     def label(self, number: int, sentence: Sentence) -> str:
-        """What a sentence is drawn with. ``number``: its place among those that are read."""
+        """Return the label of a sentence's unit. ``number`` is its place among the sentences that are read."""
         unit = str(number) if self.by_sentence else sentence.document
         return unit if self.bits is None else block(unit, self.bits)
 
 
 def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: DrawnTogether) -> ReadShard:
-    """Every ``step``-th sentence of a corpus, as the model reads them, without their annotation, and numbered anew."""
+    """Return every ``step``-th sentence of a corpus as the model reads it, without annotation and newly numbered."""
     assert isinstance(corpus, Corpus)
-    some, before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
-    plain = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
-    labels = [drawn.label(number, one) for number, one in enumerate(some, before)]
-    return ReadShard(plain, plan(encoder, plain, before), Relations(()), before, labels, {})
+    selected, number_before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
+    plain = replace(corpus, sentences=selected, has_trees=False, has_chains=False, left_out=())
+    labels = [drawn.label(number, sentence) for number, sentence in enumerate(selected, number_before)]
+    return ReadShard(plain, plan(encoder, plain, number_before), Relations(()), number_before, labels, {})
 
 
 def counts(shard: ReadShard) -> dict[str, int]:
-    """How much of a shard is measured."""
+    """Count how much of a shard is measured."""
     if isinstance(shard.corpus, Gap):
         return {"rows": len(shard.corpus.rows), "decided": sum(map(decided, shard.corpus.rows))}
     texts = zip(shard.corpus.sentences, shard.plan.sentences, strict=True)
@@ -87,53 +100,62 @@ def counts(shard: ReadShard) -> dict[str, int]:
 
 
 class Texts(NamedTuple):
-    """One kind of text. ``lengths``: for each text its pieces, 0 if it is left out; ``sentences``: the place of its
-    first sentence in the shard."""
+    """All texts of one kind in a shard.
+
+    Attributes:
+        lengths: the number of tokens of each text; 0 if it is left out.
+        sentences: the place of each text's first sentence in the shard.
+        batches: returns batches of text numbers.
+        add: adds a batch to the sums of a pass.
+    """
 
     lengths: Sequence[int]
     sentences: Sequence[int]
-    batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # of the numbers, heads and size
-    add: Callable[[Encoder, ReadShard, Sequence[int], Sums, str], None]  # adds a batch to the sums of a pass
+    batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # from the numbers, heads and size
+    add: Callable[[Encoder, ReadShard, Sequence[int], Sums, str], None]
 
 
 class SumKind(Protocol):
-    """What is summed over a corpus."""
+    """The interface of measures that are sums over a corpus."""
 
     @property
     def has_cases(self) -> bool:
         """Whether cases are recorded as evidence."""
 
     def definition(self) -> list[object]:
-        """What the sums depend on besides the model and the corpus, as values that JSON can hold."""
+        """Return everything that the sums depend on besides the model and the corpus, as values that JSON can hold."""
 
     def sentences(self, count: int, first: int) -> int:
-        """How many of ``count`` sentences, of which the first has the number ``first``, are read."""
+        """Return how many of ``count`` sentences are read; the first sentence has the number ``first``."""
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
-        """A corpus, or a part of one, as the model reads it."""
+        """Return a corpus, or a part of one, as the model reads it."""
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
-        """The texts of a shard by kind, in the order in which they are read."""
+        """Return the texts of a shard by kind, in the order in which they are read."""
 
 
 class OfProfile(NamedTuple):
-    """The sums of a profile. ``rules``: those by parts of speech of the whole corpus; None if all of it is at hand, so
-    that they are chosen here."""
+    """The sums of a profile.
+
+    ``rules`` are rules by parts of speech, chosen on the whole corpus; None if the whole corpus is at hand, so that
+    they are chosen here.
+    """
 
     has_cases: bool = True
     rules: RuleOfRows | None = None
 
     def definition(self) -> list[object]:
-        """The definitions, the rules that are given, and the measures that others have registered."""
+        """Return the versions of definitions and sums, the given rules, and the names of registered measures."""
         rules = [(*key[1], key[0], rule.name) for key, rule in (self.rules or {}).items()]
         return [DEFINITIONS, FORMAT, rules, *(metric.name for metric in metrics.over_corpus())]
 
     def sentences(self, count: int, _: int) -> int:
-        """All of them."""
+        """Return ``count``: all sentences are read."""
         return count
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
-        """The corpus with its annotation."""
+        """Return the corpus with its annotation."""
         if isinstance(corpus, Gap):
             return ReadShard(corpus, Plan((), (), ()), Relations(()), 0, [""] * len(corpus.rows), {})
         relations = Relations(corpus.sentences)
@@ -146,7 +168,7 @@ class OfProfile(NamedTuple):
         return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees, rules or {})
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
-        """Sentences and chunks, or rows of GAP."""
+        """Return sentences and chunks, or rows of GAP."""
         return texts_of(shard)
 
 
@@ -154,7 +176,7 @@ PROFILE = OfProfile()
 
 
 def texts_of(shard: ReadShard) -> dict[str, Texts]:
-    """The texts of a shard by kind, in the order in which they are read."""
+    """Return the texts of a shard by kind, in the order in which they are read."""
     if isinstance(shard.corpus, Gap):
         rows = range(len(shard.corpus.rows))
         return {"rows": Texts([1] * len(rows), rows, _rows, add_rows)}
@@ -179,7 +201,7 @@ def _rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Sequence[in
 
 
 def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
-    """Patterns, distances and syntax of whole sentences."""
+    """Add the patterns, distances and syntax of whole sentences."""
     numbers = [shard.first + place for place in places]
     batch = _read(encoder, [shard.plan.sentences[place] for place in places], numbers)
     patterns, distances = Patterns(sums.heads), Distances(sums.heads)
@@ -188,10 +210,10 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
     position = metrics.maxima_of_documents(batch, documents, len(sums.documents))
     _put(sums, name, patterns=patterns.sums, distances=distances.sums, position=position)
     if metrics.over_corpus():
-        of_heads = batch.weights.reshape(encoder.layers, encoder.heads, *batch.weights.shape[1:])
+        weights_by_head = batch.weights.reshape(encoder.layers, encoder.heads, *batch.weights.shape[1:])
         readings = [
-            Attention(encoder.name, encoder.revision, pieces.tokenized(), of_heads[:, :, at])
-            for at, pieces in enumerate(batch.pieces)
+            Attention(encoder.name, encoder.revision, pieces.tokenized(), weights_by_head[:, :, index])
+            for index, pieces in enumerate(batch.pieces)
         ]
         _put(sums, name, measures=metrics.summed(readings))
     if sums.selection is not None:
@@ -201,45 +223,48 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
 
 
 def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:
-    with_tree = [at for at, place in enumerate(places) if len(shard.trees[place].heads) > 1]
+    """Add the syntax of the sentences with a tree of at least two words."""
+    with_tree = [index for index, place in enumerate(places) if len(shard.trees[place].heads) > 1]
     if not with_tree:
         return
-    blocks = [word_block(batch.weights[:, at], batch.pieces[at].words) for at in with_tree]
-    numbers = [batch.numbers[at] for at in with_tree]
-    sentences = joined(shard.relations, blocks, [shard.trees[places[at]] for at in with_tree])
+    blocks = [word_block(batch.weights[:, index], batch.pieces[index].words) for index in with_tree]
+    numbers = [batch.numbers[index] for index in with_tree]
+    sentences = joined(shard.relations, blocks, [shard.trees[places[index]] for index in with_tree])
     syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
-    syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[at]] for at in with_tree]))
+    syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[index]] for index in with_tree]))
     _put(sums, name, syntax=syntax.sums)
     if sums.selection is not None:
         sums.selection.add_syntax(sentences, blocks, numbers)
 
 
 def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
-    """Coreference in chunks of several sentences."""
+    """Add the coreference of chunks of several sentences."""
     chunks = [shard.plan.chunks[place] for place in places]
     batch = _read(encoder, [text for _, text in chunks], places)
     coreference = Coreference(sums.heads, len(sums.documents))
-    for at, (chunk, text) in enumerate(chunks):
-        block = word_block(batch.weights[:, at], text.words)
+    for index, (chunk, text) in enumerate(chunks):
+        word_weights = word_block(batch.weights[:, index], text.words)
         (row,) = sums.places("document", [shard.labels[chunk.numbers[0] - shard.first]])
-        coreference.add(block, chunk, row)
+        coreference.add(word_weights, chunk, row)
         if sums.selection is not None:
-            sums.selection.add_coreference(block, chunk)
+            sums.selection.add_coreference(word_weights, chunk)
     _put(sums, name, coreference=coreference.sums)
 
 
 def add_rows(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
-    """Rows of a GAP table."""
+    """Add the scores of rows of a GAP table."""
     assert isinstance(shard.corpus, Gap)
     _put(sums, name, gap=gap_sums(encoder, shard.corpus, places))
 
 
 def _put(sums: Sums, name: str, **measured: Running) -> None:
+    """Store the arrays of measures under the name of a pass."""
     for measure, arrays in measured.items():
         sums.arrays |= {f"{name}/{measure}/{quantity}": array for quantity, array in arrays.items()}
 
 
 def _read(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: Sequence[int]) -> Batch:
+    """Run the model on texts and return their attention as a batch."""
     pieces = tuple(text for text in texts if text is not None)
     weights = encoder.batch(pieces)
     return Batch(weights.reshape(-1, *weights.shape[2:]), pieces, tuple(numbers))
@@ -258,7 +283,7 @@ class Pass(NamedTuple):
 
     @classmethod
     def of(cls, sums: Sums, name: str) -> Pass:
-        """The pass of this name."""
+        """Return the pass with this name."""
         heads, documents = sums.heads, len(sums.documents)
         zeros: tuple[Running, ...] = (
             Patterns(heads).sums,
@@ -269,4 +294,6 @@ class Pass(NamedTuple):
             {},
             {},
         )
-        return cls(*({**arrays, **sums.of(f"{name}/{of}")} for of, arrays in zip(cls._fields, zeros, strict=True)))
+        return cls(
+            *({**arrays, **sums.of(f"{name}/{measure}")} for measure, arrays in zip(cls._fields, zeros, strict=True))
+        )

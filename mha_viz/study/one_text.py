@@ -1,5 +1,7 @@
-"""What the heads of a model do for its answer to one text: the functions of notebooks, which ask the question and
-choose how heads are switched off."""
+"""Measure what the heads of a model do for its answer to one text: functions for notebooks.
+
+They ask the question and choose how heads are switched off.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,16 @@ __all__ = [
 
 
 class RequestFields(TypedDict, total=False):
-    """The fields of a :class:`mha_viz.Request` that say what is asked about a text, and how heads are off, by name.
+    """The fields of a :class:`mha_viz.Request` that say what is asked about a text, and how heads are off.
 
-    ``place``: the masked token, if there are several. ``word``: whose log-probability is the score, by default the
-    most probable one. ``other``: a second text, for how similar the two are; ``off_in``: in which of the two heads are
-    off, and over whose tokens importance is a mean: "both", "first" or "second". ``method``: what replaces the output
-    of heads that are off: zero, mean, uniform, recipe, resample or text. ``source``: the text that outputs are taken
-    from by the method "text".
+    Attributes:
+        place: the masked token, if there are several.
+        word: the word whose log-probability is the score, by default the most probable one.
+        other: a second text, to ask how similar the two are.
+        off_in: in which of the two texts heads are off, and over whose tokens importance is a mean: "both", "first" or
+            "second".
+        method: what replaces the output of heads that are off: zero, mean, uniform, recipe, resample or text.
+        source: the text that outputs are taken from by the method "text".
     """
 
     place: int | None
@@ -76,7 +81,7 @@ def ablate(
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
-        heads: those that are off, such as "L3H1".
+        heads: the heads to switch off, such as "L3H1".
         text: the text that the model reads.
         pair: a second text, read together with the first.
         method: what replaces the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on random
@@ -118,12 +123,13 @@ def ablation_effects(
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
-        text: the text that the model reads; one with a masked token, or of a causal model, is asked about by itself.
+        text: the text that the model reads. A masked token, or the next word of a causal model, is asked for without a
+            question in ``fields``.
         pair: a second text, read together with the first.
         means: for the method "mean", the mean outputs [layer, head, d_head].
-        sentences: for "resample", the lists of words that it draws from; by default the built-in sentences.
+        sentences: for "resample", the sentences to draw from, as lists of words; by default the built-in sentences.
         recipes: for "recipe", as for :func:`mha_viz.ablate`.
-        progress: True for a bar, or a function that is called with the share that is done, 0 to 1.
+        progress: True for a bar, or a function that is called with the completed fraction, 0 to 1.
         **fields: the question and how heads are off (:class:`RequestFields`).
 
     Returns the effects on the sentence vector, on each token, on later heads and, where the model has an answer to
@@ -161,14 +167,14 @@ def predict(
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
         text: the text that the model reads.
-        heads: those that are off; without any, the answer is that of the whole model.
+        heads: the heads to switch off; if there are none, the answer is that of the whole model.
         pair: a second text, read together with the first.
         tap: your own change of the heads in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
-            ``other``, it reads the texts that ``off_in`` says.
+            ``other``, it is applied to the texts that ``off_in`` names.
         means: as for :func:`mha_viz.ablation_effects`.
-        sentences: as there.
-        recipes: as there.
-        **fields: as there.
+        sentences: as for :func:`mha_viz.ablation_effects`.
+        recipes: as for :func:`mha_viz.ablation_effects`.
+        **fields: as for :func:`mha_viz.ablation_effects`.
 
     Returns the answer before and after (:class:`mha_viz.attention.answers.Answer`). Raises as
     :func:`mha_viz.models.reading.answers.question_about` and :func:`mha_viz.ablate`, and SettingError for heads and a
@@ -197,11 +203,11 @@ def predict(
 
 
 def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
-    """How much the score of an answer depends on each head's output, to first order: |Att_h · ∂L/∂Att_h|, mean over
-    tokens, normalised within each layer (:func:`mha_viz.models.intervening.gradients.importance`).
+    """Measure how much the score of an answer depends on each head's output, to first order.
 
-    ``fields``: the question (:class:`RequestFields`); no head is off. Raises as
-    :func:`mha_viz.models.reading.answers.question_about`.
+    This is |Att_h · ∂L/∂Att_h|, mean over tokens, normalised within each layer
+    (:func:`mha_viz.models.intervening.gradients.importance`). ``fields``: the question (:class:`RequestFields`); no
+    head is off. Raises as :func:`mha_viz.models.reading.answers.question_about`.
 
     >>> text = "The girl smiles because [MASK] sings ."
     >>> mv.gradient_importance(mv.load("toy"), text).table().loc["L1H1", "importance"]
@@ -210,11 +216,11 @@ def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: 
 
 
 def direct_logit_attribution(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
-    """What each head adds to the logit of a word directly, through the residual stream alone
-    (:func:`mha_viz.models.decomposing.contributions.direct`).
+    """Measure what each head adds to the logit of a word directly, through the residual stream alone.
 
-    ``fields``: the question (:class:`RequestFields`); no head is off. Raises ModelUnsupported for models other than
-    pre-norm ones with an unembedding, such as BERT, and as :func:`mha_viz.models.reading.answers.question_about`.
+    See :func:`mha_viz.models.decomposing.contributions.direct`. ``fields``: the question (:class:`RequestFields`); no
+    head is off. Raises ModelUnsupported, such as for BERT, unless the model is pre-norm and has an unembedding, and as
+    :func:`mha_viz.models.reading.answers.question_about`.
 
     >>> mv.direct_logit_attribution(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
     'L1'
@@ -238,21 +244,21 @@ def minimal_ablation(
     recipes: Recipes | None = None,
     progress: OrBar[float] = False,
 ) -> Switch:
-    """Find a small set of heads, greedily, without which a word is the answer; a smaller one may exist.
+    """Find greedily a small set of heads without which a word is the answer; a smaller set may exist.
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
         text: the text that the model reads.
-        word: the one that is to become the answer.
+        word: the word that must become the answer.
         pair: a second text, read together with the first.
         place: the token that is asked about, counted from 0, if several are masked; −1 for the first of them.
-        most: heads in the set, at most.
+        most: the largest number of heads in the set.
         method: what replaces the outputs of heads that are off, as for :func:`mha_viz.ablate`.
         means: as for :func:`mha_viz.ablation_effects`.
         source: as for :func:`mha_viz.ablate`.
         sentences: as for :func:`mha_viz.ablation_effects`.
-        recipes: as there.
-        progress: as there.
+        recipes: as for :func:`mha_viz.ablation_effects`.
+        progress: as for :func:`mha_viz.ablation_effects`.
 
     Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.Switch`). Raises as
     :func:`mha_viz.models.reading.answers.question_about` and :func:`mha_viz.ablate`.
@@ -269,8 +275,10 @@ def minimal_ablation(
 
 
 def question_of(model: AnyModel, request: Request) -> Question:
-    """The question of a request, with its word looked up. Raises as
-    :func:`mha_viz.models.reading.answers.question_about`."""
+    """Return the question of a request, with its word looked up.
+
+    Raises as :func:`mha_viz.models.reading.answers.question_about`.
+    """
     return request.question or answers.question_about(
         model,
         *request.texts,
@@ -290,6 +298,7 @@ def _of_heads(
     pair: str,
     fields: RequestFields,
 ) -> OfHeads:
+    """Measure a value of each head for an answer. Raises SettingError if the fields switch heads off."""
     encoder, request = in_one_stack(encoder), Request(text=text, pair=pair, **fields)
     if request.method != METHODS[0] or request.source:
         raise SettingError(f"No head is off for {name}.", "Leave out method= and source=.")
@@ -304,13 +313,20 @@ def _instead(
     sentences: Sequence[Sequence[str]],
     recipes: Recipes | None,
 ) -> Instead:
-    """What replaces the outputs of heads that are off. Raises SettingError for what does not go with the method."""
+    """Return the function that replaces the outputs of heads that are off.
+
+    Raises SettingError for arguments that do not go with the method.
+    """
     method = request.method
-    given = (("means", means is not None, "mean"), ("source", request.source, TEXT), ("sentences", sentences, RESAMPLE))
-    for name, is_given, of in given:
-        if is_given and method != of:
+    arguments = (
+        ("means", means is not None, "mean"),
+        ("source", request.source, TEXT),
+        ("sentences", sentences, RESAMPLE),
+    )
+    for name, is_given, needed_method in arguments:
+        if is_given and method != needed_method:
             raise SettingError(
-                f"{name}= goes with the method “{of}”, and this is “{method}”.", "Leave one of them out."
+                f"{name}= goes with the method “{needed_method}”, and this is “{method}”.", "Leave one of them out."
             )
     check_method(encoder, method, means, recipes)
     return partial(substitute, means=means, sentences=sentences, recipes=recipes)

@@ -1,4 +1,4 @@
-"""The effect of switching heads off over a corpus, in one call: measured in this process, or by a cluster."""
+"""Measure the effect of switching heads off over a corpus in one call, in this process or on a cluster."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ def corpus_ablation_effects(
 
     What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
     causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, it is log p of each
-    word that a head with that role attends from, or 1 − cosine of its last state. Words of several pieces are not
+    word that a head with that role attends from, or 1 − cosine of its last state. Words of several tokens are not
     masked.
 
     Args:
         corpus: as for :func:`mha_viz.profile`.
-        heads: those that are switched off, such as "L3H1".
+        heads: the heads to switch off, such as "L3H1".
         model: as for :func:`mha_viz.profile`.
         method: what replaces their outputs: "zero", "mean", "uniform", "recipe", or "resample", the output on random
             sentences of the corpus.
-        relation: of the words that are measured, such as "nsubj"; "coreference" for the pronouns that have an earlier
-            mention in their sentence.
+        relation: the relation of the words to measure, such as "nsubj"; "coreference" for the pronouns that have an
+            earlier mention in their sentence.
         direction: "dep_to_head" for the dependents of ``relation``, "head_to_dep" or "head_row" for their heads.
-        same_role: other heads with the role, which are not controls.
+        same_role: other heads with the role, which must not be used as controls.
         most: how many sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th.
-        means: what the means are over, or random sentences are from, another corpus in place of this one, or the mean
-            outputs themselves [layer, head, d_head].
+        means: another corpus to compute means over or draw sentences from, in place of this one, or the mean outputs
+            themselves [layer, head, d_head].
         recipes: as for :func:`mha_viz.ablate`.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         resume: a folder for the cases, from which a call that was stopped continues.
@@ -81,8 +81,8 @@ def corpus_ablation_effects(
     settings = EffectSettings(request, relation, direction, same_role, most, means, recipes)
     run = Measurement(encoder, readable(corpus, client), settings, folder=None if resume is None else Path(resume))
     with closing(run.sentences()) as reports:
-        for so_far in reports:
-            called(progress)(so_far)
+        for state in reports:
+            called(progress)(state)
     result = run.result()
     run.forget()
     return result

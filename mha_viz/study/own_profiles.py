@@ -1,4 +1,4 @@
-"""The profiles in the folders that MHA_VIZ_PROFILES names, and why some of them cannot be opened."""
+"""Find the profiles in the folders that MHA_VIZ_PROFILES lists, and explain why some cannot be opened."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from mha_viz.files.assets import MOST_FOLDERS, PROFILES, files_below, own_folder
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import quoted
 
-NAMED = 200  # characters of a path in a sentence
+NAMED = 200  # maximum length of a path in a sentence
 
 
 def own_profiles() -> dict[str, list[Path]]:
-    """The folders of the profiles of each model, by its name; of each corpus the one that is found first."""
+    """Return the profile folders of each model, by its name; for each corpus, the folder that is found first."""
     places: dict[str, dict[str, Path]] = {}
     for file in (file for folder in own_folders() for file in files_below(folder, FACTS)):
         model, corpus = _measured(file, file.stat().st_mtime_ns)
         if model:
             places.setdefault(model, {}).setdefault(corpus, file.parent)
-    return {model: [*of_model.values()] for model, of_model in places.items()}
+    return {model: [*by_corpus.values()] for model, by_corpus in places.items()}
 
 
 def unopened() -> Iterator[str]:
-    """What cannot be opened in these folders, a sentence for each: which folder, of which model, and why."""
+    """Yield a sentence for each item in these folders that cannot be opened: which folder, of which model, and why."""
     for folder in own_folders():
         name, files = quoted(str(folder), NAMED), files_below(folder, FACTS)
         if not folder.is_dir():
@@ -43,13 +43,13 @@ def unopened() -> Iterator[str]:
         try:
             catalog.resolve(model)
         except MhaVizError as error:
-            of = f"a profile of {quoted(model)}, which cannot be opened"
-            yield f"{quoted(str(place), NAMED)} is {of}: {error.problem}"
+            description = f"a profile of {quoted(model)}, which cannot be opened"
+            yield f"{quoted(str(place), NAMED)} is {description}: {error.problem}"
 
 
 @lru_cache(maxsize=1024)
 def _measured(file: Path, _: int) -> tuple[str, str]:
-    """The model of a profile, and the digest of its corpus; empty if it is not one of this program."""
+    """Return the model of a profile and the digest of its corpus; empty texts if this program did not write it."""
     try:
         facts = json.loads(file.read_text("utf-8"))
         return str(facts["model"]), str(facts.get("sha256", file.parent))

@@ -1,4 +1,4 @@
-"""Two heads on the same cases of a treebank: of one model, or of two models such as two steps of a training."""
+"""Compare two heads on the same cases of a treebank: heads of one model, or of two, such as two steps of a training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 FORMAT = 1  # version of the cases on disk
-Right = Mapping[int, Sequence[bool]]  # by sentence: whether the answer to each case is right
+Right = Mapping[int, Sequence[bool]]  # sentence number → whether the answer to each case is right
 
 
 class _Question(NamedTuple):
@@ -65,11 +65,11 @@ def compare_heads(
     Args:
         corpus: as for :func:`mha_viz.profile`.
         head: such as "L3H1".
-        other_head: the one it is compared with.
+        other_head: the head that it is compared with.
         relation: such as "nsubj".
         direction: "dep_to_head", "head_to_dep" or "head_row".
         model: as for :func:`mha_viz.profile`.
-        other_model: the model of ``other_head``, if it is another one, such as "toy@100".
+        other_model: the model of ``other_head``, if that is a different model, such as "toy@100".
         device: as for :func:`mha_viz.load`, where a model is loaded.
         resume: a folder for the cases, from which a call that was stopped continues.
         progress: True for a bar, or a function that is called with sentences, of both models if there are two.
@@ -87,7 +87,7 @@ def compare_heads(
     source, encoder = readable(corpus, client), one_stack(model, device)
     other = encoder if other_model is None else one_stack(other_model, device)
     heads = Head.among(head, *_shape(encoder)), Head.among(other_head, *_shape(other))
-    pair = tuple(_Question(one, relation, direction) for one in heads)
+    pair = tuple(_Question(place, relation, direction) for place in heads)
     return _differences(source, encoder, other, [(pair[0], pair[1])], called(progress), resume)
 
 
@@ -107,45 +107,47 @@ def compare_roles(
     """Compare the head of each role of syntax of a profile with a head of another model, as :func:`compare_heads` does.
 
     Args:
-        profile: the one with the roles.
+        profile: the profile with the roles.
         corpus: as for :func:`mha_viz.profile`.
         other_model: such as another step or seed of the training.
-        head: of ``other_model``; by default the same as that of the role.
+        head: a head of ``other_model``; by default the same layer and number as the head of the role.
         model: the encoder of the profile, if already loaded.
         device: as for :func:`mha_viz.load`, where a model is loaded.
         resume: as for :func:`compare_heads`.
-        progress: as there.
-        client: as there.
+        progress: as for :func:`compare_heads`.
+        client: as for :func:`compare_heads`.
 
-    Returns a difference for each role; one without a case in the corpus is left out. Raises the errors of
+    Returns a difference for each role; roles without a case in the corpus are left out. Raises the errors of
     :func:`compare_heads`, and CorpusError for a profile without roles of syntax.
     """
     check_kind(profile, Profile, *PROFILE)
     roles = [_Question(f.head, *f.detail.split(" ")) for f in profile.findings() if f.role == "syntax"]
     if not roles:
         raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")
-    encoder, other = (one_stack(one, device) for one in (model or profile.model, other_model))
+    encoder, other = (one_stack(name, device) for name in (model or profile.model, other_model))
     pairs = [(role, role._replace(head=Head.among(head or role.head, *_shape(other)))) for role in roles]
     return _differences(readable(corpus, client), encoder, other, pairs, called(progress), resume)
 
 
 def _shape(encoder: Encoder) -> tuple[Sequence[int], int, str]:
+    """Return the layer numbers, the number of heads per layer and the name of a model."""
     return encoder.layer_numbers, encoder.heads, encoder.name
 
 
 @dataclass(frozen=True)
 class JudgedCases(CaseKind):
-    """Whether heads are right: a case for each answer to one of the ``questions``, its number and whether it is."""
+    """Whether heads are right: a case for each answer to one of the ``questions``, with the question's number and
+    whether the answer is right."""
 
     size: ClassVar[int] = TOGETHER
     questions: tuple[_Question, ...]
 
     def definition(self, offset: int) -> list[object]:
-        """Return the questions."""
+        """Return the questions, with the version of the cases."""
         return [FORMAT, "judged", self.step, self.questions, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Return the answers in the sentences that can be read, in their order."""
+        """Return the answers in the sentences that can be read, in order."""
         heads = sorted({question.head for question in self.questions})
         flat = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
         cases = Cases(read=len(numbered))
@@ -153,9 +155,9 @@ class JudgedCases(CaseKind):
         pointed = {place: pointers(block[flat]) for place, block in blocks}
         for place in sorted(pointed):
             number, sentence = numbered[place]
-            for at, (head, relation, direction) in enumerate(self.questions):
+            for question_number, (head, relation, direction) in enumerate(self.questions):
                 answers = arcs(sentence, pointed[place], heads.index(head), relation, direction)
-                cases.cases += [np.array([at, answer.right], float) for answer in answers]
+                cases.cases += [np.array([question_number, answer.right], float) for answer in answers]
                 cases.units += [(sentence.document, number)] * len(answers)
         return cases
 
@@ -165,38 +167,39 @@ def _differences(
     encoder: Encoder,
     other: Encoder,
     pairs: Sequence[tuple[_Question, _Question]],
-    tell: Callable[[Progress], None],
+    report: Callable[[Progress], None],
     resume: str | os.PathLike[str] | None,
 ) -> PairedDifferences:
+    """Measure the differences of pairs of heads on their common cases."""
     folder = None if resume is None else Path(resume)
     treebank(source.corpus)
-    asked_of = {encoder: [one for one, _ in pairs]}
-    asked_of[other] = [*asked_of.get(other, ()), *(beside for _, beside in pairs)]
+    questions_by_model = {encoder: [question for question, _ in pairs]}
+    questions_by_model[other] = [*questions_by_model.get(other, ()), *(question for _, question in pairs)]
     runs, rights = list[CaseRun](), dict[Encoder, Mapping[_Question, Right]]()
-    for at, (one_model, questions) in enumerate(asked_of.items()):
+    for model_number, (model, questions) in enumerate(questions_by_model.items()):
         kind = JudgedCases(1, tuple(dict.fromkeys(questions)))
-        runs.append(source.run(one_model, kind, folder))
-        cases = completed_cases(runs[-1], partial(_report_model, tell, at, len(asked_of)))
+        runs.append(source.run(model, kind, folder))
+        cases = completed_cases(runs[-1], partial(_report_model, report, model_number, len(questions_by_model)))
         answered: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
         for (question, is_right), (_, number) in zip(cases.cases, cases.units, strict=True):
             answered[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
-        rights[one_model] = answered
+        rights[model] = answered
     for run in runs:
         run.forget()
     documents = Documents(source.documents, MOST_UNITS)
-    compared = []
-    for one, beside in pairs:
-        right, other_right = rights[encoder][one], rights[other][beside]
+    differences = []
+    for first, second in pairs:
+        right, other_right = rights[encoder][first], rights[other][second]
         answers = [(number, right[number], other_right[number]) for number in sorted({*right} & {*other_right})]
         if answers:
-            heads = HeadOf(encoder.name, one.head), HeadOf(other.name, beside.head)
-            compared.append(difference(one.relation, one.direction, heads, answers, documents))
-    if not compared:
-        names = ", ".join(dict.fromkeys(one.relation for one, _ in pairs))
+            heads = HeadOf(encoder.name, first.head), HeadOf(other.name, second.head)
+            differences.append(difference(first.relation, first.direction, heads, answers, documents))
+    if not differences:
+        names = ", ".join(dict.fromkeys(question.relation for question, _ in pairs))
         raise CorpusError(
             f"{source.corpus.name} has no case of {names}.", "Name a relation that it has, such as nsubj."
         )
-    return PairedDifferences(compared)
+    return PairedDifferences(differences)
 
 
 def _report_model(progress: Callable[[Progress], None], number: int, models: int, so_far: Progress) -> None:

@@ -1,5 +1,8 @@
-"""What a study reads and in which order: batches contain sentences of equal length, so that nothing is padded; and the
-weights between the words of each, or the word that each head points at, which is small enough to store."""
+"""Plan what a study reads and in which order, and read the weights between words.
+
+Batches contain sentences of equal length, so that nothing is padded. The weights between the words of each sentence, or
+the word that each head points at, are small enough to store.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,19 @@ from mha_viz.errors import TextError
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import WordPieces
 
-BATCH = 512  # pieces per batch
+BATCH = 512  # tokens per batch
 CELLS = 11_500_000  # attention weights of all heads per batch, 46 MB; a single sentence may have more
-TOGETHER = 400  # sentences that are read before the next ones are split into pieces
+TOGETHER = 400  # sentences that are tokenized and read at a time
 
 
 class Plan(NamedTuple):
-    """``sentences`` and ``chunks`` as pieces of the model, by number; None for those that are left out. ``left_out``:
-    the reasons, one line each."""
+    """The texts of a corpus as tokens of the model.
+
+    Attributes:
+        sentences: the tokens of each sentence; None if it is left out.
+        chunks: the chunks for coreference, with their tokens.
+        left_out: why text is left out, one line per reason.
+    """
 
     sentences: tuple[WordPieces | None, ...]
     chunks: tuple[tuple[Chunk, WordPieces], ...]
@@ -30,8 +38,10 @@ class Plan(NamedTuple):
 
 
 def plan(encoder: Encoder, corpus: Corpus, first: int = 0) -> Plan:
-    """Split every sentence into pieces and, for coreference, pack consecutive sentences into chunks. ``first``: the
-    number of the first sentence, for a part of a corpus."""
+    """Split every sentence into tokens and, for coreference, pack consecutive sentences into chunks.
+
+    ``first`` is the number of the first sentence, for a part of a corpus.
+    """
     encoder.check_rows()
     sentences: list[WordPieces | None] = []
     left_out: list[str] = []
@@ -48,26 +58,29 @@ def plan(encoder: Encoder, corpus: Corpus, first: int = 0) -> Plan:
 def _chunks(
     encoder: Encoder, corpus: Corpus, sentences: Sequence[WordPieces | None], left_out: list[str], first: int
 ) -> Iterator[tuple[Chunk, WordPieces]]:
+    """Yield the chunks that have anaphors, with their tokens."""
     if not corpus.has_chains:
         return
     lengths = [None if s is None else sum(word is not None for word in s.words) for s in sentences]
     special = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
-    most = min(CHUNK, encoder.limit) - special
-    for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences], most):
+    limit = min(CHUNK, encoder.limit) - special
+    for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences], limit):
         current = chunk(corpus.sentences, numbers, first)
         try:
             if current.anaphors:
                 yield current, encoder.read_words([word.form for word in current.words])
-        except TextError as error:  # a chunk can have more pieces than its sentences together
+        except TextError as error:  # a chunk can have more tokens than its sentences together
             left_out.append(f"line {corpus.sentences[numbers[0]].line}, coreference: {error.problem}")
 
 
 def batches(
     pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = BATCH
 ) -> list[tuple[int, ...]]:
-    """The numbers in ``todo`` as batches of texts with equal length and special tokens at the same positions; at most
-    ``size`` pieces per batch, fewer for many ``heads``. The largest batches come first, so that the last one is
-    short."""
+    """Return the numbers in ``todo`` as batches of texts with equal length and special tokens at the same positions.
+
+    A batch has at most ``size`` tokens, fewer for many ``heads``. The largest batches come first, so that the last ones
+    are short.
+    """
     by_shape: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number in todo:
         text = pieces[number]
@@ -82,7 +95,7 @@ def batches(
 
 
 def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
-    """The pointers of each sentence, in order; None for a sentence that cannot be read or has a single word."""
+    """Return the pointers of each sentence, in order; None for a sentence that cannot be read or has a single word."""
     by_sentence: list[Pointers | None] = [None] * len(corpus.sentences)
     for number, block in word_blocks(encoder, corpus.sentences):
         by_sentence[number] = pointers(block)
@@ -92,8 +105,11 @@ def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
 def word_blocks(
     encoder: Encoder, sentences: Sequence[Sentence], only: Head | None = None
 ) -> Iterator[tuple[int, Weights]]:
-    """For each sentence that can be read and has at least two words, its place and the weights between its words
-    [head, word, word], of ``only`` one head if given."""
+    """Yield the weights between the words [head, word, word] of each sentence that can be read and has at least two
+    words.
+
+    Each comes with the place of its sentence. ``only`` restricts the heads to one.
+    """
     texts = plan(encoder, Corpus("", tuple(sentences), "")).sentences
     todo = [i for i, text in enumerate(texts) if text and len(sentences[i].words) > 1]
     for numbers in batches(texts, todo, encoder.layers * encoder.heads):
@@ -102,5 +118,5 @@ def word_blocks(
         flat = weights.reshape(-1, *weights.shape[2:])
         if only is not None:
             flat = flat[[only.place(encoder.heads, encoder.layer_numbers)]]
-        for at, number in enumerate(numbers):
-            yield number, word_block(flat[:, at], pieces[at].words)
+        for index, number in enumerate(numbers):
+            yield number, word_block(flat[:, index], pieces[index].words)

@@ -1,4 +1,4 @@
-"""A study in one call: from the path of a corpus and the name of a model to the tables of the profile."""
+"""Measure a profile in one call, from the path of a corpus and the name of a model."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = ["Profile", "Progress", "establish", "load_profile", "profile"]
 
 
 class Engine(Protocol):
-    """The interface of what measures: this process, or a cluster."""
+    """The interface of measuring engines: this process, or a cluster."""
 
     def open(self, source: Source, name: str | None = None) -> Any:
-        """The corpus that ``source`` names, ready to be measured by this engine."""
+        """Open the corpus that ``source`` names for this engine."""
 
     def study(
         self,
@@ -40,18 +40,18 @@ class Engine(Protocol):
         control: bool = True,
         progress: Callable[[Progress], None] = ...,
     ) -> Profile:
-        """The profile of a model over a corpus, as from :func:`mha_viz.study.run.study`, which resumes from
+        """Return the profile of a model over a corpus, as :func:`mha_viz.study.run.study` does, resuming from
         ``folder``."""
 
 
 class Here:
-    """Studies in this process. ``batch``: the most pieces that are read together."""
+    """The engine that measures in this process. ``batch`` is the maximum number of tokens per batch."""
 
     def __init__(self, batch: int = BATCH) -> None:
         self.batch = batch
 
     def open(self, source: Source, name: str | None = None) -> Corpus | Gap:
-        """As :func:`mha_viz.read_corpus`."""
+        """Open a corpus as :func:`mha_viz.read_corpus` does."""
         return read_corpus(source, name)
 
     def study(
@@ -62,12 +62,12 @@ class Here:
         control: bool = True,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> Profile:
-        """As :func:`mha_viz.study.run.study`."""
+        """Return a profile as :func:`mha_viz.study.run.study` does."""
         return study(encoder, corpus, resume=folder, batch=self.batch, control=control, progress=progress)
 
 
 def engine_of(client: Client | None, batch: int = BATCH) -> Engine:
-    """The engine that measures with this Dask client or, without one, in this process. Raises ClusterError."""
+    """Return the engine that measures with a Dask client or, without one, in this process. Raises ClusterError."""
     if client is None:
         return Here(batch)
     from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
@@ -94,11 +94,12 @@ def profile(
         corpus: a path (CoNLL-U, a GAP table, or text with one sentence per line), a list of paths, "grammar" for the
             built-in corpus, or a corpus from ``read_corpus``.
         model: a name as for :func:`mha_viz.load`, or an encoder, as ``load`` returns it with a ``dtype``.
-        also: a second corpus of another origin, or the profile of the same model on one, as with ``--and``: the roles
-            of the profile are then those that both corpora establish; :func:`establish` gives the profiles of both.
-        out: a folder for the tables, in which a study that was stopped continues.
+        also: a second corpus of another origin, or the profile of the same model on such a corpus, as with ``--and``.
+            The roles of the profile are then those that both corpora establish; :func:`establish` gives the profiles
+            of both.
+        out: a folder for the tables, from which a stopped study continues.
         name: a new name of the corpus.
-        batch: the most pieces per batch, which affects speed and memory, not results.
+        batch: the maximum number of tokens per batch, which affects speed and memory, not results.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: True for a bar, or a function that is called after each batch with ``done`` and ``total`` pieces of a
             corpus and their ``fraction``; a second corpus comes first.
@@ -130,18 +131,24 @@ def profile(
 
 
 def _comparable(encoder: Encoder, corpus: Any, second: Any) -> None:
-    """Raise CorpusError before anything is measured unless the second corpus differs from the first and its profile is
-    of the same model."""
-    here = {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
-    there = second.facts if isinstance(second, Profile) else {**here, "corpus": second.name, "sha256": second.digest}
-    check(here, there)
+    """Raise CorpusError unless the second corpus differs from the first and its profile is of the same model.
+
+    This is called before anything is measured.
+    """
+    first_facts = {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
+    second_facts = (
+        second.facts if isinstance(second, Profile) else {**first_facts, "corpus": second.name, "sha256": second.digest}
+    )
+    check(first_facts, second_facts)
 
 
 def measure(
     engine: Engine, encoder: Encoder, corpus: Any, out: Path | None, progress: Callable[[Progress], None]
 ) -> Profile:
-    """The profile of a corpus that the engine has opened, written to the folder ``out`` if one is given. Raises the
-    errors of :func:`profile`."""
+    """Return the profile of a corpus that the engine has opened, and write it to the folder ``out`` if one is given.
+
+    Raises the errors of :func:`profile`.
+    """
     if out is not None:
         make_folder(out)
     try:
@@ -154,10 +161,10 @@ def measure(
 
 
 def load_profile(folder: str | os.PathLike[str]) -> Profile:
-    """The profile that ``Profile.save`` or ``mha-viz profile`` wrote to a folder: equal to the one that was saved.
-    "minilm", "toy" and "repeater" open the profiles that come with the app.
+    """Load the profile that ``Profile.save`` or ``mha-viz profile`` wrote to a folder; it equals the saved one.
 
-    Raises CorpusError if there is none or it is damaged.
+    "minilm", "toy" and "repeater" open the profiles that come with the app. Raises CorpusError if there is no profile
+    or it is damaged.
     """
     check_kind(folder, *PATH[:2], "Give the folder of a profile, or “minilm”, “toy” or “repeater”.")
     return read_profile(profile_folder(folder))

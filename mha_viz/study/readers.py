@@ -1,4 +1,4 @@
-"""Who reads a corpus whose cases are measured: this process, or the workers of a cluster."""
+"""Open a corpus whose cases are measured, to be read by this process or by the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ if TYPE_CHECKING:
 
 
 def readable(source: Any, client: Client | None = None) -> Readable:
-    """Return the corpus that ``source`` names, which the workers of this Dask client read or, without one, this
-    process. Raises CorpusError and ClusterError."""
+    """Return the corpus that ``source`` names, to be read by this Dask client's workers or, without a client, by this
+    process.
+
+    Raises CorpusError and ClusterError.
+    """
     if client is None:
         return ReadHere.of(source)
     from mha_viz.study.cluster.cases import ReadByWorkers  # without Dask, this process measures

@@ -1,4 +1,4 @@
-"""From a request to a reading: the only place that knows which function computes which quantity."""
+"""Compute the reading that a request asks for. Only this module knows which function computes which quantity."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ Compute: TypeAlias = Callable[[AnyModel, Request, "Weights | None"], Attention]
 
 
 def read(model: AnyModel, request: Request, means: Weights | None = None, recipes: Recipes | None = None) -> Attention:
-    """What a model answers to a request: the requested quantity of every head, [layer, head, query, key].
+    """Compute the quantity that a request asks for, for every head: [layer, head, query, key].
 
-    ``request``: its ``model`` is a name, for links; the one that answers is ``model``. ``means``: the mean outputs of
-    the heads [layer, head, d_head], for heads that are off by the method "mean"
-    (:func:`mha_viz.models.intervening.ablation.means_over`); by default, those over the built-in sentences.
-    ``recipes``: for the quantity "unexplained" and the method "recipe", from ``mv.recipes.fit`` or
-    ``mv.recipes.load``; by default those in a folder that MHA_VIZ_PROFILES names, or that come with the app. Raises
-    SettingError for what excludes each other, the errors of ``encode``, :func:`mha_viz.ablate`, and those of the
-    quantity.
+    Args:
+        model: the model that answers; the request's ``model`` is only a name, for links.
+        request: the text, the quantity, and which heads are off.
+        means: the mean outputs of the heads [layer, head, d_head], for heads that are off by the method "mean"
+            (:func:`mha_viz.models.intervening.ablation.means_over`); by default, those over the built-in sentences.
+        recipes: for the quantity "unexplained" and the method "recipe", from ``mv.recipes.fit`` or
+            ``mv.recipes.load``; by default those in a folder that MHA_VIZ_PROFILES names, or that come with the app.
+
+    Raises SettingError for settings that exclude each other, the errors of ``encode`` and :func:`mha_viz.ablate`, and
+    those of the quantity.
 
     >>> toy = mv.load("toy")
     >>> mv.read(toy, mv.Request("toy", "the dog barks .", off=(mv.Head(0, 1),), method="recipe")).made
@@ -45,14 +48,15 @@ def read(model: AnyModel, request: Request, means: Weights | None = None, recipe
     model = in_one_stack(model).prefixed(request.prefix) if request.prefix else model
     if recipes is not None:
         if request.off and request.method == RECIPE:
-            whole = _weights(model, replace(request, off=(), method=METHODS[0]), None)
-            means = predicted(whole, recipes)
+            reading = _weights(model, replace(request, off=(), method=METHODS[0]), None)
+            means = predicted(reading, recipes)
         if quantity == UNEXPLAINED.row.name:
             return unexplained(_weights(model, request, means), recipes)
     return _computed[quantity](model, request, means)
 
 
 def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:
+    """Return the attention weights, without the heads that are off."""
     if request.off:
         texts, method, words, source = request.texts, request.method, request.words, request.source
         return ablate(model, request.off, *texts, method, means, words, source=source)
@@ -74,7 +78,10 @@ _computed: dict[str, Compute] = {
 
 
 def add(quantity: Quantity, compute: Compute) -> None:
-    """Add a quantity for the rest of this process, before pages and figures are imported: its row, and the function
-    that computes it. It is then in menus, links, captions, files, recipes and options."""
+    """Add a quantity for the rest of this process: its row, and the function that computes it.
+
+    Call this before pages and figures are imported. The quantity is then in menus, links, captions, files, recipes and
+    options.
+    """
     quantities.add(quantity)
     _computed[quantity.name] = compute

@@ -1,5 +1,8 @@
-"""Recipes over a corpus: of the sentences that are read, rules are chosen on the even ones, and what they explain is
-measured on the odd ones, and on another corpus, to which recipes that come with the app can be applied too."""
+"""Fit recipes to a corpus and measure what they explain.
+
+Of the sentences that are read, rules are chosen on the even ones, and what they explain is measured on the odd ones and
+on another corpus. Recipes that come with the app can be measured on another corpus, too.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +52,10 @@ if TYPE_CHECKING:
 MOST = 300  # sentences that are read of each corpus, at most
 MOST_READ = 100_000
 NumberedTexts = Sequence[tuple[int, RuleText]]
-CELLS = 30_000_000  # weights of all heads, and of all rules, to which a fit is made at once
-FITS = 0.5  # share of the time that a choice takes, for the progress
+CELLS = 30_000_000  # how many weights of all heads, or of all rules, a fit uses at most
+FITS = 0.5  # share of the progress that the choice of rules takes
 CHOICE_FILE = ".choice.npz"  # what an unfinished study has chosen
-CORPUS_FOLDER = ".corpus-"  # and what it has measured of each corpus
+CORPUS_FOLDER = ".corpus-"  # what an unfinished study has measured of each corpus
 FORMAT = 2  # version of that file and of how rules are chosen
 
 
@@ -71,24 +74,24 @@ def fit_recipes(
 ) -> Recipes:
     """Fit the recipe of every head: at most six named rules, with shares, and how much of the attention they explain.
 
-    Of the sentences of ``corpus`` that are read, every second one chooses rules and shares, beginning with the first;
-    they are measured on the others, and on ``score``. Rules that need annotation are left out where a corpus has none;
-    plain text is enough for the others.
+    Every second sentence that is read of ``corpus``, beginning with the first, is used to choose rules and shares. The
+    recipes are measured on the other sentences, and on ``score``. Rules that need annotation are left out where a
+    corpus has none; plain text is enough for the others.
 
     Args:
-        corpus: as for :func:`mha_viz.profile`; or recipes from ``mv.recipes.load`` or an earlier call, which are
-            measured on ``score``, and nothing is chosen; untrained weights, whose shares are stored beside, are
-            measured there too, except with recipes of earlier versions, which have no such shares.
+        corpus: as for :func:`mha_viz.profile`; or recipes from ``mv.recipes.load`` or an earlier call, which are only
+            measured on ``score``. Untrained weights are measured there, too, unless the recipes are of an earlier
+            version, without shares for them.
         model: as for :func:`mha_viz.profile`, by default that of the recipes.
         score: another corpus to measure on.
         most: how many sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th; those of more than 256
-            pieces are left out.
-        resume: a folder for what was chosen and for intermediate sums, from which a stopped study continues.
+            tokens are left out.
+        resume: a folder for the chosen rules and for intermediate sums, from which a stopped study continues.
         device: as for :func:`mha_viz.load`, where the model is loaded.
         progress: True for a bar, or a function that is called as the work goes on, in thousandths of it; with
             ``client``, in sentences of each corpus.
         cancelled: returns True to stop the study in this process.
-        client: of a Dask cluster, whose workers measure what this process has chosen; corpora are then names of files.
+        client: a client of a Dask cluster, whose workers measure the chosen recipes; corpora are then names of files.
 
     Returns the recipes. Raises CorpusError, also where ``score`` lacks the annotation that the recipes need;
     SettingError, also where they are those of a model of another shape; ModelError's family; ClusterError; Cancelled
@@ -108,7 +111,8 @@ def fit_recipes(
         from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
 
         cluster = OnCluster(client)
-        layouts = [cluster.open(one) for one in (corpus, score) if one is not None and not isinstance(one, Recipes)]
+        sources = (corpus, score)
+        layouts = [cluster.open(item) for item in sources if item is not None and not isinstance(item, Recipes)]
     study = _Study(encoder, corpora, most, folder, cluster, layouts, called(progress), cancelled)
     study.check()
     with one_blas_thread:
@@ -122,12 +126,12 @@ def chosen_on(
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Numbers]:
-    """The name of a corpus, and the shares [class, head, rule] of the recipes that are chosen on it. Raises as
+    """Choose recipes on a corpus and return its name and their shares [class, head, rule]. Raises as
     :func:`fit_recipes`."""
     opened = open_sentences(corpus)
 
-    def report(so_far: Progress) -> None:
-        progress(so_far._replace(total=round(FITS * so_far.total)))
+    def report(state: Progress) -> None:
+        progress(state._replace(total=round(FITS * state.total)))
 
     study = _Study(encoder, [opened], most, None, None, (), report, cancelled)
     study.check()
@@ -142,7 +146,7 @@ def check_most(most: int) -> None:
 
 
 def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
-    """The corpora that are read, the one on which recipes are measured last. Raises CorpusError, SettingError."""
+    """Open the corpora that are read; the corpus to measure on comes last. Raises CorpusError and SettingError."""
     scored = [] if score is None else [open_sentences(score)]
     if isinstance(source, Recipes):
         if score is None:
@@ -162,8 +166,13 @@ def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
 
 
 class _Fit(NamedTuple):
-    """What was chosen; the shares [class, head, rule] that untrained weights have for the same rules; and on which half
-    of the sentences, 0 for the even ones."""
+    """A choice of rules.
+
+    Attributes:
+        chosen: the chosen rules with their shares.
+        by_chance: the shares [class, head, rule] that untrained weights have for the same rules.
+        half: the half of the sentences that chose them, 0 for the even ones.
+    """
 
     chosen: RecipeChoice
     by_chance: Numbers
@@ -172,8 +181,10 @@ class _Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class _Study:
-    """One run: recipes are chosen from as many sentences as memory holds, and then measured over all, by this process
-    or by the workers of a ``cluster``, which has opened the corpora as ``layouts``."""
+    """A study that chooses recipes from as many sentences as memory holds and then measures them over all.
+
+    This process measures, or the workers of a ``cluster``, which has opened the corpora as ``layouts``.
+    """
 
     encoder: Encoder
     corpora: Sequence[Corpus]
@@ -186,23 +197,23 @@ class _Study:
 
     @property
     def heads(self) -> int:
-        """The number of all heads."""
+        """The number of heads in all layers."""
         return self.encoder.layers * self.encoder.heads
 
     @cached_property
     def models(self) -> tuple[Encoder, Encoder]:
-        """With trained weights, and with untrained ones."""
+        """The model with trained weights and with untrained weights."""
         return self.encoder, self.encoder.untrained(SEED)
 
     def check(self) -> None:
-        """Raise CorpusError for a corpus of which nothing can be read, ModelUnsupported for a hybrid."""
+        """Raise CorpusError for a corpus of which nothing can be read, and ModelUnsupported for a hybrid model."""
         self.encoder.check_every_layer("recipes")
         for corpus in self.corpora:
             if next(_numbered(self.encoder, corpus, self.most), None) is None:
                 raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")
 
     def result(self) -> Recipes:
-        """The recipes with what they explain. Raises CorpusError, Cancelled."""
+        """Return the recipes with what they explain. Raises CorpusError and Cancelled."""
         fit = self._saved() or self._fitted()
         shares = {
             PASSES[0]: [fit.chosen.shares, _even(self.heads), fitting.alone(fit.chosen.single)],
@@ -213,8 +224,7 @@ class _Study:
         return self._tables(fit, measured)
 
     def scored(self, earlier: Recipes) -> Recipes:
-        """Recipes that were chosen before, with what they explain of this corpus. Raises CorpusError, SettingError,
-        Cancelled."""
+        """Return earlier recipes with what they explain of this corpus. Raises CorpusError, SettingError, Cancelled."""
         check_shape(self.encoder, earlier)
         singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
         shares = {PASSES[0]: [shares_of(earlier), _even(self.heads), fitting.alone(np.array(singles, np.intp))]}
@@ -229,7 +239,7 @@ class _Study:
         return Recipes(facts, {**earlier.tables, "explained": explained})
 
     def _clean_up(self) -> None:
-        """Delete what is not needed any more."""
+        """Delete the files of the unfinished study."""
         if self._file:
             self._file.unlink(missing_ok=True)
         for folder in self.folder.glob(f"{CORPUS_FOLDER}*") if self.folder else ():
@@ -238,13 +248,16 @@ class _Study:
     # ---- the choice
 
     def choice(self) -> RecipeChoice:
-        """The recipes without what they explain. Raises Cancelled."""
+        """Return the recipes without what they explain. Raises Cancelled."""
         *_, rows, others = self._halves()
         return fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.8 * share)))
 
     def _halves(self) -> tuple[int, list[RuleText], list[RuleRows], list[tuple[RuleText, Weights]]]:
-        """Which half of the sentences chooses, its texts and their rows by class, and the texts of the other half with
-        their attention. Raises Cancelled."""
+        """Read both halves of the sentences.
+
+        Returns which half chooses (0 or 1), its texts, their rows by class, and the texts of the other half with their
+        attention. Raises Cancelled.
+        """
         step = choose_step(len(self.corpora[0].sentences), self.most)
         texts = numbered(self.encoder, self.corpora[0], self.most)
         halves = halved(texts, step, CELLS // max(self.heads, len(RULES)))
@@ -253,7 +266,7 @@ class _Study:
         return half, halves[half], rows, self._read(self.models[0], halves[1 - half], 0.2)
 
     def _saved(self) -> _Fit | None:
-        """What an earlier run has chosen from the same sentences."""
+        """Return what an earlier run has chosen from the same sentences; None if there is nothing."""
         try:
             arrays = arrays_in(self._file) if self._file else {}
             facts, by_chance = json.loads(str(arrays.pop("facts"))), arrays.pop("by_chance")
@@ -268,12 +281,12 @@ class _Study:
 
     @property
     def _key(self) -> str:
-        """All that a choice depends on."""
-        of_model = [self.encoder.name, self.encoder.revision]
-        return json.dumps([FORMAT, *of_model, self.corpora[0].digest, self.most, NAMES])
+        """Everything that a choice depends on, as text."""
+        model = [self.encoder.name, self.encoder.revision]
+        return json.dumps([FORMAT, *model, self.corpora[0].digest, self.most, NAMES])
 
     def _fitted(self) -> _Fit:
-        """Rules and shares. Raises Cancelled."""
+        """Choose rules and shares, and save them. Raises Cancelled."""
         half, texts, rows, others = self._halves()
         chosen = fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.7 * share)))
         untrained = fitting.weighted(rows, self._read(self.models[1], texts, 1.0))
@@ -283,16 +296,17 @@ class _Study:
         return _Fit(chosen, by_chance, half)
 
     def _read(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[tuple[RuleText, Weights]]:
-        """The texts with their attention, in their order; then ``share`` of the choice is done."""
+        """Return the texts with their attention, in order; then ``share`` of the choice is done."""
         numbers = batches([text.pieces for text in texts], range(len(texts)), self.heads)
         with pass_lock.worker_pool() as workers:
-            parts = [*workers.map(lambda some: _weights(encoder, [texts[number] for number in some]), numbers)]
+            parts = [*workers.map(lambda batch: _weights(encoder, [texts[number] for number in batch]), numbers)]
         self._report(FITS * share)
         read = dict(zip(chain(*numbers), chain(*parts), strict=True))
         return [(text, read[number]) for number, text in enumerate(texts)]
 
     def _report(self, share: float) -> None:
-        if not self.cluster:  # which counts sentences
+        """Report the completed share of the study. Raises Cancelled."""
+        if not self.cluster:  # a cluster reports sentences instead
             self.progress(Progress(round(1000 * share), 1000))
         if self.cancelled():
             raise Cancelled("The study was stopped.", "Start it again to measure the recipes.")
@@ -300,12 +314,14 @@ class _Study:
     # ---- what recipes explain
 
     def _explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], begins: float) -> Explained:
-        """What recipes with these shares explain of a corpus. ``begins``: how much of the study is done before the
-        first corpus."""
+        """Measure what recipes with these shares explain of a corpus.
+
+        ``begins`` is the share of the study that is done before the first corpus.
+        """
         part = (1 - begins) / len(self.corpora)
 
-        def report(so_far: Progress) -> None:
-            self.progress(Progress(round(1000 * (begins + part * (number + so_far.fraction))), 1000))
+        def report(state: Progress) -> None:
+            self.progress(Progress(round(1000 * (begins + part * (number + state.fraction))), 1000))
 
         corpus, models = self.corpora[number], self.models[: len(shares)]
         drawn = DrawnTogether.of(self._documents(corpus), count_cells(self.heads, sum(map(len, shares.values()))))
@@ -316,9 +332,10 @@ class _Study:
             sums = self.cluster.sums(self.encoder, layout, folder, passes, kind, self.progress)
         else:
             sums = sums_of(models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled)
-        return Explained.of(sums, [len(of) for of in shares.values()])
+        return Explained.of(sums, [len(recipes) for recipes in shares.values()])
 
     def _tables(self, fit: _Fit, measured: Sequence[Explained]) -> Recipes:
+        """Return the recipes with their tables."""
         import pandas as pd
 
         chosen, fitted, held_out = fit.chosen, measured[0].half(fit.half), measured[0].half(1 - fit.half)
@@ -338,6 +355,7 @@ class _Study:
         return Recipes({**self._facts(chosen, measured), **_mean(judged)}, frames)
 
     def _facts(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
+        """Return the facts about the model, the corpora and the choice."""
         encoder = self.encoder
         facts: dict[str, Any] = {"model": encoder.name, "revision": encoder.revision}
         facts |= {"layers": encoder.layers, "heads": encoder.heads}
@@ -347,27 +365,27 @@ class _Study:
         return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in chosen.single]}
 
     def _read_of(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
-        """What was read of a corpus, under a name."""
+        """Return the facts about what was read of a corpus, under a name."""
         count = int(explained.sentences.sum())
         documents = explained.documents if len({*self._documents(corpus)}) > 1 else 1
         read = {"sentences": count, STEP: self._step(corpus), "documents": documents}
-        return {name: corpus.name, f"{name}_sha256": corpus.digest, **{f"{name}_{of}": n for of, n in read.items()}}
+        return {name: corpus.name, f"{name}_sha256": corpus.digest, **{f"{name}_{key}": n for key, n in read.items()}}
 
     def _step(self, corpus: Corpus) -> int:
         return choose_step(len(corpus.sentences), self.most)
 
     def _documents(self, corpus: Corpus) -> list[str]:
-        """Those of the sentences that are read, one for each."""
+        """Return the document of each sentence that is read."""
         return [sentence.document for sentence in take_every(self._step(corpus), corpus.sentences)]
 
 
 def _mean(explained: Explained) -> dict[str, list[float | None]]:
-    """What is explained on average over heads, with its interval, as facts."""
+    """Return what is explained on average over heads, with its interval, as facts."""
     return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 
 
 def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
-    """The rows of a head in the table "recipes"; for each class, the largest share first."""
+    """Yield the rows of a head in the table "recipes"; within each class, the largest share first."""
     for number, name in enumerate(CLASSES if chosen.by_class[head] else (ALL,)):
         shares = chosen.shares[number, head]
         for rule in np.argsort(-shares.round(12), kind="stable"):  # equal shares are in the order of RULES
@@ -376,45 +394,52 @@ def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator
 
 
 def check_shape(encoder: Encoder, earlier: Recipes) -> None:
-    """Raise SettingError if recipes are those of a model with other layers and heads."""
+    """Raise SettingError if recipes are of a model with other numbers of layers and heads."""
     if (encoder.layers, encoder.heads) != (earlier.facts["layers"], earlier.facts["heads"]):
         problem = f"{short_name(encoder.name)} has {encoder.layers} × {encoder.heads} heads."
         raise SettingError(problem, f"Give a model like {short_name(earlier.facts['model'])}, whose recipes these are.")
 
 
 def weights_of(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
-    """The attention [head, query, key] of each text with its number, read in batches of one length."""
+    """Yield the number and attention [head, query, key] of each text, reading texts of equal length in batches."""
     for numbers in batches([text.pieces for text in texts], range(len(texts)), encoder.layers * encoder.heads):
         yield from zip(numbers, _weights(encoder, [texts[number] for number in numbers]), strict=True)
 
 
 def _weights(encoder: Encoder, texts: Sequence[RuleText]) -> list[Weights]:
-    """The attention [head, query, key] of texts of one length."""
+    """Return the attention [head, query, key] of texts of one length."""
     weights = encoder.batch([text.pieces for text in texts])  # [layer, head, text, query, key]
     return [*np.moveaxis(weights.reshape(-1, *weights.shape[2:]), 1, 0)]
 
 
 def _even(heads: int) -> Numbers:
+    """Return the shares of a recipe that is uniform attention only, for each head."""
     return fitting.alone(np.full(heads, EVEN, np.intp))
 
 
 def readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
-    """Every k-th sentence, ``most`` at most, that a model can read, without the longest."""
+    """Return every k-th sentence, ``most`` at most, that a model can read, without the longest ones."""
     return [text for _, text in numbered(encoder, corpus, most)]
 
 
 def halved(numbered_texts: NumberedTexts, step: int, cells: int) -> list[list[RuleText]]:
-    """Those of them that are even in their order, and those that are odd: of each half every k-th, so that memory has
-    room for all, in which texts may take this many ``cells``. ``step``: of the corpus, every which one was tried."""
+    """Split texts into those with even and those with odd numbers; keep every k-th of each half, so that memory has
+    room.
+
+    Args:
+        numbered_texts: the texts with their sentence numbers.
+        step: every ``step``-th sentence of the corpus was tried.
+        cells: how many numbers the weights of all texts may have.
+    """
     halves = [[text for number, text in numbered_texts if number // step % 2 == half] for half in (0, 1)]
-    thin = 1
-    while sum(len(text) ** 2 for half in halves for text in half[::thin]) > cells and thin < len(numbered_texts):
-        thin += 1
-    return [half[::thin] for half in halves]
+    stride = 1
+    while sum(len(text) ** 2 for half in halves for text in half[::stride]) > cells and stride < len(numbered_texts):
+        stride += 1
+    return [half[::stride] for half in halves]
 
 
 def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, RuleText]]:
-    """The same, each with its number in the corpus."""
+    """Return the texts of :func:`readable_texts`, each with its number in the corpus."""
     return list(_numbered(encoder, corpus, most))
 
 
@@ -425,7 +450,7 @@ def _numbered(encoder: Encoder, corpus: Corpus, most: int) -> Iterator[tuple[int
 
 
 def _check_annotated(score: Corpus, name: str, trees: bool, chains: bool) -> None:
-    """Raise CorpusError if a corpus lacks what recipes from the one with this name need."""
+    """Raise CorpusError if a corpus lacks annotation that recipes from the corpus with this name need."""
     for what, needed, has in (("trees", trees, score.has_trees), ("coreference chains", chains, score.has_chains)):
         if needed and not has:
             raise CorpusError(

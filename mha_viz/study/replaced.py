@@ -1,7 +1,10 @@
-"""What a model loses if heads are only their recipes: the weights of many heads at once become those that their recipes
-predict; beside it, the same heads with their mean outputs, with uniform attention, and with the recipes of others, and
-as many heads at random with their own. How far the sentence vector turns, and what heads still find and the model still
-answers: roles, and masked pronouns."""
+"""Measure what a model loses if heads are only their recipes.
+
+The weights of many heads at once become those that their recipes predict. For comparison, the same heads have their
+mean outputs, uniform attention, or the recipes of other heads, and as many random heads have their own recipes.
+Measured are how far the sentence vector turns, and what heads still find and the model still answers: roles, and masked
+pronouns.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +51,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 FORMAT = 1  # version of the cases on disk
-PASSES = 3  # over the corpus: which of it can be read, mean outputs, and what is measured
+PASSES = 3  # over the corpus: find readable sentences, compute mean outputs, measure
 MEAN, EVENLY = "mean", "uniform"
-PARTS = (0.25, 0.5, 1.0)  # of the heads, those that are explained best first
+PARTS = (0.25, 0.5, 1.0)  # shares of the heads that are replaced, the best explained heads first
 METHODS = ("recipe", MEAN, EVENLY, "recipe of another head", "recipe of random heads")
 HEADING = ("method", "part", "heads", "sentences", "documents", "lost", "low", "high")
 WHOLE = "none"  # no head is replaced
@@ -78,9 +81,9 @@ def ablate_recipes(
     The vector is the mean of the last layer's states.
 
     Args:
-        recipes: of the heads, from :func:`mha_viz.recipes.fit` or :func:`mha_viz.recipes.load`.
+        recipes: the recipes of the heads, from :func:`mha_viz.recipes.fit` or :func:`mha_viz.recipes.load`.
         corpus: as for :func:`mha_viz.profile`.
-        model: as there, by default that of the recipes.
+        model: as for :func:`mha_viz.profile`, by default that of the recipes.
         most: how many sentences are read, at most, each in three passes: of N, every ⌈N / most⌉-th.
         resume: a folder for the cases, from which a call that was stopped continues.
         progress: True for a bar, or a function that is called with ``done`` and ``total`` passes.
@@ -99,11 +102,11 @@ def ablate_recipes(
     'recipe'
     """
     passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
-    prepared = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
-    cases = prepared.cases(Lost(*prepared.settings))
+    study = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
+    cases = study.cases(Lost(*study.settings))
     passes.forget()
     lost = np.reshape(cases.cases, (-1, len(METHODS), len(PARTS)))
-    return _table(lost, prepared.texts.documents, prepared.counts)
+    return _table(lost, study.texts.documents, study.counts)
 
 
 @with_bar("readings")
@@ -118,17 +121,17 @@ def score_recipes(
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> pd.DataFrame:
-    """Measure what heads still find, and the model still answers, when heads are only their recipes.
+    """Measure what heads still find, and what the model still answers, when heads are only their recipes.
 
     Args:
         recipes: as for :func:`mha_viz.recipes.ablate`.
-        corpus: as there.
-        model: as there.
-        most: as there.
-        resume: as there.
-        progress: as there.
-        cancelled: as there.
-        client: as there.
+        corpus: as for :func:`mha_viz.recipes.ablate`.
+        model: as for :func:`mha_viz.recipes.ablate`.
+        most: as for :func:`mha_viz.recipes.ablate`.
+        resume: as for :func:`mha_viz.recipes.ablate`.
+        progress: as for :func:`mha_viz.recipes.ablate`.
+        cancelled: as for :func:`mha_viz.recipes.ablate`.
+        client: as for :func:`mha_viz.recipes.ablate`.
 
     Returns rows as those of :func:`mha_viz.recipes.ablate`, and a first one for the whole model, in which nothing is
     replaced. ``roles``: how often the heads with a role of syntax in the model's shipped profile are right, over all of
@@ -143,31 +146,37 @@ def score_recipes(
     'none'
     """
     passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
-    prepared = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
-    name = prepared.encoder.name
+    study = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
+    name = study.encoder.name
     roles = tuple(role for role in given_roles(name) if role.role == "syntax")
     if not roles:
         raise SettingError(f"No roles of {short_name(name)} come with the app.", "Choose minilm or toy.")
-    measured = prepared.cases(StillRight(*prepared.settings, roles))
+    measured = study.cases(StillRight(*study.settings, roles))
     passes.forget()
     units, places = (
-        Documents(prepared.texts.documents),
-        {number: at for at, number in enumerate(prepared.texts.numbers)},
+        Documents(study.texts.documents),
+        {number: place for place, number in enumerate(study.texts.numbers)},
     )
     right = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
     cases = np.zeros((2, units.count), np.int64)
-    for (kind, count, *of_variants), (_, number) in zip(measured.cases, measured.units, strict=True):
-        at = int(kind), units.numbers[places[number]]
-        cases[at] += int(count)
-        right[at] += np.reshape(of_variants, right.shape[2:]).astype(np.int64)
+    for (kind, count, *counts), (_, number) in zip(measured.cases, measured.units, strict=True):
+        key = int(kind), units.numbers[places[number]]
+        cases[key] += int(count)
+        right[key] += np.reshape(counts, right.shape[2:]).astype(np.int64)
     accuracies = [_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
-    return _accuracy_table(accuracies, [0, *prepared.counts])
+    return _accuracy_table(accuracies, [0, *study.counts])
 
 
 @dataclass(frozen=True)
 class Replacing(CaseKind):
-    """The heads of a model in the ``parts`` that are replaced. ``shares``: of the rules of each head; ``means``: the
-    mean outputs over the texts; ``unread``: the numbers of the sentences that are left out."""
+    """The heads of a model in the ``parts`` that are replaced.
+
+    Attributes:
+        parts: the heads of each part.
+        shares: the shares of the rules of each head.
+        means: the mean outputs over the texts.
+        unread: the numbers of the sentences that are left out.
+    """
 
     parts: tuple[tuple[Head, ...], ...]
     shares: Numbers
@@ -176,16 +185,16 @@ class Replacing(CaseKind):
 
     @property
     def is_placed(self) -> bool:
-        """Random heads are drawn by the number of the sentence."""
+        """Always True: random heads are drawn by the number of the sentence."""
         return True
 
     def definition(self, offset: int) -> list[object]:
-        """Return the parts, the shares and the means."""
+        """Return the parts, the unread sentences, and digests of the shares and the means."""
         arrays = [hashlib.sha256(array.tobytes()).hexdigest() for array in (self.shares, self.means)]
         return [FORMAT, type(self).__name__, self.step, self.parts, *arrays, self.unread, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Those of each text."""
+        """Return the cases of each text."""
         cases = Cases(read=len(numbered))
         for number, sentence in numbered:
             if (text := text_of(encoder, sentence)) is not None:
@@ -201,24 +210,26 @@ class Replacing(CaseKind):
     def substitutes(
         self, encoder: Encoder, number: int, text: RuleText
     ) -> Iterator[tuple[Substitute, Sequence[tuple[Head, ...]]]]:
-        """For each of METHODS, what replaces the outputs of heads in a text, and in which parts. ``number``: of the
-        sentence, on whose place among those that can be read random heads depend."""
+        """Yield for each of METHODS what replaces the outputs of heads in a text, and in which parts.
+
+        ``number`` is that of the sentence; random heads depend on its place among the readable sentences.
+        """
         shape = encoder.layers, encoder.heads, len(text), len(text)
         place = place_among(number, self.step, self.unread)
         predicted = prediction(self.shares, text).astype(np.float32)
-        recipe, others = ablation.attending(predicted.reshape(shape)), np.random.default_rng(SEED)
+        recipe, rng = ablation.attending(predicted.reshape(shape)), np.random.default_rng(SEED)
         yield recipe, self.parts
         yield ablation.substitute(encoder, MEAN, self.means), self.parts
         yield ablation.substitute(encoder, EVENLY), self.parts
-        yield ablation.attending(predicted[others.permutation(len(predicted))].reshape(shape)), self.parts
-        every = np.random.default_rng((SEED, place)).permutation(len(predicted))
-        drawn = [Head(*divmod(int(at), encoder.heads)) for at in every]
+        yield ablation.attending(predicted[rng.permutation(len(predicted))].reshape(shape)), self.parts
+        order = np.random.default_rng((SEED, place)).permutation(len(predicted))
+        drawn = [Head(*divmod(int(place), encoder.heads)) for place in order]
         yield recipe, [tuple(drawn[: len(part)]) for part in self.parts]
 
 
 @dataclass(frozen=True)
 class Lost(Replacing):
-    """How far the sentence vector turns: a case for each sentence, [method, part] in one row."""
+    """How far the sentence vector turns: a case for each sentence, with [method, part] in one row."""
 
     def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the case of one text."""
@@ -230,9 +241,10 @@ class Lost(Replacing):
 
 @dataclass(frozen=True)
 class StillRight(Replacing):
-    """The answers that stay right: a case for the ``roles`` in each sentence, and one for each masked pronoun. In its
-    row are the kind, 0 or 1, how much there is to be right about, and how much is right, [method, whole model and
-    part]."""
+    """The answers that stay right: a case for the ``roles`` in each sentence, and a case for each masked pronoun.
+
+    Its row has the kind, 0 or 1, how many answers there are, and how many are right, [method, whole model and part].
+    """
 
     roles: tuple[Finding, ...]
 
@@ -257,7 +269,7 @@ class StillRight(Replacing):
 
 @dataclass
 class Passes:
-    """PASSES over the same sentences, one after the other, whose cases are saved in ``folder`` until all are done."""
+    """PASSES over the same sentences, whose cases are saved in ``folder`` until all passes are done."""
 
     folder: Path | None = None
     progress: Callable[[Progress], None] = lambda _: None
@@ -268,18 +280,20 @@ class Passes:
         """Return the cases of the next pass. Raises Cancelled soon after ``cancelled`` returns True."""
         number, run = len(self.runs), source.run(encoder, kind, self.folder)
         self.runs.append(run)
-        return completed_cases(run, lambda so_far: self.progress(so_far.of_passes(number, PASSES)), self.cancelled)
+        return completed_cases(run, lambda state: self.progress(state.of_passes(number, PASSES)), self.cancelled)
 
     def forget(self) -> None:
-        """Remove what was saved to continue from."""
+        """Remove the files that a stopped study continues from."""
         for run in self.runs:
             run.forget()
 
 
 @dataclass(frozen=True)
 class ReplacedStudy:
-    """The facts that are known before heads are replaced: the model, the corpus, and which of it can be read;
-    ``settings``: those of :class:`Replacing`."""
+    """The facts that are known before heads are replaced: the model, the corpus, and its readable sentences.
+
+    ``settings`` are the fields of :class:`Replacing`.
+    """
 
     encoder: Encoder
     source: Readable
@@ -297,8 +311,10 @@ class ReplacedStudy:
         client: Client | None = None,
         passes: Passes | None = None,
     ) -> ReplacedStudy:
-        """Open the model and the corpus, and take the mean outputs, in all ``passes`` but the last. Raises as
-        :func:`ablate_recipes`."""
+        """Open the model and the corpus, and compute the mean outputs, in all ``passes`` but the last.
+
+        Raises as :func:`ablate_recipes`.
+        """
         passes = passes or Passes()
         check_most(most)
         source, shares = readable(corpus, client), shares_of(recipes)
@@ -313,7 +329,7 @@ class ReplacedStudy:
 
     @property
     def counts(self) -> list[int]:
-        """How many heads are in each part."""
+        """The number of heads in each part."""
         return [*map(len, self.settings[1])]
 
     def cases(self, kind: Replacing) -> Cases:
@@ -322,13 +338,13 @@ class ReplacedStudy:
 
 
 def best_first(recipes: Recipes, heads: int) -> list[Head]:
-    """All heads, by what their recipe explains of sentences that it was not fitted to."""
+    """Return all heads, sorted by how well their recipe explains the sentences that it was not fitted to."""
     explained = recipes.tables["explained"]["held_out"].to_numpy()
     return [Head(*divmod(int(place), heads)) for place in np.argsort(-explained, kind="stable")]
 
 
 def _table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
-    """``lost`` [sentence, method, part] as rows."""
+    """Return ``lost`` [sentence, method, part] as a table."""
     import pandas as pd
 
     units = Documents(documents if any(documents) else [str(number) for number in range(len(lost))])
@@ -348,34 +364,36 @@ def _table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd
 def _roles_right(
     encoder: Encoder, text: RuleText, roles: Sequence[Finding], off: Sequence[Sequence[Head]], by: Substitute
 ) -> Counts:
-    """[variant]: in how many cases the heads with roles are right while those of each variant are off."""
+    """Count the cases in which heads with roles are right while the heads of each variant are off, [variant]."""
     weights = encoder.last_states(text.pieces, ablation.replacing(off, by), len(off))[1].fetched()
     counts = []
-    for at in range(len(off)):
-        pointed = pointers(word_block(weights[:, :, at].reshape(-1, *weights.shape[3:]), text.pieces.words))
+    for variant in range(len(off)):
+        pointed = pointers(word_block(weights[:, :, variant].reshape(-1, *weights.shape[3:]), text.pieces.words))
         places = [(role.head.place(encoder.heads), *_relation(role)) for role in roles]
         counts.append(sum(arc.right for place in places for arc in arcs(text.sentence, pointed, *place)))
     return np.array(counts)
 
 
 def _cases(text: RuleText, role: Finding) -> list[int]:
-    """The words with a case of a role; each once."""
+    """Return the words with a case of a role, without repetition."""
     relation, direction = _relation(role)
     words = [
         (place, word.head)
         for place, word in enumerate(text.sentence.words)
         if word.head is not None and relation in (word.relation, word.base)
     ]
-    return sorted({above for _, above in words}) if direction == "head_row" else [place for place, _ in words]
+    return sorted({head for _, head in words}) if direction == "head_row" else [place for place, _ in words]
 
 
 def _relation(role: Finding) -> tuple[str, str]:
+    """Return the relation and the direction of a role."""
     relation, direction = role.detail.split()
     return relation, direction
 
 
 def _questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText, Question]]:
-    """The sentence with each anaphoric pronoun masked, and the question for it; none if the model has no answer."""
+    """Yield the sentence with each anaphoric pronoun masked, and the question for it; nothing if the model has no
+    answer."""
     if encoder.vocabulary.mask_token is None or encoder.causal:
         return
     try:
@@ -393,7 +411,7 @@ def _questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText, Que
 def _answered(
     encoder: Encoder, masked: RuleText, question: Question, off: Sequence[Sequence[Head]], by: Substitute
 ) -> Counts:
-    """[variant]: 1 where the most probable word is the masked one."""
+    """Return 1 where the most probable word is the masked one, [variant]."""
     request = Request(words=masked.sentence.forms, question=question)
     values = values_without(encoder, off, request, lambda *_: by)
     is_right: Counts = (values.argmax(axis=1) == question.piece).astype(np.int64)
@@ -401,24 +419,32 @@ def _answered(
 
 
 def _accuracies(units: Documents, right: Counts, cases: Counts) -> Numbers:
-    """[value, method, part] of one kind, from what is right [document, method, part] of the ``cases`` [document]: the
-    accuracy, its interval, and how many cases and documents there are."""
+    """Return accuracy, interval, and numbers of cases and documents of one kind, [value, method, part].
+
+    ``right`` is [document, method, part], and ``cases`` [document].
+    """
     count, flat = cases.sum(), right.reshape(len(right), -1)
     if count:
         values = np.array([flat.sum(axis=0) / count, *units.interval(flat, cases)])
     else:
         values = np.full((3, flat.shape[1]), np.nan)
-    of_cases = np.full((2, flat.shape[1]), [[count], [with_cases(cases)]])
-    return np.concatenate([values, of_cases]).reshape(-1, *right.shape[1:])
+    case_counts = np.full((2, flat.shape[1]), [[count], [with_cases(cases)]])
+    return np.concatenate([values, case_counts]).reshape(-1, *right.shape[1:])
 
 
 def _accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> pd.DataFrame:
+    """Return the accuracies of both kinds as a table."""
     import pandas as pd
 
     cells = [(WHOLE, 0.0, 0, 0, 0)]
-    cells += [(name, part, counts[at], row, at) for row, name in enumerate(METHODS) for at, part in enumerate(PARTS, 1)]
+    cells += [
+        (name, part, counts[index], row, index)
+        for row, name in enumerate(METHODS)
+        for index, part in enumerate(PARTS, 1)
+    ]
     rows = [
-        (name, part, heads, *(v for of in measured for v in of[:, row, at])) for name, part, heads, row, at in cells
+        (name, part, heads, *(v for accuracies in measured for v in accuracies[:, row, index]))
+        for name, part, heads, row, index in cells
     ]
     table = pd.DataFrame(rows, columns=list(ACCURACY_HEADING))
     return table.astype({name: int for name in ACCURACY_HEADING if name.endswith(("_cases", "_documents"))})

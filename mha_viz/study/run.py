@@ -1,4 +1,4 @@
-"""A study: every sentence is read once by the model and once by its untrained copy, and only sums are stored.
+"""Run a study: the model and its untrained copy read every sentence once, and only sums are stored.
 
 Memory holds the sums and one batch of attention per worker, whatever the size of the corpus. The results do not depend
 on the batch size, the order or the number of workers: a sentence has the same attention in any batch, counts are
@@ -36,17 +36,20 @@ from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Sums, first_sentences, r
 from mha_viz.study.tables import profile_of_sums
 
 MAX_SUBMITTED = 2 * MOST  # batches that are submitted before the first of them is merged
-SAVE_SECONDS = 5.0  # seconds between two writes of the sums
+SAVE_SECONDS = 5.0  # between two writes of the sums
 SEED = 0  # seed of the untrained weights
 SUMS_FILE = ".sums.npz"  # the sums of an unfinished study, in the folder of its profile
 
 
 class Progress(NamedTuple):
-    """The progress of a study: pieces of text that are done, and the total of both passes.
+    """The progress of a study: tokens that were read, and the total of both passes.
 
-    On a cluster ``done`` and ``total`` are sentences; ``rate`` is how many are measured per second, ``seconds_left``
-    the estimated time left, None if there is no estimate yet; ``by_worker`` how many each worker has measured, by
-    address, and ``lost`` how many workers were lost.
+    Attributes:
+        done, total: tokens; on a cluster, sentences.
+        rate: on a cluster, how many sentences are measured per second.
+        seconds_left: the estimated time left; None if there is no estimate yet.
+        by_worker: how many sentences each worker has measured, by address.
+        lost: how many workers were lost.
     """
 
     done: int
@@ -58,11 +61,11 @@ class Progress(NamedTuple):
 
     @property
     def fraction(self) -> float:
-        """The fraction that is done, 0 to 1."""
+        """The completed fraction, 0 to 1."""
         return self.done / self.total if self.total else 1.0
 
     def of_passes(self, number: int, passes: int) -> Progress:
-        """Return the progress over all ``passes`` of the same length, of the one with this number, from 0."""
+        """Return the progress over all ``passes`` of the same length; this is the pass with this number, from 0."""
         return self._replace(done=number * self.total + self.done, total=passes * self.total)
 
 
@@ -76,15 +79,18 @@ def study(
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Profile:
-    """The profile of a model over a corpus.
+    """Measure the profile of a model over a corpus.
 
-    ``control``: whether the untrained model is measured too; without it, the tables lack the accuracy of the untrained
-    model.
+    Args:
+        encoder: the model.
+        corpus: the sentences.
+        resume: a folder for intermediate sums, from which a stopped study continues; they are deleted at the end.
+        batch: the maximum number of tokens per batch, which affects speed and memory but no result.
+        control: whether the untrained model is measured too; otherwise the tables lack its accuracy.
+        progress: called after each batch.
+        cancelled: returns True to stop the study.
 
-    ``resume``: a folder for intermediate sums, from which a stopped study continues; they are deleted at the end.
-    ``batch``: the maximum number of pieces per batch, which affects speed and memory but no result. ``progress`` is
-    called after each batch. Raises Cancelled soon after ``cancelled`` returns True, and CorpusError when no sentence
-    can be read.
+    Raises Cancelled soon after ``cancelled`` returns True, and CorpusError when no sentence can be read.
     """
     models = (encoder, encoder.untrained(SEED)) if control else (encoder,)
     with _saved_in(resume) as file:
@@ -107,10 +113,10 @@ def sums_of(
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Sums:
-    """What ``kind`` sums over a corpus, of a model and, if it is there, of its untrained copy.
+    """Measure the sums of a kind over a corpus, with a model and, if given, its untrained copy.
 
-    ``keep``: whether the sums stay in ``resume``, so that the next call has them at once. The other arguments and the
-    errors are as for :func:`study`.
+    ``keep`` says whether the sums stay in ``resume``, so that the next call has them at once. The other arguments and
+    the errors are as for :func:`study`.
     """
     with _saved_in(resume, keep) as file:
         return _measured(Run(models, corpus, file, batch, progress, cancelled, kind=kind))
@@ -118,7 +124,7 @@ def sums_of(
 
 @contextmanager
 def _saved_in(folder: Path | None, keep: bool = False) -> Iterator[Path | None]:
-    """The file for intermediate sums, which is deleted once they are not needed any more."""
+    """Yield the file for intermediate sums, and delete it when the block ends without an error, unless ``keep``."""
     file = folder / SUMS_FILE if folder else None
     yield file
     if file and not keep:
@@ -126,20 +132,24 @@ def _saved_in(folder: Path | None, keep: bool = False) -> Iterator[Path | None]:
 
 
 def _measured(run: Run) -> Sums:
+    """Measure the sums of a run. Raises CorpusError if there is nothing to measure."""
     run.check()
     return run.measured()
 
 
 def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Sums:
-    """The sums of a model over a corpus, for its trained weights only."""
+    """Measure the sums of a model over a corpus with its trained weights only."""
     run = Run((encoder,), corpus)
     run.check()
     return run.sums()
 
 
 class Run:
-    """The passes over a corpus, or over a shard of one that begins with the sentence numbered ``first``: one for each
-    of ``models``, the trained and the untrained. A run that was stopped continues from the sums in ``file``."""
+    """The passes over a corpus, or over a shard of one that begins with the sentence numbered ``first``.
+
+    There is a pass for each of ``models``, the trained and the untrained. A run that was stopped continues from the
+    sums in ``file``.
+    """
 
     def __init__(
         self,
@@ -153,7 +163,7 @@ class Run:
         number: int = 0,
         kind: SumKind = PROFILE,
     ) -> None:
-        """``number``: the place of the shard in the corpus; ``kind``: what is summed."""
+        """Prepare a run. ``number`` is the place of the shard in the corpus, ``kind`` the sums to measure."""
         self.models, self.corpus, self.file, self.size = dict(zip(PASSES, models, strict=False)), corpus, file, size
         self.progress, self.cancelled, self.number, self.kind = progress, cancelled, number, kind
         self.heads = models[0].layers * models[0].heads
@@ -161,9 +171,9 @@ class Run:
         self.texts = kind.texts(self.shard)
         self.total = len(self.models) * sum(sum(texts.lengths) for texts in self.texts.values())
         self.done = 0
-        of_model = [models[0].name, models[0].revision]
-        self.key = json.dumps([of_model, corpus.digest, SEED, list(self.models), *kind.definition()])
-        self._saved = -math.inf  # the first sums are saved at once: a study that begins slowly loses nothing
+        model = [models[0].name, models[0].revision]
+        self.key = json.dumps([model, corpus.digest, SEED, list(self.models), *kind.definition()])
+        self._saved = -math.inf  # save the first sums at once, so that a slow start is not lost
 
     def check(self) -> None:
         """Raise CorpusError if there is nothing to measure."""
@@ -171,17 +181,21 @@ class Run:
             raise CorpusError(f"Nothing of {self.corpus.name} can be read.", "; ".join(self.shard.plan.left_out[:3]))
 
     def measured(self) -> Sums:
-        """The sums of all passes, with what follows from the annotation alone, and how much was measured. Raises
-        Cancelled."""
+        """Measure the sums of all passes, sum what follows from the annotation alone, and count how much was measured.
+
+        Raises Cancelled.
+        """
         sums = self.sums()
         if self.shard.trees:
             sums.arrays |= self._gold(sums)
         corpus, lines = self.shard.corpus, self.shard.plan.left_out
         unread = sum(pieces is None for pieces in self.shard.plan.sentences)
-        of_corpus = corpus.left_out if isinstance(corpus, Corpus) else ()
-        # In the order in which a study lists what is left out: sentences, chunks, annotation.
-        reasons = enumerate((lines[:unread], lines[unread:], of_corpus))
-        left_out = tuple((why, self.number, at, line) for why, group in reasons for at, line in enumerate(group))
+        corpus_lines = corpus.left_out if isinstance(corpus, Corpus) else ()
+        # A study lists left-out text in this order: sentences, chunks, annotation.
+        reasons = enumerate((lines[:unread], lines[unread:], corpus_lines))
+        left_out = tuple(
+            (reason, self.number, place, line) for reason, group in reasons for place, line in enumerate(group)
+        )
         sums.counted = Counter({**counts(self.shard), "left_out": len(left_out)})
         sums.left_out = left_out[:LEFT_OUT]
         for name in sums.of("done"):
@@ -189,7 +203,7 @@ class Run:
         return sums
 
     def sums(self) -> Sums:
-        """The sums of all passes. Raises Cancelled."""
+        """Measure the sums of all passes. Raises Cancelled."""
         sums = (read(self.file, self.key) if self.file else None) or self._empty(self.shard.labels)
         with pass_lock.worker_pool() as workers:
             for name in self.models:
@@ -197,7 +211,7 @@ class Run:
         return sums
 
     def _measure(self, name: str, sums: Sums, workers: Executor) -> None:
-        """One pass over the texts that these sums lack."""
+        """Run one pass over the texts that these sums lack."""
         self._report(name, sums)
         submitted: deque[Future[Sums]] = deque()
         try:
@@ -208,17 +222,17 @@ class Run:
             while submitted:
                 self._merge_first(name, submitted, sums)
         finally:
-            for future in submitted:  # batches that have finished when the study is stopped are merged too
+            for future in submitted:  # also merge batches that have finished when the study is stopped
                 if not future.cancel() and future.exception() is None:
                     sums.add(future.result())
             self._save(sums)
 
     def _merge_first(self, name: str, submitted: deque[Future[Sums]], sums: Sums) -> None:
         """Wait for the first submitted batch and merge its sums."""
-        of_batch = submitted[0].result()
+        batch_sums = submitted[0].result()
         submitted.popleft()
-        sums.add(of_batch)
-        self._report(name, of_batch)
+        sums.add(batch_sums)
+        self._report(name, batch_sums)
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self._save(sums)
 
@@ -228,7 +242,7 @@ class Run:
             self._saved = time.monotonic()
 
     def _report(self, name: str, sums: Sums) -> None:
-        """Report the pieces of the texts, or the rows of GAP, in these sums as done."""
+        """Report the tokens of the texts, or the rows of GAP, in these sums as done. Raises Cancelled."""
         for kind, texts in self.texts.items():
             self.done += int(np.array(texts.lengths, np.int64)[_done(name, kind, texts, sums)].sum())
         self.progress(Progress(self.done, self.total))
@@ -237,13 +251,14 @@ class Run:
             raise Cancelled("The study was stopped.", again)
 
     def _batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
-        """The remaining work of a pass as independent tasks, each of which returns its own sums."""
+        """Yield the remaining work of a pass as independent tasks, each of which returns its own sums."""
         for kind, texts in self.texts.items():
-            left = np.flatnonzero(~_done(name, kind, texts, sums)).tolist()
-            for places in texts.batches(left, self.heads, self.size):
+            remaining = np.flatnonzero(~_done(name, kind, texts, sums)).tolist()
+            for places in texts.batches(remaining, self.heads, self.size):
                 yield partial(self._batch, name, kind, places, sums)
 
     def _batch(self, name: str, kind: str, places: Sequence[int], whole: Sums) -> Sums:
+        """Read one batch and return its sums. They will be added to ``whole``."""
         texts = self.texts[kind]
         labels = [self.shard.labels[texts.sentences[place]] for place in places]
         sums = self._empty(labels, name, whole)
@@ -253,24 +268,24 @@ class Run:
         return sums
 
     def _empty(self, labels: Sequence[str], name: str = PASSES[0], whole: Sums | None = None) -> Sums:
-        """Sums of nothing, for sentences with these labels of documents. ``whole``: what they will be added to."""
+        """Return empty sums for sentences with these document labels. They will be added to ``whole``."""
         selection, relations = None, self.shard.relations
         if name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
             selection = Selection(relations, self.heads, whole.selection if whole else None)
         return Sums(self.heads, relations, first_sentences(labels, self.shard.first), selection=selection)
 
     def _gold(self, sums: Sums) -> dict[str, Array]:
-        """The results that follow from the annotation of the sentences that were read."""
+        """Sum what follows from the annotation alone, over the sentences that were read."""
         shard = self.shard
         documents = Documents.numbered(sums.places("document", shard.labels), len(sums.documents))
         were_read = np.flatnonzero(_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
-        read = [(shard.first + place, shard.trees[place]) for place in were_read]
-        of_gold = gold(shard.relations, read)._asdict()
-        of_gold["cases"], of_gold["ruled"] = cases(shard.relations, read, documents, shard.first)
-        of_gold["named"] = shard.relations.named_by(shard.rules)
-        return {f"gold/{name}": array for name, array in of_gold.items()}
+        numbered_trees = [(shard.first + place, shard.trees[place]) for place in were_read]
+        gold_sums = gold(shard.relations, numbered_trees)._asdict()
+        gold_sums["cases"], gold_sums["ruled"] = cases(shard.relations, numbered_trees, documents, shard.first)
+        gold_sums["named"] = shard.relations.named_by(shard.rules)
+        return {f"gold/{name}": array for name, array in gold_sums.items()}
 
 
 def _done(name: str, kind: str, texts: Texts, sums: Sums) -> Array:
-    """[text]: whether each text of a kind is in these sums."""
+    """Return whether each text of a kind is in these sums, [text]."""
     return sums.arrays.get(f"done/{name}/{kind}", np.zeros(len(texts.lengths), bool))

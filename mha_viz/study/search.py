@@ -2,9 +2,9 @@
 ends.
 
 A *link* leads from each word, its query, to the word with the largest weight in its row, its key, without special
-tokens and without the diagonal; among equal weights, the first word. Weights are ranked to four digits; among equal
-ones, the first sentence comes first. Sentences are read in parts, and only the strongest links and the counts of each
-part are stored, so that memory does not grow with the corpus.
+tokens and without the diagonal; among equal weights, to the first word. Weights are rounded to four digits for ranking;
+among equal ones, the first sentence comes first. Sentences are read in parts, and only the strongest links and the
+counts of each part are stored, so that memory does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Conditions", "Link", "Search", "Searching", "search_links"]
 
 FORMAT = 1  # version of the cases on disk
-ALL_LINKS, MATCHING = ("links",), ("sentences",)  # what is counted besides matches, which have four LABELS
-LABELS = 4
+ALL_LINKS, MATCHING = ("links",), ("sentences",)  # labels of the counts of all links and of sentences with a match
+LABELS = 4  # how many labels the counts of matches have
 MOST = 20  # links that are listed by default
 MOST_LISTED = 10_000
 
@@ -111,9 +111,12 @@ def search_links(
 
 @dataclass(frozen=True)
 class LinkCases(CaseKind):
-    """The links of one head that meet ``conditions``: a case for the strongest one of each sentence, its weight, query
-    and key, of which the ``most`` strongest are kept. ``counts``: matches by part of speech of query and key, relation
-    and direction; all links that were read; and the sentences with a match."""
+    """The links of one head that meet ``conditions``.
+
+    The strongest link of each sentence is a case, with weight, query and key; the ``most`` strongest cases are kept.
+    The ``counts`` of the cases are: matches by part of speech of query and key, relation and direction; all links that
+    were read; and the sentences with a match.
+    """
 
     size: ClassVar[int] = TOGETHER
     head: Head
@@ -121,11 +124,11 @@ class LinkCases(CaseKind):
     most: int
 
     def definition(self, offset: int) -> list[object]:
-        """Return the head, the conditions and the number."""
+        """Return the head, the conditions and the number of links."""
         return [FORMAT, "links", self.step, self.head, self.conditions, self.most, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Those of the sentences that can be read and have at least two words."""
+        """Return the links in the sentences that can be read and have at least two words."""
         cases = Cases(read=len(numbered))
         for place, block in word_blocks(encoder, [sentence for _, sentence in numbered], self.head):
             (number, sentence), best = numbered[place], pointers(block).row[0]
@@ -145,15 +148,18 @@ class LinkCases(CaseKind):
         return cases
 
     def reduced(self, cases: Cases) -> Cases:
-        """Keep the strongest, among equal ones the first."""
+        """Keep the strongest links; among equal ones, the first."""
         pairs = zip(cases.cases, cases.units, strict=True)
         kept = sorted(pairs, key=lambda pair: (-pair[0][0], pair[1][1]))[: self.most]
         return replace(cases, cases=[case for case, _ in kept], units=[unit for _, unit in kept])
 
 
 class Searching:
-    """A search, whose ``run`` reads the corpus; there is a result for the sentences read so far. ``folder``: where it
-    is saved, and from which the same search continues. Raises the errors of :func:`search_links`."""
+    """A search, whose ``run`` reads the corpus; there is a result for the sentences read so far.
+
+    ``folder`` is where the search is saved, and from which the same search continues. Raises the errors of
+    :func:`search_links`.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Several corpora and several models, or one model at several steps of its training, measured in one call."""
+"""Measure several corpora and several models, or one model at several training steps, in one call."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def profile_all(
     """Measure the profile of every model on every corpus.
 
     Args:
-        corpora: a list of what :func:`mha_viz.profile` takes.
-        models: a list of what it takes; snapshots of a training count as models, such as "toy@400".
+        corpora: a list of corpora as for :func:`mha_viz.profile`.
+        models: a list of models as for :func:`mha_viz.profile`, such as snapshots of a training, "toy@400".
         out: a folder that gets a folder ``MODEL/CORPUS`` for each profile, and ``profiles.csv``, the table of
             :func:`side_by_side`.
         batch: as for :func:`mha_viz.profile`.
         device: as for :func:`mha_viz.load`, where a model is a name.
         progress: as for :func:`mha_viz.profile`.
-        client: as there.
+        client: as for :func:`mha_viz.profile`.
 
     Returns the profiles, the corpora of one model after the other. Raises as :func:`mha_viz.profile`, and SettingError
     if a list is empty.
@@ -57,7 +57,7 @@ def profile_all(
     >>> [p.model for p in mv.roles.profile_all(["grammar"], ["toy@0", "toy@100"])]
     ['toy@0', 'toy@100']
     """
-    if any(isinstance(given, str) or not isinstance(given, Collection) or not given for given in (corpora, models)):
+    if any(isinstance(items, str) or not isinstance(items, Collection) or not items for items in (corpora, models)):
         raise SettingError("Corpora and models are lists.", 'Give a list of each, as in ["grammar"].')
     engine, folder = engine_of(client, batch), None if out is None else Path(out)
     measured = _measured(engine, corpora, models, folder, device, called(progress))
@@ -75,14 +75,15 @@ def _measured(
     device: str,
     progress: Callable[[Progress], None],
 ) -> Iterator[Profile]:
+    """Yield the profile of every model on every corpus, the corpora of one model after the other."""
     opened = [engine.open(corpus) for corpus in corpora]
     names = [name_of(model) for model in models]
     check_places(names, [corpus.name for corpus in opened])
     for model in models:
         encoder = one_stack(model, device)
         for corpus in opened:
-            place = None if out is None else out / folder_for(encoder.name, corpus.name)
-            yield measure(engine, encoder, corpus, place, progress)
+            folder = None if out is None else out / folder_for(encoder.name, corpus.name)
+            yield measure(engine, encoder, corpus, folder, progress)
 
 
 def write_together(measured: Sequence[Profile], folder: Path) -> Path:
@@ -100,8 +101,11 @@ def write_together(measured: Sequence[Profile], folder: Path) -> Path:
 
 
 def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
-    """The scores of several profiles in one table: a row for each head and role that meets its rule in at least one of
-    them, and a column for each profile, "MODEL on CORPUS"; empty where a profile lacks the candidate."""
+    """Return the scores of several profiles in one table.
+
+    There is a row for each head and role that meets its rule in at least one profile, and a column for each profile,
+    "MODEL on CORPUS"; it is empty where a profile lacks the candidate.
+    """
     import pandas as pd
 
     check_each(measured, Profile, *PROFILE)

@@ -1,4 +1,4 @@
-"""How stable recipes are: what those of the same model from other corpora have in common with them."""
+"""Compare recipes of the same model that were chosen on different corpora."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compare_recipes(
         most: how many sentences of the corpus are read, as for :func:`mha_viz.recipes.fit`.
         device: as for :func:`mha_viz.load`, where the model is loaded.
         progress: as for :func:`mha_viz.recipes.fit`.
-        cancelled: as there.
+        cancelled: as for :func:`mha_viz.recipes.fit`.
 
     Returns the recipes with the table ``stability``, one row per head and corpus. ``overlap``: Σ_r min(β_r, β'_r), 1
     for equal shares; ``rule`` and ``other_rule``: those with the largest shares, and whether they are the ``same``;
@@ -55,25 +55,26 @@ def compare_recipes(
     """
     check_most(most)
     if isinstance(other, Recipes):
-        names = [(one.facts["model"], one.facts.get("revision")) for one in (recipes, other)]
+        names = [(item.facts["model"], item.facts.get("revision")) for item in (recipes, other)]
         if names[0] != names[1]:
             problem = f"The recipes are of {short_name(names[0][0])} ({names[0][1]}) and {short_name(names[1][0])} "
             raise SettingError(f"{problem}({names[1][1]}).", "Give recipes of the same model.")
-        corpus, theirs = str(other.facts["corpus"]), shares_of(other)
+        corpus, other_shares = str(other.facts["corpus"]), shares_of(other)
     else:
         encoder = as_measured(recipes.facts, model, device)
         check_shape(encoder, recipes)
-        corpus, theirs = chosen_on(encoder, other, most, called(progress), cancelled)
-    return _with(recipes, corpus, theirs)
+        corpus, other_shares = chosen_on(encoder, other, most, called(progress), cancelled)
+    return _with(recipes, corpus, other_shares)
 
 
 def _with(recipes: Recipes, corpus: str, theirs: Numbers) -> Recipes:
-    """``theirs`` [class, head, rule], chosen on another corpus, compared with those of ``recipes``."""
+    """Add the comparison with ``theirs`` [class, head, rule], chosen on another corpus, to the recipes' table
+    ``stability``."""
     import pandas as pd
 
-    one, other = (average_shares(recipes, shares) for shares in (shares_of(recipes), theirs))  # [head, rule]
-    overlap, largest = np.minimum(one, other).sum(axis=1), [shares.argmax(axis=1) for shares in (one, other)]
-    common = np.logical_and(one, other).sum(axis=1) / np.logical_or(one, other).sum(axis=1)
+    own, other = (average_shares(recipes, shares) for shares in (shares_of(recipes), theirs))  # [head, rule]
+    overlap, largest = np.minimum(own, other).sum(axis=1), [shares.argmax(axis=1) for shares in (own, other)]
+    common = np.logical_and(own, other).sum(axis=1) / np.logical_or(own, other).sum(axis=1)
     rows = [
         (corpus, *divmod(head, int(recipes.facts["heads"])), overlap[head], NAMES[a], NAMES[b], bool(a == b), share)
         for head, (a, b, share) in enumerate(zip(*largest, common, strict=True))

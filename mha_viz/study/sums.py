@@ -1,7 +1,8 @@
-"""The sums of a study: arrays under names, whose axes of relations, parts of speech and documents have labels.
+"""The sums of a study: named arrays, whose axes of relations, parts of speech and documents have labels.
 
-Sums of different sentences are added by label, whatever relations and documents each of them has: counts exactly and in
-any order, float64 sums up to rounding; and the same cases are chosen as evidence (:mod:`mha_viz.analysis.evidence`).
+Sums of different sentences are added by label, even if their relations and documents differ. Counts are exact in any
+order, and float64 sums are equal up to rounding. The same cases are chosen as evidence
+(:mod:`mha_viz.analysis.evidence`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations
 from mha_viz.files import arrays_in, whole_file
 
 PASSES = ("trained", "untrained")
-LEFT_OUT = 50  # lines that are stored
+LEFT_OUT = 50  # how many lines about left-out text are stored
 BLOCK = "\0"  # begins the label of a block of documents
 CASES = "cases"  # the array of cases in a file of sums
-# The axes with labels, by the name of an array without its pass.
+# The labelled axes of each array, by its name without the pass.
 AXES: Mapping[str, Mapping[int, str]] = {
     "syntax/correct": {0: "document", 3: "relation"},
     "syntax/both": {2: "row"},
@@ -60,18 +61,24 @@ AXES: Mapping[str, Mapping[int, str]] = {
 }
 
 Array = npt.NDArray[Any]
-LineLeftOut = tuple[
-    int, int, int, str
-]  # what is left out: the reason, the number of the shard, the place in it, the line
+LineLeftOut = tuple[int, int, int, str]  # about left-out text: reason, number of the shard, place in it, line
 
 
 @dataclass(eq=False)
 class Sums:
-    """Sums over some sentences. ``documents``: the labels of their documents in the order of the rows, each with the
-    number of its first sentence; ``arrays`` by name: pass, measure and quantity, as in "trained/patterns/mass";
-    ``selection``: the cases recorded as evidence; ``counted``: how much was measured; ``left_out``: the first lines, in
-    order; ``unsaved``: why results of shards could not be saved, and how many. ``whole`` is False after an addition
-    that was broken off."""
+    """Sums over some sentences.
+
+    Attributes:
+        heads: the number of heads.
+        relations: the labels of relations and parts of speech.
+        documents: the labels of the documents in the order of the rows, each with the number of its first sentence.
+        arrays: by name: pass, measure and quantity, as in "trained/patterns/mass".
+        selection: the cases recorded as evidence.
+        counted: how much was measured.
+        left_out: the first lines about left-out text, in order.
+        unsaved: reasons why results of shards could not be saved, with counts.
+        whole: False while :meth:`add` is running or after it was interrupted.
+    """
 
     heads: int
     relations: Relations
@@ -85,26 +92,26 @@ class Sums:
 
     @property
     def bytes(self) -> int:
-        """The size of the arrays."""
+        """The size of the arrays in bytes."""
         cases = 0 if self.selection is None else self.selection.cases.nbytes
         return cases + sum(array.nbytes for array in self.arrays.values())
 
     def __sizeof__(self) -> int:
-        """The same, for Dask, which uses this to decide what is small enough to move and to count the bytes that it
-        moves."""
+        """Return the size for Dask, which uses it to decide what is small enough to move and to count moved bytes."""
         return object.__sizeof__(self) + self.bytes
 
     def of(self, name: str) -> dict[str, Array]:
-        """The arrays whose names begin with ``name`` and a slash, by the rest of their names."""
+        """Return the arrays whose names begin with ``name`` and a slash, by the rest of their names."""
         return {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
 
     @property
     def rows(self) -> Documents:
-        """The documents for intervals."""
+        """The documents to resample for intervals."""
         return Documents.numbered((), len(self.documents))
 
     @cached_property
     def _labels(self) -> dict[str, tuple[Any, ...]]:
+        """The labels of each kind of axis, in the order of the cells."""
         relations = self.relations
         return {
             "document": tuple(self.documents),
@@ -116,44 +123,45 @@ class Sums:
 
     @cached_property
     def _places(self) -> dict[str, dict[Any, int]]:
-        return {kind: {label: at for at, label in enumerate(labels)} for kind, labels in self._labels.items()}
+        return {kind: {label: index for index, label in enumerate(labels)} for kind, labels in self._labels.items()}
 
     def places(self, kind: str, labels: Iterable[Any]) -> list[int]:
-        """The cells of an axis ("document", "relation", "row", "base", "upos") that have these labels."""
+        """Return the indices of labels on an axis ("document", "relation", "row", "base" or "upos")."""
         return [self._places[kind][label] for label in labels]
 
     def add(self, other: Sums) -> None:
-        """Add the sums of other sentences, all of whose labels these sums have."""
-        cells = {
+        """Add the sums of other sentences. These sums must have all labels of the others."""
+        indices = {
             kind: ... if labels == self._labels[kind] else self.places(kind, labels)
             for kind, labels in other._labels.items()
         }
-        before, self.whole = self.whole, False
+        was_whole, self.whole = self.whole, False
         for name, array in other.arrays.items():
-            self._add_array(name, array, cells)
+            self._add_array(name, array, indices)
         if self.selection is not None and other.selection is not None:
             self.selection.join(other.selection)
         self.counted.update(other.counted)
         self.left_out = tuple(sorted((*self.left_out, *other.left_out))[:LEFT_OUT])
         self.unsaved.update(other.unsaved)
-        self.whole = before
+        self.whole = was_whole
 
-    def _add_array(self, name: str, array: Array, cells: Mapping[str, Any]) -> None:
+    def _add_array(self, name: str, array: Array, indices: Mapping[str, Any]) -> None:
+        """Add an array after spreading it over all labels of its axes."""
         axes = _axes(name)
         for axis, kind in axes.items():
-            if axis > 0 and cells[kind] is not ...:
+            if axis > 0 and indices[kind] is not ...:
                 shape = (*array.shape[:axis], len(self._labels[kind]), *array.shape[axis + 1 :])
                 spread = np.zeros(shape, array.dtype)
-                spread[(slice(None),) * axis + (list(cells[kind]),)] = array
+                spread[(slice(None),) * axis + (list(indices[kind]),)] = array
                 array = spread
         if name not in self.arrays:
             size = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]
             self.arrays[name] = np.zeros((*size, *array.shape[1:]), array.dtype)
-        mine, rows = self.arrays[name], cells[axes[0]] if 0 in axes else ...
-        mine[rows] = (mine[rows] | array) if array.dtype == bool else mine[rows] + array
+        target, rows = self.arrays[name], indices[axes[0]] if 0 in axes else ...
+        target[rows] = (target[rows] | array) if array.dtype == bool else target[rows] + array
 
     def in_blocks(self, bits: int) -> Sums:
-        """The same sums, with one row for each block of documents."""
+        """Return the same sums with a row for each block of documents instead of each document."""
         labels = [block(document, bits) for document in self.documents]
         joined = replace(self, documents=first_sentences(labels), arrays=dict(self.arrays))
         rows = joined.places("document", labels)
@@ -164,17 +172,21 @@ class Sums:
         return joined
 
     def save(self, path: Path, key: str, finished: bool = True) -> None:
-        """Write the sums to one file atomically. ``key`` identifies what they depend on. Those that are not
-        ``finished`` are written often, and therefore not compressed. Raises OSError."""
+        """Write the sums to one file atomically. Raises OSError.
+
+        ``key`` identifies everything that they depend on. Unfinished sums are written often, and therefore not
+        compressed.
+        """
         arrays, facts = self._packed()
         write(arrays, {**facts, "key": key}, path, finished)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle, by which Dask moves sums between processes: what is written to a file, and nothing else."""
+        """Return the contents of the file of these sums, and nothing else, for pickle, with which Dask moves sums
+        between processes."""
         return _unpacked, self._packed()
 
     def _packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """All arrays, and facts that JSON can hold."""
+        """Return all arrays, and facts that JSON can hold."""
         facts = {
             "heads": self.heads,
             "relations": self.relations.names,
@@ -189,7 +201,7 @@ class Sums:
 
 
 def merged(parts: Sequence[Sums]) -> Sums:
-    """The sums of several shards of one corpus."""
+    """Merge the sums of several shards of one corpus."""
     heads = parts[0].heads
     relations = Relations(
         (), {name for part in parts for name in part.relations.names}, {tag for p in parts for tag in p.relations.upos}
@@ -206,7 +218,7 @@ def merged(parts: Sequence[Sums]) -> Sums:
 
 
 def _documents(parts: Sequence[Sums]) -> dict[str, int]:
-    """The documents of all parts in the order of the corpus, each with the number of its first sentence."""
+    """Return the documents of all parts in the order of the corpus, each with the number of its first sentence."""
     first: dict[str, int] = {}
     for part in parts:
         for label, number in part.documents.items():
@@ -215,15 +227,21 @@ def _documents(parts: Sequence[Sums]) -> dict[str, int]:
 
 
 def labels_of(documents: Sequence[str], relations: Relations, heads: int) -> list[str]:
-    """The labels of these documents, which may repeat: their names or, if there are too many to count each separately,
-    those of their blocks."""
+    """Return the labels of documents, which may repeat.
+
+    Labels are the names of the documents or, if there are too many to count each separately, the labels of their
+    blocks.
+    """
     bits = _bits({*documents}, relations, heads)
     return [*documents] if bits is None else [block(document, bits) for document in documents]
 
 
 def first_sentences(labels: Sequence[str], first: int = 0) -> dict[str, int]:
-    """The labels in the order of their rows, each with the number of its first sentence or, for a block, its own.
-    ``labels``: one for each sentence, of which the first has the number ``first``."""
+    """Return the labels in the order of their rows, each with a number.
+
+    The number is that of its first sentence or, for a block, the block's own number. ``labels`` has a label for each
+    sentence; the first sentence has the number ``first``.
+    """
     if labels and labels[0].startswith(BLOCK):
         return {label: int(label[len(BLOCK) :], 2) for label in sorted({*labels})}
     numbers: dict[str, int] = {}
@@ -233,21 +251,25 @@ def first_sentences(labels: Sequence[str], first: int = 0) -> dict[str, int]:
 
 
 def _bits(documents: Iterable[str], relations: Relations, heads: int) -> int | None:
-    """The bits of the labels of blocks; None if all of these documents can be counted separately. More documents or
-    relations never turn blocks into documents again, or into smaller blocks, so the order of merging does not
-    matter."""
+    """Return the length in bits of block labels; None if all of these documents can be counted separately.
+
+    With more documents or relations, blocks never become documents again or smaller blocks, so the order of merging
+    does not matter.
+    """
     return bits_of(documents, len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
 
 
 def bits_of(documents: Iterable[str], cells: int) -> int | None:
-    """The same for documents that have this many ``cells`` each."""
-    most, labels = most_documents(cells), {*documents}
-    in_blocks = len(labels) > most or any(label.startswith(BLOCK) for label in labels)
-    return most.bit_length() - 1 if in_blocks else None
+    """Return the length in bits of block labels for documents with ``cells`` numbers each; None if no blocks are
+    needed."""
+    limit, labels = most_documents(cells), {*documents}
+    needs_blocks = len(labels) > limit or any(label.startswith(BLOCK) for label in labels)
+    return limit.bit_length() - 1 if needs_blocks else None
 
 
 def block(document: str, bits: int) -> str:
-    """The label of a document's block: the first bits of a digest of its name, or of the label of a smaller block."""
+    """Return the label of a document's block: the first bits of a digest of its name, or of the label of a smaller
+    block."""
     if not document.startswith(BLOCK):
         digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()
         document = f"{BLOCK}{int.from_bytes(digest[:4]):032b}"
@@ -255,9 +277,9 @@ def block(document: str, bits: int) -> str:
 
 
 def _axes(name: str) -> Mapping[int, str]:
-    """The labelled axes of an array."""
-    first, _, rest = name.partition("/")
-    return AXES.get(rest if first in PASSES else name, {})
+    """Return the labelled axes of an array."""
+    pass_name, _, short_name = name.partition("/")
+    return AXES.get(short_name if pass_name in PASSES else name, {})
 
 
 # ---- on disk --------------------------------------------------------------------------------------------------------
@@ -272,7 +294,7 @@ def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, com
 
 
 def read(path: Path, key: str) -> Sums | None:
-    """What :meth:`Sums.save` wrote under the same key; None if there is no file, or no complete one."""
+    """Return the sums that :meth:`Sums.save` wrote under this key; None if there is no complete file."""
     try:
         arrays = arrays_in(path)
         facts = json.loads(str(arrays.pop("facts")))
@@ -282,12 +304,12 @@ def read(path: Path, key: str) -> Sums | None:
 
 
 def _unpacked(arrays: dict[str, Array], facts: Mapping[str, Any]) -> Sums:
-    """The sums of these arrays and facts. Raises ValueError for cases of other relations."""
+    """Rebuild sums from arrays and facts. Raises ValueError for cases of other relations."""
     relations = Relations((), facts["relations"], facts["upos"])
     selection = Selection(relations, facts["heads"]) if CASES in arrays else None
     if selection is not None:
         selection.check(arrays[CASES])
         selection.merge(arrays.pop(CASES))
-    lines = tuple((why, number, at, line) for why, number, at, line in facts["left_out"])
+    lines = tuple((reason, number, place, line) for reason, number, place, line in facts["left_out"])
     counted, unsaved = Counter(facts["counted"]), Counter(facts["unsaved"])
     return Sums(facts["heads"], relations, dict(facts["documents"]), arrays, selection, counted, lines, unsaved)

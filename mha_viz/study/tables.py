@@ -1,4 +1,4 @@
-"""The tables of a profile, from its sums."""
+"""Build the tables of a profile from its sums."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ MEASURED = len(findings.MEASURED)
 
 
 class Measured(NamedTuple):
-    """A corpus, which may be without its sentences, and the sums of the model over it, with trained weights and, if
-    measured, untrained ones."""
+    """A corpus, possibly without its sentences, and the sums over it with trained weights and, if measured, untrained
+    weights."""
 
     corpus: Corpus | Gap
     sums: Sums
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
 
     @property
     def documents(self) -> Documents:
-        """The documents that are drawn for intervals."""
+        """The documents to resample for intervals."""
         return self.sums.rows
 
 
@@ -57,7 +57,7 @@ def profile_of_sums(
     seed: int,
     sentences: Callable[[Sequence[SentenceSpan]], tuple[Sentence, ...]],
 ) -> Profile:
-    """The profile of a corpus from its sums; ``sentences`` gives those of the table ``evidence``."""
+    """Return the profile of a corpus from its sums; ``sentences`` returns the sentences of the table ``evidence``."""
     trained, untrained = (Pass.of(sums, name) if sums.of(name) else None for name in PASSES)
     assert trained is not None
     measured = Measured(corpus, sums, trained, untrained)
@@ -69,7 +69,7 @@ def profile_of_sums(
 
 
 def facts(encoder: Encoder, corpus: Corpus | Gap, sums: Sums, seed: int) -> dict[str, Any]:
-    """The contents of profile.json."""
+    """Return the contents of profile.json."""
     return {
         "model": encoder.name,
         **({"display_name": name} if (name := display_name_of(encoder.name)) else {}),
@@ -92,6 +92,7 @@ def facts(encoder: Encoder, corpus: Corpus | Gap, sums: Sums, seed: int) -> dict
 
 
 def _version(name: str) -> str:
+    """Return the version of an installed package."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -99,10 +100,10 @@ def _version(name: str) -> str:
 
 
 def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
-    """All tables that the corpus allows, for the trained and for the untrained weights."""
+    """Return all tables that the corpus allows, for the trained and for the untrained weights."""
     heads = [*every_head(encoder.layer_numbers, encoder.heads)]
     corpus = measured.corpus
-    has_trees, has_chains = (isinstance(corpus, Corpus) and has for has in _annotations(corpus))
+    has_trees, has_chains = (isinstance(corpus, Corpus) and has_it for has_it in _annotations(corpus))
     syntax = _syntax(measured) if has_trees else None
     trained = _pass_tables(measured.trained, heads, measured)
     if syntax is not None:
@@ -119,8 +120,8 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
     trained |= with_q(trained, "candidates", "roles")
     if measured.sums.selection is not None:
         columns = ["layer", "head", "role", "detail"]
-        both = pd.concat([trained[name][columns] for name in ("candidates", "roles")]).drop_duplicates()
-        lines = evidence.lines(measured.sums.selection, heads, both.itertuples(index=False))
+        head_roles = pd.concat([trained[name][columns] for name in ("candidates", "roles")]).drop_duplicates()
+        lines = evidence.lines(measured.sums.selection, heads, head_roles.itertuples(index=False))
         cases = _frame("evidence", lines).sort_values(["layer", "head"], kind="stable", ignore_index=True)
         trained["evidence"] = cases
     if measured.untrained is None:
@@ -133,31 +134,32 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
 
 
 def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:
+    """Return whether a corpus has trees, and whether it has coreference chains."""
     return (corpus.has_trees, corpus.has_chains) if isinstance(corpus, Corpus) else (False, False)
 
 
 def _role_tables(
     measured: Measured, of_pass: Pass, syntax: roles.SyntaxCounts | None, heads: list[Head], control: Pass | None
 ) -> dict[str, pd.DataFrame]:
-    """The candidates and the suggested roles of one pass."""
-    patterns_of_control = control.patterns if control else None
+    """Return the candidates and the suggested roles of one pass, as tables."""
+    control_patterns = control.patterns if control else None
     without_halves = [
-        *roles.positional(of_pass.patterns, of_pass.position, measured.documents, patterns_of_control),
-        *roles.delimiting(of_pass.patterns, patterns_of_control),
-        *roles.broad(of_pass.patterns, patterns_of_control),
+        *roles.positional(of_pass.patterns, of_pass.position, measured.documents, control_patterns),
+        *roles.delimiting(of_pass.patterns, control_patterns),
+        *roles.broad(of_pass.patterns, control_patterns),
     ]
     if _annotations(measured.corpus)[1]:
-        chains_of_control = control.coreference if control else None
-        without_halves += roles.coreferential(of_pass.coreference, measured.documents, chains_of_control)
+        control_chains = control.coreference if control else None
+        without_halves += roles.coreferential(of_pass.coreference, measured.documents, control_chains)
     candidates = [*without_halves, *(roles.candidate_syntax(syntax) if syntax else ())]
     suggested = [*without_halves, *(roles.suggested_syntax(syntax) if syntax else ())]
-    standing, of_one_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER)
+    status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER)
     return {
         "candidates": _frame("candidates", _roles(candidates, heads)),
         "roles": _frame(
             "roles",
             (
-                (*line[:MEASURED], *standing, line[4], *line[MEASURED:-2], *of_one_corpus, *line[-2:])
+                (*line[:MEASURED], *status, line[4], *line[MEASURED:-2], *no_other_corpus, *line[-2:])
                 for line in _roles(suggested, heads)
             ),
         ),
@@ -165,11 +167,12 @@ def _role_tables(
 
 
 def _frame(name: str, lines: TableRows) -> pd.DataFrame:
+    """Return rows as the table with this name."""
     return pd.DataFrame(list(lines), columns=list(HEADINGS[name]))
 
 
 def _pass_tables(of_pass: Pass, heads: list[Head], measured: Measured) -> dict[str, pd.DataFrame]:
-    """The tables of one pass that do not need the other."""
+    """Return the tables of one pass that do not need the other pass."""
     if isinstance(measured.corpus, Gap):
         return {"gap": _frame("gap", _counted(heads, of_pass.gap["n"].sum(), of_pass.gap["correct"].sum(axis=0)))}
     frames = {
@@ -188,24 +191,27 @@ def _pass_tables(of_pass: Pass, heads: list[Head], measured: Measured) -> dict[s
 
 
 def _ratio(correct: Any, n: Any) -> float:
+    """Return the accuracy; NaN without cases or without a count of correct ones."""
     return int(correct) / int(n) if n and correct is not None else math.nan
 
 
 def _counted(heads: list[Head], n: Any, correct: Any) -> TableRows:
-    for at, head in enumerate(heads):
-        yield (*head, int(n), int(correct[at]), _ratio(correct[at], n))
+    """Yield the accuracy of each head."""
+    for index, head in enumerate(heads):
+        yield (*head, int(n), int(correct[index]), _ratio(correct[index], n))
 
 
 def _position(of_pass: Pass, heads: list[Head]) -> TableRows:
+    """Yield the mean weight and the share of maxima at each offset, by head."""
     sums = of_pass.patterns
     mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
     in_word, rows = (
         share(sums["mass_in_word"], sums["mass"]),
         share(sums["rows_in_word"], sums["mass_rows"]),
     )
-    for at, head in enumerate(heads):
+    for index, head in enumerate(heads):
         for i, offset in enumerate(metrics.OFFSETS):
-            yield (*head, offset, mass[at, i], maxima[at, i], in_word[at, i], rows[i])
+            yield (*head, offset, mass[index, i], maxima[index, i], in_word[index, i], rows[i])
 
 
 def _delimiter(of_pass: Pass, heads: list[Head]) -> TableRows:
@@ -216,15 +222,15 @@ def _delimiter(of_pass: Pass, heads: list[Head]) -> TableRows:
 def _entropy(of_pass: Pass, heads: list[Head]) -> TableRows:
     sums = of_pass.patterns
     nats, normalised = share(sums["nats"], sums["rows"]), share(sums["normalised"], sums["sentences"])
-    for at, head in enumerate(heads):
-        yield (*head, nats[at], normalised[at])
+    for index, head in enumerate(heads):
+        yield (*head, nats[index], normalised[index])
 
 
 def _measures(of_pass: Pass, heads: list[Head]) -> TableRows:
     for name, (total, sentences) in sorted(of_pass.measures.items()):
         means = share(total, sentences)
-        for at, head in enumerate(heads):
-            yield (*head, name, means[at], int(sentences[at]))
+        for index, head in enumerate(heads):
+            yield (*head, name, means[index], int(sentences[index]))
 
 
 def _distance(of_pass: Pass, heads: list[Head]) -> TableRows:
@@ -238,13 +244,14 @@ def _distance(of_pass: Pass, heads: list[Head]) -> TableRows:
 
 
 def _syntax(measured: Measured) -> roles.SyntaxCounts:
-    of_gold = measured.sums.of("gold")
-    results = Gold(*(of_gold[name] for name in Gold._fields))
+    """Return the counts of syntax from the sums of both passes."""
+    gold_sums = measured.sums.of("gold")
+    results = Gold(*(gold_sums[name] for name in Gold._fields))
     trained = roles.SyntaxCounts(
         measured.sums.relations,
         results,
         measured.documents,
-        **{name: of_gold[name] for name in ("cases", "ruled", "named")},
+        **{name: gold_sums[name] for name in ("cases", "ruled", "named")},
         **_of_heads(measured.trained),
     )
     if measured.untrained is None:
@@ -254,25 +261,27 @@ def _syntax(measured: Measured) -> roles.SyntaxCounts:
 
 
 def _of_heads(of_pass: Pass) -> dict[str, Any]:
-    """Take from a pass what was counted of its heads."""
+    """Return what a pass counted for each head."""
     return {name: of_pass.syntax[name] for name in ("correct", "both", "kinds", "choices")}
 
 
 def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+    """Yield the accuracy of each head on each relation and direction."""
     n, correct, both = syntax.gold.n.sum(axis=0), syntax.by_row.sum(axis=0), syntax.both.sum(axis=0)
     rows, directions = range(len(syntax.relations.rows)), range(len(DIRECTIONS))
     documents = [[syntax.documents_with_cases(d, r, roles.ALL) for d in directions] for r in rows]
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
-            for at, head in enumerate(heads):
-                right, cases = int(correct[d, r, at]), int(n[d, r])
-                bounds = syntax.intervals[d, r, :, at]
+            for index, head in enumerate(heads):
+                right, cases = int(correct[d, r, index]), int(n[d, r])
+                bounds = syntax.intervals[d, r, :, index]
                 accuracy = cases, right, _ratio(right, cases), *wilson(right, cases)
-                beside = int(both[d, r, at]), *syntax.intervals_against_rule[d, r, :, at]
-                yield (*row, direction, *head, *accuracy, *bounds, documents[r][d], *beside)
+                comparison = int(both[d, r, index]), *syntax.intervals_against_rule[d, r, :, index]
+                yield (*row, direction, *head, *accuracy, *bounds, documents[r][d], *comparison)
 
 
 def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+    """Yield the accuracy of simple rules and of the best untrained head on each relation and direction."""
     n = syntax.gold.n.sum(axis=0)
     offset, ruled = syntax.gold.offset.sum(axis=0), syntax.ruled.sum(axis=(0, 1))
     untrained = None if syntax.untrained is None else syntax.untrained.sum(axis=0)
@@ -299,11 +308,20 @@ def _choices(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
         for d, direction in enumerate(DIRECTIONS):
             if cases[d, b] >= roles.CASES:
                 for head, choice in zip(heads, syntax.choices_of(d, b), strict=True):
-                    of_kind = choice.kind, choice.n, choice.right, choice.nearest, choice.side, choice.random
-                    yield (relation, direction, *head, int(cases[d, b]), *of_kind, *choice.interval, choice.documents)
+                    kind_columns = choice.kind, choice.n, choice.right, choice.nearest, choice.side, choice.random
+                    yield (
+                        relation,
+                        direction,
+                        *head,
+                        int(cases[d, b]),
+                        *kind_columns,
+                        *choice.interval,
+                        choice.documents,
+                    )
 
 
 def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+    """Yield the best head of each relation and direction on the even half, and its accuracy on the odd half."""
     for choice in roles.choose(syntax):
         (n_even, n_odd), (even, odd) = choice.n, choice.correct
         untrained = None if syntax.untrained is None else syntax.untrained[1, choice.direction, choice.row].max()
@@ -325,7 +343,8 @@ def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
 
 
 def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> TableRows:
-    by_document = [of_pass.coreference[name].sum(axis=1) for name in ("n", "correct")]  # halves together
+    """Yield the accuracy of each head on each kind of mention."""
+    by_document = [of_pass.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
     n, correct = (counts.sum(axis=0) for counts in by_document)
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
     for i in np.flatnonzero(n >= roles.CASES).tolist():
@@ -334,14 +353,15 @@ def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> Tabl
     against = np.full((2, len(heads)), np.nan)
     if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
         against = documents.of_net(*BesideAgreement.of(of_pass.coreference))
-    for at, head in enumerate(heads):
+    for index, head in enumerate(heads):
         for i, name in enumerate(TYPES):
-            accuracy = int(n[i]), *_score(correct[i, at], int(n[i]))
-            beside = (int(both[at]), *against[:, at]) if name == THIRD_PERSON else (math.nan,) * 3
-            yield (*head, name, *accuracy, *bounds[i, :, at], with_cases(by_document[0][:, i]), *beside)
+            accuracy = int(n[i]), *_score(correct[i, index], int(n[i]))
+            comparison = (int(both[index]), *against[:, index]) if name == THIRD_PERSON else (math.nan,) * 3
+            yield (*head, name, *accuracy, *bounds[i, :, index], with_cases(by_document[0][:, i]), *comparison)
 
 
 def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
+    """Yield the accuracy of simple rules and of the best untrained head on each kind of mention, or on GAP."""
     if isinstance(measured.corpus, Gap):
         yield from _gap_baselines(measured, measured.corpus, heads)
         return
@@ -361,6 +381,7 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
 
 
 def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> TableRows:
+    """Yield the accuracy of the nearer name and of the best untrained head on GAP."""
     rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
     yield ("gap", "nearest", "name nearer in characters", len(rows), *_score(sum(map(nearest_name, rows)), len(rows)))
     if measured.untrained is None:
@@ -371,14 +392,14 @@ def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> TableRows
 
 
 def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
-    """For every kind of mention, or for GAP: the best head on the even half, and its accuracy on the odd half."""
+    """Yield for every kind of mention, or for GAP, the best head on the even half, and its accuracy on the odd half."""
     corpus, control = measured.corpus, measured.untrained
     if isinstance(corpus, Gap):
         sums = measured.trained.gap
         odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
         rules = (sum(map(nearest_name, odd)), None, None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
-        documents = len(odd)  # each row is of its own
+        documents = len(odd)  # each row counts as a document
         yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
         return
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
@@ -398,27 +419,29 @@ def _chosen_row(
     heads: list[Head],
     documents: int,
 ) -> TableRows:
+    """Yield the row of the best head on the even half, if both halves have cases."""
     n_even, n_odd = (int(count) for count in n)
     if not n_even or not n_odd:
         return
     head = int(correct[0].argmax())
     right = int(correct[1, head])
-    beside = (_ratio(rule, n_odd) for rule in rules)
+    rule_accuracies = (_ratio(rule, n_odd) for rule in rules)
     accuracy = (n_even, int(correct[0, head]) / n_even, n_odd, right / n_odd)
-    yield (name, *heads[head], *accuracy, *wilson(right, n_odd), *beside, documents)
+    yield (name, *heads[head], *accuracy, *wilson(right, n_odd), *rule_accuracies, documents)
 
 
 def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
+    """Yield the rows of roles by head, with the largest gain first within each kind of role."""
     order = {name: i for i, name in enumerate(roles.ROLES)}
     for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
         rule, choice, no_interval = role.rule, role.choice, (math.nan, math.nan)
         measured = (role.score, role.baseline, role.gain, role.n, *(role.interval or no_interval))
-        by_rule = (math.nan, None, None) if rule is None else (rule.score, rule.name, rule.state)
-        against = no_interval if rule is None else rule.interval
-        of_choice = (math.nan,) * 4 if choice is None else (choice.kind, choice.n, choice.right, choice.nearest)
-        differs = no_interval if choice is None else choice.interval
+        rule_columns = (math.nan, None, None) if rule is None else (rule.score, rule.name, rule.state)
+        rule_interval = no_interval if rule is None else rule.interval
+        choice_columns = (math.nan,) * 4 if choice is None else (choice.kind, choice.n, choice.right, choice.nearest)
+        choice_interval = no_interval if choice is None else choice.interval
         yield (
-            *(*heads[role.head], role.role, role.detail, *measured, *by_rule, role.untrained, role.documents),
-            *(*against, *of_choice, *differs),
-            *(math.nan, math.nan),  # q, of all roles together
+            *(*heads[role.head], role.role, role.detail, *measured, *rule_columns, role.untrained, role.documents),
+            *(*rule_interval, *choice_columns, *choice_interval),
+            *(math.nan, math.nan),  # q-values, computed later for all roles
         )

@@ -1,5 +1,7 @@
-"""Which sentences of a corpus can be read as texts with rules: a first pass, since what is drawn at random depends on
-the place of a sentence among them."""
+"""Find the sentences of a corpus that can be read as texts with rules.
+
+This is a first pass over the corpus: later random draws depend on the place of a sentence among the readable ones.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ FORMAT = 1  # version of the cases on disk
 
 
 def text_of(encoder: Encoder, sentence: Sentence) -> RuleText | None:
-    """Return the sentence as the model reads it; None if it cannot, or it has more than LONGEST pieces."""
+    """Return the sentence as the model reads it; None if it cannot, or if the sentence has more than LONGEST tokens."""
     try:
         pieces = encoder.read_words(sentence.forms)
     except TextError:  # too long, or a word that the tokenizer drops
@@ -32,14 +34,14 @@ def text_of(encoder: Encoder, sentence: Sentence) -> RuleText | None:
 
 @dataclass(frozen=True)
 class TextCases(CaseKind):
-    """A case for each sentence that can be read: its pieces."""
+    """A case for each sentence that can be read, with its number of tokens."""
 
     def definition(self, offset: int) -> list[object]:
-        """Which are tried."""
+        """Return which sentences are tried."""
         return [FORMAT, "texts", self.step, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Return the pieces of each that can be read."""
+        """Return the number of tokens of each sentence that can be read."""
         cases = Cases(read=len(numbered))
         for number, sentence in numbered:
             if (text := text_of(encoder, sentence)) is not None:
@@ -49,8 +51,14 @@ class TextCases(CaseKind):
 
 
 class ReadTexts(NamedTuple):
-    """The sentences that can be read, of every ``step``-th: their ``numbers`` and ``documents``, and the numbers of the
-    others, ``unread``."""
+    """The sentences that can be read, among every ``step``-th sentence of a corpus.
+
+    Attributes:
+        step: of the corpus.
+        numbers: the numbers of these sentences.
+        documents: their documents.
+        unread: the numbers of the other sentences that were tried.
+    """
 
     step: int
     numbers: list[int]
@@ -61,8 +69,10 @@ class ReadTexts(NamedTuple):
     def of(
         cls, encoder: Encoder, source: Readable, most: int, measured: Callable[[CaseKind], Cases] | None = None
     ) -> ReadTexts:
-        """Those of a corpus, of ``most`` that are tried. ``measured`` returns the cases of a kind over it. Raises
-        CorpusError and ClusterError."""
+        """Find the readable sentences of a corpus, trying ``most`` at most. Raises CorpusError and ClusterError.
+
+        ``measured`` returns the cases of a kind over the corpus.
+        """
         kind = TextCases(step := choose_step(source.count, most))
         units = (measured(kind) if measured else completed_cases(source.run(encoder, kind), lambda _: None)).units
         numbers = [number for _, number in units]

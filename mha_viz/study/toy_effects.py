@@ -1,6 +1,6 @@
-"""How well the toy model answers what a pronoun refers to, with and without some of its heads.
+"""Measure how well the toy model knows what a pronoun refers to, with and without some of its heads.
 
-The pronoun is masked, and the answer is right when the most probable word is that pronoun: which one it is, "he",
+The pronoun is masked, and the answer is right when the most probable word is that pronoun. Which pronoun it is, "he",
 "she", "it" or "they", follows from its antecedent.
 """
 
@@ -31,17 +31,19 @@ HEADING = ("off", "n", "correct", "accuracy", "baseline")
 
 @dataclass(frozen=True)
 class AnswerCases(CaseKind):
-    """The answers at masked pronouns that have an earlier mention: a case for each, [variant] 1 where it is right, with
-    the heads of each variant ``off``. ``counts``: the pronouns."""
+    """A case for each masked pronoun that has an earlier mention: [variant] 1 where the answer is right.
+
+    ``off`` are the heads that are off in each variant. The ``counts`` of the cases count the pronouns.
+    """
 
     off: tuple[tuple[Head, ...], ...]
 
     def definition(self, offset: int) -> list[object]:
-        """Return the heads."""
+        """Return the heads of each variant."""
         return [FORMAT, "answers", self.step, self.off, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Those of some sentences."""
+        """Return the answers in some sentences."""
         cases = Cases(read=len(numbered))
         for number, sentence in numbered:
             for word in anaphoric(sentence):
@@ -60,14 +62,17 @@ def without_heads(
     progress: Callable[[Progress], None] = lambda _: None,
     folder: Path | None = None,
 ) -> pd.DataFrame:
-    """The accuracy at masked pronouns of newly sampled sentences: with all heads on, without each head, and without
-    each whole layer; one row each, as HEADING. The baseline is the most frequent pronoun; NaN when there is no case.
-    ``folder``: where answers are saved, and from which a call that was stopped continues."""
+    """Measure the accuracy at masked pronouns of newly sampled sentences, with different heads off.
+
+    Returns a row, with the columns HEADING, for all heads on, for each head off, and for each whole layer off. The
+    baseline is the most frequent pronoun; it is NaN when there is no case. ``folder`` is where answers are saved, and
+    from which a stopped call continues.
+    """
     import pandas as pd
 
     layers = [[Head(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
-    alone = {str(head): (head,) for heads in layers for head in heads}
-    off = {"none": ()} | alone | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
+    single_heads = {str(head): (head,) for heads in layers for head in heads}
+    off = {"none": ()} | single_heads | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
     run = RunHere(encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(off.values())), folder=folder)
     cases = completed_cases(run, progress)
     run.forget()

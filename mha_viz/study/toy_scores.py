@@ -1,4 +1,4 @@
-"""The accuracy of the toy model's heads on sentences that it was not trained on."""
+"""Measure the accuracy of the toy model's heads on sentences that it was not trained on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ TASKS = ("previous_token", "verb_subject", "pronoun_antecedent")
 
 
 def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
-    """The accuracy of every head on three tasks, over newly sampled sentences: one row per task and head, as HEADING.
+    """Measure the accuracy of every head on three tasks, over newly sampled sentences.
+
+    Returns a row per task and head, with the columns HEADING.
 
     *previous_token*: the largest weight of a row, ignoring special columns, is on the preceding token; the baseline
     picks one of these columns at random. *verb_subject*: from a subject to its verb (nsubj, dependent to head); the
@@ -44,7 +46,7 @@ def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
 def history(
     folder: Path, seed: int, sentences: int, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> pd.DataFrame:
-    """:func:`evaluate` at every snapshot in a model's folder; the first column is ``step``. Raises ModelBroken."""
+    """Call :func:`evaluate` for every snapshot in a folder; the first column is ``step``. Raises ModelBroken."""
     import pandas as pd
 
     steps = snapshots.steps(folder)
@@ -58,6 +60,7 @@ def history(
 
 
 def _rows(corpus: Corpus, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of :func:`evaluate`."""
     sums = one_pass(encoder, corpus)
     trained = Pass.of(sums, PASSES[0])
     measured = (_previous(corpus, trained, encoder), _subject(corpus, sums.relations, trained), _antecedent(trained))
@@ -68,18 +71,21 @@ def _rows(corpus: Corpus, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
 
 
 def _share(part: float, whole: int) -> float:
+    """Return a ratio; NaN if the whole is zero."""
     return float(part / whole) if whole else np.nan
 
 
 def _previous(corpus: Corpus, trained: Pass, encoder: Encoder) -> tuple[int, np.ndarray, float]:
-    sums, at = trained.patterns, OFFSETS.index(-1)
-    n = int(sums["maxima_rows"][at])
-    read = [encoder.read_words(sentence.forms).words for sentence in corpus.sentences]
-    columns = [sum(word is not None for word in words) for words in read]
-    return n, sums["maxima"][:, at], _share(sum((m - 1) / m for m in columns), n)  # m - 1 rows, each of m columns
+    """Score the task previous_token: the number of cases, the correct ones of each head, and the baseline."""
+    sums, column = trained.patterns, OFFSETS.index(-1)
+    n = int(sums["maxima_rows"][column])
+    word_numbers = [encoder.read_words(sentence.forms).words for sentence in corpus.sentences]
+    widths = [sum(word is not None for word in words) for words in word_numbers]
+    return n, sums["maxima"][:, column], _share(sum((m - 1) / m for m in widths), n)  # m - 1 rows of m columns each
 
 
 def _subject(corpus: Corpus, relations: Relations, trained: Pass) -> tuple[int, np.ndarray, float]:
+    """Score the task verb_subject: the number of cases, the correct ones of each head, and the baseline."""
     row, direction = relations.rows.index(RelationRow("base", "nsubj")), DIRECTIONS.index("dep_to_head")
     counted = gold(relations, [*enumerate(map(relations.tree, corpus.sentences))])
     n = int(counted.n[:, direction, row].sum())
@@ -89,6 +95,7 @@ def _subject(corpus: Corpus, relations: Relations, trained: Pass) -> tuple[int, 
 
 
 def _antecedent(trained: Pass) -> tuple[int, np.ndarray, float]:
-    sums, at = trained.coreference, TYPES.index("pronoun")
-    n = int(sums["n"][..., at].sum())
-    return n, sums["correct"][:, :, at].sum(axis=(0, 1)), _share(sums["baseline"][:, :, at, 0].sum(), n)
+    """Score the task pronoun_antecedent: the number of cases, the correct ones of each head, and the baseline."""
+    sums, type_index = trained.coreference, TYPES.index("pronoun")
+    n = int(sums["n"][..., type_index].sum())
+    return n, sums["correct"][:, :, type_index].sum(axis=(0, 1)), _share(sums["baseline"][:, :, type_index, 0].sum(), n)

@@ -1,5 +1,7 @@
-"""Which roles of a profile are used: the effect of switching a head off on the words that depend on its role, over a
-corpus."""
+"""Measure which roles of a profile are used.
+
+A role is used if switching its head off over a corpus affects the words that depend on the role.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class _Role(NamedTuple):
-    """A role that several heads may have, and the relation that it is measured on."""
+    """A role that several heads may have, with the relation and direction on which it is measured."""
 
     role: str
     detail: str
@@ -65,16 +67,16 @@ def ablate_roles(
     Each head is compared with every other head of its layer without the role, over a corpus.
 
     Args:
-        profile: its roles of syntax and coreference are measured.
+        profile: the profile whose roles of syntax and coreference are measured.
         corpus: as for :func:`mha_viz.profile`.
         model: the encoder of the profile, if already loaded.
         method: as for :func:`mha_viz.corpus_ablation_effects`.
-        most: as there.
-        means: what the means are over, or random sentences are from, another corpus in place of this one.
+        most: as for :func:`mha_viz.corpus_ablation_effects`.
+        means: another corpus to compute means over or draw sentences from, in place of this one.
         recipes: as for :func:`mha_viz.ablate`.
         device: as for :func:`mha_viz.load`, where the model is loaded.
         resume: a folder for the cases, from which a call that was stopped continues.
-        progress: True for a bar, or a function that is called with the share that is done, 0 to 1.
+        progress: True for a bar, or a function that is called with the completed fraction, 0 to 1.
         client: as for :func:`mha_viz.corpus_ablation_effects`.
 
     Returns the profile with a table ``used``; a role without a case in the corpus has no row. Raises CorpusError if no
@@ -111,26 +113,26 @@ def _measured(
     folder: Path | None,
     progress: Callable[[float], None],
 ) -> Iterator[tuple[_Role, Measurement]]:
-    """Return the measurement of each role, all with the same mean outputs, or other sentences."""
+    """Yield the measurement of each role, all with the same mean outputs or random sentences."""
     states: TokenChanges = {}
     for number, (role, heads) in enumerate(roles.items()):
         request = dataclasses.replace(settings.request, off=tuple(heads))
-        of_role = settings._replace(request=request, relation=role.relation, direction=role.direction)
-        run = Measurement(encoder, source, of_role, states=states, folder=folder)
-        for done in run.sentences():
-            progress((number + done.done / done.total) / len(roles))
+        role_settings = settings._replace(request=request, relation=role.relation, direction=role.direction)
+        run = Measurement(encoder, source, role_settings, states=states, folder=folder)
+        for state in run.sentences():
+            progress((number + state.done / state.total) / len(roles))
         if settings.request.method in FROM_CORPUS:
             settings = settings._replace(means=run.averages)
         yield role, run
 
 
 def _named(source: Readable, profile: Profile) -> Readable:
-    """Return the corpus under the name that it has in the profile, if that is of it."""
+    """Return the corpus under its name in the profile, if it is the profile's corpus."""
     return source.named(profile.corpus) if source.corpus.digest == profile.facts["sha256"] else source
 
 
 def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:
-    """The heads of each role that can be measured."""
+    """Return the heads of each role that can be measured."""
     roles: dict[_Role, list[Head]] = {}
     for finding in findings:
         if finding.role == "syntax":
@@ -142,6 +144,7 @@ def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:
 
 
 def _rows(role: _Role, run: Measurement) -> Iterator[tuple[object, ...]]:
+    """Yield the table rows of a role; none if the corpus has no case of it."""
     try:
         result: CorpusEffect = run.result()
     except CorpusError:  # the corpus has no case

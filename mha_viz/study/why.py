@@ -1,4 +1,4 @@
-"""By what heads find their keys over a corpus."""
+"""Measure over a corpus what heads find their keys by."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.engine import OnCluster
     from mha_viz.study.cluster.layout import Layout
 
-MOST = 100  # sentences that are read
+MOST = 100  # sentences that are read by default, at most
 FORMAT = 2  # version of the sums and of how they are measured
 NAME = "why"  # of the sums
 
@@ -51,7 +51,7 @@ def explain_corpus_scores(
 
     Args:
         corpus: as for :func:`mha_viz.profile`.
-        model: as there.
+        model: as for :func:`mha_viz.profile`.
         most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
         resume: a folder for intermediate sums, from which a stopped measurement continues.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
@@ -89,7 +89,7 @@ def on_cluster(
     folder: Path | None,
     progress: Callable[[Progress], None],
 ) -> CorpusWhy:
-    """The same, of a corpus that the cluster has opened, by its workers. Raises as :func:`explain_corpus_scores`."""
+    """Measure a corpus that the cluster has opened with its workers. Raises as :func:`explain_corpus_scores`."""
     spans = [span for part in layout.parts for span in part.documents]
     step = choose_step(layout.sentences, most)
     documents = take_every(step, [name for name, count in spans for _ in range(count)])
@@ -98,33 +98,33 @@ def on_cluster(
 
 
 class OfWhy(NamedTuple):
-    """Sums over every ``step``-th sentence, by what is ``drawn`` together."""
+    """The sums of score variances over every ``step``-th sentence, by the units of resampling ``drawn``."""
 
     step: int
     drawn: DrawnTogether
     has_cases: bool = False
 
     def definition(self) -> list[object]:
-        """All of it."""
+        """Return all fields, with the version of the sums."""
         return [NAME, FORMAT, *self]
 
     def sentences(self, count: int, first: int) -> int:
-        """Every ``step``-th."""
+        """Count every ``step``-th sentence."""
         return count_every(self.step, count, first)
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
-        """The sentences without their annotation."""
+        """Return the sentences without their annotation."""
         return plain_shard(encoder, corpus, first, self.step, self.drawn)
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
-        """Sentences, one at a time."""
+        """Return the sentences, in batches of one."""
         lengths = [len(pieces) if pieces else 0 for pieces in shard.plan.sentences]
-        alone = lambda numbers, *_: [(at,) for at in numbers if lengths[at]]  # noqa: E731
-        return {"sentences": Texts(lengths, range(len(lengths)), alone, _add)}
+        make_batches = lambda numbers, *_: [(number,) for number in numbers if lengths[number]]  # noqa: E731
+        return {"sentences": Texts(lengths, range(len(lengths)), make_batches, _add)}
 
 
 def _kind(encoder: Encoder, documents: Sequence[str], step: int) -> OfWhy:
-    """What is summed over sentences of these documents."""
+    """Return the sums to measure over sentences of these documents."""
     return OfWhy(step, DrawnTogether.of(documents, cells(encoder.layers * encoder.heads)))
 
 
@@ -132,15 +132,16 @@ def _add(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, 
     """Add the variations of scores on some sentences."""
     gathered = Gathered(len(sums.documents), encoder.layers, encoder.heads)
     for place, row in zip(places, sums.places("document", [shard.labels[place] for place in places]), strict=True):
-        read = shard.plan.sentences[place]
-        assert read is not None
+        pieces = shard.plan.sentences[place]
+        assert pieces is not None
         with one_blas_thread:
-            layers = encoder.in_parts(read, range(encoder.layers))
+            layers = encoder.in_parts(pieces, range(encoder.layers))
             gathered.add(row, [variation(trace, parts) for trace, parts in layers])
     sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in gathered.sums.items()}
 
 
 def _result(encoder: Encoder, name: str, step: int, documents: Sequence[str], sums: Sums) -> CorpusWhy:
+    """Return the shares from the sums of all sentences."""
     gathered = Gathered(len(sums.documents), encoder.layers, encoder.heads, sums.of(f"{PASSES[0]}/{NAME}"))
     counted = sums.counted
     count, left_out = len({*documents}), counted["left_out"]

@@ -1,7 +1,7 @@
-"""Tokens, words, and the way back to the typed text.
+"""Tokens, words, and how they map back to the typed text.
 
-A tokenizer returns *pieces* with character spans. This package groups pieces into words, gives each piece a text to
-display, and keeps the mapping in both directions. It depends on no tokenizer library.
+A tokenizer returns *pieces* (tokens) with character spans. This package groups pieces into words, gives each piece a
+text to display, and keeps the mapping in both directions. It depends on no tokenizer library.
 """
 
 from __future__ import annotations

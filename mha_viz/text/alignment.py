@@ -1,4 +1,4 @@
-"""Which word of one text corresponds to which word of another."""
+"""Align two texts: find which word of one corresponds to which word of the other."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mha_viz.text.tokens import Token, TokenizedText
 
 
 class Alignment(NamedTuple):
-    """Which unit of a second text corresponds to each unit of a first one: an index, or None. Units are words and
-    special tokens, as in :meth:`TokenizedText.by_words`.
+    """For each unit of a first text, the index of the corresponding unit of a second text, or None.
 
-    ``same``: only if both are the same characters of one text, or the same word. ``place``: also if a run of words was
-    replaced by another of the same length.
+    Units are words and special tokens, as in :meth:`TokenizedText.by_words`. ``same`` pairs units only if both are the
+    same characters of one text, or the same word. ``place`` also pairs units if a run of words was replaced by another
+    of the same length.
     """
 
     same: tuple[int | None, ...]
@@ -22,23 +22,29 @@ class Alignment(NamedTuple):
 
 
 def align(a: TokenizedText, b: TokenizedText) -> Alignment:
-    """The units of ``b`` that correspond to those of ``a``: by character spans if the typed text is the same, otherwise
-    by words in order (ignoring case), as many as possible."""
-    first, second = a.by_words().tokens, b.by_words().tokens
+    """Find the units of ``b`` that correspond to those of ``a``.
+
+    If the typed text is the same, units are paired by character spans; otherwise by words in order (ignoring case), as
+    many as possible.
+    """
+    units, other_units = a.by_words().tokens, b.by_words().tokens
     same = _in_order(_alike(a.by_words()), _alike(b.by_words()))
     if (a.text, a.pair) == (b.text, b.pair):
-        same = _by_span(first, second, same)
+        same = _by_span(units, other_units, same)
         return Alignment(tuple(same), tuple(same))
-    return Alignment(tuple(same), tuple(_replaced(first, second, same)))
+    return Alignment(tuple(same), tuple(_replaced(units, other_units, same)))
 
 
 def _alike(words: TokenizedText) -> list[str]:
-    """The words without case; all special tokens are alike: [CLS] corresponds to <s>."""
+    """Return the words without case, and one value for all special tokens, so that [CLS] corresponds to <s>."""
     return ["\0" if special else t.text.casefold() for t, special in zip(words.tokens, words.special, strict=True)]
 
 
 def _in_order(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
-    """For each of ``a`` its partner in ``b``: by a longest common subsequence that keeps a common beginning and end."""
+    """Return for each word of ``a`` its partner in ``b``, by a longest common subsequence.
+
+    A common beginning and a common end are always kept.
+    """
     shorter = min(len(a), len(b))
     begin = next((i for i in range(shorter) if a[i] != b[i]), shorter)
     end = next((i for i in range(shorter - begin) if a[-1 - i] != b[-1 - i]), shorter - begin)
@@ -48,16 +54,18 @@ def _in_order(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
-    """Partners by a longest common subsequence, with one integer of len(a) bits per row (Hyyrö 2004): unlike with
-    difflib, the time does not depend on how repetitive the text is."""
-    where: dict[str, int] = {}
+    """Return partners by a longest common subsequence, with one integer of len(a) bits per row (Hyyrö 2004).
+
+    Unlike with difflib, the time does not depend on how repetitive the text is.
+    """
+    positions: dict[str, int] = {}
     for i, word in enumerate(a):
-        where[word] = where.get(word, 0) | 1 << i
-    whole = (1 << len(a)) - 1
-    rows = [whole]  # after j words of b: bit i is 0 if word i of a lengthens the subsequence by one
+        positions[word] = positions.get(word, 0) | 1 << i
+    mask = (1 << len(a)) - 1
+    rows = [mask]  # after j words of b: bit i is 0 if word i of a lengthens the subsequence by one
     for word in b:
-        matches = rows[-1] & where.get(word, 0)
-        rows.append(((rows[-1] + matches) | (rows[-1] - matches)) & whole)
+        matches = rows[-1] & positions.get(word, 0)
+        rows.append(((rows[-1] + matches) | (rows[-1] - matches)) & mask)
     partners: list[int | None] = [None] * len(a)
     i, j = len(a), len(b)
     while i and j:
@@ -71,29 +79,35 @@ def _common(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
     return partners
 
 
-def _by_span(first: Sequence[Token], second: Sequence[Token], same: list[int | None]) -> list[int | None]:
-    """The first unit of ``second`` that shares a character with each unit of ``first``; ``same`` for units that were
-    not typed."""
+def _by_span(units: Sequence[Token], other_units: Sequence[Token], same: list[int | None]) -> list[int | None]:
+    """Return for each unit the first of ``other_units`` that shares a character with it.
+
+    Units that were not typed keep their partner in ``same``.
+    """
     partners: list[int | None] = []
-    typed = [(j, t.segment, t.start, t.end) for j, t in enumerate(second) if t.start is not None and t.end is not None]
-    at = 0
-    for i, token in enumerate(first):
+    typed = [
+        (j, t.segment, t.start, t.end) for j, t in enumerate(other_units) if t.start is not None and t.end is not None
+    ]
+    position = 0
+    for i, token in enumerate(units):
         if token.start is None or token.end is None:
             partners.append(same[i])
             continue
-        while at < len(typed) and (typed[at][1], typed[at][3]) <= (token.segment, token.start):
-            at += 1
-        meets = at < len(typed) and typed[at][1] == token.segment and typed[at][2] < token.end
-        partners.append(typed[at][0] if meets else None)
+        while position < len(typed) and (typed[position][1], typed[position][3]) <= (token.segment, token.start):
+            position += 1
+        overlaps = position < len(typed) and typed[position][1] == token.segment and typed[position][2] < token.end
+        partners.append(typed[position][0] if overlaps else None)
     return partners
 
 
-def _replaced(first: Sequence[Token], second: Sequence[Token], same: Sequence[int | None]) -> list[int | None]:
-    """``same``, and the words between two partners if both texts have equally many there."""
+def _replaced(units: Sequence[Token], other_units: Sequence[Token], same: Sequence[int | None]) -> list[int | None]:
+    """Return ``same``, and also pair the words between two partners if both texts have equally many there."""
     place = list(same)
-    held = [(i, j) for i, j in enumerate(same) if j is not None]
-    for (i, j), (i_end, j_end) in pairwise([(-1, -1), *held, (len(first), len(second))]):
+    anchors = [(i, j) for i, j in enumerate(same) if j is not None]
+    for (i, j), (i_end, j_end) in pairwise([(-1, -1), *anchors, (len(units), len(other_units))]):
         ours, theirs = range(i + 1, i_end), range(j + 1, j_end)
-        if len(ours) == len(theirs) and not any(t.special for t in (*first[i + 1 : i_end], *second[j + 1 : j_end])):
+        if len(ours) == len(theirs) and not any(
+            t.special for t in (*units[i + 1 : i_end], *other_units[j + 1 : j_end])
+        ):
             place[i + 1 : i_end] = theirs
     return place

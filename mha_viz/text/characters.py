@@ -1,4 +1,4 @@
-"""Characters: those that no tokenizer or page can process, punctuation and symbols, and visible forms."""
+"""Classify characters: those that nothing can process, punctuation and symbols; and make texts visible."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import unicodedata
 from mha_viz.errors import TextError, shorten_value
 
 LINES = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")  # white space that is a word of its own
-SKINS = range(0x1F3FB, 0x1F400)  # colours of a picture, which are part of it
+SKINS = range(0x1F3FB, 0x1F400)  # skin tones, which are part of an emoji
 
 
 def clean(text: str) -> str:
-    """Return the text with characters that no tokenizer or page can process (lone surrogates, NUL) replaced by U+FFFD.
+    """Replace characters that no tokenizer or page can process (lone surrogates, NUL) by U+FFFD.
 
     One character stays one character, so that spans still refer to the typed text. Raises TextError for a value that is
     not a string.
@@ -39,8 +39,7 @@ def is_in_word(character: str) -> bool:
 
 
 def is_attached(character: str) -> bool:
-    """Return True for what belongs to the character before it: accents, joiners, variation selectors, colours of
-    emoji."""
+    """Return True for characters that belong to the one before: accents, joiners, variation selectors, skin tones."""
     return is_accent(character) or unicodedata.category(character) == "Cf" or ord(character) in SKINS
 
 
@@ -55,14 +54,14 @@ def is_sign(text: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return the text in visible form: white space at the ends is dropped, invisible characters are named."""
-    shown = text.strip()
-    if shown and not all(unicodedata.category(c) in ("Cf", "Cc", "Mn", "Zs") for c in shown):
-        return shown
-    return " ".join(f"U+{ord(c):04X}" for c in shown or text)
+    """Return the text in visible form: without white space at the ends, and with names for invisible characters."""
+    trimmed = text.strip()
+    if trimmed and not all(unicodedata.category(c) in ("Cf", "Cc", "Mn", "Zs") for c in trimmed):
+        return trimmed
+    return " ".join(f"U+{ord(c):04X}" for c in trimmed or text)
 
 
 def without_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span without leading white space; white space alone keeps its span."""
-    shown = typed[start:end].lstrip()
-    return (end - len(shown), end) if shown else (start, end)
+    """Return the span without leading white space; a span of nothing but white space is unchanged."""
+    trimmed = typed[start:end].lstrip()
+    return (end - len(trimmed), end) if trimmed else (start, end)

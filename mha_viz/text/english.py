@@ -1,11 +1,13 @@
-"""Which words of an English text are function words, third-person pronouns, or may be nouns.
+"""Classify English words: function words, third-person pronouns, and words that may be nouns.
 
 There is no tagger. A function word is one of a closed list. A word may be a noun or a name unless it is a function
-word, a number or a word of a list of verbs, adjectives and adverbs, or ends like one; after a determiner a verb's form
-is a noun ("the call"), after a subject or an auxiliary it is none, a form of the past is none after an adjective or a
-numeral alone ("the rich gave"), and a capital within a sentence makes a name. Of the words that the finding on pronouns
-(:mod:`mha_viz.analysis.unusual`) names in sentences of three treebanks, 97 in 100 are tagged NOUN or PROPN; a few
-adjectives were added to the list after errors in these sentences (96 in 100 before).
+word, a number, or in a list of verbs, adjectives and adverbs, or ends like one of these. Context matters, too. After a
+determiner, a form of a verb is a noun ("the call"); after a subject or an auxiliary it is not. A past form is not a
+noun if only an adjective or a numeral precedes it ("the rich gave"). A capital letter within a sentence makes a name.
+
+The finding on pronouns (:mod:`mha_viz.analysis.unusual`) names words in sentences of three treebanks; 97 in 100 of
+these words are tagged NOUN or PROPN. A few adjectives were added to the list after errors in these sentences (96 in 100
+before).
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from collections.abc import Sequence
 
 
 def listed(separated: str) -> frozenset[str]:
-    """The words of a text that blanks separate."""
+    """Split words at blanks into a set."""
     return frozenset(separated.split())
 
 
-# Of the third person.
+# Third-person pronouns.
 PRONOUNS = listed("he him his himself she her hers herself it its itself they them their theirs themselves")
 _DETERMINERS = listed(
     "a an the this these those my your his her its our their whose no every each some any another which what"
@@ -106,8 +108,8 @@ _NOUNS = listed(
     "clothing sting pudding earring darling duckling offspring beijing herring lightning ned "
     "fred ted alfred"
 )
-# Signs of a program: a call or an index, braces, an assignment or a comparison, an arrow, the end of a tag, a semicolon
-# or a keyword where sentences have none.
+# Signs of a program: a call or an index, braces, an assignment or a comparison, an arrow, the end of a tag; a semicolon
+# or a keyword in a place where sentences have none.
 _CODE = re.compile(
     r"[^\W\d]\w*(?:\((?!e?s\)|[A-Z]{2,}\))|\[(?!\d+\]))|[{}]|[^\W\d]\w*[\])]?\s*[-+*/%|&!<>=]?=|[-=]>|</|/>|::|&&|\s\|\s|\$\s?[a-z]|;\s*$"
     r"|\b(?:def|elif|lambda|const|var|async|await) \w|:\s*(?:return|pass|print|break|continue|yield)\b"
@@ -116,49 +118,49 @@ _CODE = re.compile(
 )
 _ADDRESS = re.compile(r"\S*(?:://|www\.|@)\S*")
 _ADJECTIVAL = ("ous", "ful", "able", "ible", "less", "ish", "ive")
-_OPENS = ".!?…:;\"“”'‘’«»([-–—*•>"  # a word after one of these may have a capital for this reason
+_OPENS = ".!?…:;\"“”'‘’«»([-–—*•>"  # a word after one of these may be capitalised without being a name
 
 
 def lower(word: str) -> str:
-    """The word in lower case, with a straight apostrophe."""
+    """Return the word in lower case, with a straight apostrophe."""
     return word.casefold().replace("’", "'")
 
 
 def _contracted(word: str) -> str:
-    """Return what an English contraction begins with: "it's" begins with "it"; any other word itself."""
+    """Return the beginning of an English contraction: "it" for "it's"; any other word unchanged."""
     return next((word.removesuffix(end) for end in _CONTRACTED if word.endswith(end) and word != end), word)
 
 
 def is_closed_class(word: str) -> bool:
-    """Whether a word is of a closed class, contracted or not."""
+    """Return whether a word is of a closed class, contracted or not."""
     written = lower(word)
     return written in _IRREGULAR or _contracted(written) in FUNCTION_WORDS
 
 
 def is_pronoun(word: str) -> bool:
-    """Whether a word is a third-person pronoun, contracted or not."""
+    """Return whether a word is a third-person pronoun, contracted or not."""
     return _contracted(lower(word)) in PRONOUNS
 
 
 def is_code(text: str) -> bool:
-    """Whether a text looks like a program, in which names are no words. Addresses of the web are none."""
+    """Return whether a text looks like a program, in which names are not words. Web addresses do not count as code."""
     return bool(_CODE.search(_ADDRESS.sub(" ", text)))
 
 
 def nouns(words: Sequence[str]) -> list[bool]:
-    """For each word of a text in order, punctuation marks included, whether it may be a noun or a name."""
-    shouts = all(word == word.upper() for word in words if word[:1].isalpha())
-    return [_may_be_noun(word, words[i - 1] if i else ".", shouts) for i, word in enumerate(words)]
+    """Return for each word whether it may be a noun or a name. ``words`` are in order and include punctuation marks."""
+    is_all_caps = all(word == word.upper() for word in words if word[:1].isalpha())
+    return [_may_be_noun(word, words[i - 1] if i else ".", is_all_caps) for i, word in enumerate(words)]
 
 
-def _may_be_noun(word: str, before: str, shouts: bool) -> bool:
-    written, last = lower(word), lower(before)
+def _may_be_noun(word: str, previous_word: str, is_all_caps: bool) -> bool:
+    written, previous = lower(word), lower(previous_word)
     if is_closed_class(word) or not any(character.isalpha() for character in word):
         return False
-    if word[0].isupper() and not shouts and last not in _OPENS:
+    if word[0].isupper() and not is_all_caps and previous not in _OPENS:
         return True
-    is_owned = last in _DETERMINERS or (last.endswith("'s") and not is_closed_class(last))
-    of_noun = is_owned or last in _MODIFIERS
+    is_owned = previous in _DETERMINERS or (previous.endswith("'s") and not is_closed_class(previous))
+    has_modifier = is_owned or previous in _MODIFIERS
     if written in _NOUNS:
         return True
     if written in _PAST:  # "the rich gave" and "two broke" have a modifier without a noun
@@ -166,9 +168,11 @@ def _may_be_noun(word: str, before: str, shouts: bool) -> bool:
     if written in _MODIFIERS or written.endswith("ly") or (written.endswith("ed") and len(written) > 3):
         return False
     if written.endswith("ing") and len(written) > 4:
-        return of_noun
+        return has_modifier
     bases = (written, written.removesuffix("s"), written.removesuffix("es"), f"{written.removesuffix('ies')}y")
     if written in _PAST or any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
-        return of_noun or last in _PREPOSITIONS
-    is_predicate = last in _SUBJECTS or last in _AUXILIARIES or last in ("to", "not") or last.endswith("n't")
-    return not is_predicate and (of_noun or not written.endswith(_ADJECTIVAL))
+        return has_modifier or previous in _PREPOSITIONS
+    is_predicate = (
+        previous in _SUBJECTS or previous in _AUXILIARIES or previous in ("to", "not") or previous.endswith("n't")
+    )
+    return not is_predicate and (has_modifier or not written.endswith(_ADJECTIVAL))

@@ -1,10 +1,9 @@
-"""The function words of languages with Latin letters, by which a text's language is recognised; letters of other
-scripts.
+"""Recognise the language of a text by its function words, for languages with Latin letters; detect other scripts.
 
 The lists are short: the most frequent articles, pronouns, prepositions, conjunctions and auxiliaries of each language.
 Those of English are in :mod:`mha_viz.text.english`. A form that is also an English content word, an abbreviation or a
-first name ("die", "war", "UN") does not tell the language, nor does one between names or before a name at the beginning
-("Oscar de la Hoya", "Los Angeles").
+first name ("die", "war", "UN") is not evidence for a language. Neither is a form between names, or before a name at the
+beginning ("Oscar de la Hoya", "Los Angeles").
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from types import MappingProxyType
 from mha_viz.text import english
 
 ENGLISH = "en"
-LEAST = 2  # different function words of a language from which on a text is in it,
-TIMES = 2  # and at least so many times as many as of English
+LEAST = 2  # a text is in a language if it has at least this many different function words of it,
+TIMES = 2  # and at least this many times as many as of English
 LANGUAGES: Mapping[str, frozenset[str]] = MappingProxyType({
     ENGLISH: english.FUNCTION_WORDS,
     "de": english.listed(
@@ -56,9 +55,9 @@ LANGUAGES: Mapping[str, frozenset[str]] = MappingProxyType({
     ),
 })  # fmt: skip
 
-# What stands in names of people and places.
+# Particles in names of people and places.
 PARTICLES = english.listed("de du des del della di da do dos das la le les los las el al von van der den ter zu y e")
-# Forms that do not tell the language, because English text has them.
+# Forms that are no evidence for a language, because English text has them.
 AMBIGUOUS = english.listed(
     "die war hat man den bin hut mit um im her bald wand "
     "l un des ma son ton ses tes pas plus sur par pour sans est si tu te ce au en y a on "
@@ -68,31 +67,37 @@ AMBIGUOUS = english.listed(
 
 
 def parts_of(word: str) -> list[str]:
-    """The parts of a word around its apostrophes, in lower case: "qu'il" has two."""
+    """Split a word at its apostrophes, in lower case: "qu'il" has two parts."""
     return word.casefold().replace("’", "'").split("'")
 
 
 def language_of(words: Sequence[str]) -> str:
-    """The code of the language that a text is in, by its function words; empty where that is not clear: LEAST that
-    tell it, and at least TIMES as many as of English alone, make another language, and one that no other has makes
-    English. ``words``: in order, without punctuation."""
-    read = {part for word in words for part in parts_of(word)}
-    telling = {part for i in range(len(words)) if not _is_in_name(words, i) for part in _telling(words[i])}
-    alone = {code: telling & words_of - LANGUAGES[ENGLISH] for code, words_of in LANGUAGES.items()}
-    best = max(alone, key=lambda code: len(alone[code]))
-    of_english = read & LANGUAGES[ENGLISH] - LANGUAGES[best] if alone[best] else read & LANGUAGES[ENGLISH]
-    if len(alone[best]) >= LEAST and len(alone[best]) >= TIMES * len(of_english):
+    """Return the code of the language of a text, judged by its function words; empty if that is not clear.
+
+    Another language than English needs at least LEAST different words that are evidence for it, and at least TIMES as
+    many as English alone has. English needs more words of its own than the best other language has. ``words`` are in
+    order, without punctuation.
+    """
+    parts = {part for word in words for part in parts_of(word)}
+    evidence = {part for i in range(len(words)) if not _is_in_name(words, i) for part in _telling(words[i])}
+    own = {code: evidence & words_of - LANGUAGES[ENGLISH] for code, words_of in LANGUAGES.items()}
+    best = max(own, key=lambda code: len(own[code]))
+    of_english = parts & LANGUAGES[ENGLISH] - LANGUAGES[best] if own[best] else parts & LANGUAGES[ENGLISH]
+    if len(own[best]) >= LEAST and len(own[best]) >= TIMES * len(of_english):
         return best
-    return ENGLISH if len(of_english) > len(alone[best]) else ""
+    return ENGLISH if len(of_english) > len(own[best]) else ""
 
 
-def _is_in_name(words: Sequence[str], at: int) -> bool:
-    """Whether a word stands in a name as "de" and "la" do in "Oscar de la Hoya" and "Los" in "Los Angeles": it and
-    those beside it are PARTICLES up to a capital, and there is one on either side or, within the text, its own."""
-    after = next((word for word in words[at + 1 :] if _ends_particles(word)), "")
-    before = next((word for word in words[at::-1] if _ends_particles(word) or word[:1].isupper()), "")
-    is_within = at > 0 or not words[at][:1].isupper()
-    return is_within and words[at].casefold() in PARTICLES and after[:1].isupper() and before[:1].isupper()
+def _is_in_name(words: Sequence[str], index: int) -> bool:
+    """Return whether a word is part of a name, as "de" and "la" are in "Oscar de la Hoya", and "Los" in "Los Angeles".
+
+    The word and those around it must be PARTICLES, up to a capitalised word on either side. Within the text, the word's
+    own capital counts for the left side.
+    """
+    after = next((word for word in words[index + 1 :] if _ends_particles(word)), "")
+    before = next((word for word in words[index::-1] if _ends_particles(word) or word[:1].isupper()), "")
+    is_within = index > 0 or not words[index][:1].isupper()
+    return is_within and words[index].casefold() in PARTICLES and after[:1].isupper() and before[:1].isupper()
 
 
 def _ends_particles(word: str) -> bool:
@@ -100,8 +105,11 @@ def _ends_particles(word: str) -> bool:
 
 
 def is_function_word(word: str, language: str = ENGLISH) -> bool:
-    """Whether a word is an article, pronoun, preposition, conjunction, particle or auxiliary of a language, contracted
-    or not; of any where the language is not known (empty). In English text, "de la" in a name counts as well."""
+    """Return whether a word is a function word of a language, contracted or not.
+
+    Function words are articles, pronouns, prepositions, conjunctions, particles and auxiliaries. If ``language`` is
+    empty, those of any language count. In English text, "de la" in a name counts as well.
+    """
     if language == ENGLISH:
         return english.is_closed_class(word) or word in PARTICLES
     if not language:
@@ -114,7 +122,7 @@ def _telling(word: str) -> set[str]:
 
 
 def has_other_letters(words: Sequence[str]) -> bool:
-    """Whether a word has letters of a script other than Latin. A single Greek letter is a symbol, as in "µm"."""
+    """Return whether a word has letters of a script other than Latin. A single Greek letter is a symbol, as in "µm"."""
     for word in words:
         letters = [letter for letter in unicodedata.normalize("NFKC", word) if letter.isalpha()]
         others = [name for letter in letters if "LATIN" not in (name := unicodedata.name(letter, "LATIN"))]

@@ -1,8 +1,8 @@
-"""How names and words are made of pieces, for models that are loaded and for tokens that are handed over alike.
+"""Turn the tokens of a tokenizer (pieces) into texts and words, for loaded models and for tokens given by a user.
 
 A vocabulary writes blanks in front of pieces ("Ġthe", "▁the", " the"), or marks the pieces that continue a word
 ("##ing"), end one ("a</w>") or do not end one ("Kat@@"). Its letters are those of the text, or stand for bytes: "Ã©" is
-é, "Ċ" a line end, and so is "<0x0A>".
+é, "Ċ" is a line end, and so is "<0x0A>".
 """
 
 from __future__ import annotations
@@ -27,26 +27,28 @@ from mha_viz.text.characters import (
 
 CONTINUES = "##"  # before the text of a piece that continues its word
 ENDS = "</w>"
-GOES_ON = "@@"
-BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and SentencePiece vocabularies, and decoded
-SPECIAL_NAMES = re.compile(  # of a name in capitals or of several parts; Qwen takes <tool_call> for a word
+GOES_ON = "@@"  # after the text of a piece whose word goes on
+BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: byte-level, SentencePiece, and decoded
+SPECIAL_NAMES = re.compile(  # names in capitals or with several parts; Qwen treats <tool_call> as a word
     r"\[(?!(MASK|UNK)\])/?g?[A-Z]{2,}(_[A-Z]+)*\]|</?s>(NOTUSED)?|<(pad|bos|eos|cls|sep|sop|eod|eop|eot)>"
     r"|</?(?!tool_)[A-Za-z]+(_[A-Za-z0-9]+)+>|<[|｜][^|｜]*[|｜]>"
 )
 LANGUAGES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__([a-z]{2}|ast|ceb|ilo|nso)__")  # NLLB, mBART, M2M
-MASKS = re.compile(r"\[MASK\]|<mask>")  # a word of its own
-UNKNOWN = "[UNK]"  # what the model reads where the tokenizer has no piece
+MASKS = re.compile(r"\[MASK\]|<mask>")  # masked tokens; each is a word of its own
+UNKNOWN = "[UNK]"  # the token that the model reads where the tokenizer has no piece
 UNKNOWNS = (UNKNOWN, "<unk>")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's name of a byte
 EMPTY = "∅"  # the name of a token that is the empty text
 APOSTROPHES = frozenset("'’ʼ＇")
-IDEOGRAPHS = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")  # each a word to BERT
-JOINER = "\u200d"  # between the pictures of one
+IDEOGRAPHS = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")  # BERT makes each a word
+JOINER = "\u200d"  # joins several emoji into one
 
 
 def _alphabet() -> Iterator[tuple[str, int]]:
-    """Return the letter for each byte in byte-level vocabularies (Radford et al. 2019, section 2.2): itself where it is
-    visible in Latin-1, the others in order from U+0100."""
+    """Yield each byte with its letter in byte-level vocabularies (Radford et al. 2019, section 2.2).
+
+    A byte that is visible in Latin-1 is its own letter; the others have letters in order from U+0100.
+    """
     unseen = 0x100
     for byte in range(256):
         if 0x21 <= byte <= 0x7E or (byte >= 0xA1 and byte != 0xAD):
@@ -61,8 +63,10 @@ _BLANK_LETTERS = {ord(letter): chr(byte) for letter, byte in ALPHABET.items() if
 
 
 class Piece(NamedTuple):
-    """One piece according to the tokenizer: its name, its span, and the number of its word in the tokenizer's own eyes,
-    the same for all where the vocabulary writes blanks."""
+    """One piece as the tokenizer reports it: its name, its span, and the number of its word.
+
+    The word is the tokenizer's own; where the vocabulary writes blanks, all pieces have the same number.
+    """
 
     name: str
     start: int
@@ -72,13 +76,16 @@ class Piece(NamedTuple):
     in_vocabulary: bool = True  # False if the tokenizer has no piece for it: [UNK]
 
 
-# ---- What names spell -------------------------------------------------------------------------------------------
+# ---- Decoding names ---------------------------------------------------------------------------------------------
 
 
 class Spelling(NamedTuple):
-    """How a vocabulary writes texts: ``blanks`` are its letters for blanks, if it has some; otherwise ``mark`` is that
-    of pieces that continue a word, end it or do not. ``in_bytes``: letters stand for bytes. ``by_bytes``: each name is
-    the character with the number of a byte, as in ByT5."""
+    """How a vocabulary writes texts.
+
+    ``blanks`` are its letters for blanks, if it has any. Otherwise ``mark`` is the mark of pieces that continue a word,
+    end it, or do not end it. ``in_bytes``: letters stand for bytes. ``by_bytes``: each name is the character with the
+    number of a byte, as in ByT5.
+    """
 
     blanks: str = ""
     mark: str = ""
@@ -87,39 +94,43 @@ class Spelling(NamedTuple):
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Spelling:
-        """Return the spelling of a text's pieces."""
-        plain = [name for name in names if name and not _is_whole(name)]
+        """Detect the spelling from the pieces of a text."""
+        ordinary = [name for name in names if name and not _is_whole(name)]
         if _are_single_bytes(names):
             return cls(" ", by_bytes=True)
-        if any(name[0] == "▁" or BYTE.fullmatch(name) for name in plain):
+        if any(name[0] == "▁" or BYTE.fullmatch(name) for name in ordinary):
             return cls("▁")
-        ends = any(name.endswith(ENDS) for name in plain)
+        has_ends = any(name.endswith(ENDS) for name in ordinary)
         if _are_bytes([name.removesuffix(ENDS) for name in names]):
-            return cls("", ENDS, True) if ends else cls("Ġ", "", True)
-        blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in plain)), "")
-        if not blank and any("▁" in name for name in plain) and not any(_after_mark(name) != name for name in plain):
-            return cls("▁")  # Gemma's: a text begins without a blank, and a piece may go on behind one
-        goes_on = any(name.endswith(GOES_ON) and name != GOES_ON for name in plain)
-        return cls(blank) if blank else cls("", ENDS if ends else GOES_ON if goes_on else CONTINUES)
+            return cls("", ENDS, True) if has_ends else cls("Ġ", "", True)
+        blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in ordinary)), "")
+        if (
+            not blank
+            and any("▁" in name for name in ordinary)
+            and not any(_after_mark(name) != name for name in ordinary)
+        ):
+            return cls("▁")  # Gemma: a text begins without a blank, and a piece may contain one
+        has_goes_on = any(name.endswith(GOES_ON) and name != GOES_ON for name in ordinary)
+        return cls(blank) if blank else cls("", ENDS if has_ends else GOES_ON if has_goes_on else CONTINUES)
 
     def word_numbers(self, names: Sequence[str], second_from: int | None = None) -> list[int | None]:
-        """Return the numbers of the words that the marks of names tell apart, None for special tokens."""
+        """Return the number of each piece's word, as far as marks separate words; None for special tokens."""
         numbers: list[int | None] = []
         count, is_open = 0, False
-        for place, (name, is_special) in enumerate(zip(names, _are_special(names), strict=True)):
+        for index, (name, is_special) in enumerate(zip(names, _are_special(names), strict=True)):
             if is_special:
                 numbers.append(None)
                 is_open = False
                 continue
             continues = bool(self.blanks) or (is_open and (self.mark != CONTINUES or _after_mark(name) != name))
-            count += not (continues and place != second_from)
+            count += not (continues and index != second_from)
             numbers.append(count)
-            goes_on = self.mark == GOES_ON  # or the mark ends a word
+            goes_on = self.mark == GOES_ON  # otherwise the mark ends a word
             is_open = self.mark == CONTINUES or (bool(self.mark) and name.endswith(self.mark) == goes_on)
         return numbers
 
     def bytes_of(self, name: str) -> bytes:
-        """Return what a piece spells, in UTF-8, without its mark. Never empty."""
+        """Return the text of a piece in UTF-8, without its mark. Never empty."""
         if name in UNKNOWNS:
             return UNKNOWN.encode()
         if _is_whole(name):
@@ -141,35 +152,43 @@ class Spelling(NamedTuple):
         return _encoded(name)
 
 
-WHOLE = Spelling()  # every name as it stands, a word of its own
+WHOLE = Spelling()  # interprets no marks: every name is a word of its own
 
 
 def read_names(
     names: Sequence[str], spelling: Spelling, second_from: int | None = None
 ) -> tuple[tuple[str, str], list[Piece]]:
-    """Return the text that names of pieces spell, and that of a second sentence, with the pieces at their places. Words
-    that are told apart by marks alone are separated by single spaces."""
+    """Decode the names of pieces: return the two texts (the second may be empty) and the pieces with their spans.
+
+    Words that only marks separate are joined by single spaces.
+    """
     numbers = spelling.word_numbers(names, second_from)
     raw = bytearray(), bytearray()
     spans: list[tuple[int, int]] = []
     latest: list[int | None] = [None, None]
-    for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
-        segment = int(second_from is not None and place >= second_from)
-        spelt = b"" if number is None else spelling.bytes_of(name)
-        if latest[segment] is None and (spelling.blanks == "▁" or spelt.strip()):
-            spelt = spelt.removeprefix(b" ")  # SentencePiece puts one before a text
+    for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
+        segment = int(second_from is not None and index >= second_from)
+        encoded = b"" if number is None else spelling.bytes_of(name)
+        if latest[segment] is None and (spelling.blanks == "▁" or encoded.strip()):
+            encoded = encoded.removeprefix(b" ")  # SentencePiece adds a blank before a text
         if raw[segment] and number is not None and number != latest[segment]:
             raw[segment].extend(b" ")
         latest[segment] = latest[segment] if number is None else number
-        spans.append((len(raw[segment]), len(raw[segment]) + len(spelt)))
-        raw[segment].extend(spelt)
+        spans.append((len(raw[segment]), len(raw[segment]) + len(encoded)))
+        raw[segment].extend(encoded)
     (typed, places), (pair, places_of_pair) = map(_decoded, raw)
     pieces = []
-    for place, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
-        segment = int(second_from is not None and place >= second_from)
-        at = places_of_pair if segment else places
-        before = at[start - 1][1] if start else 0
-        span = (0, 0) if number is None else (at[start][0], at[end - 1][1]) if end > start else (before, before)
+    for index, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
+        segment = int(second_from is not None and index >= second_from)
+        char_spans = places_of_pair if segment else places
+        position = char_spans[start - 1][1] if start else 0
+        span = (
+            (0, 0)
+            if number is None
+            else (char_spans[start][0], char_spans[end - 1][1])
+            if end > start
+            else (position, position)
+        )
         pieces.append(Piece(name, *span, number, segment, name not in UNKNOWNS))
     return (typed, pair), pieces
 
@@ -177,43 +196,48 @@ def read_names(
 def read_offsets(
     names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
 ) -> list[Piece]:
-    """Return the pieces of a text, and of a second one, from their names and spans in it."""
+    """Return the pieces of a text, or of two, from their names and character spans."""
     spelling = Spelling.of(names)
     numbers = spelling.word_numbers(names, second_from)
     pieces = []
-    for place, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):
+    for index, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):
         is_added = number is None or (start == end and bool(name) and not _blanks_of(name))
-        segment = int(second_from is not None and place >= second_from)
+        segment = int(second_from is not None and index >= second_from)
         pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWNS))
-    if any(_are_of_one_word(*each, typed) for each in pairwise(pieces)):
+    if any(_are_of_one_word(*pair, typed) for pair in pairwise(pieces)):
         return [piece._replace(word=None if piece.word is None else 0) for piece in pieces]
     return pieces
 
 
-def _are_of_one_word(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
-    """Tell whether two pieces are words of their own by their names, and meet within letters: the vocabulary writes
-    blanks, and the text has none."""
-    if before.segment != piece.segment or None in (before.word, piece.word) or before.word == piece.word:
+def _are_of_one_word(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+    """Tell whether two pieces, which are separate words by their names, meet between letters.
+
+    Then the vocabulary writes blanks, but the text has none.
+    """
+    if previous.segment != piece.segment or None in (previous.word, piece.word) or previous.word == piece.word:
         return False
     is_cut = IDEOGRAPHS.search(typed[piece.segment], max(0, piece.start - 1), piece.start + 1)
-    return not is_cut and _is_in_letters(before, piece, typed)
+    return not is_cut and _is_in_letters(previous, piece, typed)
 
 
 def _is_whole(name: str) -> bool:
-    """Tell whether a name is that of a token which stands for no characters."""
+    """Tell whether a name is that of a special token or a mask, which stands for no characters of the text."""
     return bool(SPECIAL_NAMES.fullmatch(name) or MASKS.fullmatch(name))
 
 
 def _are_special(names: Sequence[str]) -> list[bool]:
-    """Tell which names are those of special tokens. The code of a language is one at the ends of a text and beside
-    </s>, where names have "▁" or there is </s>, as in the translators that read such codes."""
+    """Tell which names are those of special tokens.
+
+    If some name has "▁" or is </s>, as in the translation models that read language codes, such a code is special at
+    the ends of a text and next to a special token such as </s>.
+    """
     are_named = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
     if not any("▁" in name or name == "</s>" for name in names):
         return are_named
-    beside = zip([True, *are_named], [*are_named[1:], True], strict=False)
+    neighbours = zip([True, *are_named], [*are_named[1:], True], strict=False)
     return [
-        is_named or (any(around) and bool(LANGUAGES.fullmatch(name)))
-        for name, is_named, around in zip(names, are_named, beside, strict=True)
+        is_named or (any(adjacent) and bool(LANGUAGES.fullmatch(name)))
+        for name, is_named, adjacent in zip(names, are_named, neighbours, strict=True)
     ]
 
 
@@ -226,12 +250,15 @@ def _encoded(name: str) -> bytes:
 
 
 def _are_bytes(names: Sequence[str]) -> bool:
-    """Tell whether the letters of names stand for bytes: a blank or a line end is written as one, or what they spell is
-    UTF-8 with characters beyond ASCII, which names of letters hardly are."""
+    """Tell whether the letters of names stand for bytes.
+
+    They do if a blank or a line end is written as a byte letter, or if the decoded text is UTF-8 with characters beyond
+    ASCII, which is very unlikely for ordinary letters.
+    """
     runs, is_marked, is_inside = [bytearray()], False, True
     for name in names:
         if _is_whole(name):
-            runs.append(bytearray())  # a text may be cut within a character
+            runs.append(bytearray())  # a text may be truncated within a character
         elif name and ALPHABET.keys() >= {*name}:
             is_marked |= name[0] == "Ġ" or ("Ċ" in name and not any(map(str.isalnum, name.strip("ĠĊčĉ"))))
             runs[-1].extend(ALPHABET[letter] for letter in name)
@@ -242,12 +269,12 @@ def _are_bytes(names: Sequence[str]) -> bool:
         texts = [_cut_at_ends(run) for run in runs]
     except UnicodeDecodeError:
         return is_marked and is_inside
-    spelt = "".join(texts)
-    return is_marked or (is_inside and not spelt.isascii() and all(c >= " " or c in LINES for c in spelt))
+    text = "".join(texts)
+    return is_marked or (is_inside and not text.isascii() and all(c >= " " or c in LINES for c in text))
 
 
 def _are_single_bytes(names: Sequence[str]) -> bool:
-    """Tell whether each name is one character with the number of a byte, and together they are UTF-8 beyond ASCII."""
+    """Tell whether each name is one character with the number of a byte, and the decoded text is UTF-8 beyond ASCII."""
     runs = [bytearray()]
     for name in names:
         if _is_whole(name) or name in UNKNOWNS:
@@ -263,21 +290,21 @@ def _are_single_bytes(names: Sequence[str]) -> bool:
 
 
 def _cut_at_ends(raw: bytearray) -> str:
-    """Text of which the first and the last character may lack bytes. Raises UnicodeDecodeError."""
+    """Decode bytes whose first and last character may be incomplete. Raises UnicodeDecodeError."""
     return getincrementaldecoder("utf-8")().decode(bytes(raw).lstrip(bytes(range(0x80, 0xC0))))
 
 
 def _decoded(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text of UTF-8, and for each byte the span of its character; bytes of none are written like <0xC3>."""
+    """Decode UTF-8; also return for each byte the span of its character. Invalid bytes are written as <0xC3>."""
     written: list[str] = []
     places: list[tuple[int, int]] = []
-    at = 0
+    offset = 0
     for character in raw.decode("utf-8", "surrogateescape"):
         size = len(character.encode("utf-8", "surrogateescape"))
         is_stray = "\udc80" <= character <= "\udcff"
         written.append(clean(f"<0x{ord(character) & 0xFF:02X}>" if is_stray else character))
-        places += [(at, at + len(written[-1]))] * size
-        at += len(written[-1])
+        places += [(offset, offset + len(written[-1]))] * size
+        offset += len(written[-1])
     return "".join(written), places
 
 
@@ -285,22 +312,25 @@ def _decoded(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
 
 
 def set_places(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
-    """Return the pieces with the spans of what they stand for: without the blanks before them, which byte-level
-    tokenizers include, and with the accents behind them, which tokenizers that compose letters leave out. A piece that
-    is a blank has the span of that: "▁" is given the one of the letter behind it, and RoBERTa's "Ġ" none."""
+    """Adjust the spans of pieces to the characters they stand for.
+
+    Blanks before a piece, which byte-level tokenizers include, are removed. Accents after it, which tokenizers that
+    compose letters leave out, are added. A piece that is a blank gets the span of that blank: tokenizers give "▁" the
+    span of the following letter, and RoBERTa's "Ġ" no span.
+    """
     result = []
-    behind: list[int | None] = [None, None]  # where the next piece of a text begins
-    limits = [len(text) for text in typed]  # where the next one that shares no character begins
+    next_starts: list[int | None] = [None, None]  # for each text, where the next piece begins
+    limits = [len(text) for text in typed]  # for each text, where the next piece without common characters begins
     for piece in reversed(pieces):
-        at, text = piece.segment, typed[piece.segment]
-        begins, following = piece.start, behind[at]
+        segment, text = piece.segment, typed[piece.segment]
+        start, following = piece.start, next_starts[segment]
         if piece.word is not None:
             if following is not None and following >= piece.end:
-                limits[at] = following
-            piece = _place(piece, text, limits[at], begins == following)
+                limits[segment] = following
+            piece = _place(piece, text, limits[segment], start == following)
         result.append(piece)
-        if begins < piece.end or piece.word is not None:
-            behind[at] = begins
+        if start < piece.end or piece.word is not None:
+            next_starts[segment] = start
     return result[::-1]
 
 
@@ -326,25 +356,25 @@ def _blanks_of(name: str) -> str:
 
 
 def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
-    """Return the number of each piece's word, None for special tokens, from pieces at their places.
+    """Return the number of each piece's word, None for special tokens.
 
-    One white-space-or-punctuation word is one word: "didn't" is one although BERT cuts it into three pieces, and the
-    full stop of "tired." is a separate word although SentencePiece keeps them together. An apostrophe belongs to a word
-    only between two letters or digits; every other punctuation mark or sign, including the underscore and a leading
-    apostrophe, is a word of its own or, if several form one piece, a word together; so are line ends and tabs, while a
-    blank belongs to the word behind it. Emoji that stand together are a word. Beyond that, words are those that the
-    marks of a vocabulary without blanks tell apart.
+    The pieces must have the spans that :func:`set_places` returns. Words are separated by white space and punctuation:
+    "didn't" is one word although BERT splits it into three pieces, and the full stop of "tired." is a separate word
+    although SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits.
+    Every other punctuation mark or sign, including the underscore and a leading apostrophe, is a word of its own;
+    several in one piece form a word together. Line ends and tabs are words, too, while a blank belongs to the word
+    after it. Adjacent emoji form one word. In addition, the marks of a vocabulary without blanks separate words.
     """
     words: list[int | None] = []
-    count = -1
+    word = -1
     previous: Piece | None = None
     for piece in pieces:
         if piece.word is None:
             words.append(None)
             previous = None
             continue
-        count += previous is None or _starts_word(previous, piece, typed[piece.segment])
-        words.append(count)
+        word += previous is None or _starts_word(previous, piece, typed[piece.segment])
+        words.append(word)
         previous = piece
     return words
 
@@ -354,17 +384,17 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
         return True
     if piece.start < previous.end:  # several byte pieces of one character, or an overlap
         return False
-    before, between = typed[previous.start : previous.end], typed[previous.end : piece.start]
+    previous_text, gap = typed[previous.start : previous.end], typed[previous.end : piece.start]
     written = typed[piece.start : piece.end]
-    if not before.strip():
-        return not (_is_blank_mark(previous.name) or LINES.isdisjoint(before))
+    if not previous_text.strip():
+        return not (_is_blank_mark(previous.name) or LINES.isdisjoint(previous_text))
     if (
-        between.strip() != between
-        or before[-1].isspace()
-        or any(MASKS.fullmatch(each.name) for each in (previous, piece))
+        gap.strip() != gap
+        or previous_text[-1].isspace()
+        or any(MASKS.fullmatch(neighbour.name) for neighbour in (previous, piece))
     ):
         return True
-    if _inside_contraction(previous, piece, typed) or is_attached(written[:1] or "a") or before[-1] == JOINER:
+    if _inside_contraction(previous, piece, typed) or is_attached(written[:1] or "a") or previous_text[-1] == JOINER:
         return False
     base = _without_attached(typed, previous)
     if written.isspace() or is_sign(written[:1]) or is_sign(base[-1:]):
@@ -375,7 +405,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
 
 
 def _without_attached(typed: str, piece: Piece) -> str:
-    """Return the piece, with what its accents and joiners belong to, and without them."""
+    """Return the piece's text without accents and joiners, extended to the characters these belong to."""
     start = piece.start
     while start and all(map(is_attached, typed[start : piece.end])):
         start -= 1
@@ -386,20 +416,22 @@ def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
     """Return True if the two pieces meet at an apostrophe between letters: didn|'|t, didn|'t."""
     if previous.end != piece.start:
         return False
-    for at in (piece.start, piece.start - 1):
-        if 0 < at < len(typed) - 1 and typed[at] in APOSTROPHES:
-            return is_in_word(typed[at - 1]) and is_in_word(typed[at + 1])
+    for index in (piece.start, piece.start - 1):
+        if 0 < index < len(typed) - 1 and typed[index] in APOSTROPHES:
+            return is_in_word(typed[index - 1]) and is_in_word(typed[index + 1])
     return False
 
 
-# ---- What is drawn ----------------------------------------------------------------------------------------------
+# ---- Drawn texts ------------------------------------------------------------------------------------------------
 
 
 def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tuple[str, str]) -> tuple[str, ...]:
-    """Return the text of each piece as it is drawn; ``words`` are their word numbers. A piece that continues its word
-    has "##" before it, the mark of WordPiece, also where the tokenizer marks the pieces that begin words instead ("Ġ",
-    "▁"): otherwise "ord" or "ina" would read as words. WordPiece's own pieces have the mark where their names have it:
-    "did", "'", "t" have none."""
+    """Return the text of each piece as it is drawn; ``words`` are their word numbers.
+
+    A piece that continues its word has "##" before it, the mark of WordPiece. This also holds if the tokenizer marks
+    the pieces that begin words instead ("Ġ", "▁"): otherwise "ord" or "ina" would read as words. WordPiece's own pieces
+    have the mark where their names have it: "did", "'", "t" have none.
+    """
     marks_beginnings = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
     texts = []
     for i, piece in enumerate(pieces):
@@ -412,27 +444,29 @@ def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tup
 
 
 def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
-    """Tell whether something that is no blank of the same word comes before the piece: Llama's "▁" alone begins a
-    word."""
-    before = pieces[index - 1]
-    if before.end <= before.start:
-        return not _blanks_of(before.name)
-    return bool(typed[before.segment][before.start : before.end].strip())
+    """Tell whether the same word has text other than blanks before the piece. Llama's "▁" alone begins a word."""
+    previous = pieces[index - 1]
+    if previous.end <= previous.start:
+        return not _blanks_of(previous.name)
+    return bool(typed[previous.segment][previous.start : previous.end].strip())
 
 
-def _is_in_letters(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
-    """Tell whether two pieces meet between letters or digits, as WordPiece's never do without its mark: of a vocabulary
-    that marks beginnings in a text of one word."""
-    text, at = typed[piece.segment], piece.start
-    return before.end == at and 0 < at < len(text) and is_in_word(text[at - 1]) and is_in_word(text[at])
+def _is_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+    """Tell whether two pieces meet between letters or digits.
+
+    WordPiece's pieces never do so without its mark; those of a vocabulary that marks beginnings do, in a text of one
+    word.
+    """
+    text, start = typed[piece.segment], piece.start
+    return previous.end == start and 0 < start < len(text) and is_in_word(text[start - 1]) and is_in_word(text[start])
 
 
 def _written(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
-    """Return what was typed where a piece stands, or the name of a piece that was not typed."""
+    """Return the text that was typed at a piece, or the name of a piece that was not typed."""
     piece = pieces[index]
     text = typed[piece.segment][piece.start : piece.end]
     if piece.word is not None and _is_blank_mark(piece.name) and not text.strip():
-        return visible(_blanks_of(piece.name))  # as many as it stands for, whatever white space was typed
+        return visible(_blanks_of(piece.name))  # the blanks it stands for, whatever white space was typed
     if not text:
         return visible(_blanks_of(piece.name)) or piece.name or EMPTY
     part = 1  # byte-level pieces of one character share its span: number them

@@ -1,4 +1,4 @@
-"""The types: tokens, and a text as a model read it; how pieces become one, and one that was stored is read back."""
+"""Types for tokenized texts, and functions that build them from pieces or restore them from stored fields."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ from mha_viz.text.pieces import (
 class Token:
     """One unit of attention: a piece, or a word after :meth:`Attention.by_words`.
 
-    ``text`` is what is drawn, listed and exported: of a piece that continues its word with "##" before it, whatever the
-    tokenizer (:func:`drawn_texts`); what was typed there is :meth:`TokenizedText.typed`.
-    ``start`` and ``end`` count characters (Unicode code points) of the typed sentence that ``segment`` names (0: the
-    sentence, 1: the second one); both are None for tokens that the model added. ``word`` numbers the words of both
-    sentences in order; None marks a special token. ``known`` is False if the tokenizer has no piece for it: the model
-    reads [UNK] there.
+    ``text`` is drawn, listed and exported. If the piece continues its word, it has "##" before it, whatever the
+    tokenizer (:func:`drawn_texts`); :meth:`TokenizedText.typed` returns what was typed. ``start`` and ``end`` count
+    characters (Unicode code points) of the typed sentence that ``segment`` names (0: the sentence, 1: the second one);
+    both are None for tokens that the model added. ``word`` numbers the words of both sentences in order; None marks a
+    special token. ``known`` is False if the tokenizer has no piece for it: the model reads [UNK] there.
     """
 
     text: str
@@ -48,13 +47,13 @@ class Token:
 
     @property
     def drawn(self) -> str:
-        """The text in drawings and on pages: [UNK] before what was typed, if that is what the model reads."""
+        """The text in drawings and on pages. If the model reads [UNK], that is put before what was typed."""
         return self.text if self.known or self.text == UNKNOWN else f"{UNKNOWN} {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What was cut: the text has ``pieces`` pieces (at least, when ``more``), the model reads ``limit``.
+    """How a text was truncated: it has ``pieces`` pieces (at least, if ``more``), of which the model reads ``limit``.
 
     ``kept`` holds, for each of the two sentences, the number of characters that were read.
     """
@@ -67,9 +66,9 @@ class Cut:
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """Typed text as a model read it: ``tokens`` in order, with the way back into ``text`` and ``pair``.
+    """A typed text as a model read it: its ``tokens`` in order, which map back to ``text`` and ``pair``.
 
-    ``given``: the words, if the text was given as words; empty if the tokenizer split the text.
+    ``given`` holds the words if the text was given as words; it is empty if the tokenizer split the text.
     """
 
     text: str
@@ -99,12 +98,14 @@ class TokenizedText:
         return tuple(token.special for token in self.tokens)
 
     def typed(self, token: Token) -> str:
-        """The characters that ``token`` was read from; empty for tokens that the model added."""
+        """Return the characters that ``token`` was read from; empty for tokens that the model added."""
         return (self.text, self.pair)[token.segment][token.start : token.end] if token.start is not None else ""
 
     def by_words(self) -> TokenizedText:
-        """The same text with one token per word; special tokens stay. The ``groups`` of this text map back to its
-        tokens."""
+        """Return the same text with one token per word; special tokens stay.
+
+        The ``groups`` of this text map back to its tokens.
+        """
         return self._by_words
 
     @cached_property
@@ -112,7 +113,7 @@ class TokenizedText:
         return replace(self, tokens=tuple(self._word(g) for g in self.groups), unit="words")
 
     def without_special(self) -> TokenizedText:
-        """The same text without its special tokens."""
+        """Return the same text without its special tokens."""
         return replace(self, tokens=tuple(t for t in self.tokens if not t.special))
 
     def _word(self, group: tuple[int, ...]) -> Token:
@@ -128,9 +129,12 @@ class TokenizedText:
 
 @dataclass(frozen=True)
 class WordPieces:
-    """A sentence given as words (``forms``), as a model reads it. Each other tuple has one entry for each piece:
-    ``names`` are those of the tokenizer, ``words`` number the given ones (None for special tokens), ``spans`` refer to
-    ``text``, which is the words separated by single spaces, ``in_vocabulary`` is as in Piece."""
+    """A sentence given as words (``forms``), as a model reads it.
+
+    All other tuples have one entry per piece. ``names`` are those of the tokenizer. ``words`` are the indices of the
+    given words (None for special tokens). ``spans`` refer to ``text``, which is the words separated by single spaces.
+    ``in_vocabulary`` is as in Piece.
+    """
 
     forms: tuple[str, ...]
     names: tuple[str, ...]
@@ -150,19 +154,19 @@ class WordPieces:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """The same as a tuple of pieces."""
-        each = zip(self.names, self.spans, self.words, self.in_vocabulary, strict=True)
-        pieces = [Piece(name, *span, word, 0, known) for name, span, word, known in each]
+        """All pieces as :class:`Piece` objects."""
+        fields = zip(self.names, self.spans, self.words, self.in_vocabulary, strict=True)
+        pieces = [Piece(name, *span, word, 0, known) for name, span, word, known in fields]
         return tuple(set_places(pieces, (self.text, "")))
 
     @cached_property
     def punctuation(self) -> tuple[bool, ...]:
         """Whether each piece consists of punctuation only."""
-        each = ((piece.word, self.text[piece.start : piece.end]) for piece in self.pieces)
-        return tuple(word is not None and is_punctuation(text.strip()) for word, text in each)
+        texts = ((piece.word, self.text[piece.start : piece.end]) for piece in self.pieces)
+        return tuple(word is not None and is_punctuation(text.strip()) for word, text in texts)
 
     def tokenized(self) -> TokenizedText:
-        """The same as a text with tokens, whose words are the given ones."""
+        """Return the sentence as a text with tokens, whose words are the given words."""
         tokens = []
         texts = drawn_texts(self.pieces, self.words, (self.text, ""))
         for piece, text in zip(self.pieces, texts, strict=True):
@@ -172,23 +176,26 @@ class WordPieces:
 
 
 def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = None) -> TokenizedText:
-    """Tokens with words (:func:`number_words`) and drawn texts (:func:`drawn_texts`) from a tokenizer's pieces."""
+    """Build a text from a tokenizer's pieces.
+
+    Words are numbered by :func:`number_words`, and drawn texts made by :func:`drawn_texts`.
+    """
     typed = (text, pair)
-    standing = set_places(pieces, typed)
-    words = number_words(standing, typed)
+    placed = set_places(pieces, typed)
+    words = number_words(placed, typed)
     tokens = []
-    for piece, word, drawn in zip(standing, words, drawn_texts(standing, words, typed), strict=True):
+    for piece, word, drawn in zip(placed, words, drawn_texts(placed, words, typed), strict=True):
         start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
         tokens.append(Token(drawn, word, piece.segment, start, end, piece.in_vocabulary))
     return TokenizedText(text, pair, tuple(tokens), cut)
 
 
 def from_names(names: Sequence[str], second_from: int | None = None, marks: bool = True) -> TokenizedText:
-    """A text from the names that a tokenizer gives its pieces ("##ing", "Ġthe", "▁the"), with their marks read.
+    """Build a text from a tokenizer's names of pieces ("##ing", "Ġthe", "▁the"), interpreting their marks.
 
-    The typed text is what the names spell; where these have no blanks, words are separated by single spaces.
-    ``second_from``: the index of the first piece of a second sentence. Without ``marks``, names are shown as they are,
-    each a word of its own.
+    The typed text is decoded from the names; if these have no blanks, words are separated by single spaces.
+    ``second_from`` is the index of the first piece of a second sentence. Without ``marks``, names are shown as they
+    are, each as a word of its own.
     """
     typed, pieces = read_names(names, Spelling.of(names) if marks else WHOLE, second_from)
     return tokenized(*typed, pieces)
@@ -197,26 +204,28 @@ def from_names(names: Sequence[str], second_from: int | None = None, marks: bool
 def from_offsets(
     names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
 ) -> TokenizedText:
-    """Return the same of a text, and of a second one or "", in which the span of each piece is known; a piece without
-    one was added by the tokenizer."""
+    """Build a text, with a second sentence or "", whose pieces have known spans.
+
+    A piece with an empty span was added by the tokenizer.
+    """
     return tokenized(*typed, read_offsets(names, offsets, typed, second_from))
 
 
 def parse_text(fields: Any) -> TokenizedText:
-    """The text from the fields that ``dataclasses.asdict`` gives, also after JSON.
+    """Restore a text from the fields that ``dataclasses.asdict`` returns, also after JSON.
 
     Raises TextError for anything else: the span of every token must be in the sentence that it names.
     """
     _expect(_is(fields, dict) and set(fields) == set(TokenizedText.__dataclass_fields__), "a text", fields)
     typed = fields["text"], fields["pair"]
     _expect(all(_is(sentence, str) for sentence in typed), "two sentences", typed)
-    given, tokens = fields["given"], fields["tokens"]
-    _expect(_is(given, list, tuple) and all(_is(word, str) for word in given), "a list of words", given)
+    words, tokens = fields["given"], fields["tokens"]
+    _expect(_is(words, list, tuple) and all(_is(word, str) for word in words), "a list of words", words)
     _expect(fields["unit"] in ("pieces", "words"), "pieces or words", fields["unit"])
     _expect(_is(tokens, list, tuple), "a list of tokens", tokens)
     cut = None if fields["cut"] is None else _parse_cut(fields["cut"])
-    read = tuple(_parse_token(token, typed) for token in tokens)
-    return TokenizedText(*typed, read, cut, fields["unit"], tuple(given))
+    parsed = tuple(_parse_token(token, typed) for token in tokens)
+    return TokenizedText(*typed, parsed, cut, fields["unit"], tuple(words))
 
 
 def _parse_cut(fields: Any) -> Cut:
@@ -244,10 +253,10 @@ def _parse_token(fields: Any, typed: tuple[str, str]) -> Token:
 
 
 def _is(value: object, *kinds: type) -> bool:
-    """True for exactly these types: a bool is not a number here."""
+    """Return whether a value has exactly one of these types: a bool is not a number here."""
     return type(value) in kinds
 
 
-def _expect(holds: bool, what: str, given: object) -> None:
+def _expect(holds: bool, expected: str, value: object) -> None:
     if not holds:
-        raise TextError(f"{shorten_value(given, 60)!r} was found where {what} was expected.")
+        raise TextError(f"{shorten_value(value, 60)!r} was found where {expected} was expected.")

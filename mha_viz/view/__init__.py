@@ -1,1 +1,1 @@
-"""The table of everything that a person can set about a drawing, and of the quantities that can be drawn."""
+"""The settings of drawings and the quantities that can be drawn, read from one table."""

@@ -1,8 +1,8 @@
-"""What the numbers of a reading can be: one row for each quantity.
+"""The quantities that the numbers of a reading can be, one row each.
 
-The rows stand in ``view.json``, which JavaScript imports too. Menus, links, captions, the files of figures, recipes,
-the command line and the rules about what goes together are read from them; ``study.reading`` has the function that
-computes each.
+The rows are stored in ``view.json``, which JavaScript imports too. Menus, links, captions, the files of figures,
+recipes, the command line and the rules about valid combinations are derived from them. ``study.reading`` holds the
+function that computes each quantity.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ ROWS: dict[str, Any] = json.loads(Path(__file__).with_name("view.json").read_tex
 
 
 class Quantity(NamedTuple):
-    """What the numbers of a reading are.
+    """One quantity: the meaning of the numbers of a reading.
 
-    ``label`` is its name on a menu, ``title`` at the beginning of a sentence; ``about`` says what it is, ``brief`` in
-    the help of the command line. ``numbers``: "shares", of which a row sums to 1, "lengths", of which none is below 0,
-    or "signed". ``of_layers``: one map per layer, which joins its heads. ``of_answer``: it depends on a question to the
-    model. ``with_all_heads``: of a model with one stack of layers, none of whose heads is off. ``step``: the name of
-    its step in ``Attention.made``. ``code``: the Python that makes it, from {encoder}, {text} and {question}, or from
-    the {call} that makes the weights.
+    Attributes:
+        label, title: its name on a menu, and at the beginning of a sentence.
+        about: a sentence that explains it.
+        brief: the explanation in the help of the command line.
+        numbers: "shares" (each row sums to 1), "lengths" (none is negative) or "signed".
+        of_layers: whether there is one map per layer, which joins the heads of that layer.
+        of_answer: whether it depends on a question to the model.
+        with_all_heads: whether it requires a model with one stack of layers and no head off.
+        step: the name of its step in ``Attention.made``.
+        code: the Python that computes it, from {encoder}, {text} and {question}, or from the {call} that makes the
+            weights.
     """
 
     name: str
@@ -41,12 +46,12 @@ class Quantity(NamedTuple):
 
     @property
     def is_share(self) -> bool:
-        """True if a row consists of shares that sum to 1."""
+        """Whether each row consists of shares that sum to 1."""
         return self.numbers == "shares"
 
     @property
     def is_signed(self) -> bool:
-        """True if numbers may be negative."""
+        """Whether numbers may be negative."""
         return self.numbers == "signed"
 
 
@@ -56,7 +61,7 @@ WEIGHT = next(iter(QUANTITIES))  # the default
 
 
 def add(quantity: Quantity) -> None:
-    """Add a row, before the modules that read the rows are imported: see ``study.reading.add``."""
+    """Add a quantity. Call it before the modules that read the rows are imported: see ``study.reading.add``."""
     _rows[quantity.name] = quantity
     row = quantity._asdict()
     ROWS["quantities"][row.pop("name")] = row

@@ -1,8 +1,8 @@
-"""The settings of a drawing: one row each in ``view.json``, which JavaScript imports too.
+"""The settings of a drawing, one row each in ``view.json``, which JavaScript imports too.
 
-From the rows come the URL and what of it a page, a lesson or a link carries, the controls of the drawings, the options
-of figures (``mha_viz.options`` types them) and of the command line with their help, captions, refusals, and the table
-of the documentation.
+The rows define the URL parameters, which of them pages, lessons and links keep, the controls of the drawings, the
+options of figures (typed in ``mha_viz.options``) and of the command line with their help, the captions, the refusals,
+and the table in the documentation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ from mha_viz.view.quantities import QUANTITIES, ROWS, WEIGHT
 class ViewChoice:
     """One value of a setting, or a family of values with a number, such as "top3".
 
-    ``label``: its name on a control, ``title`` the tip there; ``labels``: other names, by drawing. ``pattern``: the
-    regular expression of a family, ``first`` the value with which it begins, ``range`` its least and greatest number
-    and the step. ``changed``: how the menu of the drawing names it. ``caption``: the sentence below a figure, with {}
-    for the number; ``hides``: the words of a caption for what it leaves out. ``not_in``: drawings and kinds of figures
-    that do not take it.
+    Attributes:
+        label, title: its name on a control, and the tooltip there.
+        labels: other names, by drawing.
+        pattern: the regular expression of a family of values.
+        first: the value with which a family begins.
+        range: the least and greatest number of a family, and the step.
+        changed: how the menu of the drawing names it.
+        caption: the sentence below a figure, with {} for the number.
+        hides: the words of a caption for the tokens that this value hides.
+        not_in: drawings and kinds of figures that do not accept it.
     """
 
     value: str
@@ -45,15 +50,23 @@ class ViewChoice:
 class ViewSetting:
     """One setting of a drawing.
 
-    ``values``: the regular expression of a value, where it has no ``choices``; ``default``: the value where none is
-    stated, ``long`` that of a long text, ``not_shares`` that of numbers that are no shares of 1. ``choices``: its
-    values, for a ``control``: "segments", "menu" or "rule"; those of a setting that ``names_quantity`` are the
-    quantities. ``label``: the name of the control, ``labels`` others by drawing; ``changed``: how the menu of the
-    drawing names a choice. ``expected``: the values in words. ``help``: what it does, for the command line and the
-    documentation, ``helps`` the same for single kinds of figures. ``kinds``: the kinds of figures that take it; those
-    ``only_on_page`` show it on their interactive page alone. ``drawings``: those of the browser that read and write
-    it. ``pages``: the pages that own it; links to other pages leave it out, unless none owns it. ``counts``: what it
-    counts, "heads", "tokens" or "panels", so that it ends with them.
+    Attributes:
+        help: what it does, for the command line and the documentation.
+        values: the regular expression of a value, if it has no ``choices``.
+        default: the value where none is stated.
+        long, not_shares: the default for a long text, and for numbers that are not shares of 1.
+        choices: its values; those of a setting that ``names_quantity`` are the quantities.
+        label, labels: the name of the control, and other names by drawing.
+        control: "segments", "menu" or "rule".
+        changed: how the menu of the drawing names a choice.
+        expected: the valid values in words.
+        helps: other help texts, by kind of figure.
+        kinds: the kinds of figures that accept it.
+        only_on_page: those of these kinds that show it on their interactive page only.
+        drawings: the drawings of the browser that read and write it.
+        pages: the pages that own it; links to other pages leave it out, unless no page owns it.
+        counts: "heads", "tokens" or "panels" if it counts these, and must be reset with them.
+        names_quantity: whether its values are the quantities.
     """
 
     name: str
@@ -78,46 +91,47 @@ class ViewSetting:
 
     @property
     def pattern(self) -> str:
-        """Give the regular expression of a complete value."""
+        """Return the regular expression of a complete value."""
         if self.names_quantity:
             return "|".join(QUANTITIES)  # rows may have been added
-        return self.values or "|".join(one.pattern or one.value for one in self.choices)
+        return self.values or "|".join(choice.pattern or choice.value for choice in self.choices)
 
     def takes(self, value: str) -> bool:
-        """Tell whether this is one of its values."""
+        """Return whether the setting accepts this value."""
         return re.fullmatch(self.pattern, value, flags=re.ASCII) is not None
 
     def choice(self, value: str) -> tuple[ViewChoice, str] | None:
-        """Find the choice that a value is, and the number in it."""
-        for one in self.choices:
-            if re.fullmatch(one.pattern or one.value, value, flags=re.ASCII):
-                return one, value.removeprefix(one.value)
+        """Return the matching choice and the number in the value, or None."""
+        for choice in self.choices:
+            if re.fullmatch(choice.pattern or choice.value, value, flags=re.ASCII):
+                return choice, value.removeprefix(choice.value)
         return None
 
     def listed(self, kind: str = "") -> tuple[str, ...]:
-        """List the values that a kind of figure takes; none if they are too many to list."""
+        """List the values that a kind of figure accepts; empty if they are too many to list."""
         if self.expected or not self.choices:
             return ()
-        return tuple(one.value for one in self.choices if kind not in one.not_in)
+        return tuple(choice.value for choice in self.choices if kind not in choice.not_in)
 
     def help_for(self, kind: str) -> str:
-        """Say what it does in a kind of figure."""
+        """Return the help text for a kind of figure."""
         return self.helps.get(kind, self.help)
 
     def caption(self, value: str) -> str:
-        """Write the sentence below a figure for a value; empty if there is none."""
+        """Return the sentence below a figure for a value; empty if there is none."""
         chosen = self.choice(value)
         return chosen[0].caption.format(chosen[1]) if chosen else ""
 
     def is_only_on_page(self, kind: str, panels: str = "") -> bool:
-        """Tell whether the files of a kind of figure, with panels of a kind, leave it out."""
+        """Return whether the files of a kind of figure, with panels of a kind, leave this setting out."""
         return kind in self.only_on_page and not (panels in self.kinds and panels not in self.only_on_page)
 
 
 def _setting(name: str, row: Mapping[str, Any]) -> ViewSetting:
     rows = row.get("choices", {})
-    choices = tuple(ViewChoice(value, **_tupled(one)) for value, one in rows.items()) if rows != "quantities" else ()
-    return ViewSetting(name, **{**_tupled(row), "choices": choices, "names_quantity": rows == "quantities"})
+    is_quantity = rows == "quantities"
+    choices = () if is_quantity else tuple(ViewChoice(value, **_tupled(choice)) for value, choice in rows.items())
+    return ViewSetting(name, **{**_tupled(row), "choices": choices, "names_quantity": is_quantity})
 
 
 def _tupled(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,38 +141,44 @@ def _tupled(row: Mapping[str, Any]) -> dict[str, Any]:
 SETTINGS: Mapping[str, ViewSetting] = MappingProxyType(
     {name: _setting(name, row) for name, row in ROWS["settings"].items()}
 )
-OPTIONS: Mapping[str, ViewSetting] = MappingProxyType(  # those of figures
+OPTIONS: Mapping[str, ViewSetting] = MappingProxyType(  # the settings of figures
     {name: setting for name, setting in SETTINGS.items() if setting.kinds}
 )
-DEFAULTS: Mapping[str, str] = MappingProxyType({name: one.default for name, one in SETTINGS.items() if one.default})
+DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {name: setting.default for name, setting in SETTINGS.items() if setting.default}
+)
 LONG_TOKENS: int = ROWS["long"]["tokens"]
-LONG_DEFAULTS: Mapping[str, str] = MappingProxyType({name: one.long for name, one in SETTINGS.items() if one.long})
+LONG_DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {name: setting.long for name, setting in SETTINGS.items() if setting.long}
+)
 
 
 def patterns_of(drawing: str) -> dict[str, str]:
-    """Give the regular expressions of the settings that a drawing of the browser reads and writes, by name."""
-    return {name: one.pattern for name, one in SETTINGS.items() if drawing in one.drawings}
+    """Return the regular expressions of the settings that a drawing of the browser reads and writes, by name."""
+    return {name: setting.pattern for name, setting in SETTINGS.items() if drawing in setting.drawings}
 
 
 def owned_by(page: str) -> tuple[str, ...]:
-    """Name the settings that a page owns."""
-    return tuple(name for name, one in SETTINGS.items() if page in one.pages)
+    """Return the names of the settings that a page owns."""
+    return tuple(name for name, setting in SETTINGS.items() if page in setting.pages)
 
 
 def counting(what: str) -> tuple[str, ...]:
-    """Name the settings that count "heads", "tokens" or "panels"."""
-    return tuple(name for name, one in SETTINGS.items() if what in one.counts)
+    """Return the names of the settings that count "heads", "tokens" or "panels"."""
+    return tuple(name for name, setting in SETTINGS.items() if what in setting.counts)
 
 
 def default_scale(*quantities: str) -> str:
-    """Choose the colour scale with which quantities open: per head if the numbers of any are no shares of 1."""
+    """Return the default colour scale of quantities: per head if any of them are not shares of 1."""
     scale = SETTINGS["scale"]
     return scale.default if all(QUANTITIES[name].is_share for name in quantities) else scale.not_shares
 
 
 def check_value(name: str, value: object, kind: str = "") -> None:
-    """Raise SettingError unless the value is one of the setting, or empty where that means none; the error names those
-    that a ``kind`` of figure takes."""
+    """Raise SettingError unless the value is valid for the setting, or empty where that means none.
+
+    The error lists the values that a ``kind`` of figure accepts.
+    """
     setting = OPTIONS[name]
     if value == "" and (not setting.default or setting.not_shares):
         return
@@ -168,7 +188,7 @@ def check_value(name: str, value: object, kind: str = "") -> None:
 
 
 def check_taken(kind: str, stated: Mapping[str, object]) -> None:
-    """Raise SettingError for a stated setting that a kind of figure does not take, and for a value that it has not."""
+    """Raise SettingError for a stated setting or value that a kind of figure does not accept."""
     for name, value in stated.items():
         setting = OPTIONS[name]
         check_value(name, value, kind)
@@ -178,19 +198,20 @@ def check_taken(kind: str, stated: Mapping[str, object]) -> None:
 
 
 def keep_taken(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the settings that a kind of figure does not take; other options stay."""
+    """Drop the settings that a kind of figure does not accept; keep all other options."""
     return {name: value for name, value in options.items() if name not in OPTIONS or kind in OPTIONS[name].kinds}
 
 
 def only_on_page(kind: str, stated: Mapping[str, object], panels: str = "") -> Iterator[str]:
-    """Name the stated settings that the files of a kind of figure do not show, only its interactive page."""
+    """Yield the stated settings that only the interactive page of a kind of figure shows, not its files."""
     for name, value in stated.items():
         if OPTIONS[name].is_only_on_page(kind, panels) and value not in ("", OPTIONS[name].default):
             yield name
 
 
 def refusal_in_files(name: str, kind: str, dashes: str = "") -> SettingError:
-    """Make the error for a setting, or option with ``dashes``, that the files of a kind of figure do not show."""
+    """Build the error for a setting that the files of a kind of figure do not show. ``dashes``: "--" for an option of
+    the command line."""
     setting = OPTIONS[name]
     others = [other for other in setting.kinds if other not in (*setting.only_on_page, "overlay")]
     if "compare" in setting.only_on_page and not setting.is_only_on_page("compare", "links"):
@@ -200,14 +221,14 @@ def refusal_in_files(name: str, kind: str, dashes: str = "") -> SettingError:
 
 
 def for_browser() -> dict[str, Any]:
-    """Give the rows with what JavaScript reads of them."""
-    of_python = ("help", "helps", "expected", "kinds", "only_on_page", "pages", "counts")
-    of_choice = ("caption", "hides")
+    """Return the rows with only the fields that JavaScript reads."""
+    python_only = ("help", "helps", "expected", "kinds", "only_on_page", "pages", "counts")
+    not_in_choices = ("caption", "hides")
     rows = {
         name: {
-            key: {v: {k: w for k, w in one.items() if k not in of_choice} for v, one in value.items()}
+            key: {v: {k: w for k, w in choice.items() if k not in not_in_choices} for v, choice in value.items()}
             if isinstance(value, dict) and key == "choices" else value
-            for key, value in row.items() if key not in of_python
+            for key, value in row.items() if key not in python_only
         }
         for name, row in ROWS["settings"].items() if row.get("drawings")
     }  # fmt: skip

@@ -1,5 +1,7 @@
-"""The page that explains the pictures: one head drawn as links and as a matrix, and the text in columns; or, where the
-URL asks for one, a chapter of the documentation."""
+"""The page that explains the pictures: one head drawn as links and as a matrix, with the text in columns.
+
+If the URL names a chapter of the documentation, the page shows that instead.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head 
 
 
 def show_about() -> None:
-    """Show the figure and the text, or a chapter."""
+    """Show the explanation, or a chapter of the documentation."""
     if chapter := chapters.opened():
         chapters.show_chapter(chapter)
         return
@@ -38,7 +40,7 @@ def show_about() -> None:
 
 @lasting(2)
 def _pictures(look: Literal["light", "dark"]) -> tuple[str, str]:
-    """Return the head as links and as a matrix, drawn as files are."""
+    """Draw the head as links and as a matrix, in the way that files are drawn."""
     attention = first_reading()
     links, matrix = (
         draw(attention, HEAD, pin=PIN, special="hide", width_mm=110, font_pt=11, look=look, transparent=True)

@@ -1,4 +1,4 @@
-"""The parts of the Compare page: what is compared, and the compared heads. The URL says which."""
+"""The Compare page: the choice of what to compare, and the compared heads. The URL holds both."""
 
 from __future__ import annotations
 
@@ -56,16 +56,21 @@ SHOWS = {
     "models": "Two models",
     "off": "Heads switched off",
 }
-OLD_SHOWS = {"map": "similar"}  # of links from before
+OLD_SHOWS = {"map": "similar"}  # names in older links
 SIMILAR = 5
 SPECIAL = "hide"  # of special tokens, unless the URL says otherwise
 OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # comparisons of two panels that open with their difference
 OF_ONE_HEAD = {"scale": ("row",), "side": ("aa", "ab", "ba", "bb")}  # panels side by side have no such settings
-OF_WEIGHTS = ("similar", "models", "off")  # need divergences of rows, or the whole model
+OF_WEIGHTS = ("similar", "models", "off")  # comparisons that need divergences of rows, or the whole model
 
 
 class Start(NamedTuple):
-    """How panels open unless the URL says otherwise: with this difference, and this word held in the first."""
+    """How panels open if the URL does not say.
+
+    Attributes:
+        diff: the panels whose difference is open.
+        pin: the word that is pinned in the first panel.
+    """
 
     diff: str = ""
     pin: str = ""
@@ -79,11 +84,11 @@ def show_comparison(what: Url) -> None:
     say_complaint()
     ignored = ((name, what.parameters.get(name)) for name in OF_ONE_HEAD)
     say_unused([f"{name}={value}" for name, value in ignored if value in OF_ONE_HEAD[name]])
-    pins, whole = comparison.read(what.where.tray)
+    pins, is_complete = comparison.read(what.where.tray)
     with _row_for_controls():
         chosen = _choice(pins)
         _quantity_control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
-    if not whole:
+    if not is_complete:
         others = "; the others are shown" if pins else ""
         remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
     if chosen == "tray":
@@ -93,7 +98,7 @@ def show_comparison(what: Url) -> None:
         _comparison(pins, what.where)
         return
     ask_part(what.where)
-    other = "" if chosen == "word" else what.where.request.other  # with a sentence of its own, no question to the model
+    other = "" if chosen == "word" else what.where.request.other  # which has a second sentence of its own
     where = what.where.but(off=(), other=other)
     page = inference.read_whole_model(what) if chosen in OF_WEIGHTS else inference.read_nearest(what, where)
     if page is not None:
@@ -101,14 +106,17 @@ def show_comparison(what: Url) -> None:
 
 
 def _row_for_controls() -> Any:
-    """Return a row; in a class, whose screen is for the drawing, a box."""
+    """Return a container for the controls: a row, or a popover in the view for a class.
+
+    There the screen is for the drawing.
+    """
     if address.in_class():
         return st.popover(":primary[What to compare]", type="tertiary", width="content")
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
 def _ready_made(page: PageReading, chosen: str) -> None:
-    """Show the comparison of this name of the reading with others, or with itself."""
+    """Show one of the comparisons of a reading with others, or of its heads with each other."""
     head = request.linked_head(page.url, page.attention, "compare")
     _about(page.attention, head)
     inference.say_cut(page)
@@ -121,16 +129,16 @@ def _ready_made(page: PageReading, chosen: str) -> None:
 
 
 def _about(attention: Attention, head: Head | None = None) -> None:
-    """Say whose heads these are, with a control to change it."""
-    whose = f"{both(head)} of {short_name(attention.model)}" if head else short_name(attention.model)
-    answered = attention.request
-    whose += f", {steps(attention)}" if answered is not None and answered.off else ""
+    """Show the sentence and whose heads are compared, with a link to change them."""
+    owner = f"{both(head)} of {short_name(attention.model)}" if head else short_name(attention.model)
+    request_of_reading = attention.request
+    owner += f", {steps(attention)}" if request_of_reading is not None and request_of_reading.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
     pair = f"{' → ' * attention.is_cross} {_quoted(second)}" if second else ""
     with st.container(key="about_text", horizontal=True, vertical_alignment="bottom", gap="small"):
         st.html(
-            f'<p class="mha-about">{_quoted(text.text)}{pair} <span>{escape(whose)}</span></p>',
+            f'<p class="mha-about">{_quoted(text.text)}{pair} <span>{escape(owner)}</span></p>',
             width="content",
         )
         if head and not address.in_class():
@@ -140,12 +148,15 @@ def _about(attention: Attention, head: Head | None = None) -> None:
 
 
 def _quoted(text: str) -> str:
-    """Return the sentence as an element, of which two lines are seen; the pointer shows all of it."""
+    """Return the sentence as an HTML element. Two lines are visible; the full sentence appears under the pointer."""
     return f'<q title="{escape(text)}">{escape(text)}</q>'
 
 
 def _choice(pins: Comparison) -> str:
-    """Return what the page shows: the compared heads once there are any, until then what a replaced word changes."""
+    """Show the choice of what to compare, and return it.
+
+    By default it is the compared heads if there are any, else the sentence with a word replaced.
+    """
     labels = SHOWS | {"tray": f"My heads ({len(pins)})"}
     current = in_link("show", [*SHOWS, *OLD_SHOWS], r"\w+") or ("tray" if pins else "word")
     current = OLD_SHOWS.get(current, current)
@@ -158,7 +169,7 @@ def _choice(pins: Comparison) -> str:
 
 
 def _fresh(shown: str) -> dict[str, str | None]:
-    """Return the URL parameters of a new set of panels."""
+    """Return the URL parameters that reset the panels."""
     return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
 
 
@@ -176,13 +187,13 @@ def _comparison(pins: Comparison, where: Address) -> None:
         return
     if QUANTITIES[where.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
         inference.say_all_on(where)
-    each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
-    panels = {number: panel for number, panel in each.items() if panel is not None}
+    panel_of = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
+    panels = {number: panel for number, panel in panel_of.items() if panel is not None}
     if len({pins[number].request for number in panels}) == 1:
         _about(next(iter(panels.values())).attention)
     if panels:
         shown = list(panels.values())
-        # If a difference is defined, it opens, because that is what people compare two for.
+        # If the difference of two panels is defined, open it: it is why people compare two.
         is_a_pair = len(shown) == 2 and not mismatch(shown[0].attention, shown[1].attention, View())
         _draw(shown, tuple(panels), Start("0-1" if is_a_pair else ""))
 
@@ -219,8 +230,10 @@ def _missing(model: catalog.Model, who: str) -> None:
 
 @guarded()
 def _on_edit() -> None:
-    """Follow an edit of the compared heads: the user changed them, or added a panel to them, or asked to see one on
-    Explore."""
+    """Apply an edit of the list of compared heads.
+
+    The user changed the list, added a panel to it, or asked to see a panel in Explore.
+    """
     event = message("compare", "edit")
     try:
         if event.get("action") == "open":
@@ -228,14 +241,14 @@ def _on_edit() -> None:
             return
         pins, _ = comparison.read(address.now().get("tray"))
         view = event.get("view")
-        moved = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
-        address.go(tray=comparison.write(_edited(pins, event)), **moved)
+        view_changes = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
+        address.go(tray=comparison.write(_edited(pins, event)), **view_changes)
     except MhaVizError as error:
         complain_later(error)
 
 
 def _pin(event: dict[str, object]) -> Pin:
-    """Return the head that a message names. Raises UnknownHead."""
+    """Return the head that a message describes. Raises UnknownHead."""
     names = ("text", "pair", "model", "head", "target", "part")
     text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
@@ -253,7 +266,7 @@ def _kept_on_explore() -> dict[str, str]:
 
 
 def _place(pin: Pin) -> dict[str, str]:
-    """Return the parameters with which the Explore page shows a head."""
+    """Return the URL parameters with which Explore shows a head."""
     text, pair = address.fits(*pin.request.texts)
     model = pin.request.model if pin.request.model != catalog.default().name else ""
     return {"head": str(pin.head), "text": text} | replace(pin.request, model=model, text=text, pair=pair).in_link()
@@ -297,12 +310,15 @@ def _similar(page: PageReading, head: Head) -> list[Panel]:
     with st.spinner("Comparing all pairs of heads…"):
         similar = model_service().similar(attention, head, SIMILAR)
     st.markdown(f"The {len(similar)} heads most like {both(head)} here (0% = identical, 100% = no overlap).")
-    named = [Panel(attention, other, f"{apart(nats)} different") for other, nats in similar]
-    return [Panel(attention, head), *named]
+    similar_panels = [Panel(attention, other, f"{apart(nats)} different") for other, nats in similar]
+    return [Panel(attention, head), *similar_panels]
 
 
 def _word(page: PageReading, head: Head) -> list[Panel]:
-    """Return the sentence, and the same sentence with a word replaced, which is edited in place."""
+    """Return panels for the sentence and for the same sentence with one word replaced.
+
+    Also show the field for the second sentence.
+    """
     what = page.url
     second = what.where.request.other if "second" in what.parameters else replaced(what.text)
     bound(
@@ -311,8 +327,8 @@ def _word(page: PageReading, head: Head) -> list[Panel]:
     )  # fmt: skip
     panels = [Panel(page.attention, head)]
     if not second.strip() or second == what.text:
-        what_to_do = "Change a word of the sentence" if second.strip() else "Type the sentence with one word changed"
-        remark(f"{what_to_do}, to see both side by side.")
+        hint = "Change a word of the sentence" if second.strip() else "Type the sentence with one word changed"
+        remark(f"{hint}, to see both side by side.")
     else:
         where = what.where.but(other="", off=())  # here the second sentence is the text
         with guarded(complain):
@@ -322,15 +338,16 @@ def _word(page: PageReading, head: Head) -> list[Panel]:
 
 
 def _compare_without(page: PageReading, head: Head) -> list[Panel]:
-    """Return the head in the whole model, and with the heads of the URL switched off."""
+    """Return panels for the head in the whole model, and with the heads in the URL switched off."""
     what, attention = page.url, page.attention
     if page.is_part:
         remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
-    off = tuple(one for one in what.where.request.off if one in attention.every_head())
-    before = tuple(one for one in attention.every_head() if one.layer == head.layer - 1)  # what the head reads
+    off = tuple(other for other in what.where.request.off if other in attention.every_head())
+    # The head reads the outputs of these.
+    previous_layer = tuple(other for other in attention.every_head() if other.layer == head.layer - 1)
     text = attention.queries
-    request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or before)
+    request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or previous_layer)
     request = replace(request, **what.where.way(text.text))
     which = inference.listed(off) if off else f"layer {head.layer - 1} ({head.layer})"
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -346,8 +363,10 @@ def _compare_without(page: PageReading, head: Head) -> list[Panel]:
 
 
 def _models(page: PageReading, head: Head) -> list[Panel]:
-    """Return the sentence in another model, with the head there whose attention between words is most similar: of an
-    encoder–decoder in the same part, or else in its encoder."""
+    """Return panels for the head and for the most similar head of another model, by attention between words.
+
+    If the text is read by an encoder–decoder, the other head is in the same part, or else in its encoder.
+    """
     attention, offered = page.attention, {m.name: m for m in catalog.offered()}
     others = [m for m in offered.values() if m.name != page.model.name]
     if not others:
@@ -383,11 +402,18 @@ def _draw(
     charts: Sequence[PageChart] = (),
     is_patched: bool = False,
 ) -> None:
-    """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
-    each panel among the compared heads; the others can be added. ``is_patched``: whether heads of the first are taken
-    from the text of the second."""
+    """Draw the panels side by side, with a download that also contains the page's ``charts``.
+
+    Args:
+        panels: the panels.
+        places: their places in the list of compared heads; None if they are not from it. Panels that are not can be
+            added to it.
+        start: how they open.
+        charts: further charts to download.
+        is_patched: whether to patch heads of the first text with outputs from the second.
+    """
     numbers = [str(number) for number in range(len(panels))]
-    pairs = [f"{one}-{other}" for one in numbers for other in numbers if one != other]
+    pairs = [f"{first}-{other}" for first in numbers for other in numbers if first != other]
     in_link("at", numbers, address.COMPARED["at"])
     in_link("diff", [*pairs, "none", start.diff], address.COMPARED["diff"])
     packed = model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=SPECIAL)
@@ -400,7 +426,7 @@ def _draw(
 
 
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel], start: Start = CLOSED) -> SideBySide:
-    """Read how a URL shows these panels, as ``parseTogether`` of ``browser/compare/together.js`` does."""
+    """Return the panels as a URL shows them, like ``parseTogether`` of ``browser/compare/together.js``."""
     parameters = {"pin": start.pin, **parameters}
     compared = {name: value for name, value in parameters.items() if name in address.COMPARED}
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
@@ -409,8 +435,8 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel], start: Star
         view = replace(view, scale="head" if tokens > LONG_TOKENS else "")
     pair = address.pair_of(parameters.get("diff") or start.diff, len(panels))
     kind: As = "links" if parameters.get("as") == "links" else "heatmap"
-    at = parameters.get("at", "")
-    pin_of = int(at) if re.fullmatch(address.COMPARED["at"], at, flags=re.ASCII) else 0
+    panel_number = parameters.get("at", "")
+    pin_of = int(panel_number) if re.fullmatch(address.COMPARED["at"], panel_number, flags=re.ASCII) else 0
     if view.pin and pin_of < len(panels):
         axes = panels[pin_of].attention.queries, panels[pin_of].attention.keys
         if all((token or 0) < len(axis) for token, axis in zip(view.pinned, axes, strict=True)):
@@ -419,8 +445,11 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel], start: Star
 
 
 def _quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> None:
-    """Show the control for the quantity that is drawn, and, for gradients, for the word; a remark instead where only
-    weights are compared. ``has_second``: whether a second text is compared with the first by its vector."""
+    """Show the control for the quantity and, for gradients, the controls for the word.
+
+    Where only weights are compared, show a remark instead. ``has_second``: whether a second text is compared with the
+    first by its vector.
+    """
     if is_of_weights:
         if where.request.quantity != DEFAULTS["shown"]:
             drawn_so = "My heads, A whole layer and Swap a word can show"

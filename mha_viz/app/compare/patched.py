@@ -1,5 +1,7 @@
-"""Which heads carry the difference of two texts: what comes back when one of them is taken from the other text, or when
-it reaches only one side of a later head."""
+"""Find the heads that carry the difference of two texts, by activation patching.
+
+One head's output is taken from the other text, for the whole model or for one side of a later head only.
+"""
 
 from __future__ import annotations
 
@@ -30,45 +32,48 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.request import TEXT, Request
 
-NAMED = 3  # heads in the sentence
-LEAST = 0.05  # the smallest share that is named
+NAMED = 3  # at most this many heads are named
+LEAST = 0.05  # smaller shares are not named
 WAITING = "Taking each head from the other text…"
 
 
 def show_patched(first: Attention, second: Attention, held: Head) -> list[PageChart]:
-    """Unfold to the share of the second text's answer that each head alone brings into the first, and that the paths to
-    the ``held`` head bring. Returns the charts."""
-    drawn: list[PageChart] = []
+    """Show how much of the second text's answer each head restores when it alone is patched into the first text.
+
+    For the pinned head ``held``, also show the paths from earlier heads. Everything is in an expander. Return the
+    charts.
+    """
+    charts: list[PageChart] = []
     with st.expander("Which heads carry the difference?", on_change="rerun", key="patched") as box:
         if not box.open:
-            return drawn
+            return charts
         if first.text.pair:
             remark("This works with single sentences: remove the second sentence first.")
-            return drawn
+            return charts
         where = address.url().where
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
         request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
         with guarded(complain):
             patched = inference.wait(model_service().cached(verbs.patched, request), WAITING)
-            drawn.append(_show(patched, held, where.like))
+            charts.append(_show(patched, held, where.like))
         bound(
             st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
             change=_third, keeps=True, max_chars=2_000,
         )  # fmt: skip
         _say_unread(request.model, where.like)
-        if not drawn or not held.layer or not _side(held, where.path):
-            return drawn
+        if not charts or not held.layer or not _side(held, where.path):
+            return charts
         with guarded(complain):
             paths = model_service().cached(verbs.patched, request, str(held), where.path)
-            drawn.append(_show_paths(inference.wait(paths, WAITING), where.like))
-    return drawn
+            charts.append(_show_paths(inference.wait(paths, WAITING), where.like))
+    return charts
 
 
-def _show(patched: Patched, held: Head, like: str) -> PageChart:
+def _show(patched: Patched, pinned: Head, like: str) -> PageChart:
     words = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
     hold = "Click a head to pin it; click again to unpin it."
     st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {hold}")
-    chart = _draw(patched, "patched_heads", held, like)
+    chart = _draw(patched, "patched_heads", pinned, like)
     agreeing = decimal(patched.correlation)
     remark(
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
@@ -80,29 +85,29 @@ def _show(patched: Patched, held: Head, like: str) -> PageChart:
 
 
 def _third(typed: str) -> UrlChanges:
-    """Return what a third sentence sets in the URL."""
+    """Return the URL parameter for a third sentence."""
     return other_text("like")(typed) if typed.strip() else {"like": None}
 
 
 def _say_unread(model: str, third: str) -> None:
-    """Say what of the third sentence the model does not read."""
+    """Report what the model does not read of the third sentence."""
     if third.strip() and (read := inference.try_read(Request(model, third))) is not None:
         inference.say_unknown_words(read)
         if read.keys.cut is not None:
             remark(f"Only the first {read.keys.cut.limit:,} tokens of the third sentence are read.")
 
 
-def _side(held: Head, side: str) -> str:
-    """Return the side of the held head at which paths end; a control, with none by default."""
+def _side(pinned: Head, side: str) -> str:
+    """Show the control for the side of the pinned head at which paths end, and return the side; none by default."""
     bound(
-        st.segmented_control, f"Follow paths from earlier heads into {both(held)} by", "path", side or None, SIDES,
+        st.segmented_control, f"Follow paths from earlier heads into {both(pinned)} by", "path", side or None, SIDES,
         wrap=True,
     )  # fmt: skip
     return side
 
 
 def _show_paths(paths: Patched, like: str) -> PageChart:
-    """Return the shares of single paths. All other heads keep what they put out on the first text."""
+    """Show the shares of single paths. All other heads keep their outputs on the first text."""
     end = f"the {paths.side} of {both(paths.to or Head(0, 0))}"
     words = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
     st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {words}.")
@@ -110,20 +115,20 @@ def _show_paths(paths: Patched, like: str) -> PageChart:
 
 
 def _name_largest(patched: Patched) -> str:
-    """Return the heads with the largest shares; empty if all are small."""
+    """Name the heads with the largest shares; empty if all shares are small."""
     shares = patched.table()["share"].nlargest(NAMED)
     return ", ".join(
         f"**{both(Head.of(name))}** restores {percent(share, 0)}" for name, share in shares[shares >= LEAST].items()
     )
 
 
-def _draw(patched: Patched, key: str, held: Head | None, like: str) -> PageChart:
+def _draw(patched: Patched, key: str, pinned: Head | None, like: str) -> PageChart:
     to = f" through the {patched.side} of {patched.to}" if patched.to else ""
     label = f"How much of the other text’s answer each head alone restores{to}"
-    draw = partial(_chart, patched.shares, held)
+    draw = partial(_chart, patched.shares, pinned)
     grid.head_grid(draw(theme()), key, f"{label}.", partial(_on_square, key))
-    named = cite_model(patched.model, patched.revision)
-    about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {named}."
+    cited = cite_model(patched.model, patched.revision)
+    about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {cited}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
     options = f", similar_to={like.strip()!r}{path}" if like.strip() else path
     texts = f"{patched.text!r}, {patched.other!r}"
@@ -131,8 +136,8 @@ def _draw(patched: Patched, key: str, held: Head | None, like: str) -> PageChart
     return PageChart(label, key, draw, about, lambda: _table(patched, about), code, patched.text)
 
 
-def _chart(shares: Numbers, held: Head | None, colours: Theme) -> Chart:
-    return head_grid(shares, "", (), colours, written=_write_share, held=held, top=1.0)
+def _chart(shares: Numbers, pinned: Head | None, colours: Theme) -> Chart:
+    return head_grid(shares, "", (), colours, written=_write_share, held=pinned, top=1.0)
 
 
 def _write_share(share: float) -> str:
@@ -140,14 +145,14 @@ def _write_share(share: float) -> str:
 
 
 def _table(patched: Patched, about: str) -> Table:
-    """Return a row for each head."""
+    """Return a table with a row for each head."""
     table = patched.table().reset_index()
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
 
 
 @guarded()
 def _on_square(key: str) -> None:
-    """For a click on a square: holds its head, in the panels too; on that of the held head: lets it go."""
+    """Pin the clicked head, in the panels too; a click on the pinned head unpins it."""
     head = picked_head(st.session_state.get(key))
     if head is not None:
         address.go(head=None if head == address.url().where.head else str(head))

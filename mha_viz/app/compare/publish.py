@@ -1,4 +1,4 @@
-"""Publishing: the heads on the page with remarks on them, as one web page in one file."""
+"""Publish the heads on the page, with remarks, as one web page in one file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_REMARKS = 64  # remarks per visit
 
 
 def show_publishing(shown: SideBySide) -> None:
-    """Show the expander: a title, a remark on each head, and the button that makes the file."""
+    """Show the expander with a title, a remark on each head, and the button that creates the file."""
     if address.in_class():
         return
     with st.expander("Publish as one web page", on_change="rerun", key="publish", icon=":material/public:") as box:
@@ -59,12 +59,15 @@ def _name(panel: Panel) -> str:
 
 
 def _field(panel: Panel) -> str:
-    """Return the key of a panel's remark, which belongs to the head of a reading at any place on the page."""
+    """Return the key of the remark on a panel.
+
+    It identifies the head and the reading, so the remark stays with the head wherever it is on the page.
+    """
     return f"{panel.attention.key}_{panel.head}"
 
 
 def _ask_text(field: str, label: str, most: int, first: str = "") -> str:
-    """Return a text field that keeps its content when the visitor leaves the page."""
+    """Show a text field that keeps its content when the visitor leaves the page, and return the text."""
     key = f"publish_{field}"
     st.session_state[key] = _texts().get(field, first)
     place = st.text_input if field == "title" else st.text_area

@@ -1,4 +1,4 @@
-"""Several sentences at once: each line of the text is read separately, and the measures of every head are averaged."""
+"""Averages over several sentences: each line of the text is read separately, and each head's measures are averaged."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ _Measured: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # heads, 
 
 
 def lines(page: PageReading) -> tuple[str, ...]:
-    """Return the sentences of the text, one per line; none if it is a single line, a pair, has gold annotation, or is
-    read by an encoder–decoder."""
+    """Return the sentences of the text, one per line.
+
+    Empty for a single line, a pair, a text with gold annotation, or an encoder–decoder.
+    """
     if page.is_part or page.url.where.request.pair or page.gold is not None:
         return ()
     typed = tuple(line.strip() for line in page.url.text.splitlines() if line.strip())
@@ -41,7 +43,7 @@ def lines(page: PageReading) -> tuple[str, ...]:
 
 
 def show_averages(page: PageReading) -> list[PageChart]:
-    """Show the averages in an expander, for a text of several lines. Returns the charts that are shown."""
+    """Show the averages in an expander if the text has several lines. Return the charts that are shown."""
     sentences = lines(page)
     if not sentences:
         return []
@@ -52,15 +54,14 @@ def show_averages(page: PageReading) -> list[PageChart]:
         if len(sentences) > MOST:
             remark(f"The first {MOST} of {len(sentences)} lines are read.")
         measured = _measure_sentences(page.model.name, sentences[:MOST])
-        every = measured[0][0] if measured else ()
+        heads = measured[0][0] if measured else ()
         means = averages([values for _, values in measured])
         cited = cite_model(page.model.name, page.attention.revision)
-        return [_show_average(means, every, len(measured), cited)] if measured else []
+        return [_show_average(means, heads, len(measured), cited)] if measured else []
 
 
 def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measured]:
-    """Return the heads of the model, and the measures of each sentence; one that cannot be read is left out, with a
-    remark on why."""
+    """Return the model's heads and their measures for each sentence that could be read; remarks report the others."""
     done = []
     progress = st.progress(0.0, text="Reading the lines…")
     for number, sentence in enumerate(sentences, 1):
@@ -73,15 +74,18 @@ def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measured
 
 @lasting(MEASURED)
 def _measures(request: Request) -> _Measured:
-    """Return the measures of one sentence, which was read before; cached, so callers must not change them."""
+    """Return the heads and their measures for a sentence that was just read.
+
+    Cached, so callers must not change them.
+    """
     attention = model_service().cached(verbs.read, request).result()
     return attention.every_head(), measure_all(attention)
 
 
-def _show_average(means: Mapping[str, PerHead], every: Sequence[Head], count: int, model: str) -> PageChart:
+def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: int, model: str) -> PageChart:
     name = st.segmented_control(
         "Measure", list(METRICS), default="previous", key="averaged", required=True,
-        format_func=lambda one: METRICS[one].label,
+        format_func=lambda metric_name: METRICS[metric_name].label,
     )  # fmt: skip
     metric = METRICS[name or "previous"]
     unit = "nats" if metric.unit == "nats" else "of the attention"
@@ -91,9 +95,9 @@ def _show_average(means: Mapping[str, PerHead], every: Sequence[Head], count: in
     chart = PageChart(
         f"Average per head: {metric.label}",
         f"average-{metric.name}",
-        lambda colours: head_grid(_by_number(means[metric.name], every), unit, (), colours, written),
+        lambda colours: head_grid(_by_number(means[metric.name], heads), unit, (), colours, written),
         about,
-        lambda: _table(means, every, about),
+        lambda: _table(means, heads, about),
     )
     figure = legible(chart.draw(theme()))
     with st.container(key="wide_averages"):
@@ -103,10 +107,10 @@ def _show_average(means: Mapping[str, PerHead], every: Sequence[Head], count: in
     return chart
 
 
-def _by_number(values: PerHead, every: Sequence[Head]) -> PerHead:
-    """Return [layer, head] with all layers up to the last, NaN for those that have no attention."""
-    spread: PerHead = np.full((every[-1].layer + 1, values.shape[1]), np.nan)
-    spread[sorted({head.layer for head in every})] = values
+def _by_number(values: PerHead, heads: Sequence[Head]) -> PerHead:
+    """Return the values as [layer, head] with all layers up to the last. Layers without attention are NaN."""
+    spread: PerHead = np.full((heads[-1].layer + 1, values.shape[1]), np.nan)
+    spread[sorted({head.layer for head in heads})] = values
     return spread
 
 
@@ -118,10 +122,10 @@ def _nats(value: float) -> str:
     return "" if math.isnan(value) else decimal(value, 1)
 
 
-def _table(means: Mapping[str, PerHead], every: Sequence[Head], about: str) -> Table:
-    """Return a row per head with every measure."""
+def _table(means: Mapping[str, PerHead], heads: Sequence[Head], about: str) -> Table:
+    """Return a table with a row per head and a column per measure."""
     columns = [values.ravel() for values in means.values()]
-    rows = [(str(head), *(_number(values[place]) for values in columns)) for place, head in enumerate(every)]
+    rows = [(str(head), *(_number(values[place]) for values in columns)) for place, head in enumerate(heads)]
     return Table(("head", *means), tuple(rows), {"caption": about})
 
 

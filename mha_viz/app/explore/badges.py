@@ -1,5 +1,8 @@
-"""What the Explore page says of heads besides their attention: what each is known for, and whether that shows in this
-text; which earlier heads its scores come from; its recipe, and which cells each rule predicts."""
+"""What Explore shows about heads besides their attention.
+
+This is what each head is known for and whether that shows in this text, the earlier heads that its scores come from,
+its recipe, and the cells that each rule of the recipe predicts.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +45,24 @@ LINK = (
 
 
 def badges(page: PageReading, of_view: Mapping[str, Any]) -> bytes:
-    """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
-    corpora that the ``roles`` were ``measured`` on, if they were; ``quiet``, whether words of the text would give away
-    an answer that the page hides; ``unusual``, what a pronoun refers to and what is unusual in this text, in words;
-    ``recipes``, as :func:`shown_recipes`, with the cells of the open heads; and ``of_view``, as
-    :func:`describe_view`.
+    """Return what the explorer shows about heads, as JSON.
 
-    A head of a relation is active, where the text has an annotation, if it is right at least once.
+    Keys:
+        "kinds": the colour number of each kind of role.
+        "on": the corpora on which the roles were measured.
+        "measured": whether they were measured.
+        "roles": the roles.
+        "quiet": whether words about the text would give away an answer that the page hides.
+        "unusual": what a pronoun refers to and what is unusual in this text, in words.
+        "recipes": the result of :func:`shown_recipes`, with the cells of the open heads.
+
+    The keys of ``of_view``, the result of :func:`describe_view`, are added. If the text has an annotation, a head of a
+    relation is active if it is right at least once.
     """
     attention, summary, quiet = page.attention, page.summary, page.hides_answer
     gold, full = page.gold and page.gold.sentence, tuple(full_heads(attention, page.heads))
 
-    def of_text() -> bytes:
+    def encode_text() -> bytes:
         shows = active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
         roles = _role_badges(attention, dict(zip(summary.roles, shows, strict=True)), gold) if shows else []
         over_corpora = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
@@ -62,16 +71,20 @@ def badges(page: PageReading, of_view: Mapping[str, Any]) -> bytes:
         return json.dumps({**over_corpora, "unusual": says, "recipes": recipes}).encode()
 
     what = (summary.roles, summary.corpora, summary.is_measured, gold, quiet, full)
-    same = model_service().of_reading(attention, what, of_text)
+    same = model_service().of_reading(attention, what, encode_text)
     return b"%b, %b" % (same.removesuffix(b"}"), json.dumps({"quiet": quiet, **of_view}).encode().removeprefix(b"{"))
 
 
 def describe_view(page: PageReading, opened: int, off: str | None) -> dict[str, Any]:
-    """Return what leads the drawing besides the URL of the view: ``tour``, the step of the tour that is open;
-    ``opened``, how often the search has opened a head; ``turns``, the heads that a first visit shows in turn, with what
-    they hold, none for a link that asks for anything; ``off``, what the drawing shows of heads that are switched off,
-    as JSON, if it does; ``arrows``, those between heads, if they were asked for and no
-    head is off."""
+    """Return what else leads the drawing besides the URL.
+
+    Keys:
+        "tour": the open step of the tour.
+        "opened": how often the search has opened a head.
+        "turns": the heads that a first visit shows in turn, with what they pin; empty for a link with parameters.
+        "off": what the drawing shows about heads that are switched off, as JSON, if it does.
+        "arrows": the arrows between heads, if they were asked for and no head is off.
+    """
     first, parameters = address.examples()[0], page.url.parameters
     turns = "" if parameters or page.begin.head != first["head"] else first["turns"]
     composed = arrows(page) if off is None and not page.is_part else None
@@ -84,10 +97,10 @@ def describe_view(page: PageReading, opened: int, off: str | None) -> dict[str, 
     }
 
 
-def _arrow(attention: Attention, of: Head, to: Head, side: str, share: float) -> dict[str, Any]:
+def _arrow(attention: Attention, source: Head, target: Head, side: str, share: float) -> dict[str, Any]:
     return {
-        "from": attention.place(of),
-        "to": attention.place(to),
+        "from": attention.place(source),
+        "to": attention.place(target),
         "side": side,
         "share": round(share, 4),
     }
@@ -99,34 +112,36 @@ def _turn(attention: Attention, what: str, says: str) -> dict[str, Any]:
     return {"head": attention.place(Head.parse(head)), "pin": pin, "says": says}
 
 
-def _findings_in_words(attention: Attention, every: Iterable[Unusual]) -> list[dict[str, Any]]:
-    """Return findings for the browser."""
+def _findings_in_words(attention: Attention, findings: Iterable[Unusual]) -> list[dict[str, Any]]:
+    """Return findings about this text for the browser, in words."""
     return [
         {
-            "head": attention.place(one.head),
-            "words": one.words,
-            "pin": {"query": one.query, "key": one.key},
-            "isUnusual": one.surprise < math.inf,
+            "head": attention.place(finding.head),
+            "words": finding.words,
+            "pin": {"query": finding.query, "key": finding.key},
+            "isUnusual": finding.surprise < math.inf,
         }
-        for one in every
+        for finding in findings
     ]
 
 
 def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sentence | None) -> list[dict[str, Any]]:
-    """Return the roles as a list, from whether each shows here; those of one head begin with the one that people look
-    for most."""
+    """Return the roles as a list for the browser. ``shows`` says whether each shows here.
+
+    The roles of a head begin with the one that people look for most.
+    """
     roles = _in_words(tuple(shows), attention.heads, attention.layer_numbers)
     hits = _hits([*roles], attention, gold)
-    badges = []
+    entries = []
     for finding, words in roles.items():
         is_here, why = _here_with_reason(finding, shows[finding], hits)
         here = {"words": f"{words['words']}. {why}", "standing": words["standing"] if is_here else "not here"}
-        badges.append({**words, **here, "active": is_here})
-    return badges
+        entries.append({**words, **here, "active": is_here})
+    return entries
 
 
 def _here_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[bool, str]:
-    """Return whether a role shows in this text, and what that means."""
+    """Return whether a role shows in this text, and a sentence that explains it."""
     if finding in hits:
         right, cases = hits[finding]
         if not cases:
@@ -138,7 +153,7 @@ def _here_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[i
 
 
 def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | None) -> dict[Finding, tuple[int, int]]:
-    """For each syntactic role, how many of its gold cases the head gets right, and how many there are."""
+    """Return, for each syntactic role, how many of its gold cases the head gets right, and how many there are."""
     syntactic = [f for f in findings if f.role == "syntax"]
     if gold is None or not syntactic:
         return {}
@@ -146,7 +161,7 @@ def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | No
     if block.shape[-1] != len(gold.words):
         return {}
     pointed = pointers(block)
-    cases = [arcs(gold, pointed, at, *f.detail.split()) for at, f in enumerate(syntactic)]
+    cases = [arcs(gold, pointed, number, *f.detail.split()) for number, f in enumerate(syntactic)]
     return {f: (sum(arc.right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
 
 
@@ -156,8 +171,10 @@ Arrow: TypeAlias = tuple[Head, Head, str, float]
 
 
 def arrows(page: PageReading) -> tuple[Arrow, ...] | None:
-    """Return the arrows of the text on the page, the largest first; None unless they are asked for, or with the reason
-    why this model has none."""
+    """Return the composition arrows of the text on the page, the largest first.
+
+    None if they are not asked for, or, with a remark, if the model has none.
+    """
     if page.url.parameters.get("arrows") != "on" or QUANTITIES[page.attention.quantity].of_layers:
         return None
     with guarded(complain):
@@ -174,10 +191,16 @@ def arrows(page: PageReading) -> tuple[Arrow, ...] | None:
 
 
 def shown_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | None = None) -> dict[str, Any] | None:
-    """For the explorer: :func:`mha_viz.figures.words.known.recipes_of` with ``cells``, which ones each rule predicts,
-    row by row, one bit each, of the heads that are sent in ``full``; and ``here``, how much each recipe explains of
-    this text, and of each head how much its rules do. Both are empty for a long text. ``annotated``: whether the rules
-    are applied to the annotation of ``gold``. None if the model has no recipes."""
+    """Return the recipes for the explorer: :func:`mha_viz.figures.words.known.recipes_of`, extended for this text.
+
+    Keys:
+        "cells": of each rule, the cells that it predicts, row by row, one bit each, for the heads that are sent in
+            ``full``.
+        "here": of each recipe, the share of this text's attention that it explains, and of each head that of its rules.
+        "annotated": whether the rules are applied to the annotation of ``gold``.
+
+    The first two are empty for a long text. None if the model has no recipes.
+    """
     sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
     if sent is None or len(attention.queries) > LONGEST:
         return sent
@@ -200,14 +223,21 @@ def shown_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | N
 def _describe_recipe(
     attention: Attention, gold: Sentence | None, heads: Sequence[Mapping[str, Any]], recipes: Sequence[HeadRecipe]
 ) -> dict[str, Any]:
-    """Return ``here`` [head], the mean over rows of Σ_j min(A[i, j], P[i, j]), and ``heads`` with what each part takes
-    of it; of the unexplained quantity 1 − Σ_j |A[i, j] − P[i, j]| / 2, the same; nothing of other quantities."""
+    """Return the explained shares of recipes in this text.
+
+    "here" [head] is the mean over rows of Σ_j min(A[i, j], P[i, j]), and "heads" has the share of each part. For the
+    unexplained quantity, "here" is the same value computed as 1 − Σ_j |A[i, j] − P[i, j]| / 2. Other quantities have
+    none.
+    """
     if attention.quantity == "unexplained":
         explained = 1 - np.abs(attention.weights).sum(axis=3).mean(axis=2) / 2
         return {"here": [round(float(share), 4) for share in explained.ravel()]}
     if attention.quantity != "weight":
         return {"here": None}
     shares = taken(attention, gold)
-    parts = [[round(float(of[part.rule]), 4) for part in one.parts] for of, one in zip(shares, recipes, strict=True)]
+    parts = [
+        [round(float(rule_shares[part.rule]), 4) for part in recipe.parts]
+        for rule_shares, recipe in zip(shares, recipes, strict=True)
+    ]
     with_parts = [{**head, "here": part} for head, part in zip(heads, parts, strict=True)]
     return {"here": [round(float(share), 4) for share in shares.sum(axis=1)], "heads": with_parts}

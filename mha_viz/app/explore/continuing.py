@@ -1,4 +1,4 @@
-"""A causal model continues the text on the Explore page; what it wrote is marked."""
+"""Let a causal model continue the text on the Explore page, and mark what it wrote."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from mha_viz.models.getting import catalog
 from mha_viz.request import Request
 
 LENGTHS = (4, 8, 16, 32)  # words
-LENGTH, WANTED = "words_to_write", "continue_wanted"  # session keys: the control, and what has yet to be written
-STEPS = 4  # pieces written between two looks at whether anybody still waits
+LENGTH, WANTED = "words_to_write", "continue_wanted"  # session keys: the control, and the requested continuation
+STEPS = 4  # subwords written between two checks whether anybody still waits
 
 
 def ask_words(what: Url) -> None:
-    """Show the button that continues the text, for a causal model whose files are here and one text."""
+    """Show the button that continues the text, if the model can.
+
+    It must be causal, its files must be here, and there must be only one text.
+    """
     model = None
     with suppress(MhaVizError):  # the reading of the text says what is wrong with the model
         model = _writer(what)
@@ -40,18 +43,18 @@ def ask_words(what: Url) -> None:
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
         progress = st.empty()  # in every run, so that what is drawn below stays where it is while the model writes
-    wanted = st.session_state.pop(WANTED, None)
-    if wanted is not None and wanted[0] == (model.name, what.text):
+    requested = st.session_state.pop(WANTED, None)
+    if requested is not None and requested[0] == (model.name, what.text):
         with guarded(complain):
             with progress:
-                whole = _write_words(model, what, wanted[1])
-            if whole:
-                address.go(**dict.fromkeys(address.OF_THIS_TEXT) | whole)
+                changes = _write_words(model, what, requested[1])
+            if changes:
+                address.go(**dict.fromkeys(address.OF_THIS_TEXT) | changes)
                 st.rerun()
 
 
 def _writer(what: Url) -> catalog.Model | None:
-    """Return the model of the text, if it is one that can continue it. Raises ModelError's family."""
+    """Return the model if it can continue the text, else None. Raises ModelError or a subclass."""
     model = model_of(what.where)
     if what.where.request.pair or "\n" in what.text or not what.text.strip() or not ready(model):
         return None
@@ -61,35 +64,39 @@ def _writer(what: Url) -> catalog.Model | None:
 
 @guarded()
 def _on_continue() -> None:
-    """Write once the page is drawn, where progress can be shown."""
+    """Request words from the model; they are written once the page is drawn, where progress can be shown."""
     what, words = address.url(), st.session_state.get(LENGTH)
     if words in LENGTHS:
         st.session_state[WANTED] = (model_of(what.where).name, what.text), words
 
 
 def _write_words(model: catalog.Model, what: Url, words: int) -> dict[str, str]:
-    """Return the parameters of the text with some words that the model writes after it, which is shown step by step;
-    none if it ends the text. Another click ends it. Raises TextError, and what the model raises."""
+    """Let the model write words after the text, shown as they appear, and return the URL parameters of the longer text.
+
+    Empty if the model ends the text. Another click stops it. Raises TextError, and what the model raises.
+    """
     request = Request(model.name, what.text, prefix=what.where.request.prefix)
     state, label = Continuation(), f"{plain(model.label)} is writing"
     bar = st.progress(0.0, text=f"{label}…")
     while not state.is_complete:
-        some = model_service().cached(verbs.continuation, request, words, state, STEPS)
-        state = inference.wait(some, f"{model.label} is writing…")
+        future = model_service().cached(verbs.continuation, request, words, state, STEPS)
+        state = inference.wait(future, f"{model.label} is writing…")
         count = min(len(state.text.split()), words)
         bar.progress(count / words, text=f"{label}: word {count} of {words}…")
     if not state.text.strip():
         remark("The model ends the text here.")
         return {}
-    whole = what.text + state.text
-    if address.fits(whole, "")[0] != whole:
+    longer_text = what.text + state.text
+    if address.fits(longer_text, "")[0] != longer_text:
         raise TextError("The continued text is too long for the page’s link.", "Shorten the text.")
-    return {"text": whole, "written": str(len(state.text))}
+    return {"text": longer_text, "written": str(len(state.text))}
 
 
 def say_written(page: PageReading) -> PageReading:
-    """Return the reading with the step that says what of its text the model wrote, with a remark, if the link says
-    so."""
+    """Return the reading with a step that records which part of the text the model wrote, and show a remark on it.
+
+    Unchanged if the link does not say that the model wrote any.
+    """
     place, written = st.container(), page.url.where.written  # in every run, so that the drawing below stays in place
     if not written or not page.is_requested:
         return page

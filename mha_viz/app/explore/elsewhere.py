@@ -1,4 +1,4 @@
-"""Sentences of the corpus in which the open head does what it is named for, and one in which it fails."""
+"""Sentences of the corpus in which the open head does what its role says, and one in which it fails."""
 
 from __future__ import annotations
 
@@ -22,37 +22,42 @@ from mha_viz.view.quantities import WEIGHT
 RIGHT, WRONG = 3, 1  # sentences
 FEWEST = 3  # words of a sentence
 NEAR = 4  # words of a long sentence that are shown on each side of a link
-BETWEEN_WORDS = ("coreference", "syntax", "position")  # roles whose links are arcs
+BETWEEN_WORDS = ("coreference", "syntax", "position")  # roles that link words
 
 
 def cases_elsewhere(page: PageReading) -> list[Example]:
-    """Return the shortest cases of the open head: RIGHT in which it does what it is named for, then WRONG in which it
-    does not. Empty for models without stored cases, for roles without links between words, and for a class."""
+    """Return the shortest cases of the open head: ``RIGHT`` cases that it gets right, then ``WRONG`` that it does not.
+
+    Empty for models without stored cases, for roles without links between words, and in the view for a class.
+    """
     if page.is_part or page.attention.quantity != WEIGHT or address.in_class() or page.url.where.request.off:
         return []
     if page.model.kind not in ("bundled", "own"):
         return []
     cases = [
-        one
-        for one in _cases(page.model.name).get(page.heads[0], ())
-        if " ".join(one.sentence.forms) != page.url.sentence
+        case
+        for case in _cases(page.model.name).get(page.heads[0], ())
+        if " ".join(case.sentence.forms) != page.url.sentence
     ]
-    right, wrong = ([one for one in cases if one.right is is_right] for is_right in (True, False))
+    right, wrong = ([case for case in cases if case.right is is_right] for is_right in (True, False))
     return [*_shortest(right)[:RIGHT], *_shortest(wrong)[:WRONG]] if right else []
 
 
 def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
-    """Return, for the explorer, ``elsewhere``: the open ``head`` and its ``cases``, each with the ``words`` around a
-    link, its ends ``from`` and ``to`` among them, its ``weight``, and whether it is ``right``."""
+    """Return the cases for the explorer: under "elsewhere", the open "head" and its "cases".
+
+    A case has the "words" around a link, the ends of the link ("from", "to") as numbers of these words, its "weight",
+    and whether it is "right".
+    """
     return {"elsewhere": {"head": page.attention.place(page.heads[0]), "cases": [*map(_describe_case, cases)]}}
 
 
 def _describe_case(case: Example) -> dict[str, Any]:
     ends = (case.answer, case.word) if case.detail.endswith("head_to_dep") else (case.word, case.answer)
     forms = case.sentence.forms
-    shown = [at for at in range(len(forms)) if any(abs(at - end) <= NEAR for end in ends)]
-    follows = [at - 1 in (before, -1) for before, at in zip([-1, *shown], shown, strict=False)]
-    words = [forms[at] if is_next else f"… {forms[at]}" for at, is_next in zip(shown, follows, strict=True)]
+    shown = [place for place in range(len(forms)) if any(abs(place - end) <= NEAR for end in ends)]
+    follows = [place - 1 in (before, -1) for before, place in zip([-1, *shown], shown, strict=False)]
+    words = [forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(shown, follows, strict=True)]
     words[-1] += "" if shown[-1] == len(forms) - 1 else " …"
     begin, end = map(shown.index, ends)
     return {"words": words, "from": begin, "to": end, "weight": round(case.weight, 3), "right": case.right}
@@ -65,28 +70,28 @@ def _shortest(cases: list[Example]) -> list[Example]:
 
 @cache
 def _cases(name: str) -> dict[Head, list[Example]]:
-    """Return the stored cases of a model by head, those with a link between two words, read without pandas."""
+    """Load the stored cases of a model by head, without pandas: those with a link between two words."""
     cases: dict[Head, list[Example]] = {}
     for folder in given_folders(name):
         table, texts = folder / "evidence.csv", folder / SENTENCES
         if not table.is_file():
             continue
         rows = [*csv.DictReader(table.read_text("utf-8").splitlines())]
-        wanted = sorted({(int(row["first"]), int(row["last"])) for row in rows})
+        wanted_spans = sorted({(int(row["first"]), int(row["last"])) for row in rows})
         is_built_in = json.loads((folder / "profile.json").read_text("utf-8"))["sha256"] == built_in().digest
         if texts.is_file():
             sentences = read_conllu(texts.read_text("utf-8"), SENTENCES).sentences
         else:
-            sentences = excerpts(built_in().sentences, wanted) if is_built_in else ()
-        of_span = dict(zip(wanted, sentences, strict=False))
+            sentences = excerpts(built_in().sentences, wanted_spans) if is_built_in else ()
+        of_span = dict(zip(wanted_spans, sentences, strict=False))
         for row in rows:
             span = int(row["first"]), int(row["last"])
-            one = as_example({**row, "right": row["right"] == "True"}, of_span.get(span))
-            if one and one.role in BETWEEN_WORDS and 0 <= one.answer < len(one.sentence.forms) >= FEWEST:
-                cases.setdefault(one.head, []).append(one)
+            case = as_example({**row, "right": row["right"] == "True"}, of_span.get(span))
+            if case and case.role in BETWEEN_WORDS and 0 <= case.answer < len(case.sentence.forms) >= FEWEST:
+                cases.setdefault(case.head, []).append(case)
     return cases
 
 
 def address_of(case: Example) -> dict[str, str]:
-    """Return the parameters with which Explore reads a case, empty if it is too long for a link."""
+    """Return the URL parameters with which Explore reads a case; empty if it is too long for a link."""
     return role_cases.link(case.sentence, role_cases.as_case(case), role_cases.opened(case)) or {}

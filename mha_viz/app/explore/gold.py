@@ -1,5 +1,7 @@
-"""Gold annotation on the Explore page: a sentence's gold arcs, how the open head answers them, and the case that was
-opened from the Roles page."""
+"""Gold annotation on the Explore page.
+
+It shows a sentence's gold arcs, the open head's answers, and a case from the Roles page.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ WIDE = 1300  # pixels of a picture on a wide page
 
 
 def show_gold(page: PageReading, gold: Annotated) -> None:
-    """Show the sentence with its ``gold`` arcs, and the answers of the open head."""
+    """Show the sentence with its ``gold`` arcs and the answers of the open head."""
     attention, head = page.attention, page.heads[0]
     if not was_read(gold, attention):
         remark("The model did not read the whole sentence, so its annotation cannot be drawn over it.")
@@ -74,22 +76,27 @@ def _in_words(relation: str) -> str:
 
 
 def was_read(gold: Annotated, attention: Attention) -> bool:
-    """Return True if the model read every word of an annotated sentence, so that its arcs can be drawn."""
+    """Return whether the model read every word of an annotated sentence, so that its arcs can be drawn."""
     words = attention.by_words().without_special() if len(attention.text) else attention
     return len(words.text) == len(gold.forms)
 
 
 def answers(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
-    """Return the gold arcs of a relation, right and missed, and where the head points instead; ``way`` is one of
-    DIRECTIONS and not used for coreference."""
+    """Return the gold arcs of a relation, right and missed, and where the head points instead.
+
+    ``way`` is one of DIRECTIONS; coreference does not use it.
+    """
     if relation == COREFERENCE:
         return _coreferent(sentence, attention, head)
     return _dependencies(sentence, attention, head, relation, way)
 
 
 def _ways(roles: Iterable[Finding], head: Head) -> dict[str, str]:
-    """Return relations with the direction in which they are read: first that of the link to a case, then those of the
-    head's roles, strongest first. Coreference has no direction: an empty string."""
+    """Return relations with their directions.
+
+    The relation in the link to a case comes first, then those of the head's roles, strongest first. Coreference has no
+    direction: an empty string.
+    """
     relation, _, direction = address.now().get("gold", "").partition(".")
     ways = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
     of_head = [f for f in roles if f.head == head and f.role in ("syntax", COREFERENCE)]
@@ -100,8 +107,7 @@ def _ways(roles: Iterable[Finding], head: Head) -> dict[str, str]:
 
 
 def _relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
-    """Return the relations that occur in a sentence, frequent ones first; those in ``ways`` also with their
-    subtypes."""
+    """Return the relations in a sentence, the most frequent first. Relations in ``ways`` may be subtypes."""
     names = [word.base for word in sentence.words if word.head is not None]
     names += [word.relation for word in sentence.words if word.relation in ways and word.relation not in names]
     listed = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
@@ -110,7 +116,7 @@ def _relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
 
 
 def block_of_words(attention: Attention, heads: Sequence[Head]) -> Weights:
-    """Return the weights of some heads, [head, word, word], without special tokens and not rescaled."""
+    """Return the weights of some heads between words, [head, word, word], without special tokens and not rescaled."""
     block: Weights = attention.only(heads).by_words().content().weights[0].copy()
     return block
 
@@ -131,7 +137,7 @@ def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation
 
 
 def _choose_candidates(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[Anaphor, int, float]]:
-    """For each anaphor, the candidate with the largest weight, and that weight."""
+    """Return, for each anaphor, the candidate with the largest weight, and that weight."""
     block = block_of_words(attention, [head])[0]
     choices = []
     for anaphor in chunk([sentence], [0]).anaphors:
@@ -141,8 +147,10 @@ def _choose_candidates(sentence: Sentence, attention: Attention, head: Head) -> 
 
 
 def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
-    """For each anaphor, the number of candidates and the weight of the chosen one: with a single candidate, any head is
-    right."""
+    """Describe, for each anaphor, the number of candidates and the weight of the chosen one.
+
+    With a single candidate, any head is right.
+    """
     return [
         f"“{plain(sentence.forms[anaphor.word])}” gives {weight(largest)} of its attention to "
         f"“{plain(sentence.forms[chosen])}”, {_among_candidates(len(anaphor.candidates))}."
@@ -178,14 +186,14 @@ AROUND = 8  # words on each side of the arcs
 
 
 class ArcExcerpt(NamedTuple):
-    """A part of a sentence with its arcs; "…" stands for omitted words."""
+    """Part of a sentence with its arcs. "…" stands for omitted words."""
 
     words: tuple[str, ...]
     spans: tuple[Span, ...]
 
 
 def show_case(page: PageReading) -> None:
-    """Show the arcs at the word of the case in the URL; nothing for a role without gold annotation."""
+    """Show the arcs at the word of the case in the URL. Nothing for a role without gold annotation."""
     annotation, attention, case = page.gold, page.attention, page.url.where.case
     if annotation is None or case is None or attention.quantity != "weight":
         return
@@ -193,8 +201,8 @@ def show_case(page: PageReading) -> None:
     if not relation or case.head not in attention.every_head() or not was_read(annotation, attention):
         return
     way = way if way in DIRECTIONS else DIRECTIONS[0]
-    every = answers(annotation.sentence, attention, case.head, relation, way)
-    spans = [span for span in every if span.start == case.word]
+    all_spans = answers(annotation.sentence, attention, case.head, relation, way)
+    spans = [span for span in all_spans if span.start == case.word]
     if not spans:
         return
     part = excerpt(annotation.forms, spans)
@@ -204,10 +212,10 @@ def show_case(page: PageReading) -> None:
 
 
 def excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
-    """Return the words around the given arcs."""
+    """Return the words around the given arcs, with the arcs renumbered."""
     ends = [end for span in spans for end in (span.start, span.end)]
     first, last = max(0, min(ends) - AROUND), min(len(forms), max(ends) + AROUND + 1)
     before, after = ("…",) * (first > 0), ("…",) * (last < len(forms))
     shift = len(before) - first
-    moved = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
-    return ArcExcerpt((*before, *forms[first:last], *after), tuple(moved))
+    shifted = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
+    return ArcExcerpt((*before, *forms[first:last], *after), tuple(shifted))

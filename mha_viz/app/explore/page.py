@@ -1,4 +1,4 @@
-"""The Explore page: the drawing of a reading, the remarks around it, and how it changes the URL."""
+"""The Explore page: the drawing of a reading, the remarks around it, and its changes to the URL."""
 
 from __future__ import annotations
 
@@ -56,8 +56,10 @@ _SHAPE = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # 
 
 
 class PageMode(Protocol):
-    """Add a mode to the page: ``drawn`` is its part of the drawing, as JSON; ``say`` writes above the drawing and
-    returns charts to download."""
+    """A mode of the page, such as switching heads off.
+
+    ``drawn`` is its part of the drawing, as JSON. ``say`` writes above the drawing and returns charts to download.
+    """
 
     @property
     def drawn(self) -> str: ...
@@ -65,8 +67,13 @@ class PageMode(Protocol):
 
 
 def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None], on_off: Callable[[], None]) -> None:
-    """Draw a reading, with remarks on what could not be read or followed. ``make_mode`` is asked where the URL has
-    ``off``, also if no head is off; ``on_off`` switches a head off or on."""
+    """Draw a reading, with remarks on what could not be read or followed.
+
+    Args:
+        page: the reading.
+        make_mode: creates the mode; called if the URL has ``off``, even if no head is off.
+        on_off: called when a head is switched off or on.
+    """
     mode = make_mode(page) if "off" in page.url.parameters else None
     entitle(str(page.heads[0]), quoted(page.url.sentence))
     _say_what_is_shown(page)
@@ -78,8 +85,10 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
 
 
 def _say_what_is_shown(page: PageReading) -> None:
-    """Say what of the text or of the link cannot be shown, which part of a model it is, how precise the numbers are, if
-    that is less than three decimals, and whether roles are being measured."""
+    """Report what of the text or the link cannot be shown, and which part of a model is shown.
+
+    Also report if numbers have fewer than three decimals, and the progress of a study of the roles.
+    """
     where, attention = page.url.where, page.attention
     inference.say_cut(page)
     inference.say_unknown(attention)
@@ -97,7 +106,7 @@ def _say_what_is_shown(page: PageReading) -> None:
 
 
 def _show_heads(page: PageReading, mode: PageMode | None, on_off: Callable[[], None]) -> list[PageChart]:
-    """Show the drawing, below what the ``mode`` says. Returns the charts of the mode."""
+    """Show the drawing below the output of the ``mode``. Return the mode's charts."""
     st.session_state[DRAWN] = _requested(page.url), belongs_to(page.attention)
     above = st.container()
     of_view = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.drawn if mode else None)
@@ -122,7 +131,7 @@ def _show_heads(page: PageReading, mode: PageMode | None, on_off: Callable[[], N
 
 
 def _ranked(page: PageReading) -> RankedLink | None:
-    """Return the link by which heads are ranked, if its tokens exist."""
+    """Return the link by which heads are ranked; None if there is none or its tokens do not exist."""
     link, attention = page.url.where.link, page.attention
     if link is None or link[0] >= len(attention.queries) or link[1] >= len(attention.keys):
         return None
@@ -130,14 +139,15 @@ def _ranked(page: PageReading) -> RankedLink | None:
 
 
 def _view(page: PageReading) -> View:
-    """Return the view on screen. If the URL holds no token, it is that of the first view, as long as its head is
-    open."""
+    """Return the view on screen. If the URL names no head, it includes the pin of the first view."""
     return view_of(address.now(), page.begin.pin if page.url.where.head is None else None, page.tokens)
 
 
 def _show_below(page: PageReading) -> list[PageChart]:
-    """Compare the open head with the gold annotation, if there is any, and show averages over several lines, as the
-    charts that are returned."""
+    """Compare the open head with the gold annotation, if there is any, and show averages over several lines.
+
+    Return the charts of the averages.
+    """
     if page.attention.quantity != WEIGHT:
         about = QUANTITIES[page.attention.quantity].about
         remark(f"{about} Roles were measured on weights, so they are not shown here.")
@@ -149,7 +159,7 @@ def _show_below(page: PageReading) -> list[PageChart]:
 
 
 def _ask(page: PageReading) -> None:
-    """Say whose gradient is shown, with a control to change it, if the URL asks for one."""
+    """Say whose gradient is shown, with the controls to change it, if the quantity needs a question."""
     where = page.url.where
     if not QUANTITIES[where.request.quantity].of_answer:
         return
@@ -164,7 +174,7 @@ def _ask(page: PageReading) -> None:
 
 @guarded()
 def _on_view() -> None:
-    """Follow a change of the view. A message about the view of an earlier text is ignored."""
+    """Apply a change of the view. A message about the view of an earlier text is ignored."""
     view = message("explorer", "view")
     what = address.url()
     if _is_drawn(view, what):
@@ -173,19 +183,21 @@ def _on_view() -> None:
 
 
 def _is_drawn(event: Mapping[str, object], what: Url) -> bool:
-    """Return whether a message is about what is requested now, and not about an earlier text."""
+    """Return whether a message is about the text that is requested now, and not about an earlier one."""
     return st.session_state.get(DRAWN) == (_requested(what), event.get("of"))
 
 
 def _requested(what: Url) -> tuple[str, ...]:
-    """Return the parts of the request that decide which tokens there are, and which heads an encoder–decoder has."""
+    """Return the parts of the request that identify its tokens and, for an encoder–decoder, its heads."""
     request = what.where.request
     return what.text, request.pair, request.target, request.part, request.prefix
 
 
 def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
-    """Return the parameters that change together with the quantity: norms have no common scale, and rollout has other
-    heads."""
+    """Return the parameters that change together with the quantity.
+
+    Norms have no common scale, and rollout has other heads.
+    """
     if (shown or DEFAULTS["shown"]) == where.request.quantity:
         return {}
     changes = {"scale": address.scale_of(shown)}
@@ -196,7 +208,7 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
 
 @guarded()
 def _on_compare() -> None:
-    """Add the head of the reading on screen to the compared heads."""
+    """Add the head on screen to the compared heads."""
     event = message("explorer", "compare")
     what = address.url()
     if DRAWN in st.session_state and not _is_drawn(event, what):  # a browser may draw before its session has
@@ -229,20 +241,20 @@ def _on_card() -> None:
 
 @guarded()
 def _on_elsewhere() -> None:
-    """Read another sentence in which the open head does the same, in place of this one."""
+    """Read another sentence in which the open head does the same."""
     offered, number = st.session_state.get(ELSEWHERE, []), sent("explorer", "elsewhere")
-    if isinstance(number, int) and 0 <= number < len(offered) and (there := elsewhere.address_of(offered[number])):
-        address.go(**dict.fromkeys(address.now()) | there)
+    if isinstance(number, int) and 0 <= number < len(offered) and (changes := elsewhere.address_of(offered[number])):
+        address.go(**dict.fromkeys(address.now()) | changes)
 
 
 @guarded()
 def _on_why() -> None:
-    """Go to the page that answers why heads differ."""
+    """Open the page *Why heads differ*."""
     navigation.leave("why heads differ", {})
 
 
 def warm_up() -> None:
-    """Load the default model once the first picture has been sent. An error is reported when the model is requested."""
+    """Load the default model once the first picture was sent. Errors are reported when the model is requested."""
     with suppress(MhaVizError):
         first = catalog.default()
         if ready(first):
@@ -250,13 +262,13 @@ def warm_up() -> None:
 
 
 def read_page(what: Url) -> PageReading | None:
-    """Read what the page shows, as :func:`inference.read_nearest`, with the placeholder until it is drawn."""
+    """Read what the page shows (:func:`inference.read_nearest`), with a placeholder until it is drawn."""
     apply_style("skeleton")
     shape = st.empty()
     shape.html(_SHAPE)
     page = None
     try:
-        with st.container():  # remarks that come and go here do not draw anew what is below
+        with st.container():  # one container, so that remarks that come and go do not redraw what is below
             page = inference.read_nearest(what, what.where, says_source=False)
     finally:
         if page is None:
@@ -265,8 +277,7 @@ def read_page(what: Url) -> PageReading | None:
 
 
 def say_shared_keys(page: PageReading) -> None:
-    """Show one line on models of which only the weights are read, and one on the groups of heads, where there are
-    such."""
+    """Report, in a line each, if only the weights of the model can be read, and which heads share keys and values."""
     with suppress(MhaVizError):  # the files are gone: the drawing stays
         of_files = facts(page.model)
         if of_files is not None and of_files.weights_only:
@@ -284,17 +295,17 @@ def say_shared_keys(page: PageReading) -> None:
 
 
 def show_measuring(page: PageReading) -> None:
-    """Show the progress of the study of this model over the built-in sentences, while one runs."""
+    """Show the progress of the study of this model over the built-in sentences, while it runs."""
     if page.summary.is_measured:
         return
     study, error = page.study
     if study is not None:
         progress(study, lambda job: f"Measuring the roles of {plain(page.model.label)}: {done(job.fraction)}")
-    elif error is not None and not isinstance(error, Cancelled):  # who stopped it knows; others need not
+    elif error is not None and not isinstance(error, Cancelled):  # whoever stopped it knows; others need not
         complain(error)
 
 
 @guarded()
 def _on_measure() -> None:
-    """Measure the model on the page, or join the study under way."""
+    """Start measuring the model on the page, or join its study if it is under way."""
     studies.start(model_of(address.url().where), sentences_given())

@@ -1,4 +1,4 @@
-"""The query and the key in every step, and the softmax of one row computed number by number."""
+"""The query and the key above every step, and the softmax of one row computed number by number."""
 
 from __future__ import annotations
 
@@ -16,12 +16,19 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal, percent
 
-LARGE = 30.0  # above it the largest score is subtracted, as programs do: e to the power of 30 has 14 digits
+LARGE = 30.0  # above it, the largest score is subtracted, as usual in software: e to the power of 30 has 14 digits
 
 
 class SoftmaxRow(NamedTuple):
-    """The softmax of one query, [key] each: ``products`` q · k, ``scores`` after the scaling, ``powers`` e to the power
-    of the score minus ``lowered``, 0 at masked positions, and ``shares``, which sum to 1."""
+    """The steps of the softmax for one query, each [key].
+
+    Attributes:
+        products: q · k.
+        scores: the products after scaling.
+        ``lowered``: the number that is subtracted from all scores, so that the powers do not overflow; often 0.
+        powers: e to the power of score minus ``lowered``; 0 at masked positions.
+        shares: the weights, which sum to 1.
+    """
 
     products: npt.NDArray[np.float64]
     scores: npt.NDArray[np.float64]
@@ -31,7 +38,7 @@ class SoftmaxRow(NamedTuple):
 
 
 def softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRow:
-    """Return the softmax of a row step by step; without the division by √d_k if not ``divided``."""
+    """Compute the softmax of a row step by step, without the division by √d_k if not ``divided``."""
     products = trace.scores[head, query].astype(np.float64)
     scores = products * trace.scaling if divided else products
     is_open = ~trace.mask[query]
@@ -42,7 +49,7 @@ def softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRo
 
 
 def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
-    """Return the row as a Markdown table: the given ``tokens`` one by one, all others together, and the sum."""
+    """Return the row as a Markdown table: the given ``tokens``, all other tokens together, and the sum."""
     row = softmax_row(trace, head, query, divided)
     scaling = r"÷ $\sqrt{d_k}$" if trace.divides else f"× {trace.scaling:.3g}"
     power = "$e^{s - " + f"{row.lowered:.1f}" + "}$" if row.lowered else "$e^s$"
@@ -56,22 +63,24 @@ def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequenc
         shown = [*(cells if divided else cells[:2]), _power(row.powers[token]), percent(row.shares[token])]
         lines.append([f"**{cell}**" for cell in shown] if token == key else shown)
     between = [""] * (len(columns) - 3)
-    left = sorted(set(range(trace.n)) - set(tokens))
-    if left:
-        lines.append([f"{len(left)} more", *between, _power(row.powers[left].sum()), percent(row.shares[left].sum())])
+    others = sorted(set(range(trace.n)) - set(tokens))
+    if others:
+        lines.append(
+            [f"{len(others)} more", *between, _power(row.powers[others].sum()), percent(row.shares[others].sum())]
+        )
     lines.append(["**sum**", *between, f"**{_power(row.powers.sum())}**", f"**{percent(row.shares.sum())}**"])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
-    """Return the same numbers unrounded, for every token; no score and power at masked positions."""
+    """Return the numbers of the row unrounded, for every token. Masked positions have no score."""
     row = softmax_row(trace, head, query, divided)
     columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
     rows = []
-    for at, token in enumerate(trace.text.tokens):
-        score = None if trace.mask[query, at] else float(row.scores[at])
-        rest = (row.lowered, float(row.powers[at]), float(row.shares[at]))
-        rows.append((at, token.drawn, float(row.products[at]), score, *rest))
+    for place, token in enumerate(trace.text.tokens):
+        score = None if trace.mask[query, place] else float(row.scores[place])
+        softmax_cells = (row.lowered, float(row.powers[place]), float(row.shares[place]))
+        rows.append((place, token.drawn, float(row.products[place]), score, *softmax_cells))
     return Table(columns, tuple(rows), dict(about))
 
 
@@ -80,7 +89,7 @@ def _power(value: float) -> str:
 
 
 def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
-    """Show the text with the query and the key marked, above every step."""
+    """Show the text above a step, with the query and the key marked."""
     ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:
         ring = {query: ("query and key", theme.heads[1])}

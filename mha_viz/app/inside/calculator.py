@@ -1,4 +1,4 @@
-"""What the block costs: a calculator with the sizes of the paper beside those of the model on the page."""
+"""A calculator for the cost of the block, which compares the sizes of the paper with those of the model on the page."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.models.getting import catalog
 
 FIRST = (*PAPER, 64)  # d_model, h, n
-MOST = 10**15 - 1  # what a browser's number type and a link can hold
+MOST = 10**15 - 1  # limit of a browser's number type and of a link
 
 
 def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
-    """Show the calculator. ``d_model`` is that of the model on the page, 0 if unknown. Returns the table as a chart."""
+    """Show the calculator, and return its table as a chart.
+
+    ``d_model`` is that of the model on the page, 0 if unknown.
+    """
     st.markdown("## What it costs")
     left, right = st.columns([4, 7], gap="large")
     with left:
-        chosen = _settings_in_url()
-        _inputs(chosen)
+        settings = _settings_in_url()
+        _inputs(settings)
         try:
-            cost = costs(*chosen)
+            cost = costs(*settings)
         except SettingError as error:
             complain(error)
             cost = None
@@ -51,13 +54,15 @@ def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
 
 
 def is_like_the_paper_s(trace: Trace) -> bool:
-    """Return True if each head has its own keys and values and d_k = d_model / h, as the numbers of the table
-    assume."""
+    """Return whether the layer has the form that the numbers of the table assume.
+
+    Each head has its own keys and values, and d_k = d_model / h.
+    """
     return trace.key_heads == trace.heads and trace.heads * trace.d_k == trace.d_model
 
 
 def _settings_in_url() -> tuple[int, int, int]:
-    """Return d_model, h and n from the URL, or else from the paper."""
+    """Return d_model, h and n from the URL, or else those of the paper."""
     number = r"(-?\d{1,15})"
     given = address.now().get("costs", "")
     match = re.fullmatch(f"{number},{number},{number}", given, re.ASCII)
@@ -76,14 +81,21 @@ def _inputs(chosen: tuple[int, int, int]) -> None:
 
 
 def _costs(_: int | None) -> UrlChanges:
-    """Return the one parameter of the three fields."""
-    wanted = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
-    numbers = tuple(max(-MOST, min(MOST, int(number or 0))) for number in wanted)
+    """Return the one URL parameter for the three fields."""
+    entered = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
+    numbers = tuple(max(-MOST, min(MOST, int(number or 0))) for number in entered)
     return {"costs": None if numbers == FIRST else ",".join(map(str, numbers))}
 
 
 class CostRow(NamedTuple):
-    """A row of the table: what it states, in Markdown and for a picture, and which cost."""
+    """A row of the table.
+
+    Attributes:
+        words: its heading in Markdown.
+        drawn: its heading in a picture.
+        tell: formats the cost.
+        is_bold: whether it is printed in bold.
+    """
 
     words: str
     drawn: str
@@ -127,7 +139,7 @@ NUMBERS = (
 
 
 def _columns(cost: Costs | None, attention: Attention, d_model: int) -> dict[str, Costs]:
-    """Return the columns of the table by name."""
+    """Return the costs of each column, by the column's heading."""
     columns = {"your numbers": cost} if cost else {}
     if cost and cost.heads > 1:
         columns["the same with one head"] = costs(cost.d_model, 1, cost.n)
@@ -149,7 +161,7 @@ def _table(columns: Mapping[str, Costs]) -> None:
 
 
 def _chart(columns: Mapping[str, Costs]) -> PageChart:
-    """Return the table as a picture and as numbers."""
+    """Return the table as a chart with a picture and numbers."""
     names = [escape(name) for name in columns]
     cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
     about = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."

@@ -1,4 +1,4 @@
-"""The Inside a head page: the block as a map, the open step, and what the block costs."""
+"""The page *Inside a head*: the block as a map, the open step, and the cost of the block."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def show_steps(what: Url) -> None:
 
 
 def _inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]:
-    """Show the map of the block and the open step. Returns the step's charts."""
+    """Show the map of the block and the open step. Return the step's charts."""
     attention = page.attention
     query, key = _pair(page, head)
     step = in_link("step", (*steps_of(trace), COST), r".*\D.*") or next(iter(STEPS))  # a number is a training's step
@@ -113,15 +113,15 @@ def _code(attention: Attention, head: Head, query: int) -> str:
 
 
 def _about(attention: Attention, head: Head, query: int, key: int) -> str:
-    """Return what the charts of this page show, for their captions."""
+    """Describe what the charts of this page show, for their captions."""
     words = [f"{name} “{shortened(attention.text.tokens[t].drawn, 30)}” (token {t})" for name, t in
              (("query", query), ("key", key))]  # fmt: skip
     return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
 
-def _by_its_model(page: PageReading, verb: Callable[..., Any], *of: Any) -> Any:
-    """Return what the model whose reading is on the page answers about it. Raises what the encoder raises."""
-    future = model_service().cached(verb, page.whole_request, *of)
+def _by_its_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:
+    """Call a verb with the request of the page and return its result. Raises what the model raises."""
+    future = model_service().cached(verb, page.whole_request, *values)
     return inference.wait(future, f"Opening {page.model.label}…")
 
 
@@ -129,23 +129,34 @@ def _by_its_model(page: PageReading, verb: Callable[..., Any], *of: Any) -> Any:
 
 
 def _pair(page: PageReading, head: Head) -> tuple[int, int]:
-    """Return query and key: those of the URL, or else those that Explore holds or begins with, or else the head's
-    strongest link."""
-    n, given = len(page.attention.text), page.url.parameters
-    odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
+    """Return query and key: those in the URL, else those pinned in Explore, else the head's strongest link."""
+    n, parameters = len(page.attention.text), page.url.parameters
+    ignored = [
+        f"{name}={parameters[name][:20]}"
+        for name in ("q", "k")
+        if name in parameters and _token(parameters[name], n) is None
+    ]
     begin = None if page.url.where.head else page.begin.pin
-    pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
-    held = pin.groups() if pin else (None, None)
-    odd += [f"pin={given['pin']}"] if "pin" in given and any(t and _token(t, n) is None for t in held) else []
-    say_unused(odd, "the strongest link")
-    tokens = ((_token(given.get(name), n), _token(pinned, n)) for name, pinned in zip("qk", held, strict=True))
+    pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", parameters.get("pin") or begin or "", re.ASCII)
+    pinned_tokens = pin.groups() if pin else (None, None)
+    ignored += (
+        [f"pin={parameters['pin']}"]
+        if "pin" in parameters and any(t and _token(t, n) is None for t in pinned_tokens)
+        else []
+    )
+    say_unused(ignored, "the strongest link")
+    tokens = (
+        (_token(parameters.get(name), n), _token(pinned, n)) for name, pinned in zip("qk", pinned_tokens, strict=True)
+    )
     query, key = (pinned if linked is None else linked for linked, pinned in tokens)
     return strongest(page.attention, head, query, key)
 
 
 def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
-    """Return the pair of ordinary tokens with the largest weight, keeping ``query`` or ``key`` if given; two different
-    tokens if the text has two."""
+    """Return the strongest link (query, key) between ordinary tokens, with ``query`` or ``key`` fixed if given.
+
+    The two tokens differ if the text has two.
+    """
     ordinary = np.logical_not(attention.text.special)
     weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
     weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
@@ -165,8 +176,7 @@ def _token(value: str | None, n: int) -> int | None:
 
 
 def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
-    """Show the controls for layer, query and key. The URL is the state, so that Back and links move the controls
-    too."""
+    """Show the controls for layer, query and key. Their state is in the URL, so that Back and links move them too."""
     tokens = attention.text.tokens
     labels = [f"{i}  {token.drawn[:24]}" for i, token in enumerate(tokens)]
     bound(
@@ -181,21 +191,21 @@ def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
 
 
 def _open_head(head: Head) -> UrlChanges:
-    """Return the parameters that open another head at the same two tokens, so that only the head changes."""
+    """Return the parameters that open another head at the same query and key."""
     return {"head": str(head), "on": None, **_hold_tokens()}
 
 
 def _hold_tokens() -> dict[str, str]:
-    held = {name: control_number(f"inside_{name}") for name in ("q", "k")}
-    return {name: str(token) for name, token in held.items() if token is not None}
+    tokens = {name: control_number(f"inside_{name}") for name in ("q", "k")}
+    return {name: str(token) for name, token in tokens.items() if token is not None}
 
 
 def _map(trace: Trace, head: Head, step: str) -> None:
-    """Show the block: the open step, and controls for every other step and head of the layer."""
+    """Show the block as a map, with controls for all other steps and for the heads of the layer."""
     content = {
         "steps": [
-            {"name": name, "label": f"{i}  {one.label}", "shape": one.shape(trace), "inside": one.inside}
-            for i, (name, one) in enumerate(steps_of(trace).items(), 1)
+            {"name": name, "label": f"{i}  {row.label}", "shape": row.shape(trace), "inside": row.inside}
+            for i, (name, row) in enumerate(steps_of(trace).items(), 1)
         ],
         "step": step,
         "heads": [theme().heads[i % len(theme().heads)] for i in range(trace.heads)],
@@ -220,9 +230,9 @@ def _on_chip() -> None:
 
 def _onward(step: str, trace: Trace) -> None:
     names = list(steps_of(trace))
-    at = names.index(step)
+    number = names.index(step)
     with st.container(horizontal=True):
-        for way, to in (("back", at - 1), ("on", at + 1)):  # the same buttons at every step: the keyboard stays
+        for way, to in (("back", number - 1), ("on", number + 1)):  # the same buttons at every step: the keyboard stays
             if 0 <= to < len(names):
                 title = STEPS[names[to]].label.replace("_k", "ₖ")
                 words = f"← {title}" if way == "back" else f"{title} →"

@@ -1,4 +1,4 @@
-"""Why the query looks at the key: the parts of their score, in a sentence, as bars, and their pairs."""
+"""Explain why a query attends to a key: the parts of their score in a sentence, as bars, and in pairs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ REASONS = 3  # pairs of parts in the sentence
 
 
 def why(o: OpenStep, below: Any) -> None:
-    """Show below the charts of scores why the query looks at the key, if the query sees it, or, while the pointer is on
-    another key that is drawn, at that one, and the pairs of parts; or why this model's scores cannot be taken apart."""
+    """Explain the score of the query with the key below the charts of scores, if the key is not masked.
+
+    While the pointer is on another key that is drawn, that one is explained. If this model's scores cannot be split
+    into parts, the reason is shown.
+    """
     if o.score_parts is None or o.trace.mask[o.query, o.key]:
         return
     try:
@@ -42,8 +45,8 @@ def why(o: OpenStep, below: Any) -> None:
         for name, group in zip(parts.names, parts.groups, strict=True)
     ]
     with below:
-        for each in (_sentence, _bars):
-            st.html(f'<div class="inside-each">{"".join(each(o, one, names) for one in of_keys.values())}</div>')
+        for write in (_sentence, _bars):
+            st.html(f'<div class="inside-each">{"".join(write(o, split, names) for split in of_keys.values())}</div>')
     alt = "What makes this score, by query and key"
     o.charts.append(o.make_chart("why", alt, lambda theme: draw.sides(parts, names, theme)))
     with below, st.expander("Part by part"):
@@ -53,13 +56,16 @@ def why(o: OpenStep, below: Any) -> None:
 
 
 def _table(parts: ScoreParts, about: str) -> Table:
-    """Return a row for each pair of parts."""
+    """Return a table with a row for each pair of parts."""
     table = parts.table()
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
 
 
 def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
-    """Return the pairs of parts that raise the score most, and the score; an earlier head opens at a click."""
+    """Return a sentence with the pairs of parts that raise the score most, and the score.
+
+    An earlier head in the sentence is a link.
+    """
     above = parts.above_mean
     order = np.argsort(-above, axis=None, kind="stable")[:REASONS]
     largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above.shape), strict=True)]
@@ -82,34 +88,37 @@ def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
 
 
 def _bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
-    """Return the chart ``draw.sides`` as two tables, one of which for each key that is drawn costs little."""
+    """Return the chart ``draw.sides`` as two HTML tables, because there is one for each key that is drawn."""
     tables = []
     for title, listed in draw.listed(parts, names):
         values = [part.above_mean for part in listed]
-        low, whole = min(0.0, *values), (max(0.0, *values) - min(0.0, *values)) or 1.0
+        low, length = min(0.0, *values), (max(0.0, *values) - min(0.0, *values)) or 1.0
         rows = "".join(
             f'<tr title="{decimal(part.value)}, mean {decimal(part.mean)}"><th>{escape(part.name)}</th>'
-            f"<td>{decimal(value)}</td><td>{_bar(o, value, low, whole)}</td></tr>"
+            f"<td>{decimal(value)}</td><td>{_bar(o, value, low, length)}</td></tr>"
             for part, value in zip(listed, values, strict=True)
         )
         tables.append(f"<table><caption>{title}</caption>{rows}</table>")
     return f'<div class="inside-sides"{_shown_for(o, parts)}>{"".join(tables)}</div>'
 
 
-def _bar(o: OpenStep, value: float, low: float, whole: float) -> str:
-    """Return a bar from 0 to a value, on a line ``whole`` long that begins at ``low``."""
-    sides = f"left: {100 * (min(value, 0) - low) / whole:.1f}%; width: {100 * abs(value) / whole:.1f}%"
+def _bar(o: OpenStep, value: float, low: float, length: float) -> str:
+    """Return an HTML bar from 0 to a value, on an axis of length ``length`` that begins at ``low``."""
+    sides = f"left: {100 * (min(value, 0) - low) / length:.1f}%; width: {100 * abs(value) / length:.1f}%"
     return f'<i style="{sides}; background: {draw.signed(value, o.theme)}"></i>'
 
 
 def _shown_for(o: OpenStep, parts: ScoreParts) -> str:
-    """Return which key an element is about; the page shows it while the pointer is on that key, the held one's else."""
+    """Return the HTML attributes that show an element only while the pointer is on its key.
+
+    The element for the pinned key is shown otherwise.
+    """
     return f' data-key="{parts.key}"{" data-held" if parts.key == o.key else " hidden"}'
 
 
-def _link(o: OpenStep, parts: ScoreParts, at: int, names: list[str]) -> str:
-    if parts.groups[at] != HEADS:
-        return escape(names[at])
+def _link(o: OpenStep, parts: ScoreParts, number: int, names: list[str]) -> str:
+    if parts.groups[number] != HEADS:
+        return escape(names[number])
     here = {name: value for name, value in address.now().items() if name not in ("on", "pin")}
-    link = escape(f"?{urlencode({**here, 'head': parts.names[at], 'q': o.query, 'k': parts.key})}")
-    return f'<a href="{link}" target="_self">{escape(names[at])}</a>'
+    link = escape(f"?{urlencode({**here, 'head': parts.names[number], 'q': o.query, 'k': parts.key})}")
+    return f'<a href="{link}" target="_self">{escape(names[number])}</a>'

@@ -1,5 +1,4 @@
-"""What the pages of all steps share: the open head and tokens, charts, shapes, and the note on tokens that are left
-out."""
+"""Parts shared by the pages of all steps: the open head and tokens, charts, shapes, and the note on omitted tokens."""
 
 from __future__ import annotations
 
@@ -25,10 +24,20 @@ ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.037
 
 @dataclass(frozen=True)
 class OpenStep:
-    """What is open on the page. ``step``: its name; ``tokens``: those that charts show; ``divided``: False leaves √d_k
-    out; ``about``: a sentence that describes it, for captions; ``code``: the Python that computes its numbers;
-    ``charts``: the charts that the step has drawn; ``score_parts``: gives the parts of the scores of the query with
-    some keys."""
+    """What is open on the page.
+
+    Attributes:
+        step: the name of the step.
+        trace: the intermediate results of the layer.
+        head, query, key: the open head of the layer, and two tokens.
+        tokens: the tokens that charts show.
+        ``divided``: False to leave out the division by √d_k.
+        theme: the colours.
+        about: a sentence that describes what is open, for captions.
+        code: the Python code that computes its numbers.
+        score_parts: returns the parts of the scores of the query with some keys; None if there are none.
+        charts: the charts that the step has drawn so far.
+    """
 
     step: str
     trace: Trace
@@ -44,13 +53,13 @@ class OpenStep:
     charts: list[PageChart] = field(default_factory=list)
 
     def word(self, token: int) -> str:
-        """Return a token in quotation marks, for Markdown."""
+        """Return a token in quotation marks, escaped for Markdown."""
         return f"“{plain(self.trace.text.tokens[token].drawn[:30])}”"
 
     def make_chart(
         self, name: str, alt: str, draw: Callable[[Theme], Any], table: Callable[[], Table] | None = None
     ) -> PageChart:
-        """Make a chart of this head and text, to be downloaded."""
+        """Return a chart of this head and text, for the downloads."""
         file = f"{Head(self.trace.layer, self.head)}-{name}"
         return PageChart(alt, file, draw, self.about, table, self.code, self.trace.text.text)
 
@@ -61,7 +70,7 @@ def halves() -> tuple[Any, Any]:
 
 
 def more() -> Any:
-    """Return what a step says beyond its first sentences: folded, so that its picture is seen first."""
+    """Return a closed expander for what a step says after its first sentences, so that its picture is seen first."""
     return st.expander("More")
 
 
@@ -73,7 +82,7 @@ def chart(
     draw: Callable[[Theme], Any],
     table: Callable[[], Table] | None = None,
 ) -> None:
-    """Draw a downloadable chart; ``table`` holds its numbers if it does not draw them all."""
+    """Draw a chart and add it to the downloads. ``table`` returns its numbers if the chart does not draw them all."""
     figure = legible(draw(o.theme))
     o.charts.append(o.make_chart(name, alt, draw, table))
     with where, st.container(key=f"wide_inside_{name}_of_{o.step}"):
@@ -88,11 +97,12 @@ def chart(
 
 
 def shapes(*shapes: str) -> None:
-    """Show a chain of shapes, from each to the next, as one line of type."""
+    """Show shapes of arrays in one line, with arrows between them."""
     st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
 
 
 def say_left_out(o: OpenStep) -> None:
+    """Say how many tokens are drawn if not all are."""
     if len(o.tokens) < o.trace.n:
         remark(
             f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "

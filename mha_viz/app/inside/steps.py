@@ -18,8 +18,15 @@ def _always(_: Trace) -> bool:
 
 
 class InsideStep(NamedTuple):
-    """One step: its name on the map, the shape of its result, whether each head computes it, the function that draws it
-    (which leaves the column of its text open for what follows), and whether a model has this step."""
+    """A step.
+
+    Attributes:
+        label: its name on the map.
+        shape: returns the shape of its result.
+        inside: whether each head computes it.
+        show: draws it, and returns the column of its text for what follows.
+        ``done_by``: returns whether a model has this step.
+    """
 
     label: str
     shape: Callable[[Trace], str]
@@ -33,7 +40,7 @@ def _count_turned(t: Trace) -> str:
 
 
 def _sight(t: Trace) -> str:
-    """Return which tokens the mask leaves visible, in two or three words."""
+    """Describe in two or three words which tokens the mask leaves visible."""
     return "a window" if t.windowed else "left to right" if t.masked else "none here"
 
 

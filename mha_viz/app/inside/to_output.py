@@ -16,6 +16,7 @@ KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
 
 
 def values(o: OpenStep) -> Any:
+    """Show the step that mixes the values by the weights; return the column of its text."""
     t = o.trace
     text, charts = halves()
     row = t.weights[o.head, o.query]
@@ -48,6 +49,7 @@ decide *what* it takes from there.
 
 
 def concatenation(o: OpenStep) -> Any:
+    """Show the step that concatenates the outputs of the heads; return the column of its text."""
     t = o.trace
     text, charts = halves()
     first = o.head * t.d_k
@@ -72,6 +74,7 @@ back through its own columns and the rows of $W_O$ that multiply them.
 
 
 def output(o: OpenStep) -> Any:
+    """Show the step that multiplies the concatenation by W_O; return the column of its text."""
     t = o.trace
     length = float(np.linalg.norm(t.contribution(o.head)[o.query]))
     entered = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
@@ -114,7 +117,7 @@ All {t.heads} terms and the bias together differ from the output of the model it
 
 
 def _disagreement(o: OpenStep) -> str:
-    """Return whether weight and length pick the same token in this row."""
+    """Say whether weight and norm of the contribution pick the same token in this row."""
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
     most, longest = int(weights.argmax()), int(lengths.argmax())
     if most == longest:

@@ -1,4 +1,4 @@
-"""The steps from x to the attention weights, one function each: what happens in plain words, and its numbers drawn."""
+"""The steps from x to the attention weights, one function each: a plain explanation, and the numbers as charts."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from mha_viz.numerals import decimal, percent, small
 
 
 def vectors(o: OpenStep) -> Any:
+    """Show the input vectors x; return the column of the step's text."""
     t = o.trace
     tokens = draw.from_the_start(t, o.query, o.key)
     normed = (
@@ -48,6 +49,7 @@ Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads recei
 
 
 def linear(o: OpenStep) -> Any:
+    """Show the projections of x to q, k and v; return the column of the step's text."""
     t, p = o.trace, o.trace.parameters
     first = o.head * t.d_k
     product = float(t.x[o.query] @ p.w_q[:, first])
@@ -77,14 +79,14 @@ of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
             "are; each matrix has its own scale. The matrices of this head show every number on one scale: orange is "
             "above zero, blue below."
         )
-    whole = "W_Q, W_K and W_V with the head’s columns framed"
-    chart(charts, o, "stacked", whole, lambda theme: draw.stacked(t, o.head, theme))
+    matrices_alt = "W_Q, W_K and W_V with the head’s columns framed"
+    chart(charts, o, "stacked", matrices_alt, lambda theme: draw.stacked(t, o.head, theme))
     chart(charts, o, "slices", f"The three matrices of head {o.head}", lambda theme: draw.slices(t, o.head, theme))
     return text
 
 
 def _shared(o: OpenStep) -> str:
-    """Return what heads have in common that share keys and values; empty if each has its own."""
+    """Explain which heads share keys and values; empty if each head has its own."""
     t = o.trace
     if t.key_heads == t.heads:
         return ""
@@ -98,13 +100,13 @@ def _shared(o: OpenStep) -> str:
 
 
 def _shapes_of_products(t: Trace) -> None:
-    each = f"{t.n} × {t.d_k}"
+    head_shape = f"{t.n} × {t.d_k}"
     if t.key_heads == t.heads:
-        made, wide = f"q, k, v {t.heads} heads × {each}", f"{t.heads * t.d_k}"
+        products_shape, wide = f"q, k, v {t.heads} heads × {head_shape}", f"{t.heads * t.d_k}"
     else:
-        made = f"q {t.heads} heads × {each}; k, v {t.key_heads} × {each}"
+        products_shape = f"q {t.heads} heads × {head_shape}; k, v {t.key_heads} × {head_shape}"
         wide = f"{t.heads * t.d_k} or {t.key_heads * t.d_k}"
-    shapes(f"x {t.n} × {t.d_model}", f"x W {t.n} × {wide}", made)
+    shapes(f"x {t.n} × {t.d_model}", f"x W {t.n} × {wide}", products_shape)
 
 
 def _together(t: Trace) -> None:
@@ -119,6 +121,7 @@ def _together(t: Trace) -> None:
 
 
 def products(o: OpenStep) -> Any:
+    """Show the product of a query and a key; return the column of the step's text."""
     t = o.trace
     text, charts = halves()
     score = float(t.scores[o.head, o.query, o.key])
@@ -149,6 +152,7 @@ Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $
 
 
 def scale(o: OpenStep) -> Any:
+    """Show the division of the scores by √d_k; return the column of the step's text."""
     t = o.trace
     text, charts = halves()
     with text:
@@ -177,7 +181,7 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
 
 
 def _saturation(o: OpenStep) -> str:
-    """Return the row's entropy and largest weight, both ways."""
+    """Return the row's entropy and largest weight, with and without the division."""
     t = o.trace
     row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
     allowed = int((~t.mask[o.query]).sum())
@@ -197,6 +201,7 @@ def _switch(o: OpenStep) -> None:
 
 
 def mask(o: OpenStep) -> Any:
+    """Show the mask; return the column of the step's text."""
     t = o.trace
     text, charts = halves()
     hidden = int(t.mask.sum())
@@ -228,6 +233,7 @@ def _why_masked(t: Trace) -> str:
 
 
 def softmax(o: OpenStep) -> Any:
+    """Show the softmax of the scores; return the column of the step's text."""
     t = o.trace
     weights = t.weights[o.head] if o.divided else t.undivided(o.head)
     text, charts = halves()
@@ -250,7 +256,7 @@ def softmax(o: OpenStep) -> Any:
 
 
 def _by_hand(o: OpenStep) -> PageChart:
-    """Return the row that is computed by hand, as a downloadable chart with the numbers of the table."""
+    """Return the row that is computed by hand as a chart to download, with the numbers of the table."""
     label = "The row by hand: its scores, and the softmax of them"
     here = (o.trace, o.head, o.query, o.tokens, o.key)
     numbers = partial(row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
@@ -258,7 +264,7 @@ def _by_hand(o: OpenStep) -> PageChart:
 
 
 def _as_shares(o: OpenStep) -> tuple[str, str]:
-    """Return the formula, and what it gives here."""
+    """Return the formula of the softmax, and an explanation with the numbers of this row."""
     t = o.trace
     share = percent(float(t.weights[o.head, o.query, o.key]))
     formula = rf"""## Scores become shares
@@ -272,7 +278,7 @@ that Explore draws; the model's own differs from what is computed here by at mos
 
 
 def _as_shares_undivided(o: OpenStep, share: float) -> tuple[str, str]:
-    """Return the same without the division."""
+    """Return the formula and an explanation without the division."""
     t = o.trace
     formula = rf"""## Scores become shares, here without the division
 $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({_scaled(t)}\right)$$
@@ -285,5 +291,5 @@ $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \math
 
 
 def _scaled(t: Trace) -> str:
-    """Return the input of softmax, in TeX."""
+    """Return the input of the softmax in TeX."""
     return r"\frac{q k^\top}{\sqrt{d_k}}" if t.divides else rf"{t.scaling:.4g} \cdot q k^\top"

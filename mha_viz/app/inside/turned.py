@@ -1,4 +1,4 @@
-"""The step that rotary positions add: queries and keys before and after the rotation by their positions."""
+"""The step of rotary position embeddings: queries and keys before and after the rotation by their positions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ ROTARY = "[Su et al. 2021, section 3.2.2](https://arxiv.org/abs/2104.09864)"
 
 
 def turn(o: OpenStep) -> Any:
+    """Show the rotation of q and k by their positions; return the column of the step's text."""
     t, rotation = o.trace, o.trace.rotation
     assert rotation is not None  # other models have no such step
     text, charts = halves()
@@ -49,10 +50,12 @@ m − n alone. {_score_unturned(o)} The last chart shows what this query and thi
 
 
 def _half(t: Trace) -> int:
+    """Return the number of rotated pairs of numbers."""
     return t.rotation.turned // 2 if t.rotation else 0
 
 
 def _partly(t: Trace, rotation: Rotation) -> str:
+    """Explain that only some of the numbers are rotated; empty if all are."""
     if rotation.turned == t.d_k:
         return ""
     return (
@@ -61,6 +64,7 @@ def _partly(t: Trace, rotation: Rotation) -> str:
 
 
 def _normed(rotation: Rotation) -> str:
+    """Explain that queries and keys are normalised before the rotation; empty if they are not."""
     if not rotation.has_norms:
         return ""
     whose = "the root mean square of all heads’" if rotation.is_joint else "its root mean square"
@@ -71,7 +75,7 @@ def _normed(rotation: Rotation) -> str:
 
 
 def _by_hand(o: OpenStep, rotation: Rotation) -> str:
-    """Return the rotation of the first pair of the query's numbers."""
+    """Write out the rotation of the first pair of the query's numbers."""
     half, before = _half(o.trace), o.trace.before_turn[0][o.head, o.query]
     after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
     return (
@@ -82,10 +86,12 @@ def _by_hand(o: OpenStep, rotation: Rotation) -> str:
 
 
 def _factor(number: float) -> str:
+    """Format a factor, in parentheses if it is negative."""
     return decimal(number, 3) if number >= 0 else f"({decimal(number, 3)})"
 
 
 def _score_unturned(o: OpenStep) -> str:
+    """Say what the score would be without the rotation."""
     q, k = (vectors[o.head, token] for vectors, token in zip(o.trace.before_turn, (o.query, o.key), strict=True))
     score = float(o.trace.scores[o.head, o.query, o.key])
     plain = float(np.dot(q, k))

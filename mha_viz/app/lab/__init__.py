@@ -1,1 +1,1 @@
-"""The page on why heads differ, with small trainings, and the page of questions that they answer."""
+"""The page *Why heads differ*, with small trainings and further questions."""

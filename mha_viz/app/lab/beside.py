@@ -1,4 +1,4 @@
-"""The same experiment with other seeds, beside the one on the stage: what is chance, and what is not."""
+"""Show the same experiment with other seeds side by side, to tell chance from effect."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ MORE = ("1", "2", "3")
 
 
 def others(result: Result) -> list[Settings]:
-    """Return the same settings with the next seeds, as many as the link asks for, if the experiment has seeds; none
-    while numbers are hidden."""
+    """Return the same settings with the next seeds, as many as the link asks for.
+
+    Empty if the experiment has no seed, or while numbers are hidden.
+    """
     has_seeds = "seed" in EXPERIMENTS[result.settings.experiment].asks
     count = int(in_link(PARAMETER, ("0", *MORE) if has_seeds else (), ".+") or 0)
     return _list_next(result, count if stage.has_numbers() else 0)
@@ -31,32 +33,34 @@ def _list_next(result: Result, count: int) -> list[Settings]:
 
 
 def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Result, str], None]) -> None:
-    """Show what ``play`` draws of a result and of those with other seeds, each with a key of its own, or how far its
-    training is; on a phone below each other."""
-    busy = any(trainings.under_way(one) is not None for one in seeds)  # a visitor trains one at a time
-    for number, (place, one) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
-        done = result if number == 0 else trainings.result(one)
-        training = trainings.under_way(one)
+    """Show results with several seeds side by side; on a phone, one below the other.
+
+    ``play`` draws a result under a key of its own. A seed that is being trained shows its progress instead.
+    """
+    busy = any(trainings.under_way(run) is not None for run in seeds)  # a visitor trains one at a time
+    for number, (place, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
+        done = result if number == 0 else trainings.result(run)
+        training = trainings.under_way(run)
         with place:
-            st.markdown(f"**Seed {one.seed}**")
+            st.markdown(f"**Seed {run.seed}**")
             if done is not None:
                 play(done, f"lab_beside_{number}" if number else "")
             elif training is not None:
                 settings.show_progress(training)
             else:
                 st.button(
-                    f"Train seed {one.seed}", key=f"lab_train_{number}", disabled=busy, on_click=guarded()(_train),
-                    args=(one,),
+                    f"Train seed {run.seed}", key=f"lab_train_{number}", disabled=busy, on_click=guarded()(_train),
+                    args=(run,),
                 )  # fmt: skip
 
 
 def choose_seeds(result: Result, seeds: list[Settings]) -> None:
-    """Show the control for the number of seeds. The first that is not there yet is trained at once."""
+    """Show the control for the number of seeds; start training the first seed that has no result yet."""
     if "seed" not in EXPERIMENTS[result.settings.experiment].asks:
         return
 
     def change(chosen: str) -> UrlChanges:
-        missing = [one for one in _list_next(result, int(chosen)) if trainings.result(one) is None]
+        missing = [run for run in _list_next(result, int(chosen)) if trainings.result(run) is None]
         if missing:
             _train(missing[0])
         return {PARAMETER: chosen if chosen != "0" else None}

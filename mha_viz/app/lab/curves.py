@@ -1,4 +1,4 @@
-"""The charts of the training lab: of a result as a whole, and of one training at one step."""
+"""Charts of the training lab: of a whole result, and of one training at one step."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ CHARTS = 128  # cached charts; six of them show one training at one step
 
 
 class WholeChart(NamedTuple):
-    """A chart of a result as a whole: its title, and a function that draws it in the colours of a theme."""
+    """A chart of a whole result: its title, and a function that draws it in the colours of a theme."""
 
     title: str
     draw: Callable[[Theme], Any]
 
 
 def of_the_run(result: Result) -> dict[str, WholeChart]:
-    """Return charts of the result as a whole, if it has several trainings or removes heads."""
-    drawn: dict[str, WholeChart] = {}
+    """Return the charts of the whole result; empty unless it has several trainings or removes heads."""
+    whole_charts: dict[str, WholeChart] = {}
     if result.settings.experiment in (COUNT, CUT):
         labels = [str(arm.heads) if result.settings.experiment == COUNT else arm.label for arm in result.runs]
         shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
-        given = (labels, shares, (*TWO_RELATIONS.relations, "both"), CHANCE)
+        chart_data = (labels, shares, (*TWO_RELATIONS.relations, "both"), CHANCE)
         ordered = result.settings.experiment == COUNT
-        drawn["accuracies"] = WholeChart(
-            "Right answers of each training", lambda t: charts.accuracies(*given, t, ordered)
+        whole_charts["accuracies"] = WholeChart(
+            "Right answers of each training", lambda t: charts.accuracies(*chart_data, t, ordered)
         )
     if result.removal is not None:
-        gone = result.removal
-        curves = partial(charts.removal_curves, gone.least, gone.most, gone.random)
-        drawn["removal"] = WholeChart("Right answers as heads are removed", curves)
-        drawn["importance"] = WholeChart(
-            "Importance of each head", partial(charts.importance_bars, gone.importance, gone.order)
+        removal = result.removal
+        curves = partial(charts.removal_curves, removal.least, removal.most, removal.random)
+        whole_charts["removal"] = WholeChart("Right answers as heads are removed", curves)
+        whole_charts["importance"] = WholeChart(
+            "Importance of each head", partial(charts.importance_bars, removal.importance, removal.order)
         )
-    return drawn
+    return whole_charts
 
 
 # The charts of one training at one step, by their keys.
@@ -83,18 +83,27 @@ OF_TWO_HEADS = {
 
 @lasting(CHARTS)
 def drawn(key: str, result: Result, arm: TrainingRun, at: int, theme: Theme) -> Any:
-    """Return a chart of a training at the recorded step number ``at``; cached, so callers must not change it."""
+    """Return a chart of a training with the recorded step number ``at`` marked.
+
+    Cached, so callers must not change it.
+    """
     lines, how = CURVES[key]
     return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
 
 
 def titles(arm: TrainingRun) -> dict[str, str]:
-    """Return the charts of a training, in order, with their titles; a single head has no others to be compared with."""
+    """Return the titles of a training's charts, in order. A single head has no charts that compare pairs."""
     return OF_THE_TRAINING | (OF_TWO_HEADS if arm.heads > 1 else {})
 
 
 def _pairs(arm: TrainingRun, matrix: Any) -> list[TrainingCurve]:
-    """Return a faint curve for every two heads, as long as there are few enough to tell apart, and their mean."""
+    """Return the mean curve over all pairs of heads.
+
+    If there are at most 60 pairs, a faint curve for each comes first.
+    """
     values = pairs(matrix)  # [step, pair]
-    each = [TrainingCurve(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]
-    return [*(each if len(each) <= 60 else []), TrainingCurve("mean of all pairs", values.mean(axis=1), 0, True)]
+    pair_curves = [TrainingCurve(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]
+    return [
+        *(pair_curves if len(pair_curves) <= 60 else []),
+        TrainingCurve("mean of all pairs", values.mean(axis=1), 0, True),
+    ]

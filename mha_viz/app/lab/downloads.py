@@ -1,4 +1,4 @@
-"""The downloads of a run: its heads at the step in view, side by side, and every chart."""
+"""Downloads of a run: its heads side by side at the step in view, and every chart."""
 
 from __future__ import annotations
 
@@ -36,22 +36,25 @@ def charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageC
         f"result = run({result.settings!r})\n"
         f"result.runs[{result.runs.index(arm)}].loss  # and .accuracy, .maps, .gradients\n"
     )
-    made = [
+    page_charts = [
         PageChart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()
     ]
     for name, title in curves.titles(arm).items():
         draw = partial(curves.drawn, name, result, arm, at)
-        made.append(PageChart(title.replace("**", ""), f"lab-{name}", draw, of_arm, None, code))
-    return made + _of_the_player(arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code)
+        page_charts.append(PageChart(title.replace("**", ""), f"lab-{name}", draw, of_arm, None, code))
+    return page_charts + _of_the_player(arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code)
 
 
 def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[PageChart]:
-    """Return the player's charts of the step in view, besides the heads: gradients, and how alike the heads are."""
+    """Return the charts of the player at the step in view, without the heads.
+
+    They show the gradients, and the similarity of heads.
+    """
     norms, cosines = arm.gradients[at].tolist(), arm.gradient_cosines[at, 0].tolist()  # [head] each
     rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
     table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
     draw = partial(training.gradients, arm.gradients[at])
-    made = [PageChart("Gradient at each head", "lab-gradients", draw, about, lambda: table, code)]
+    player_charts = [PageChart("Gradient at each head", "lab-gradients", draw, about, lambda: table, code)]
     if arm.heads > 1:
         for name, matrix in zip(
             ("weights", "attention", "gradients"),
@@ -59,8 +62,8 @@ def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[Pag
             strict=True,
         ):
             draw = partial(training.likeness, matrix, at)
-            made.append(PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
-    return made
+            player_charts.append(PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
+    return player_charts
 
 
 def _heads(result: Result, arm: TrainingRun, at: int) -> Offer:
@@ -77,8 +80,10 @@ def _heads(result: Result, arm: TrainingRun, at: int) -> Offer:
 
 
 def reading(result: Result, arm: TrainingRun, at: int) -> Attention:
-    """Return the maps of a recorded step as a reading with one layer; rows are rescaled to sum to 1 in spite of their
-    half precision."""
+    """Return the attention maps of a recorded step as a reading with one layer.
+
+    The maps are stored in half precision, so rows are rescaled to sum to 1.
+    """
     maps = arm.maps[at].astype(np.float64)
     weights = (maps / maps.sum(axis=-1, keepdims=True)).astype(np.float32)
     model = f"experiment {result.settings.experiment}, {arm.label}"

@@ -1,5 +1,7 @@
-"""How the heads of the toy models got their roles, on the stage: every head's map of one sentence at each saved step of
-training, and behind *Numbers* the scores of all heads."""
+"""Show how the heads of the toy models got their roles, on the stage.
+
+The maps show every head on one sentence at each saved step of training; *Numbers* has the scores of all heads.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ LONG = range(9, 14)  # the number of words of the sentence that is drawn
 
 
 class Skill(NamedTuple):
-    """A task that every head was measured on at every saved step: its name, and that of the simple rule."""
+    """A task on which every head was measured at every saved step: its name, and the name of its simple rule."""
 
     name: str
     baseline: str
@@ -52,10 +54,22 @@ class Skill(NamedTuple):
 class Toy(NamedTuple):
     """A toy model as the stage shows it.
 
-    ``skills``: by their names in its history; ``places``: for each, the word that a word of the sentence should look
-    at; ``outcome``: what a training, by its name, shows; ``loss``: of which words it is; ``measured``: what the scores
-    are; ``off``: heads that are worth switching off; ``is_divided``: the best heads of the tasks are those that matter,
-    and are drawn large.
+    Attributes:
+        short: the title.
+        question: the question that it answers.
+        about: a sentence about the model.
+        prediction: the question about what will happen.
+        options: the possible predictions.
+        outcome: returns what a training, given by its name, shows.
+        skills: the tasks, by their names in its history.
+        places: returns, for each task, the word that each word of the sentence should attend to.
+        answer: the answer to the question.
+        source: where the answer is from.
+        trainings: what each training was trained on, by name.
+        loss: which words the loss is about.
+        measured: what the scores are.
+        off: heads that are worth switching off.
+        is_divided: whether the best heads of the tasks are the point, so that they are drawn large.
     """
 
     short: str
@@ -116,14 +130,14 @@ def _show(name: str, guess: str | None, colours: Theme, explore: Any, following:
         if len(toy.trainings) > 1:
             st.markdown("\n".join(_at_the_end(name)))
             st.caption("From: the first saved step after which the best head stays 10 points above the simple rule.")
-        drawn = {task: ("", _score_chart(name, model, task, step, colours)) for task in toy.skills}
-        stage.charts(drawn)
+        score_charts = {task: ("", _score_chart(name, model, task, step, colours)) for task in toy.skills}
+        stage.charts(score_charts)
         st.caption("All heads. Blue: the best at the end; dotted: the simple rule.")
     download_panel.of_charts(charts(name))
 
 
 def charts(name: str) -> list[PageChart]:
-    """Return the scores of every head over a toy's training, with the step in the URL marked."""
+    """Return one chart per task: the scores of every head over training, with the step in the URL marked."""
     model, step = trained(name), step_in_view(name)
     about = f"Every head of {TOYS[name].trainings[model]} over its training; step {step:,} is marked."
     return [
@@ -133,14 +147,14 @@ def charts(name: str) -> list[PageChart]:
 
 
 def step_in_view(toy: str) -> int:
-    """Return the training step in the URL; the first saved one unless the URL names another saved one."""
+    """Return the training step in the URL if it was saved, else the first saved step."""
     saved = snapshots.steps(asset(toy))
     wanted = address.now().get(PARAMETER, "")
     return int(wanted) if wanted in map(str, saved) else saved[0]
 
 
 def trained(name: str) -> str:
-    """Return the training of a toy that the URL asks for."""
+    """Return the name of the training that the URL asks for."""
     wanted = address.now().get(TRAINING, "")
     return wanted if wanted in TOYS[name].trainings else name
 
@@ -154,7 +168,7 @@ def _address(first: int, step: int) -> dict[str, str | None]:
 
 @cache
 def history(model: str) -> Any:
-    """Return every head's score at every saved step, on held-out sentences."""
+    """Load the scores of every head at every saved step, measured on held-out sentences."""
     import pandas as pd
 
     return pd.read_csv(asset(f"{model}_history.csv"))
@@ -166,20 +180,19 @@ def _history_of(model: str, task: str) -> Any:
 
 
 def best(model: str, task: str, step: int | None = None) -> Any:
-    """Return the row of the best head for a task at this step, by default at the end."""
+    """Return the row of the best head for a task at a step, by default the last."""
     table = _history_of(model, task)
     at_step = table[table["step"] == (table["step"].max() if step is None else step)]
     return at_step.loc[at_step["accuracy"].idxmax()]
 
 
 def head_of(row: Any) -> Head:
-    """Return the head of a row of a history."""
+    """Return the head in a row of a history."""
     return Head(int(row["layer"]), int(row["head"]))
 
 
 def since_step(model: str, task: str) -> int | None:
-    """Return the first saved step from which the best head of a task stays GAIN above the baseline; None if there is
-    none."""
+    """Return the first saved step from which the best head stays ``GAIN`` above the baseline; None if there is none."""
     by_step = _history_of(model, task).groupby("step")
     gain = by_step["accuracy"].max() - by_step["baseline"].first()
     below = gain.index[(gain < GAIN).to_numpy()]
@@ -189,9 +202,9 @@ def since_step(model: str, task: str) -> int | None:
 
 @lasting(6)
 def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
-    """Return the data of all steps for the browser; cached, so callers must not change it."""
+    """Return the data of all steps for the browser. Cached, so callers must not change it."""
     toy, shipped = TOYS[name], toy_maps.shipped(model)
-    trainings = [toy_maps.shipped(one) for one in toy.trainings]
+    trainings = [toy_maps.shipped(training) for training in toy.trainings]
     count, steps, heads = len(shipped.words), shipped.steps.tolist(), _heads(shipped)
     rows = [[best(model, task, step) for step in steps] for task in toy.skills]
     recording = Recording(
@@ -204,11 +217,11 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         asked=toy.about,
         places=_marked_places(toy, count),
         notes=[[f"{head_of(row)} {percent(row['accuracy'])}" for row in of_task] for of_task in rows],
-        curves=Curves(toy.loss, losses([one.loss for one in trainings], [*toy.trainings].index(model))),
+        curves=Curves(toy.loss, losses([training.loss for training in trainings], [*toy.trainings].index(model))),
         strip=Strip(
             "W_Q",
             shipped.queries.reshape(len(steps), len(heads), -1),
-            max(float(np.abs(one.queries).max()) for one in trainings),
+            max(float(np.abs(training.queries).max()) for training in trainings),
         ),
         large=_best_heads(name, model) if toy.is_divided else (),
     )
@@ -216,7 +229,7 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
 
 
 def _best_heads(name: str, model: str) -> list[int]:
-    """Return the best heads of all tasks at the end, by their places among all heads, in the order of tasks."""
+    """Return the numbers of the best heads at the end of training, in the order of tasks."""
     heads = _heads(toy_maps.shipped(model))
     return list(dict.fromkeys(heads.index(str(head_of(best(model, task)))) for task in TOYS[name].skills))
 
@@ -227,12 +240,14 @@ def _heads(shipped: ToyMaps) -> list[str]:
 
 def _marked_places(toy: Toy, count: int) -> Array:
     """Return the key that each mark on the maps stands on, [skill, query]; −1 where there is no mark."""
-    return np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()])
+    return np.array([[keys.get(word, -1) for word in range(count)] for keys in toy.places()])
 
 
 def jobs_on_maps(name: str, model: str) -> str:
-    """Say which head does which job on the maps of the last step: in one sentence, so as an example only; empty where
-    its signs mark too few words."""
+    """Describe which head does which job on the maps of the last step; empty if the signs mark too few words.
+
+    The maps are of one sentence, so this is an example only.
+    """
     shipped = toy_maps.shipped(model)
     count, heads = len(shipped.words), _heads(shipped)
     maps = shipped.maps[-1].reshape(len(heads), count, count)
@@ -246,8 +261,10 @@ def _score_chart(name: str, model: str, task: str, step: int, colours: Theme) ->
 
 
 def _at_a_step(name: str, model: str, step: int) -> list[str]:
-    """Return a table of the best head of each task at a step, beside the simple rule, and its weight in the
-    sentence."""
+    """Return the lines of a table of the best head of each task at a step.
+
+    Its columns are the head, its score beside that of the simple rule, and one of its weights in the sentence.
+    """
     toy, shipped = TOYS[name], toy_maps.shipped(model)
     maps = shipped.maps[shipped.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
@@ -265,8 +282,10 @@ def _at_a_step(name: str, model: str, step: int) -> list[str]:
 
 
 def _at_the_end(name: str) -> list[str]:
-    """Return a table of all trainings: per task the baseline and, for each, its best head at the end and the step since
-    when."""
+    """Return the lines of a table that compares all trainings.
+
+    For each task: the baseline and, for each training, the best head at the end and since which step it is.
+    """
     toy = TOYS[name]
     names = " | ".join(f"trained on {words}" for words in toy.trainings.values())
     lines = [
@@ -290,7 +309,7 @@ def _final(model: str, task: str) -> str:
 
 
 class Drawn(NamedTuple):
-    """The sentence of the maps, and for each task two of its words: from, to."""
+    """The sentence of the maps and, for each task, two of its words: (from, to)."""
 
     sentence: Sentence
     pairs: dict[str, tuple[int, int]]
@@ -298,8 +317,10 @@ class Drawn(NamedTuple):
 
 @cache
 def drawn() -> Drawn:
-    """Return the first sentence of the built-in corpus that contains all three relations, the last two of them with
-    another noun in between."""
+    """Return the first built-in sentence in ``LONG`` that contains all three relations.
+
+    Subject and pronoun must have another noun between them and their targets.
+    """
     for sentence in built_in().sentences:
         if len(sentence.forms) in LONG:
             subject, pronoun = _subject(sentence), _pronoun(sentence)
@@ -311,7 +332,7 @@ def drawn() -> Drawn:
 
 
 def _subject(sentence: Sentence) -> tuple[int, int] | None:
-    """Return a subject and its verb, with a noun between them."""
+    """Return the positions of a subject and its verb that have a noun between them; None if there are none."""
     for place, word in enumerate(sentence.words):
         verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
         if verb is not None and "NOUN" in [other.upos for other in sentence.words[place + 1 : verb]]:
@@ -320,11 +341,14 @@ def _subject(sentence: Sentence) -> tuple[int, int] | None:
 
 
 def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
-    """Return a pronoun and the noun that it refers to, which is not the nearest noun."""
+    """Return the positions of a pronoun and its antecedent; None if there are none.
+
+    The antecedent must not be the nearest noun.
+    """
     nouns = [place for place, word in enumerate(sentence.words) if word.upos == "NOUN"]
     for mention in sentence.mentions:
         if sentence.words[mention.word].upos == "PRON":
-            meant = {one.word for one in sentence.mentions if one.chain == mention.chain}
+            meant = {other.word for other in sentence.mentions if other.chain == mention.chain}
             earlier = [noun for noun in nouns if noun < mention.word]
             if meant & set(earlier) and earlier[-1] not in meant:
                 return mention.word, max(meant & set(earlier))
@@ -335,7 +359,7 @@ def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
 
 
 def _divided(model: str) -> Outcome:
-    """Return whether the best heads of what a training learned are different ones."""
+    """Return whether the learned tasks have different best heads."""
     learned = [task for task in TOYS[toy_maps.TOY].skills if since_step(model, task) is not None]
     heads = {head_of(best(model, task)) for task in learned}
     signs = dict(zip(TOYS[toy_maps.TOY].skills, SIGNS, strict=True))
@@ -345,7 +369,7 @@ def _divided(model: str) -> Outcome:
 
 
 def _repeated() -> list[dict[int, int]]:
-    """Of repeated words: the one before, and what followed this word before."""
+    """Return, for the two tasks of repeated words, the previous word and what followed this word before."""
     words = toy_maps.shipped(toy_maps.REPEATER).words
     period = words.index(words[0], 1)
     return [
@@ -355,7 +379,7 @@ def _repeated() -> list[dict[int, int]]:
 
 
 def _layers(model: str) -> Outcome:
-    """Return the layer of the head that is best at continuing what is repeated."""
+    """Return which layer contains the head that is best at continuing repetitions."""
     return Outcome("first" if best(model, "induction")["layer"] == 0 else "second")
 
 
@@ -400,7 +424,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             source="Olsson et al. 2022, *In-context Learning and Induction Heads*.",
             trainings={toy_maps.REPEATER: "repeated words"},
             measured="mean weight",
-            off="L0H0.L0H3",  # both look at the word before: without one the answer stays, without both it is lost
+            off="L0H0.L0H3",  # both attend to the previous word: without one the answer stays, without both it is lost
         ),
     }
 )

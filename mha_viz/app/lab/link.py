@@ -1,4 +1,4 @@
-"""The settings of a run as a parameter of a link."""
+"""Read and write the settings of a run as a URL parameter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARAMETERS = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.
 
 
 def read(experiment: str, run: str | None) -> Settings:
-    """Return the settings in a link; missing or invalid values are replaced by the defaults."""
+    """Return the settings in a link; missing or invalid ones are replaced by defaults."""
     changes: dict[str, Any] = {
         name: float(value) + 0.0 if name == "weight" else int(value)  # + 0.0 turns -0 into 0
         for name, value in filter(None, _parts(experiment, run).values())
@@ -23,12 +23,12 @@ def read(experiment: str, run: str | None) -> Settings:
 
 
 def unread(experiment: str, run: str | None) -> list[str]:
-    """Return the parts of the settings in a link that are none of the experiment."""
+    """Return the parts of the parameter that are no settings of the experiment."""
     return [part for part, setting in _parts(experiment, run).items() if setting is None and part not in ("", DEFAULT)]
 
 
 def _parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None]:
-    """Return the name and the value of each part; None for what is no setting of the experiment."""
+    """Return the name and value in each part; None for a part that is no setting of the experiment."""
     parts = {part: _PARAMETERS.fullmatch(part) for part in (run or "").split("_and_")}
     return {
         part: (match[1], match[2])
@@ -39,7 +39,7 @@ def _parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None
 
 
 def written(settings: Settings) -> str | None:
-    """Return the parameter ``run`` of a link: the settings that differ from the default run; None if none does."""
+    """Return the value of the parameter ``run``: the settings that differ from the default; None if none does."""
     experiment = EXPERIMENTS[settings.experiment]
     changed = [name for name in experiment.asks if getattr(settings, name) != getattr(experiment.default, name)]
     return "_and_".join(f"{name}-{_plainly(getattr(settings, name))}" for name in changed) or None

@@ -1,4 +1,4 @@
-"""Why heads differ: one stage on which small trainings are played, each an answer to the question over it."""
+"""The page *Why heads differ*: one stage on which small trainings are played, each to answer a question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mha_viz.lab.record import Result, Settings
 
 
 class Scene(NamedTuple):
-    """Hold one step of the stage: its title, and the function that shows it, given its name and the step after it."""
+    """A scene of the stage: its title, and the function that shows it, given its name and the following step."""
 
     short: str
     show: Callable[[str, FollowingStep | None], None]
@@ -38,7 +38,7 @@ def show_lab() -> None:
         st.pills, "Experiment", "experiment", name, list(SCENES), change=_experiment, key="lab_experiment",
         format_func=lambda name: formulas(SCENES[name].short), label_visibility="collapsed",
     )  # fmt: skip
-    with st.container():  # however much it shows: folds that move to another place close
+    with st.container():  # always one container: expanders close when their position on the page changes
         SCENES[name].show(name, _following(name))
     questions.show_questions()
 
@@ -48,7 +48,7 @@ def _experiment(chosen: str | None) -> UrlChanges | None:
 
 
 def _following(name: str) -> FollowingStep | None:
-    """Return the step after this one; None after the last."""
+    """Return the scene that comes after this one; None after the last."""
     later = [*SCENES][[*SCENES].index(name) + 1 :]
     return FollowingStep(SCENES[later[0]].short, stage.another(later[0])) if later else None
 

@@ -1,5 +1,4 @@
-"""Questions about multi-head attention that no training answers, each with its answer, what shows it, and the
-source."""
+"""Further questions about multi-head attention, each with its answer, a link that shows it, and the source."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ LAYERS = "Are layers parallel"  # the question that has a drawing
 
 
 class QuizQuestion(NamedTuple):
-    """One question; ``see`` names the experiment that ``page`` shows at ``parameters``."""
+    """A question with its answer. ``see`` is the label of a link to ``page`` with ``parameters``."""
 
     question: str
     see: str
@@ -32,12 +31,12 @@ class QuizQuestion(NamedTuple):
 
 @cache
 def questions() -> tuple[QuizQuestion, ...]:
-    """Return all questions."""
+    """Load all questions."""
     return tuple(QuizQuestion(**entry) for entry in json.loads(asset("questions.json").read_text("utf-8")))
 
 
 def show_questions() -> None:
-    """Show all questions, each closed until somebody asks."""
+    """Show all questions as closed expanders."""
     st.markdown("### More")
     for question in questions():
         with st.expander(formulas(question.question)):

@@ -1,4 +1,4 @@
-"""Heads of a real model that do what heads of the small trainings learn, as links to *Explore*."""
+"""Heads of a real model that do what heads of the small trainings learn, with links to *Explore*."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TEXT = "The dog chased the cat and the cat chased the dog."
 
 
 class RealHead(NamedTuple):
-    """A head of MODEL, and the word of TEXT that is held to show what it does."""
+    """A head of MODEL, and the word of TEXT that is pinned to show what it does."""
 
     head: str
     pin: str
 
 
-# By the relation that each follows. Measured: L0H2 gives 0.98 or more to the word before in every row of twelve
+# By the relation that the head follows. Measured: L0H2 gives 0.98 or more to the word before in every row of twelve
 # sentences with repeated words, and L2H9 more to the other occurrence of such a word, 0.63 on average, than any other.
 REAL: Mapping[str, RealHead] = MappingProxyType({BEFORE: RealHead("L0H2", "q11"), LINKED: RealHead("L2H9", "q11")})
 
@@ -37,13 +37,13 @@ LINKS = (WordLink("L5H9", 1, 0.39), WordLink("L0H4", 8, 0.72))
 
 
 def two_heads(theme: Theme) -> Sequence[Drawing]:
-    """Draw what two heads of MODEL do with one word."""
+    """Draw how two heads of MODEL link one word to two others."""
     return [two_links(theme, WORDS, AT_BANK, LINKS)]
 
 
 def show_real_heads(relations: Iterable[str]) -> None:
-    """Show the links to the heads that follow these relations, which have signs in this order; nothing if none does."""
-    found = [(sign, REAL[one]) for sign, one in zip(SIGNS, relations, strict=False) if one in REAL]
+    """Show links to the real heads that follow these relations. The relations have signs in this order."""
+    found = [(sign, REAL[relation]) for sign, relation in zip(SIGNS, relations, strict=False) if relation in REAL]
     if not found:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="lab_real"):

@@ -1,5 +1,4 @@
-"""An experiment of the training lab: its heads on the stage, step by step, and behind *Numbers* its settings, what is
-stated of the run, and its curves."""
+"""Show a result of the training lab: its heads step by step and, behind *Numbers*, statements and curves."""
 
 from __future__ import annotations
 
@@ -46,32 +45,32 @@ SLICES = (
     r"cosines over $W_Q$, $W_K$, $W_V$."
 )
 
-# What is drawn in the answers of some experiments.
+# The drawings in the answers of some experiments.
 DRAWN: Mapping[str, Callable[[Theme], Sequence[Drawing]]] = MappingProxyType(
     {OUTPUT: answers.gradients, CUT: answers.widths, COUNT: real.two_heads}
 )
 
 
 def in_words(settings: Settings) -> str:
-    """Return the settings that an experiment uses, as a sentence part."""
+    """Return the settings that an experiment uses, for a sentence."""
     names = {"heads": "h", "weight": "λ"}
-    named = [
+    parts = [
         f"{names.get(name, name)} = {getattr(settings, name):,g}" for name in EXPERIMENTS[settings.experiment].asks
     ]
-    return ", ".join(named)
+    return ", ".join(parts)
 
 
 @st.fragment
 @guarded(complain)
 def show_result(result: Result, guess: str | None, theme: Theme, following: FollowingStep | None) -> None:
-    """Show the heads of a result at one step, and its numbers if they are asked for."""
+    """Show the heads of a result at one step and, on request, its numbers."""
     arm = _arm(result)
     steps = [str(int(step)) for step in arm.steps]
-    wanted = in_link("step", steps, r"\d+")
-    at = steps.index(wanted) if wanted else 0
-    gone = in_link("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
-    if gone:
-        at = len(steps) - 1 + int(gone)
+    wanted_step = in_link("step", steps, r"\d+")
+    at = steps.index(wanted_step) if wanted_step else 0
+    removed = in_link("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
+    if removed:
+        at = len(steps) - 1 + int(removed)
     number = next(number for number, one in enumerate(result.runs) if one is arm)
 
     seeds = others(result)
@@ -104,8 +103,10 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     experiment = EXPERIMENTS[result.settings.experiment]
     real.show_real_heads(experiment.task.relations)
     _choose_arm(result, number)
-    drawn = DRAWN.get(result.settings.experiment)
-    stage.why(result.settings.experiment, experiment.answer, experiment.source, drawn(theme) if drawn else ())
+    draw_answer = DRAWN.get(result.settings.experiment)
+    stage.why(
+        result.settings.experiment, experiment.answer, experiment.source, draw_answer(theme) if draw_answer else ()
+    )
     at = min(at, len(steps) - 1)
     if stage.has_numbers():
         _numbers(result, arm, at, theme)
@@ -113,8 +114,10 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
 
 
 def _address(experiment: str, last: int, step: int) -> dict[str, str | None]:
-    """Return the parameters for a step, beside whose it is, because other pages have steps too; those after the last
-    are removed heads."""
+    """Return the URL parameters for a step. Steps after the ``last`` one stand for removed heads.
+
+    They include the experiment, because other pages have steps too.
+    """
     if not step:
         return {"step": None, "removed": None}
     removed = str(step - last) if step > last else None
@@ -122,7 +125,7 @@ def _address(experiment: str, last: int, step: int) -> dict[str, str | None]:
 
 
 def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
-    """Show what is stated of the run, the charts that compare its trainings, and its curves at a recorded step."""
+    """Show the statements about the run, the charts that compare its trainings, and the curves with a step marked."""
     st.caption(formulas(plain(_origin(result))))
     for note in limits(result.settings):
         remark(note)
@@ -133,9 +136,9 @@ def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
                 _say(statement)
     if (lab.marked_places(result) >= 0).any():
         st.caption(RULE)
-    whole = curves.of_the_run(result)
-    stage.charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole.items()})
-    if "accuracies" in whole:
+    whole_charts = curves.of_the_run(result)
+    stage.charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole_charts.items()})
+    if "accuracies" in whole_charts:
         _costs(result)
     st.markdown(SLICES)
     titles = curves.titles(arm)
@@ -150,10 +153,10 @@ def _origin(result: Result) -> str:
 def _say(statement: Statement) -> None:
     answer = "Yes." if statement.yes else "No."
     usual = "yes" if statement.usual else "no"
-    odd = f" *Unusual: in the default run the answer is {usual}.*" if statement.surprising else ""
-    colour = "orange" if odd else "primary"
+    unusual = f" *Unusual: in the default run the answer is {usual}.*" if statement.surprising else ""
+    colour = "orange" if unusual else "primary"
     st.markdown(
-        f"**{formulas(plain(statement.question))}** **:{colour}[{answer}]**{odd}  \n"
+        f"**{formulas(plain(statement.question))}** **:{colour}[{answer}]**{unusual}  \n"
         f"{formulas(plain(statement.evidence))}"
     )
 
@@ -182,7 +185,7 @@ def _costs(result: Result) -> None:
 
 
 def _arm(result: Result) -> TrainingRun:
-    """Return the training whose heads are shown."""
+    """Return the training in the URL whose heads are shown."""
     numbers = [str(number) for number in range(len(result.runs))]
     if len(numbers) == 1:
         in_link("arm", (), ".+")
@@ -195,14 +198,14 @@ def _usual(result: Result) -> str:
 
 
 def _choose_arm(result: Result, number: int) -> None:
-    """Show the control for the training whose heads are shown, if there are several."""
+    """Show the control that chooses whose heads are shown, if there are several trainings."""
     if len(result.runs) > 1:
-        names = {str(at): arm.label for at, arm in enumerate(result.runs)}
+        names = {str(place): arm.label for place, arm in enumerate(result.runs)}
         stage.variants("Heads of", "arm", str(number), names, _usual(result))
 
 
 def _find_other_start(result: Result) -> Result | None:
-    """Return the result that is played below this one, of another start; None if there is none yet."""
+    """Return the result with the other initialisation that is played below this one; None if there is none yet."""
     name = EXPERIMENTS[result.settings.experiment].below
     if not name:
         return None
@@ -212,8 +215,10 @@ def _find_other_start(result: Result) -> Result | None:
 
 @lasting(RECORDINGS)
 def _in_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str, Any]:
-    """Return the data of two trainings of one sentence at the same steps, for the browser to play as one; cached:
-    callers must not change it."""
+    """Return two trainings of one sentence at the same steps as data for the browser, which plays them together.
+
+    Cached, so callers must not change it.
+    """
     results = (result, below)
     runs = tuple(one.runs[0] for one in results)
     first, second = (_recording(one, one.runs[0], False, runs) for one in results)
@@ -244,8 +249,10 @@ def _in_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str, An
 def _recorded(
     result: Result, arm: TrainingRun, theme: Theme, numbers: bool, together: tuple[TrainingRun, ...]
 ) -> Mapping[str, Any]:
-    """Return the data of one training for the browser, on the scales of those that are shown ``together``; cached, so
-    callers must not change it."""
+    """Return the data of one training for the browser, scaled for all trainings that are shown ``together``.
+
+    Cached, so callers must not change it.
+    """
     return frames(_recording(result, arm, numbers, together), 0, theme)
 
 
@@ -256,8 +263,8 @@ def _recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[
     largest = max(float(np.abs(run.queries).max()) for run in together)
     of_each = [run.loss for run in result.runs]
 
-    def then(values: Array) -> Array:
-        """Return the values of the last step once more for each head that is removed after it."""
+    def extend(values: Array) -> Array:
+        """Append the values of the last step once for each head that is removed after training."""
         return np.concatenate([values, np.repeat(values[-1:], removed, axis=0)])
 
     recording = Recording(
@@ -265,22 +272,22 @@ def _recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[
         steps=[*arm.steps.tolist(), *range(last + 1, last + 1 + removed)],
         words=result.words,
         names=lab.names_of_heads(arm),
-        maps=then(arm.maps),
+        maps=extend(arm.maps),
         relations=task.letters,
         asked=task.asked,
         note=task.note,
         places=lab.marked_places(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
         curves=Curves("loss", losses(of_each, result.runs.index(arm), [run.loss for run in together])),
-        strip=Strip("W_Q", then(arm.queries), largest),
+        strip=Strip("W_Q", extend(arm.queries), largest),
     )
     if result.removal is not None:
         recording = recording._replace(**_removing(result, arm))
     if numbers:
-        cosines = then(arm.gradient_cosines)
+        cosines = extend(arm.gradient_cosines)
         recording = recording._replace(
-            matrices=alike(then(arm.weight_cosines), then(arm.divergence), cosines) if arm.heads > 1 else (),
-            flow=Flow(then(arm.gradients), cosines[:, 0]),
+            matrices=alike(extend(arm.weight_cosines), extend(arm.divergence), cosines) if arm.heads > 1 else (),
+            flow=Flow(extend(arm.gradients), cosines[:, 0]),
             flow_title="The gradient back to each head",
             matrices_title="How alike the heads are",
         )
@@ -288,7 +295,7 @@ def _recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[
 
 
 def _removing(result: Result, arm: TrainingRun) -> dict[str, Any]:
-    """After training, the heads go one by one, the least important first: the labels and the curve of right answers."""
+    """Return the part of the recording in which heads are removed after training, least important first."""
     removal = result.removal
     assert removal is not None
     counts = range(1, arm.heads + 1)

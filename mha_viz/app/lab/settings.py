@@ -1,4 +1,4 @@
-"""The settings of a run: the controls with an error message beside each, the estimate, Run, Stop and progress."""
+"""The settings of a run: controls with error messages, an estimate of the duration, Run, Stop and progress."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OF_THIS_RUN = ("run", "step", "removed", "arm")
 
 
 def show_settings(experiment: str, linked_settings: Settings) -> None:
-    """Show the settings with an error message beside each, and the button that runs them."""
+    """Show the settings, each with its error message, and the button that runs them."""
     running = trainings.under_way(linked_settings)
     choices = _choices(linked_settings)
     with st.container(border=True, key="lab_settings"):
@@ -57,8 +57,10 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
 
 
 def _choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[int]]:
-    """Return the values that d_model and the number of heads can have; a control with another value is set to the
-    nearest one."""
+    """Return the values that d_model and the number of heads can take.
+
+    A control that has another value is set to the nearest allowed one.
+    """
     choices: dict[SettingName, Sequence[int]] = {"d_model": WIDTHS}
     width = _set_nearest("d_model", linked_settings, WIDTHS)
     if "heads" in EXPERIMENTS[linked_settings.experiment].asks:
@@ -89,7 +91,7 @@ def _control(name: SettingName, linked_settings: Settings, choices: Mapping[Sett
 
 
 def _foretell(typed: Settings, linked_settings: Settings) -> None:
-    """Say how long the run will take, and why it could not show what it is meant to show, if so."""
+    """Say how long the run will take and, if so, why it could not show what it is meant to show."""
     if _is_saved(typed):
         st.caption("Saved run. Change a setting to train your own.")
     else:
@@ -100,20 +102,25 @@ def _foretell(typed: Settings, linked_settings: Settings) -> None:
 
 
 def _is_saved(settings: Settings) -> bool:
-    """Return whether the run comes with the app, or this server has just done it: equal settings give equal numbers."""
+    """Return whether the result exists: from the app, or from an earlier run here.
+
+    Equal settings give equal numbers.
+    """
     return settings == EXPERIMENTS[settings.experiment].default or trainings.result(settings) is not None
 
 
 def _key(name: SettingName, linked_settings: Settings) -> str:
-    """Return the key of a control, which begins with the value in the URL and keeps what is entered until the URL
-    changes."""
+    """Return the key of a control.
+
+    It contains the URL's value, so that a new value in the URL resets what was entered.
+    """
     run = written(linked_settings)
     return f"lab_{linked_settings.experiment}_{name}" + (f"_{run}" if run else "")
 
 
 @guarded()
 def _start(linked_settings: Settings) -> None:
-    """Run the settings of the controls unless that run is saved, and write them into the URL."""
+    """Run the entered settings unless their result exists, and write them into the URL."""
     experiment = linked_settings.experiment
     chosen = {name: st.session_state[_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
     settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # rounded as in a link
@@ -130,7 +137,7 @@ def _start(linked_settings: Settings) -> None:
 @st.fragment(run_every=0.5)
 @guarded(complain)
 def show_progress(training: Job) -> None:
-    """Show how far a training is, with the button that stops it; the page runs again when it has ended."""
+    """Show the progress of a training and a button that stops it; rerun the page when it has ended."""
     if training.finished or training.left:
         if training.error is not None and not training.left:
             complain_later(training.error)

@@ -33,7 +33,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 class SmallTask(NamedTuple):
-    """A question about one sentence and four heads. ``measure`` is a name of MEASURES; ``link``, two words."""
+    """A question about one sentence and four heads. ``measure`` is a key of MEASURES; ``link``, two words."""
 
     task: str
     text: str
@@ -43,7 +43,7 @@ class SmallTask(NamedTuple):
 
 
 class TaskMeasure(NamedTuple):
-    """What decides a task: one number per head, the larger the better, and its name."""
+    """The measure that decides a task: its name, and a function that returns one number per head, larger is better."""
 
     words: str
     of: Callable[[Attention, SmallTask], Numbers]
@@ -51,13 +51,13 @@ class TaskMeasure(NamedTuple):
 
 @cache
 def small_tasks() -> tuple[SmallTask, ...]:
-    """Return all tasks in order."""
+    """Load all tasks, in order."""
     entries = json.loads(asset("small_tasks.json").read_text("utf-8"))
     return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
 
 
 def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
-    """Show the open task, by default the first, on the stage, with a choice of the others."""
+    """Show the task in the URL, by default the first, on the stage, with a choice of the others."""
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
     number = in_link(TASK, numbers, ".+") or numbers[0]
     task = small_tasks()[int(number) - 1]
@@ -75,20 +75,20 @@ def _open(task: SmallTask, following: FollowingStep | None) -> None:
     if attention is None:
         return
     words = attention.by_words()
-    wanted = in_link(ANSWER, task.heads, ".+") or None
+    chosen = in_link(ANSWER, task.heads, ".+") or None
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown("My answer:", width="content")
         bound(
-            st.pills, "Your answer", ANSWER, wanted, task.heads, key="small_answer",
+            st.pills, "Your answer", ANSWER, chosen, task.heads, key="small_answer",
             format_func=lambda name: both(Head.parse(name)), label_visibility="collapsed",
         )  # fmt: skip
-    verdict = feedback(task, words, wanted) if wanted else ""
-    if wanted and address.in_class():
+    verdict = feedback(task, words, chosen) if chosen else ""
+    if chosen and address.in_class():
         with classroom.answer():
             st.markdown(plain(verdict))
         verdict = ""
-    drawn = {**frames(_recording(task, words), 0, theme()), "verdict": verdict}
-    stage.show_player(drawn, "small_task_maps", following if wanted else None)
+    recorded = {**frames(_recording(task, words), 0, theme()), "verdict": verdict}
+    stage.show_player(recorded, "small_task_maps", following if chosen else None)
     with st.container(horizontal=True):
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}
@@ -109,13 +109,13 @@ def _recording(task: SmallTask, words: Attention) -> Recording:
 
 
 def feedback(task: SmallTask, words: Attention, answer: str) -> str:
-    """Return whether ``answer`` is right, with the number of each of the four heads, the largest first."""
+    """Return whether ``answer`` is right, with the numbers of the four heads, the largest first."""
     measure = MEASURES[task.measure]
     numbers = dict(zip(task.heads, measure.of(words, task).tolist(), strict=True))
     ranked = sorted(numbers, key=lambda name: -numbers[name])
-    each = ", ".join(f"{name} {decimal(numbers[name])}" for name in ranked)
+    listed = ", ".join(f"{name} {decimal(numbers[name])}" for name in ranked)
     verdict = "You were right." if answer == ranked[0] else f"Not quite: it is {ranked[0]}."
-    return f"{verdict} {measure.words[:1].upper()}{measure.words[1:]}: {each}."
+    return f"{verdict} {measure.words[:1].upper()}{measure.words[1:]}: {listed}."
 
 
 # ---- Measures ------------------------------------------------------------------------------------------------
@@ -127,8 +127,7 @@ def _maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
 
 def _neighbour(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
     def weights(words: Attention, task: SmallTask) -> Numbers:
-        """Return [head]: the mean weight of a word on the one at ``offset``, without special tokens as queries or
-        keys."""
+        """Return the mean weight of a word on its neighbour at ``offset``, [head], without special tokens."""
         maps, inner = _maps(words, task), _ordinary(words)
         pairs = [(query, query + offset) for query in inner if query + offset in inner]
         queries, keys = zip(*pairs, strict=True)

@@ -1,4 +1,4 @@
-"""The stage of every training: its question, what a visitor expects, the heads as they learn, and what that showed."""
+"""The stage of every training: its question, the visitor's prediction, the heads as they learn, and the outcome."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from mha_viz.app.widgets.parts import entitle, formulas, guarded, sent, show_dra
 from mha_viz.figures.drawing.marks import Drawing
 
 PLAYER = "lab_player"
-FEW = 4  # heads whose maps fit the low window of a projector as large as all else in class
+FEW = 4  # with more heads, maps at the full size of a class would not fit a projector's low window
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
-_PLAYS, _END = "lab_plays", "lab_end"  # in the session: how often an answer began to play; the last step in the URL
+_PLAYS, _END = "lab_plays", "lab_end"  # session keys: starts of the player by an answer; last step
 
 
 class FollowingStep(NamedTuple):
-    """The step that follows what is on the stage: its title, and the parameters of the URL that open it."""
+    """The step that comes next: its title, and the URL parameters that open it."""
 
     title: str
     changes: UrlChanges
 
 
 def another(name: str, **more: str) -> UrlChanges:
-    """Return the parameters that open another scene: those of the one in view go."""
+    """Return the URL parameters that open another scene and remove those of the current one."""
     return {**dict.fromkeys(address.OF_A_SCENE), "experiment": name, **more}
 
 
 def ask(short: str, question: str, has_switch: bool = True) -> None:
-    """Show the question as the title, with the switch for all numbers where there are some."""
+    """Show the question as the title, with a switch for the numbers if the scene has any."""
     entitle("Why heads differ", short)
     in_link(NUMBERS, ("0", "1"), ".+")
     with st.container(key="lab_question", horizontal=True, vertical_alignment="center"):
@@ -44,7 +44,10 @@ def ask(short: str, question: str, has_switch: bool = True) -> None:
 
 
 def has_numbers() -> bool:
-    """Return whether numbers and settings are shown: where the URL says so, or asks for a run of its own."""
+    """Return whether numbers and settings are shown.
+
+    They are if the URL says so, or if it asks for a run with settings of its own.
+    """
     url = address.now()
     return url.get(NUMBERS, "1" if "run" in url else "0") == "1"
 
@@ -54,7 +57,10 @@ def _numbers(shown: bool) -> UrlChanges:
 
 
 def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | None:
-    """Ask what will happen; an answer begins to play. Returns the answer in the URL, one of the ``options``."""
+    """Ask the visitor what will happen, and return the answer in the URL, one of ``options`` or None.
+
+    Choosing an answer starts the playback.
+    """
     guess = in_link(GUESS, options, ".+") or None
     st.session_state.pop(_END, None)  # until it is drawn
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
@@ -70,11 +76,11 @@ def _guessed(chosen: str | None) -> UrlChanges | None:
     if chosen is None:  # a second click on the same answer
         return None
     st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1
-    return {GUESS: chosen, **st.session_state.get(_END, {})}  # where it ends: then nothing is added to the history
+    return {GUESS: chosen, **st.session_state.get(_END, {})}  # the last step, so that the end adds no history entry
 
 
 def variants(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
-    """Choose among trainings of one experiment, by the parameter ``name``. Returns the key of ``names``."""
+    """Show a choice among trainings of one experiment, bound to the parameter ``name``. Return a key of ``names``."""
     chosen: str | None = bound(
         st.segmented_control, label, name, value, list(names), default=default, required=True, wrap=True,
         key=f"lab_{name}_{'|'.join(names.values())}", format_func=names.__getitem__, label_visibility="collapsed",
@@ -90,13 +96,20 @@ def play(
     following: FollowingStep | None = None,
     follows: str = "",
 ) -> None:
-    """Draw a training with its recorded step number ``at`` in view. ``verdict`` is said when it has been seen to the
-    end, with the way to the ``following`` step; ``on_step``: the parameters of the URL for the step at which a visitor
-    stops. ``follows``: the key of a drawing that moves with the one on the stage."""
+    """Show a recorded training with Play and Pause.
+
+    Args:
+        recorded: the data for the browser.
+        at: the number of the recorded step in view.
+        verdict: shown once the training was played to its end, with the link to the ``following`` step.
+        on_step: returns the URL parameters for the step at which the visitor stops.
+        following: the step that comes next.
+        follows: for a drawing that moves with the one on the stage: its key.
+    """
     key = follows or PLAYER
 
     @guarded()
-    def stopped() -> None:
+    def save_step() -> None:
         step = whole(sent(key, "step"))
         if step in recorded["steps"]:
             address.go(**on_step(int(step or 0)))
@@ -108,14 +121,16 @@ def play(
         st.container(key=f"{follows}_stage" if follows else "lab_stage"),
         st.container(key="lab_many") if has_many else nullcontext(),
     ):
-        show_player({**recorded, **plays, "at": at, "verdict": verdict}, key, following, stopped)
+        show_player({**recorded, **plays, "at": at, "verdict": verdict}, key, following, save_step)
 
 
 def show_player(
     recorded: Mapping[str, Any], key: str, following: FollowingStep | None, stopped: Callable[[], None] = lambda: None
 ) -> None:
-    """Draw what is recorded, with the way to the ``following`` step beside its verdict. ``stopped`` is called when a
-    visitor stops at a step."""
+    """Show the player, with the link to the ``following`` step beside its verdict.
+
+    ``stopped`` is called when the visitor stops at a step.
+    """
 
     @guarded()
     def go_on() -> None:
@@ -126,14 +141,14 @@ def show_player(
 
 
 def why(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
-    """Show the answer of the papers to a step, closed until somebody asks for it, under its drawings."""
+    """Show the answer from the papers in a closed expander, with its drawings."""
     with st.expander("Answer", key=f"answer_of_{step}"):
         show_drawings(drawings)
         st.markdown(f"{formulas(answer)}  \n*{formulas(source)}*")
 
 
 def show_drawings(drawings: Sequence[Drawing]) -> None:
-    """Show drawings beside each other, on a phone one below the other."""
+    """Show drawings side by side; on a phone, one below the other."""
     for place, drawing in zip(st.columns(len(drawings)) if drawings else (), drawings, strict=True):
         with place:
             show_drawing(drawing, int(drawing.width))

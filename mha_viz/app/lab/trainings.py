@@ -1,4 +1,4 @@
-"""Trainings in the lab, and about how long they take."""
+"""Start trainings in the lab, find them, and estimate how long they take."""
 
 from __future__ import annotations
 
@@ -15,39 +15,48 @@ KIND = "training"
 
 @Once
 def paces() -> list[float]:
-    """Return seconds for a unit of work: of the last run here or, before the first, of a tiny measurement; one
-    number."""
+    """Return a list with one number: the seconds for a unit of work, measured in the last run here.
+
+    Before the first run it is measured on a tiny one.
+    """
     return [estimate.pace()]
 
 
 def seconds(settings: Settings) -> float:
-    """About how many seconds a run with these settings takes: estimated from the last run here, or else from a tiny
-    measurement."""
+    """Return about how many seconds a run with these settings takes.
+
+    Estimated from the last run here, or before that from a tiny measurement.
+    """
     return paces()[-1] * estimate.work(settings)
 
 
 def start(settings: Settings) -> Job:
-    """Begin a run, or join the one that is under way. Raises SettingError, and Busy if this visitor has another one or
-    too many are waiting."""
+    """Start a run, or join the same run if it is under way.
+
+    Raises SettingError, and Busy if this visitor has another run or too many are waiting.
+    """
     check(settings)
 
     def work(job: Job) -> Result:
         begin = perf_counter()
-        result = lab.run(settings, job.tell, job.stopped)
+        finished = lab.run(settings, job.tell, job.stopped)
         paces()[:] = [(perf_counter() - begin) / estimate.work(settings)]
-        return result
+        return finished
 
     name = f"experiment {settings.experiment}, {settings.steps:,} steps, seed {settings.seed}"
     return queue_of(KIND).submit(settings, name, work)
 
 
 def result(settings: Settings) -> Result | None:
-    """Return the result with these settings, if this server has computed it lately."""
+    """Return the cached result of a run with these settings; None if there is none."""
     done: Result | None = queue_of(KIND).results.get(settings)
     return done
 
 
 def under_way(settings: Settings) -> Job | None:
-    """Return the run with these settings that runs or waits now, unless this visitor has left it."""
+    """Return the job that runs or waits with these settings; None if there is none.
+
+    A job from which this visitor has withdrawn does not count.
+    """
     training = queue_of(KIND).under_way(settings)
     return None if training is None or training.left else training

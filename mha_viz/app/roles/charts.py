@@ -1,5 +1,7 @@
-"""The downloads of the Roles page: its map, the card of a head, its tables as charts, and weights on repeated
-tokens."""
+"""The downloads of the Roles page.
+
+They are its map, the card of a head, its tables as charts, and weights on repeated tokens.
+"""
 
 from __future__ import annotations
 
@@ -28,32 +30,32 @@ OF_MENTIONS = ("nearest", "same form", "agreement", "untrained")  # and of the t
 
 
 def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[PageChart]:
-    """Return every chart of the page, in its order."""
+    """Return all charts of the page, in its order."""
     profile = evidence.profiles[0]
-    named = cite_model(profile.model, str(profile.facts.get("revision", "")))
-    about = f"Heads of {named}, measured on {evidence.label}."
-    made = [_map(evidence, head, about)] if evidence.findings() else []
-    made += [*_card(evidence, head, about), *_links(model, evidence, head)] if head else []
+    cited = cite_model(profile.model, str(profile.facts.get("revision", "")))
+    about = f"Heads of {cited}, measured on {evidence.label}."
+    page_charts = [_map(evidence, head, about)] if evidence.findings() else []
+    page_charts += [*_card(evidence, head, about), *_links(model, evidence, head)] if head else []
     if evidence.table("syntax_chosen") is not None:
         table = relations.relations_table(evidence, filters.from_url().level)
-        made += _against("Relations: best heads and simple rules", "relations", table, "relation", RULES, about)
+        page_charts += _against("Relations: best heads and simple rules", "relations", table, "relation", RULES, about)
     if relations.coreferent(evidence):
         table = relations.mentions(evidence)
-        made += _against(
+        page_charts += _against(
             "Coreference: best heads and simple rules", "coreference", table, "mention", OF_MENTIONS, about
         )
-    return made
+    return page_charts
 
 
 def on_repeats(model: catalog.Model) -> list[PageChart]:
-    """Return the chart of repeated tokens: the open measure, with the numbers of all four."""
+    """Return the chart of the open measure on repeated tokens, with the numbers of all four measures."""
     heads = repeated.measured_heads(model)
     if heads is None:
         return []
     measure = repeated.measure_in_view()
     label = f"{repeated.SPELT[measure]}: mean weight of each head"
-    named = cite_model(model.name, heads.revision)
-    about = f"Heads of {named} on {DRAWS} sequences of {LENGTH} random tokens, each of which occurs twice."
+    cited = cite_model(model.name, heads.revision)
+    about = f"Heads of {cited} on {DRAWS} sequences of {LENGTH} random tokens, each of which occurs twice."
     code = f"import mha_viz as mv\n\nheads = mv.find_induction_heads({heads.model!r})\nheads.table()\n"
     draw = partial(repeated.weights_chart, heads, measure)
     return [PageChart(label, f"repeats-{measure}", draw, about, lambda: _table(heads.table(), about), code)]
@@ -97,14 +99,14 @@ def _card(evidence: Evidence, head: Head, about: str) -> list[PageChart]:
 
 
 def _links(model: catalog.Model, evidence: Evidence, head: Head) -> list[PageChart]:
-    """Return the map of the head's links, if they were drawn."""
+    """Return the map of the head's links, if they were sampled."""
     groups = link_groups.stored(model, evidence, head)
     if groups is None:
         return []
-    of = evidence.profiles[0]
-    revision = str(of.facts.get("revision", "")) if of.model == model.name else ""
-    named = cite_model(model.name, revision)
-    about = f"{both(head)} of {named}: queries and keys of {len(groups.links)} links from {groups.corpus}."
+    profile = evidence.profiles[0]
+    revision = str(profile.facts.get("revision", "")) if profile.model == model.name else ""
+    cited = cite_model(model.name, revision)
+    about = f"{both(head)} of {cited}: queries and keys of {len(groups.links)} links from {groups.corpus}."
     draw = partial(link_map, groups, method=link_groups.method_of(groups))
     code = (
         f"import mha_viz as mv\n\ngroups = mv.roles.group_links('grammar', '{head}', {model.name!r})\ngroups.table()\n"
@@ -114,7 +116,7 @@ def _links(model: catalog.Model, evidence: Evidence, head: Head) -> list[PageCha
 
 
 def _against(label: str, file: str, table: Any, names: str, rules: Sequence[str], about: str) -> list[PageChart]:
-    """Return a table of best heads as bars with the scores of simple rules, and all its numbers."""
+    """Return a table of best heads as a chart of bars with the scores of simple rules, and all its numbers."""
     if not len(table):
         return []
     heads = [f"{name}: {head.split()[0]}" for name, head in zip(table[names], table["best head"], strict=True)]
@@ -125,7 +127,7 @@ def _against(label: str, file: str, table: Any, names: str, rules: Sequence[str]
 
 
 def _table(frame: Any, about: str) -> Table:
-    """Return a data frame as rows of plain numbers and texts."""
+    """Return a data frame as a table of plain numbers and texts."""
     rows = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
     return Table(tuple(map(str, frame.columns)), tuple(tuple(map(_value, row)) for row in rows), {"caption": about})
 

@@ -1,4 +1,4 @@
-"""The filters of the Roles page. The URL holds them: controls follow the URL, and only callbacks write it."""
+"""The filters of the Roles page. The URL holds them: controls show the URL, and only callbacks write it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
 
 
 class Filters(NamedTuple):
-    """The kinds of roles (none: all), the typed part of a relation's name, and the kind of relations.
+    """The filters. The fields have the names of the URL's parameters and of the controls.
 
-    The fields are named like the URL's parameters and of the controls.
+    Attributes:
+        kinds: kinds of roles, empty for all.
+        relation: the typed part of a relation's name.
+        level: the kind of relations.
     """
 
     kinds: tuple[str, ...] = ()
@@ -26,24 +29,24 @@ class Filters(NamedTuple):
 
 
 def from_url() -> Filters:
-    """Return the filters in the URL; invalid values are ignored."""
+    """Return the filters in the URL. Invalid values are ignored."""
     given = address.now()
-    level = given.get("level", "")
+    chosen_level = given.get("level", "")
     return Filters(
         kinds=tuple(kind for kind in COLOURS if kind in given.get("kinds", "").split(".")),
         relation=clean(given.get("relation", ""))[:LONGEST],
-        level=level if level in LEVELS else "base",
+        level=chosen_level if chosen_level in LEVELS else "base",
     )
 
 
 def of_model(name: str) -> UrlChanges:
-    """Return the parameters that change together with the model."""
+    """Return the URL parameters to change when the model changes."""
     other = None if name == catalog.default().name else name
     return {"model": other, "corpus": None, "before": None, **dict.fromkeys(address.OF_THIS_MODEL)}
 
 
 def relation(place: Any) -> str:
-    """Return the part of a relation's name that is typed at ``place``, in lower case."""
+    """Show the field for part of a relation's name at ``place``; return the text in lower case."""
     typed = bound(
         place.text_input, "Filter relations", "relation", from_url().relation, default=LATE["relation"], go=go,
         max_chars=LONGEST, placeholder="subject, or nsubj",
@@ -52,7 +55,7 @@ def relation(place: Any) -> str:
 
 
 def level(place: Any) -> str:
-    """Return the kind of relations that is chosen at ``place``."""
+    """Show the choice of the kind of relations at ``place``; return the chosen kind."""
     in_link("level", LEVELS, ".+")
     chosen = bound(
         place.segmented_control, "Level", "level", from_url().level, list(LEVELS), default=LATE["level"], go=go,

@@ -1,5 +1,7 @@
-"""Profiles from the folders that MHA_VIZ_PROFILES names, prepared by whoever runs the server. Steps of one training get
-a slider."""
+"""Profiles from the folders in MHA_VIZ_PROFILES, prepared by the owner of the server.
+
+If models are steps of one training, the page has a slider.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ STEP = re.compile(r"(.*\D)(\d{1,12})")
 
 
 def evidence(model: str) -> Evidence | None:
-    """Return the profiles of a model as evidence; None, with a remark, if one is damaged."""
+    """Return the profiles of a model as evidence; None, with an error on the page, if one is missing or damaged."""
     try:
         profiles = tuple(
             _read_profile(place, (place / "profile.json").stat().st_mtime_ns) for place in own_profiles()[model]
@@ -45,15 +47,17 @@ def _read_profile(place: Path, _: int) -> Profile:
 
 
 def show_unopened() -> None:
-    """Say what of the folders cannot be opened, to whoever runs the server alone: it names folders."""
+    """Report what in the folders cannot be opened. Only on one's own machine, because the report names folders."""
     if not catalog.hosted():
         for sentence in unopened():
             remark(sentence)
 
 
 def steps(model: str) -> dict[int, str]:
-    """Return the models in the folder that are steps of the same training as this one, by step: their names differ only
-    in the number at the end, like toy@0 and toy@400. Empty if there is only one."""
+    """Return the models in the folders that are steps of the same training as this one, by step.
+
+    Their names differ only in the number at the end, like toy@0 and toy@400. Empty if there is only one.
+    """
     training, _ = _parts(model)
     of_training = {step: name for name in own_profiles() for start, step in [_parts(name)] if start == training}
     return dict(sorted(of_training.items())) if training and len(of_training) > 1 and model in own_profiles() else {}
@@ -65,7 +69,7 @@ def _parts(name: str) -> tuple[str, int]:
 
 
 def show_steps(model: str) -> None:
-    """Show a slider over the steps of the training that a model belongs to, if there are several."""
+    """Show a slider over the steps of the model's training, if there are several."""
     by_step = steps(model)
     if by_step:
         bound(

@@ -1,4 +1,4 @@
-"""The card of one head: its roles, its profile, and the sentences where it is right most and least often."""
+"""The card of a head: its roles, its profile, and the sentences in which it is right most and least often."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "both": "both", "punctuation": "pu
 
 
 class SentenceAnswers(NamedTuple):
-    """One sentence of the built-in corpus and the head's answers for a relation in it."""
+    """A built-in sentence and the head's answers for one relation in it."""
 
     number: int
     arcs: tuple[Arc, ...]
 
     @property
     def right(self) -> int:
-        """How many answers are right."""
+        """The number of right answers."""
         return sum(arc.right for arc in self.arcs)
 
 
 def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the roles of one head, a line for each, whether they are used, a sentence, and the way to see it at work."""
+    """Show the roles of a head, a line for each, whether they are used, a sentence, and a link to Explore."""
     with st.container(key="head_card"):
         st.markdown(f"### {both(head)}")
         findings = by_head(evidence.findings()).get(head, [])
@@ -84,16 +84,20 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
             case = role_cases.right_case(model, evidence, head, shown)
             readable.show_right_case(case)
         parameters = {k: v for k, v in address.now().items() if k not in ("head", "on", "pin", "corpus")}
-        has_sentence = "text" in parameters  # of the visitor: otherwise one in which the head does it
-        there = {"head": str(head)} if has_sentence or case is None else case.parameters or {"head": str(head)}
+        has_sentence = "text" in parameters  # the visitor's; otherwise one in which the head is right
+        head_parameters = (
+            {"head": str(head)} if has_sentence or case is None else case.parameters or {"head": str(head)}
+        )
         explore = navigation.page("explore")
-        st.page_link(explore, label=":primary[Open in Explore]", query_params={**parameters, **there})
+        st.page_link(explore, label=":primary[Open in Explore]", query_params={**parameters, **head_parameters})
 
 
 def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
-    """Return " Its relations, each ≤ 8.3% of words, hardly show.", of a head with a role of syntax whose recipe has no
-    rule of syntax; otherwise ""."""
-    relations, source = {one.detail for one in findings if one.role == SYNTAX}, evidence.source("syntax")
+    """Explain why the recipe of a head with a syntactic role has no syntactic rule.
+
+    For example " Its relations, each ≤ 8.3% of words, hardly show."; empty if it needs no explanation.
+    """
+    relations, source = {finding.detail for finding in findings if finding.role == SYNTAX}, evidence.source("syntax")
     if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
         return ""
     table = source.tables["syntax"]
@@ -104,7 +108,7 @@ def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iter
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show all that was measured of one head: its patterns, its relations, and sentences for and against them."""
+    """Show all measurements of a head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_numbers"):
         st.markdown(f"### {both(head)} in full")
         _patterns(evidence, head)
@@ -120,6 +124,7 @@ def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
 
 
 def _patterns(evidence: Evidence, head: Head) -> None:
+    """Show where the head looks, its weight on delimiters, and its entropy."""
     position, delimiter, entropy = (_rows(evidence, name, head) for name in ("position", "delimiter", "entropy"))
     if position is None or delimiter is None or entropy is None:
         return
@@ -142,12 +147,14 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         alt = f"Weight of {both(head)} on delimiters."
         st.plotly_chart(legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
     line, untrained = entropy.iloc[0], rows_of_head(evidence.profiles[0].untrained.get("entropy"), head)
-    beside = "" if untrained is None else f"; with random weights {untrained.iloc[0]['normalised']:.2f}"
-    st.markdown(f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible{beside}.")
+    comparison = "" if untrained is None else f"; with random weights {untrained.iloc[0]['normalised']:.2f}"
+    st.markdown(
+        f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible{comparison}."
+    )
 
 
 def _found_by(evidence: Evidence, head: Head) -> None:
-    """By what the head finds its keys, with intervals."""
+    """Show what the head's scores depend on, as a table with intervals."""
     rows = _rows(evidence, WHY, head)
     if rows is not None:
         st.markdown(f"**Attention depends on**, on {plain(name_sample(*rows[['corpus', EVERY]].iloc[0]))}")
@@ -158,7 +165,7 @@ def _found_by(evidence: Evidence, head: Head) -> None:
 
 
 def _show_where_recipe_is_from(evidence: Evidence, head: Head) -> None:
-    """Return the sentences that chose the head's recipe, and how alike the recipe is that another corpus chooses."""
+    """Show which sentences the head's recipe was chosen on, and how similar the recipe chosen on another corpus is."""
     recipe, measured = recipes_of(evidence).get(head), find_recipes(*weights_of(evidence))
     if recipe and measured:
         alike = "" if isnan(recipe.overlap) else f"; on other text, {percent(recipe.overlap, 0)} are the same"
@@ -178,7 +185,7 @@ def rows_of_head(table: Any, head: Head) -> Any:
 
 
 def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
-    """Show the head's best relations as a table; returns the one that is chosen for the sentences below."""
+    """Show the head's best relations as a table; return the relation that is chosen for the sentences below."""
     syntax, baselines = _rows(evidence, "syntax", head), evidence.table("syntax_baselines")
     if syntax is None or baselines is None:
         return None
@@ -234,7 +241,7 @@ def _numbers(table: Any) -> None:
 
 
 def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-    """Return the chosen relation and direction, among those with sentences; None if none has any."""
+    """Return the chosen relation and direction among those with sentences; None if none has any."""
     options = [pair for pair in relations if _has_sentences(pair[0])]
     if not options:
         return None
@@ -257,7 +264,7 @@ def _relations_of_built_in() -> frozenset[str]:
 
 
 def _sentences(model: catalog.Model, head: Head, index: int, relation: str, direction: str) -> None:
-    """Show the built-in sentences where the head, number ``index`` of all, is right most and least often."""
+    """Show the built-in sentences in which the head, number ``index`` of all, is right most and least often."""
     try:
         pointers = _pointers(model)
     except MhaVizError as error:
@@ -268,8 +275,8 @@ def _sentences(model: catalog.Model, head: Head, index: int, relation: str, dire
     name = relation if relation != "all without punct" else "all"
     cases = [
         SentenceAnswers(number, links)
-        for number, (sentence, one) in enumerate(zip(built_in().sentences, pointers, strict=True))
-        if one is not None and (links := arcs(sentence, one, index, name, direction))
+        for number, (sentence, pointers_of_sentence) in enumerate(zip(built_in().sentences, pointers, strict=True))
+        if pointers_of_sentence is not None and (links := arcs(sentence, pointers_of_sentence, index, name, direction))
     ]
     if not cases:
         st.markdown(f"The built-in sentences have no case of {plain(relation)}.")
@@ -288,8 +295,10 @@ def _sentences(model: catalog.Model, head: Head, index: int, relation: str, dire
 
 
 def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
-    """Return where every head points in the built-in sentences, once they have been read; None if the visitor stopped
-    that. Raises what the model raises, and Busy."""
+    """Return where every head points in the built-in sentences; None if the visitor has stopped reading them.
+
+    Raises what the model raises, and Busy.
+    """
     task = studies.pointing(model)
     if task.left and task.stored() is None:
         remark("You stopped reading the built-in sentences.")
@@ -299,7 +308,7 @@ def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
 
 
 def _show_sentences(title: str, listed: Sequence[SentenceAnswers], head: Head, gold: str) -> None:
-    """Show sentences as links, which open the first wrong case, or a right one if none is wrong."""
+    """Show sentences as links. Each opens its first wrong case or, if none is wrong, a right one."""
     st.markdown(f"**{title}**")
     if not listed:
         st.markdown("none")

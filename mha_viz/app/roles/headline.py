@@ -17,7 +17,7 @@ from mha_viz.figures.words.role_words import OLDER_RULE, is_older
 from mha_viz.figures.words.use_words import is_used, several_in_words
 from mha_viz.models.getting import catalog
 
-FEW = 1000  # pieces of text
+FEW = 1000  # tokens of text
 HALF = 0.0005  # so that q is rounded up
 RULE = (
     "A head has a relation’s name if its 95% interval begins ten points above the best fixed offset (coreference: two "
@@ -26,8 +26,10 @@ RULE = (
 
 
 def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool = False) -> None:
-    """Show the title of the page and, once there is evidence, how many heads do something that has a name, and for
-    what the corpus is too small; ``is_open``: whether one of them is shown."""
+    """Show the title of the page and, once there is evidence, how many heads have a role.
+
+    Also say for which roles the corpus is too small. ``is_open``: whether a head is open.
+    """
     layers, heads = evidence.profiles[0].shape if evidence else (0, 0)
     st.markdown(
         f"## What the {f'{layers * heads} ' if evidence else ''}heads of {plain(model.label.partition(',')[0])} do"
@@ -41,31 +43,35 @@ def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool
 
 
 def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
-    named = len({finding.head for finding in evidence.findings()})
-    if not named:
+    head_count = len({finding.head for finding in evidence.findings()})
+    if not head_count:
         return f"None of the {heads} heads has a role."
-    return f"**{named}** have a role.{'' if is_open else f' Click one.{_links(evidence)}'}"
+    return f"**{head_count}** have a role.{'' if is_open else f' Click one.{_links(evidence)}'}"
 
 
 @lasting(READY)
 def _links(evidence: Evidence) -> str:
-    """Return how many heads link words, and how many of them are used, if they were switched off; of how many, if not
-    of all."""
+    """Say how many heads link words and, if they were switched off, how many of them are used.
+
+    If not all were switched off, also say how many were.
+    """
     linking = {finding.head for finding in evidence.findings() if finding.role in LINKING}
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
     rows: list[Any] = [row for table in tables for row in table.itertuples()]
     measured = {(row.layer, row.head) for row in rows}
     used = {(row.layer, row.head) for row in rows if is_used(row.used)}
-    of = f" of {len(measured)}" if len(measured) < len(linking) else ""
+    out_of = f" of {len(measured)}" if len(measured) < len(linking) else ""
     if not linking:
         return ""
-    words = f" ({several_in_words(len(used), of, (row.measure for row in rows))})" if rows else ""
+    words = f" ({several_in_words(len(used), out_of, (row.measure for row in rows))})" if rows else ""
     return f" **{len(linking)}** link words{words}."
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
-    """ " Linking words, against fixed offsets: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, if that
-    is known."""
+    """Say how certain roles that link words are, such as " Linking words, against fixed offsets: q < 0.001; …".
+
+    If the largest number of roles found in a random draw is known, it follows: "chance: 0 in 20 draws".
+    """
     parts = []
     if not math.isnan(highest_q):
         parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + HALF:.3f}")
@@ -76,7 +82,7 @@ def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
 
 
 def corpus(evidence: Evidence) -> None:
-    """Say what the roles were measured on, and whether by the rule of an older version."""
+    """Say on which corpus the roles were measured, and whether by the rule of an older version."""
     sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
     read = f" ({sentences:,} sentences)" if len(evidence.profiles) == 1 and sentences else ""
     older = f", {OLDER_RULE}" if is_older(evidence.findings()) else ""
@@ -84,7 +90,7 @@ def corpus(evidence: Evidence) -> None:
 
 
 def trust(evidence: Evidence) -> None:
-    """Say how many roles there are of each kind, how far they can be trusted, and what was left out."""
+    """Say how many roles of each kind there are, how far they can be trusted, and what was left out of the corpus."""
     for paragraph in _summary(evidence):
         st.markdown(paragraph)
     left_out = sum(p.facts["left_out"] for p in evidence.profiles)
@@ -95,13 +101,13 @@ def trust(evidence: Evidence) -> None:
 
 @lasting(READY)
 def _summary(evidence: Evidence) -> tuple[str, ...]:
-    """Return paragraphs: how many heads have roles, what a role is, and what the untrained model has."""
+    """Return paragraphs on how many heads have roles, what a role is, and how many roles the untrained model has."""
     layers, heads = evidence.profiles[0].shape
     findings = evidence.findings()
-    named = len({finding.head for finding in findings})
+    head_count = len({finding.head for finding in findings})
     q = max((f.q for f in evidence.profiles[0].findings() if not math.isnan(f.q)), default=math.nan)
-    without = f"for **{layers * heads - named}** no role was found.{_sure(q, by_chance(evidence.profiles[0]))}"
-    with_roles = f"**{named}** of {layers * heads} heads have a role, some several; {without}"
+    without = f"for **{layers * heads - head_count}** no role was found.{_sure(q, by_chance(evidence.profiles[0]))}"
+    with_roles = f"**{head_count}** of {layers * heads} heads have a role, some several; {without}"
     untrained = evidence.profiles[0].untrained.get("roles")
     if untrained is None:
         return with_roles, RULE

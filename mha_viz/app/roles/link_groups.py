@@ -1,4 +1,4 @@
-"""What a head does with all of its attention, in its card: links from the strongest to the weakest, in groups."""
+"""Everything that a head does, in its card: links from the strongest to the weakest, in groups."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SENTENCES = 3  # of a group
 
 
 def show_link_groups(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the button that draws the links, and their groups."""
+    """Show the button that samples the links, or their groups."""
     is_open = PARAMETER in address.now()
     with st.expander("Everything this head does", expanded=is_open):
         source = source_of(model, evidence)
@@ -52,15 +52,17 @@ def _start(model: catalog.Model, source: StudyCorpus, what: Wanted) -> None:
 
 
 def stored(model: catalog.Model, evidence: Evidence, head: Head) -> LinkGroups | None:
-    """Return the groups, if they are asked for and known."""
+    """Return the groups if the URL asks for them and they are cached, else None."""
     what = wanted("groups", model, source_of(model, evidence).digest, head)
     result = queue_of("groups").results.get(what) if PARAMETER in address.now() else None
     return None if result is None else unpacked(result)
 
 
 def show_under_way(model: catalog.Model, head: Head) -> None:
-    """Show, where the corpus on the page is not measured, links that are still being drawn from the built-in
-    sentences."""
+    """Show the sampling of links from the built-in sentences while it runs.
+
+    For pages whose corpus is not measured.
+    """
     what = wanted("groups", model, sentences_given().digest, head)
     if PARAMETER in address.now() and queue_of("groups").under_way(what) is not None:
         st.markdown(f"Sampling links of **{both(head)}**:")
@@ -68,7 +70,7 @@ def show_under_way(model: catalog.Model, head: Head) -> None:
 
 
 def _outcome(what: Wanted) -> bool:
-    """Show the groups, or how far they are; False if nobody has asked for them."""
+    """Show the groups, or the progress of the sampling; return False if nobody has asked for them."""
     queue = queue_of("groups")
     result, job = queue.results.get(what), queue.under_way(what)
     if job is not None:
@@ -99,13 +101,13 @@ def _show(groups: LinkGroups) -> None:
     with left:
         for group in groups.groups[:LISTED]:
             _group(groups, group)
-        rest = "; ".join(f"{percent(group.share, 0)} {group.name}" for group in groups.groups[LISTED:])
-        if rest:
-            st.caption(plain(f"Smaller groups: {rest}."))
+        smaller_groups = "; ".join(f"{percent(group.share, 0)} {group.name}" for group in groups.groups[LISTED:])
+        if smaller_groups:
+            st.caption(plain(f"Smaller groups: {smaller_groups}."))
 
 
 def _group(groups: LinkGroups, group: LinkGroup) -> None:
-    """Show the share and name of a group, what its links have in common, and some of them."""
+    """Show the share and the name of a group, what its links have in common, and some of them."""
     name = f"unexplained: {group.name}" if group.kind == "unexplained" else group.name
     st.markdown(f"**{percent(group.share, 0)} {plain(name)}**")
     strong = sum(group.tenths[: len(group.tenths) // 2])
@@ -116,12 +118,12 @@ def _group(groups: LinkGroups, group: LinkGroup) -> None:
         _sentence(groups.head, groups.links[number])
 
 
-def _sentence(head: Head, drawn: DrawnLink) -> None:
-    ends = [end.word for end in (drawn.query, drawn.key) if end.word is not None]
-    axis: Literal["q", "k"] = "k" if drawn.query.word is None else "q"
-    query: Any = link(drawn.sentence, CaseInLink(head, axis, ends[0]), "") if ends else None
-    show_link(around(drawn.sentence.forms, ends or [0]), query)
-    st.caption(plain(f"{drawn.pair}, weight {weight(drawn.weight)}"))
+def _sentence(head: Head, sampled: DrawnLink) -> None:
+    ends = [end.word for end in (sampled.query, sampled.key) if end.word is not None]
+    axis: Literal["q", "k"] = "k" if sampled.query.word is None else "q"
+    query: Any = link(sampled.sentence, CaseInLink(head, axis, ends[0]), "") if ends else None
+    show_link(around(sampled.sentence.forms, ends or [0]), query)
+    st.caption(plain(f"{sampled.pair}, weight {weight(sampled.weight)}"))
 
 
 def _map(groups: LinkGroups) -> None:
@@ -138,6 +140,6 @@ def _map(groups: LinkGroups) -> None:
 
 
 def method_of(groups: LinkGroups) -> str:
-    """Return how the map is drawn: as the URL says, or by the first method."""
+    """Return the method that draws the map: the one in the URL, or the first."""
     method = address.now().get(PARAMETER, "")
     return method if method in groups.points else next(iter(groups.points))

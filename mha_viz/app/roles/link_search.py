@@ -1,5 +1,4 @@
-"""Search by head, in the card of a head: its strongest links, filtered by the words at their ends. The URL holds the
-search."""
+"""Search a head's strongest links by the words at their ends, in the card of the head. The URL holds the search."""
 
 from __future__ import annotations
 
@@ -57,9 +56,9 @@ def show_link_search(model: catalog.Model, evidence: Evidence, head: Head) -> No
 
 
 def read(parameter: str) -> dict[str, str]:
-    """Return the conditions that the URL names."""
-    given = dict(parse_qsl(parameter))
-    return {name: clean(given[name])[:LONGEST].strip() for name in FIELDS if given.get(name, "").strip()}
+    """Return the conditions in the URL parameter."""
+    values = dict(parse_qsl(parameter))
+    return {name: clean(values[name])[:LONGEST].strip() for name in FIELDS if values.get(name, "").strip()}
 
 
 def source_of(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
@@ -86,7 +85,7 @@ def _form(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dic
 
 
 def _key(name: str, parameter: str) -> str:
-    """Return the key of a field; it contains the URL's value, so that Back changes both."""
+    """Return the key of a field. It contains the URL's value, so that Back also changes the field."""
     return f"search_{name}_{parameter}"
 
 
@@ -130,12 +129,14 @@ def _result(result: dict[str, Any], head: Head) -> None:
         remark(f"The search was stopped after {result['sentences_read']:,} of {result['sentences']:,} sentences.")
     left, right = st.columns([3, 2], gap="large")
     with left:
-        for one in unpacked(result):
-            gold = ".".join(part.partition(":")[0] for part in one.relation if part)
-            words = around(one.sentence.forms, (one.query, one.key))
-            show_link(words, link(one.sentence, CaseInLink(head, "q", one.query), gold))
-            ends = " → ".join(f"“{one.sentence.forms[word]}”" for word in (one.query, one.key))
-            st.caption(plain(f"{ends}, weight {weight(one.weight)}{f', {one.relation[0]}' if one.relation[0] else ''}"))
+        for match in unpacked(result):
+            gold = ".".join(part.partition(":")[0] for part in match.relation if part)
+            words = around(match.sentence.forms, (match.query, match.key))
+            show_link(words, link(match.sentence, CaseInLink(head, "q", match.query), gold))
+            ends = " → ".join(f"“{match.sentence.forms[word]}”" for word in (match.query, match.key))
+            st.caption(
+                plain(f"{ends}, weight {weight(match.weight)}{f', {match.relation[0]}' if match.relation[0] else ''}")
+            )
     if result["counts"]:
         with right:
             st.dataframe(_counts(result["counts"]), hide_index=True, width="stretch", key="search_counts")

@@ -1,4 +1,4 @@
-"""The measurements on the Roles page, or the controls to measure: over the built-in sentences, or over a file."""
+"""The measurements on the Roles page, or the controls to start them: on published, built-in or uploaded sentences."""
 
 from __future__ import annotations
 
@@ -119,8 +119,10 @@ def _upload(model: catalog.Model) -> None:
 
 
 def _source(data: bytes, name: str) -> StudyCorpus:
-    """Return the content of an uploaded file, once it is read. Raises CorpusError, and Busy. A reading that no tab
-    waits for stops."""
+    """Read an uploaded file and return its content.
+
+    Raises CorpusError, and Busy. Reading stops if no tab waits for it.
+    """
     source = studies.source(data, name)
     if source is not None:
         return source
@@ -137,8 +139,7 @@ def _source(data: bytes, name: str) -> StudyCorpus:
 
 
 def _name(profile: Profile) -> str:
-    """Return the name of a corpus: its file name for visitors who uploaded it during this visit, otherwise a
-    description."""
+    """Return the name of a corpus: its file name for visitors who uploaded it during this visit, else a description."""
     names: dict[str, str] = st.session_state.get(FILES, {})
     return names.get(profile.facts["sha256"], profile.corpus)
 

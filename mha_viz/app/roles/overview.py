@@ -48,7 +48,7 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.figures.words.use_words import USE, is_used, most_in_words, use_explained, use_in_words
 from mha_viz.numerals import counted
 
-IN_A_TIP = 2  # roles in the tip of a square, which would cover the map; its card has all
+IN_A_TIP = 2  # roles in a square's tooltip, which would cover the map; the card has all
 CHARTS = 24  # cached tables of roles: one per evidence and filter
 PERCENTAGES = (
     "score",
@@ -65,11 +65,15 @@ PERCENTAGES = (
 
 
 def show_map(evidence: Evidence, chosen: Head | None) -> None:
-    """Show a square for each head, with a glyph of what it does; a click, or Enter, opens its card. Below it, the kinds
-    of roles: a click shows those of one kind alone."""
+    """Show a square for each head, with a symbol of what it does; a click or Enter opens the head's card.
+
+    Below are the kinds of roles; a click on one shows those roles only.
+    """
     apply_style("role_map")
     kinds = filters.from_url().kinds
-    say_unused([f"kinds={one[:20]}" for one in address.now().get("kinds", "").split(".") if one and one not in COLOURS])
+    say_unused(
+        [f"kinds={kind[:20]}" for kind in address.now().get("kinds", "").split(".") if kind and kind not in COLOURS]
+    )
     below = f"{_legend(evidence, kinds)}{_shapes(evidence)}{_states(evidence, kinds)}"
     st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{below}</div>')
 
@@ -77,13 +81,13 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
 def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
     layers, heads = evidence.profiles[0].shape
     first = next(iter(by_head(filtered(evidence, kinds))), evidence.profiles[0].heads()[0])
-    stop = chosen or first  # where the keyboard arrives
-    to_head, drawn = _link_to(head="HEAD").removesuffix("HEAD"), _drawn_squares(evidence, kinds)
+    stop = chosen or first  # the square that the Tab key reaches
+    to_head, static_squares = _link_to(head="HEAD").removesuffix("HEAD"), _drawn_squares(evidence, kinds)
 
     def square(head: Head) -> str:
         current = ' aria-current="true"' if head == chosen else ""
         place = f'tabindex="{0 if head == stop else -1}"{current}'
-        return f'<td><a href="{to_head}{head}" target="_self" {place} {drawn[head]}</a></td>'
+        return f'<td><a href="{to_head}{head}" target="_self" {place} {static_squares[head]}</a></td>'
 
     rows = "".join(
         f'<tr><th scope="row">L{layer}</th>{"".join(square(Head(layer, head)) for head in range(heads))}</tr>'
@@ -98,8 +102,10 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
 
 @lasting(CHARTS)
 def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, str]:
-    """Return the square of each head without its link, which depends on the visitor: the rest of its tag, and its
-    content."""
+    """Return the square of each head without its link: the rest of its tag, and its content.
+
+    The link depends on the visitor, so it cannot be cached.
+    """
     roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
     recipes = recipes_of(evidence)
     by_keys = _keys_of(evidence)
@@ -107,8 +113,8 @@ def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, 
 
 
 def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
-    """Return what its recipe says of each head; empty for a model without recipes."""
-    return {of.head: of for of in of_heads(*weights_of(evidence))}
+    """Return the recipe of each head; empty for a model without recipes."""
+    return {recipe.head: recipe for recipe in of_heads(*weights_of(evidence))}
 
 
 def weights_of(evidence: Evidence) -> tuple[str, str]:
@@ -118,28 +124,28 @@ def weights_of(evidence: Evidence) -> tuple[str, str]:
 
 
 def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
-    without = "no role was found"
-    does = "; ".join(map(at_a_glance, findings)) or without
-    more_of_it = (
+    no_role = "no role was found"
+    does = "; ".join(map(at_a_glance, findings)) or no_role
+    further = (
         recipe and f"on average it {recipe.words(rule_plainly)}",
         keys and f"attention depends on {keys.words}",
     )
-    besides = "".join(f"; {words}" for words in more_of_it if words)
-    says = escape(f"{both(head)}: {does}{besides}")
-    in_short = "; ".join(map(at_a_glance, findings[:IN_A_TIP])) or without
+    besides = "".join(f"; {words}" for words in further if words)
+    description = escape(f"{both(head)}: {does}{besides}")
+    in_short = "; ".join(map(at_a_glance, findings[:IN_A_TIP])) or no_role
     more = f"; {len(findings) - IN_A_TIP} more" if len(findings) > IN_A_TIP else ""
     tip = escape(f"{both(head)}: {in_short}{more}{besides}")
-    look, drawn, state = "", "", ""
+    style, content, state = "", "", ""
     if findings:
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
         colour = COLOURS[findings[0].role]
-        look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
-        drawn = f"{_draw_sign(glyph(findings[0]))}<span>{''.join(map(_dot, _further(findings)))}</span>"
-    return f'{state}aria-label="{says}" data-tip="{tip}" style="{look}">{drawn}'
+        style = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
+        content = f"{_draw_sign(glyph(findings[0]))}<span>{''.join(map(_dot, _further(findings)))}</span>"
+    return f'{state}aria-label="{description}" data-tip="{tip}" style="{style}">{content}'
 
 
 def _further(findings: list[Finding]) -> Iterable[str]:
-    """Return the kinds of the further roles of a head, which are shapes in the corner of its square."""
+    """Return the kinds of a head's roles after the first; they are drawn as shapes in the corner of its square."""
     return dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
 
 
@@ -148,7 +154,7 @@ def _dot(role: str) -> str:
 
 
 def show_found_by(evidence: Evidence, head: Head) -> None:
-    """Show by what a head finds its keys, as a bar with a legend; the shares stand in its tip."""
+    """Show what a head's attention depends on, as a bar with a legend. The tooltip has the shares."""
     keys = _keys_of(evidence).get(head)
     if keys is not None:
         says = escape(f"Its attention depends on {keys.words}")
@@ -184,64 +190,69 @@ def _colours(number: int) -> str:
 
 
 def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
-    """Return each kind of role with its glyph, as a link that shows it alone, or all again."""
-    there = {finding.role for finding in evidence.findings()}
+    """Return the kinds of roles with their symbols, as links that show one kind only, or all again."""
+    existing_kinds = {finding.role for finding in evidence.findings()}
     links: list[str] = []
     for role, colour in COLOURS.items():
-        if role in there:
-            others = tuple(one for one in kinds if one != role)
-            now = others if role in kinds else tuple(one for one in COLOURS if one in (*kinds, role))
+        if role in existing_kinds:
+            others = tuple(kind for kind in kinds if kind != role)
+            shown_kinds = others if role in kinds else tuple(kind for kind in COLOURS if kind in (*kinds, role))
             links.append(
-                f'<a href="{_link_to(kinds=".".join(now))}" target="_self" aria-current="{str(role in kinds).lower()}" '
-                f'tabindex="{-1 if links else 0}" '
+                f'<a href="{_link_to(kinds=".".join(shown_kinds))}" target="_self" '
+                f'aria-current="{str(role in kinds).lower()}" tabindex="{-1 if links else 0}" '
                 f'style="{_colours(colour)}">{_draw_sign("previous" if role == "position" else role)}{role}</a>'
             )
     return f'<p role="toolbar" aria-label="Show">{"".join(links)}</p>'
 
 
 def _states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
-    """Return what the line and the filling of a square say of the head and the strongest simple rule; its tip names
-    that."""
+    """Explain the border and the filling of squares, which compare the head with the strongest simple rule.
+
+    The tooltip names the rule.
+    """
     rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in filtered(evidence, kinds))]
     if not rules:
         return ""
     states = "".join(f"<span>{_mark(state)}{words.split()[0]}</span>" for state, words in STATE_WORDS.items())
-    named = escape(" or ".join(rules).replace("or the rule", "or"))
-    return f'<div class="states" title="{named}">{states}the rule</div>'
+    rule_names = escape(" or ".join(rules).replace("or the rule", "or"))
+    return f'<div class="states" title="{rule_names}">{states}the rule</div>'
 
 
 def _shapes(evidence: Evidence) -> str:
     """Explain the shapes in the corners of squares, which are kinds of further roles, behind a button."""
-    beside = {role for findings in by_head(evidence.findings()).values() for role in _further(findings)}
-    named = "".join(f"<span>{_dot(role)}also {role}</span>" for role in COLOURS if role in beside)
-    if not named:
+    further_kinds = {role for findings in by_head(evidence.findings()).values() for role in _further(findings)}
+    entries = "".join(f"<span>{_dot(role)}also {role}</span>" for role in COLOURS if role in further_kinds)
+    if not entries:
         return ""
     what = "What the shapes in the corners mean"
     button = f'<summary aria-label="{what}" title="{what}"><b class="shapes"></b>?</summary>'
-    return f"<details>{button}<ol><li>{named}</li></ol></details>"
+    return f"<details>{button}<ol><li>{entries}</li></ol></details>"
 
 
 def _link_to(**changes: str) -> str:
-    """Return the address of this page with these parameters; what was held in the head before is let go."""
+    """Return the address of this page with these parameters, and without the pin of the open head."""
     others = {name: value for name, value in address.now().items() if name not in ("on", "pin", "link", *changes)}
     return escape(f"?{urlencode({**others, **{name: value for name, value in changes.items() if value}})}")
 
 
 def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
-    """Return the roles of these kinds, or of all kinds if none is chosen."""
+    """Return the roles of these kinds, or all roles if none is chosen."""
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
 def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
-    """Show one line for each role: what is done and how often, what the strongest simple rule does, and a bar with a
-    tick for that rule. Of several heads, each is named. Of one head, the roles in ``used`` are marked, by the
-    measure of what changes without the head; a measure of roles is named once, and the words on rules unfold."""
-    of_one = used is not None
-    first = next((finding for finding in findings if finding.state), None) if of_one else None
+    """Show one line for each role: what the head does and how often, what the strongest simple rule does, and a bar.
+
+    The bar has a tick for the rule. For roles of several heads, each line names its head. For roles of one head
+    (``used`` is given), those in ``used`` are marked, with the measure of their effect; a measure of roles is named
+    once, and the words on rules can be unfolded.
+    """
+    is_one_head = used is not None
+    first = next((finding for finding in findings if finding.state), None) if is_one_head else None
     body = "".join(
-        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_in_list(f, after if of_one else None))}</b>"
+        f"<li>{'' if is_one_head else _name(f.head)}<b>{escape(does_in_list(f, after if is_one_head else None))}</b>"
         f"{_mark_used(used[f.detail]) if used and f.detail in used else '; '}"
-        f"{_describe_comparison(f, after if of_one else None, f == first, of_one)}"
+        f"{_describe_comparison(f, after if is_one_head else None, f == first, is_one_head)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, after in zip(findings, (None, *findings), strict=False)
@@ -251,8 +262,10 @@ def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) ->
 
 
 def _describe_comparison(finding: Finding, after: Finding | None, is_first: bool, has_words: bool) -> str:
-    """Return what the score is compared with and, as a mark, what the head does to it; the first of these marks unfolds
-    the words on all rules of a card."""
+    """Return what the score is compared with, and a mark that compares head and rule.
+
+    The first of these marks on a card unfolds the explanation of all rules.
+    """
     short = escape(rule_in_list(finding, after))
     if not finding.state:
         return short
@@ -262,14 +275,14 @@ def _describe_comparison(finding: Finding, after: Finding | None, is_first: bool
 
 
 def _mark(state: str) -> str:
-    """Return the mark of one of STATES, with its words for whoever does not see it."""
+    """Return the mark of one of STATES, with a description for screen readers."""
     return (
         f'<s class="mha-state {state}" role="img" aria-label="{STATE_WORDS[state]}:" title="{STATE_WORDS[state]}"></s>'
     )
 
 
 def _mark_used(measure: str) -> str:
-    """Return the mark of a role that its head is used for, which ends a line."""
+    """Return the mark at the end of a line that says that the head is used for the role."""
     return f", <details><summary>{most_in_words(measure)}</summary><span>{use_explained(measure)}</span></details>"
 
 
@@ -278,7 +291,7 @@ def _name(head: Head) -> str:
 
 
 def show_strongest(evidence: Evidence) -> None:
-    """While no head is chosen, show the strongest role of each kind that is shown on the map."""
+    """Show the strongest role of each kind on the map, while no head is open."""
     strongest: dict[str, Finding] = {}
     for finding in strongest_first(filtered(evidence, filters.from_url().kinds)):
         strongest.setdefault(finding.role, finding)
@@ -287,14 +300,13 @@ def show_strongest(evidence: Evidence) -> None:
 
 
 def show_table(evidence: Evidence) -> None:
-    """Show a line for every role, of the kinds that are shown on the map, by how far it can be trusted; and all its
-    numbers on request."""
+    """Show a line for every role on the map, grouped by how far it can be trusted, and all numbers on request."""
     kinds = filters.from_url().kinds
     findings = strongest_first(filtered(evidence, kinds))
     rows: list[ScoreRow | str] = []
     for status in (ESTABLISHED, SUGGESTED):
-        those = [finding for finding in findings if finding.status == status]
-        rows += [with_standing(status, those), *map(_row, those)] if those else []
+        of_status = [finding for finding in findings if finding.status == status]
+        rows += [with_standing(status, of_status), *map(_row, of_status)] if of_status else []
     score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
     with st.expander("All numbers of these roles"):
         columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}
@@ -304,13 +316,13 @@ def show_table(evidence: Evidence) -> None:
 
 
 def _row(finding: Finding) -> ScoreRow:
-    """Return a role in short, with what its head does to the rule."""
+    """Return a row for a role, with how the head compares with the rule."""
     state = f", {STATE_WORDS[finding.state]}{numbers_elsewhere(finding)}" if finding.state else ""
     return ScoreRow(f"{linked_words(finding)}{state}", finding.head, finding.score, (best_baseline(finding)[1],))
 
 
 def with_standing(status: str, findings: Sequence[Finding]) -> str:
-    """Return what a standing means, and how many roles of each kind have it."""
+    """Explain a standing, and say how many roles of each kind have it."""
     kinds = [[finding for finding in findings if finding.role == role] for role in COLOURS]
     listed = ", ".join(f"{kind[0].role} {_count(kind)}" for kind in kinds if kind)
     return f"{status[:1].upper()}{status[1:]}: {listed}. {STANDINGS[status]}"
@@ -325,7 +337,7 @@ def _count(findings: Sequence[Finding]) -> str:
 
 @lasting(CHARTS)
 def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
-    """Return the roles as a data frame with one row per role; cached, so callers must not change it."""
+    """Return a data frame with one row per role. Cached, so callers must not change it."""
     import pandas as pd
 
     findings = filtered(evidence, kinds)
@@ -353,13 +365,13 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
 
 
 def _uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
-    """Return whether the head of each role that was measured is used for it, in words."""
+    """Return, in words, whether the head of each role is used for it, for roles where that was measured."""
     rows: Iterable[Any] = () if table is None else table.itertuples(index=False)
     return {(r.layer, r.head, r.role, r.detail): use_in_words(is_used(r.used), r.measure) for r in rows}
 
 
 def _shares(finding: Finding) -> tuple[float, ...]:
-    there = finding.elsewhere or Elsewhere("", math.nan)
+    elsewhere = finding.elsewhere or Elsewhere("", math.nan)
     choice = finding.beside.choice, finding.beside.nearest
-    rules = finding.baseline, finding.upos, there.upos, *choice, finding.untrained
-    return finding.score, finding.low, finding.high, there.score, *rules
+    rules = finding.baseline, finding.upos, elsewhere.upos, *choice, finding.untrained
+    return finding.score, finding.low, finding.high, elsewhere.score, *rules

@@ -1,4 +1,4 @@
-"""The Roles page: what each head does, measured; one head in full; two models side by side."""
+"""The Roles page: what each head does, as measured; one head in detail; two models side by side."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NUMBERS = {
     "level",
     link_search.PARAMETER,
     link_groups.PARAMETER,
-}  # parameters of what stands among the numbers
+}  # parameters of controls among the numbers
 
 
 def show_roles(where: Address) -> None:
@@ -88,14 +88,13 @@ def show_roles(where: Address) -> None:
 
 
 def _numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
-    """Show on request everything that was measured: of the open head, of all roles and relations, on other corpora and
-    models."""
+    """Show all measurements on request: of the open head, of all roles and relations, on other corpora and models."""
     if NUMBERS & address.now().keys() or not evidence.findings():
         st.session_state.setdefault("numbers", True)
     with st.expander("Numbers", on_change="rerun", key="numbers") as box:
         if not box.open:
             return
-        with st.container():  # also if it is empty: what follows keeps its place, and stays unfolded
+        with st.container():  # even if empty, so that what follows keeps its position and stays open
             if head is not None:
                 head_card.show_numbers(model, evidence, head)
         show_table(evidence)
@@ -108,7 +107,7 @@ def _numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -> Non
 
 
 def _learning(model: catalog.Model) -> None:
-    """Show the way to the training of a toy model."""
+    """Show a link to the training of a toy model."""
     name = model.name.partition("@")[0]
     if name in TRAINED:
         why = navigation.page("why heads differ")
@@ -125,7 +124,7 @@ def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
 
 
 def _choices(model: catalog.Model, corpus: str | None) -> str:
-    """Return the controls for model and corpus. Returns the corpus to show."""
+    """Show the controls for model and corpus. Return the chosen corpus."""
     names = [m.name for m in catalog.offered()]
     names += [name for name in own_profiles() if name not in names and not catalog.hosted()]
     names = names if model.name in names else [*names, model.name]

@@ -1,6 +1,6 @@
-"""Sentences for and against the roles of one head, each one click away from its gold arcs on the Explore page.
+"""Sentences for and against the roles of a head, each a link to its gold arcs on the Explore page.
 
-The sentences are those shipped with a profile, the built-in ones, and those of the visitor's own file. A profile of
+The sentences are those bundled with a profile, the built-in ones, and those of the visitor's own file. A profile of
 another visitor's file contains only numbers.
 """
 
@@ -53,7 +53,7 @@ def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None
 
 
 def show_right_case(case: RoleCase | None) -> None:
-    """Show a sentence in which a head is right, or say that there is none."""
+    """Show a sentence in which the head is right, or say that there is none."""
     if case is None:
         st.caption("No sentence is stored in which this head does this.")
     else:
@@ -61,7 +61,7 @@ def show_right_case(case: RoleCase | None) -> None:
 
 
 def _missing(findings: Sequence[Finding]) -> None:
-    """Say which roles have no sentences, by the corpora that they were measured on, and what to do about it."""
+    """Say for which roles no sentences can be shown, by corpus, and what to do about it."""
     for corpora in dict.fromkeys(finding.corpora for finding in findings):
         roles = "; ".join(named(f.role, f.detail) for f in findings if f.corpora == corpora)
         annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
@@ -72,7 +72,7 @@ def _missing(findings: Sequence[Finding]) -> None:
 
 
 def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
-    """Show the cases of one of these roles."""
+    """Show the cases of one of these roles, which the visitor can choose."""
     st.caption(RULE.format(corpus=plain(" and ".join(corpora))))
     role = roles[0]
     if len(roles) > 1:
@@ -92,7 +92,7 @@ def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example]
 
 
 def named(role: str, detail: str) -> str:
-    """Return a role in a few words."""
+    """Name a role in a few words."""
     if role == "syntax":
         relation, direction = detail.split()
         return f"{labelled(relation)}, {DIRECTIONS[direction]}"
@@ -119,7 +119,7 @@ def _name(profile: Profile) -> str:
 
 
 def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, Sentence]:
-    """Return the sentences of a profile's evidence that this visitor may read."""
+    """Return the sentences of a profile's cases that this visitor may read."""
     sentences, digest = role_cases.bundled_sentences(profile), profile.facts["sha256"]
     if sentences or digest not in st.session_state.get(FILES, {}):
         return sentences
@@ -132,13 +132,13 @@ def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, 
 
 
 def _show_case(case: RoleCase) -> None:
-    """Show the sentence as a link, and the head's answer in it."""
+    """Show the sentence as a link, with the head's answer in it."""
     show_link(case.words, case.parameters)
     st.caption(plain(case.answer))
 
 
 def show_link(words: str, query: dict[str, str] | None) -> None:
-    """Show ``words`` as a link to the Explore page with these parameters, or as plain text if there are none."""
+    """Show ``words`` as a link to the Explore page with these parameters; without parameters, as plain text."""
     if query is None:
         st.markdown(plain(words))
     else:

@@ -1,4 +1,4 @@
-"""Tables of the Roles page: every relation with its best head and its baselines, coreference, and two models."""
+"""Tables of the Roles page: every relation with its best head and baselines, coreference, and two models."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MENTIONS = MappingProxyType(
 
 
 def show_relations(evidence: Evidence) -> None:
-    """Show the tables of relations, coreference and GAP, as far as the corpus has gold annotation for them."""
+    """Show the tables of relations, coreference and GAP for which the corpus has gold annotation."""
     if evidence.table("syntax_chosen") is not None:
         _syntax(evidence)
     _coreference(evidence)
@@ -98,18 +98,18 @@ def _syntax(evidence: Evidence) -> None:
 
 
 def _linked(table: Any) -> list[str]:
-    """ "its verb → subject (nsubj)" for each row."""
+    """Return a label for each row, such as "its verb → subject (nsubj)"."""
     return [f"{words} ({relation})" for words, relation in zip(table["in words"], table["relation"], strict=True)]
 
 
 @lasting(TABLES)
 def relations_table(evidence: Evidence, level: str) -> Any:
-    """Return the relations of one level, largest gain first; cached, so callers must not change the table."""
+    """Return the relations of one level, largest gain first. Cached, so callers must not change the table."""
     import pandas as pd
 
-    every = evidence.table("syntax_chosen")
-    chosen = every[(every["level"] == level) & (every["n_odd"] >= FEWEST)]
-    # If two are equal, the simpler one.
+    all_relations = evidence.table("syntax_chosen")
+    chosen = all_relations[(all_relations["level"] == level) & (all_relations["n_odd"] >= FEWEST)]
+    # The columns are sorted from simple to complex, so that the simpler one wins a tie.
     rules = {"offset": chosen["offset_odd"], "parts of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
     table = pd.DataFrame(
         {
@@ -134,7 +134,7 @@ def relations_table(evidence: Evidence, level: str) -> Any:
 
 
 def _rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
-    """Yield one row per row of a table with the columns "best head", "score" and these baselines."""
+    """Yield a ScoreRow for each row of a table with the columns "best head", "score" and these baselines."""
     for what, (_, line) in zip(words, table.iterrows(), strict=True):
         head = Head.parse(line["best head"].split()[0])
         yield ScoreRow(what, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
@@ -153,7 +153,7 @@ def _columns() -> dict[str, Any]:
 
 
 def _coreference(evidence: Evidence) -> None:
-    """Show every kind of mention, and GAP, from all profiles that have them."""
+    """Show every kind of mention, and GAP, from all profiles that measured them."""
     sources = [p.corpus for p in coreferent(evidence)]
     if not sources:
         if any("gap" in p.tables for p in evidence.profiles):
@@ -193,11 +193,11 @@ def coreferent(evidence: Evidence) -> list[Profile]:
 
 @lasting(TABLES)
 def mentions(evidence: Evidence) -> Any:
-    """Return a row per kind of mention; cached, so callers must not change the table."""
+    """Return a table with one row per kind of mention. Cached, so callers must not change it."""
     import pandas as pd
 
     table = pd.concat([p.tables["coreference_chosen"] for p in coreferent(evidence)], ignore_index=True)
-    rules = {  # if two are equal, the simpler one
+    rules = {  # the simpler one wins a tie
         "nearest": table["nearest_odd"],
         "same form": table["same_form_odd"],
         "agreement": table[AGREEMENT_ODD].astype(float),
@@ -253,7 +253,10 @@ def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
 
 
 def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
-    """Return models outside the catalogue whose roles this visit has shown; adds ``model`` to them."""
+    """Return the models outside the catalogue whose roles were shown during this visit.
+
+    ``model`` is added to them.
+    """
     names = st.session_state.setdefault("roles_typed", [])
     if model.name not in names and model.name not in {m.name for m in catalog.offered()}:
         names.append(model.name)
@@ -275,12 +278,14 @@ def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
         return None
 
 
-def _join_best(one: Any, other: Any, first: str, second: str) -> Any:
-    """Return the best head of each model for each relation, with held-out scores and cases, and the best fixed
-    offset."""
+def _join_best(table: Any, other_table: Any, first: str, second: str) -> Any:
+    """Return the best heads of two models, one row per relation.
+
+    A row has both heads' held-out scores and cases, and the best fixed offset.
+    """
     import pandas as pd
 
-    merged = one.merge(other, on=["level", "relation"], suffixes=("_1", "_2"))
+    merged = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
     merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= FEWEST)]
     shown = {"relation": merged["relation"].map(labelled)}
     for number, name in (("1", first), ("2", second)):
@@ -296,7 +301,7 @@ def _join_best(one: Any, other: Any, first: str, second: str) -> Any:
 
 
 def statistics(corpus: Corpus) -> None:
-    """Show how far heads and dependents are apart in a corpus, and how often a fixed offset would be right."""
+    """Show the distances between heads and dependents in a corpus, and how often a fixed offset would be right."""
     with st.expander(f"The built-in corpus: {len(corpus.sentences)} sentences, and how hard they are"):
         st.markdown("  \n".join(plain(" ".join(sentence.forms)) for sentence in corpus.sentences[:3]))
         st.dataframe(
@@ -320,12 +325,12 @@ def _distances(corpus: Corpus) -> Any:
     rows = [
         {
             "relation": labelled(row.relation),
-            "n": int(n[at]),
-            "distances": offset[at].tolist(),
-            "best offset": signed(OFFSETS[int(offset[at].argmax())]),
-            "best offset is right": 100 * offset[at].max() / n[at],
+            "n": int(n[number]),
+            "distances": offset[number].tolist(),
+            "best offset": signed(OFFSETS[int(offset[number].argmax())]),
+            "best offset is right": 100 * offset[number].max() / n[number],
         }
-        for at, row in enumerate(relations.rows)
-        if row.level == "base" and n[at]
+        for number, row in enumerate(relations.rows)
+        if row.level == "base" and n[number]
     ]
     return pd.DataFrame(rows).sort_values("n", ascending=False)

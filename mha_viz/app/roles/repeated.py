@@ -1,4 +1,4 @@
-"""The roles of a causal model's heads on repeated random tokens, measured without a corpus."""
+"""The roles of a causal model's heads on repeated random tokens, which need no corpus."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def show_repeated(model: catalog.Model) -> None:
 
 
 def measured_heads(model: catalog.Model) -> DecoderHeads | None:
-    """Return the measurements of a model; None if it was not measured yet."""
+    """Return the cached measurements of a model; None if there are none."""
     return _task(model).stored()
 
 
@@ -60,19 +60,21 @@ def measure_in_view() -> str:
 
 
 def _task(model: catalog.Model) -> Task[DecoderHeads]:
-    def part(some: range, untrained: bool) -> Numbers:
-        return model_service().ask(verbs.repeats, model.name, some.start, some.stop, untrained).result()
+    def part(draws: range, untrained: bool) -> Numbers:
+        return model_service().ask(verbs.repeats, model.name, draws.start, draws.stop, untrained).result()
 
     def revision() -> str:
         return model_service().ask(verbs.find_revision, model.name).result()
 
-    words, of = "Reading repeated random tokens", (model.name, model.path)
-    return Task("repeats", of, model.label, words, lambda: measured(model.name, part, revision=revision))
+    words, key = "Reading repeated random tokens", (model.name, model.path)
+    return Task("repeats", key, model.label, words, lambda: measured(model.name, part, revision=revision))
 
 
 def _heads(model: catalog.Model) -> DecoderHeads | None:
-    """Return the measurements, from memory or from a job; None until the visitor asks for them. Raises what the model
-    raises."""
+    """Return the measurements, from the cache or from a job; None until the visitor asks for them.
+
+    Raises what the model raises.
+    """
     task = _task(model)
     is_asked = model.kind == "own" or queue_of(task.kind).under_way(task.key) is not None
     if task.stored() is None and (task.left or not is_asked):
@@ -80,19 +82,19 @@ def _heads(model: catalog.Model) -> DecoderHeads | None:
         return None
     was_measured, heads = task.stored() is not None, outcome(task)
     if not was_measured:
-        st.rerun()  # the map, which is drawn before, has these roles, too
+        st.rerun()  # the map above, drawn before, also shows these roles
     return heads
 
 
 def _roles(heads: DecoderHeads) -> None:
-    """Say for each measure which heads have the role or, if none has it, which head is highest."""
+    """Say for each measure which heads have the role or, if none has it, what the highest value is."""
     roles, even = heads.roles(), chance(heads.length)
     lines = []
     for number, measure in enumerate(MEASURES):
-        beside = f"best untrained head {decimal(heads.untrained[number].max())}, chance {decimal(even[number])}"
-        named = [f"**{both(role.head)}** {decimal(role.score)}" for role in roles if role.measure == measure]
+        comparison = f"best untrained head {decimal(heads.untrained[number].max())}, chance {decimal(even[number])}"
+        role_heads = [f"**{both(role.head)}** {decimal(role.score)}" for role in roles if role.measure == measure]
         none = f"no head has more than half of its weight there; the most is {decimal(heads.trained[number].max())}"
-        lines.append(f"* *{SPELT[measure]}*, {MEASURES[measure]}: {', '.join(named[:8]) or none} ({beside})")
+        lines.append(f"* *{SPELT[measure]}*, {MEASURES[measure]}: {', '.join(role_heads[:8]) or none} ({comparison})")
     st.markdown("\n".join(lines))
 
 
@@ -110,5 +112,5 @@ def _grid(heads: DecoderHeads) -> None:
 
 
 def weights_chart(heads: DecoderHeads, measure: str, colours: Theme) -> Any:
-    """Return the mean weight of each head in one measure."""
+    """Return a chart of the mean weight of each head in one measure."""
     return grid_of_heads(heads.trained[list(MEASURES).index(measure)], "mean weight", (), colours, decimal)

@@ -1,4 +1,4 @@
-"""Whether the roles of a model hold on another corpus: a table beside the profile's roles."""
+"""Whether the roles of a model replicate on another corpus: a table beside the profile's roles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES = 8  # cached tables
 
 
 def show_replications(model: catalog.Model, evidence: Evidence) -> None:
-    """Show how the roles of the model's own profile do on the corpus of the page, or the control to choose a corpus."""
+    """Show how the model's roles replicate on the corpus of the page, or the button to choose a corpus."""
     reference = _reference_evidence(model)
     if reference is None:
         return
@@ -69,7 +69,10 @@ def _row(replication: Replication) -> ScoreRow:
 
 
 def _reference_evidence(model: catalog.Model) -> Evidence | None:
-    """Return the profile in which the roles of a model were found, with a complaint if it cannot be read."""
+    """Return the profiles in which the roles of a model were found.
+
+    None if there are none, or, with an error on the page, if they cannot be read.
+    """
     with guarded(complain):
         return studies.reference_evidence(model)
     return None
@@ -93,7 +96,7 @@ def _replications(reference: Evidence, here: Profile) -> tuple[Replication, ...]
 
 @lasting(TABLES)
 def _table(reference: Evidence, here: Profile) -> Any:
-    """Return a data frame with one row per role; cached, so callers must not change it."""
+    """Return a data frame with one row per role. Cached, so callers must not change it."""
     import pandas as pd
 
     lines = []

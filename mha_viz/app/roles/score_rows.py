@@ -1,4 +1,4 @@
-"""Scores at a glance: what is scored in words, the head, and a bar with a tick for each baseline; and all numbers."""
+"""Tables of scores: a description, the head, and a bar with a tick for each baseline; all numbers on request."""
 
 from __future__ import annotations
 
@@ -21,8 +21,14 @@ from mha_viz.numerals import percent
 
 
 class ScoreRow(NamedTuple):
-    """What is scored, in words; the head, or what else the second column holds; the score, NaN if it was not measured;
-    and the score of each baseline, in the order of their names."""
+    """A row of scores.
+
+    Attributes:
+        what: what is scored, in words.
+        head: the head, or another text for the second column.
+        score: the score, NaN if it was not measured.
+        baselines: the score of each baseline, in the order of their names.
+    """
 
     what: str
     head: Head | str
@@ -37,8 +43,10 @@ def draw(
     second: str = "Best head",
     bar: str = "the best head",
 ) -> None:
-    """Draw a table with one line per row; each head is a link to its card, and a text is a heading over the rows that
-    follow. ``second``: the heading of the second column; ``bar``: whose score the bars show."""
+    """Draw a table with one line per row. Each head is a link to its card; a text is a heading over the rows after it.
+
+    ``second``: the heading of the second column; ``bar``: whose score the bars show.
+    """
     names = tuple(baselines)
     here = {name: value for name, value in address.now().items() if name not in ("head", "on", "pin", "link")}
     key = "".join(
@@ -55,7 +63,7 @@ def draw(
 
 
 def all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: str = "best head") -> None:
-    """Show a data frame; the box before a row opens the card of the head in its column ``head``."""
+    """Show a data frame. The checkbox before a row opens the card of the head in the column ``head``."""
     heads = [written.split()[0] for written in table[head]]
     st.dataframe(
         table, hide_index=True, width="stretch", column_config=columns, key=f"rows_{name}", selection_mode="single-row",
@@ -65,7 +73,7 @@ def all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: str = "
 
 @guarded()
 def _on_row(key: str, heads: list[str]) -> None:
-    """Open the head of a row, also of a box that is emptied: another may be open by now, or none."""
+    """Open the head of a row, also when its checkbox is cleared: by then another head, or none, may be open."""
     last = f"{key}_last"
     match st.session_state[key]["selection"]["rows"] or st.session_state.get(last):
         case [int(row)] if 0 <= row < len(heads):

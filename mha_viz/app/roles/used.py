@@ -1,4 +1,4 @@
-"""Whether the roles of a head are used more than their neighbours: the effect, over a corpus, of switching it off."""
+"""Whether the roles of a head are used: the effect of switching it off, over a corpus, compared with its neighbours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mha_viz.request import Request
 
 
 def show_use(rows: Any) -> None:
-    """Show a line for each role of a head; ``rows``: its rows of the table ``used``, or None."""
+    """Show a line for each role of a head. ``rows``: its rows of the table ``used``, or None."""
     if rows is None:
         return
     first = rows.iloc[0]

@@ -1,1 +1,1 @@
-"""The work that is done for pages: models in another process, jobs, and what is cached."""
+"""Services for pages: models in another process, background jobs, and caches."""

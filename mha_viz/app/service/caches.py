@@ -1,8 +1,9 @@
-"""What is cached for all visitors of one server: what models answered and what was packed for browsers, each bounded in
-bytes, and objects that are made once.
+"""Caches that all visitors of a server share: models' answers, packed drawings, and objects that are created once.
 
-Models live in a separate process (:mod:`mha_viz.app.service.reader`); one worker thread calls it, for one visitor after
-the other. No cache key contains an array: what is computed from a reading is cached under the reading's own key.
+Each cache is bounded in bytes or entries.
+
+Models live in a separate process (:mod:`mha_viz.app.service.reader`), which one worker thread calls, for one visitor
+after the other. No cache key contains an array: whatever is computed from a reading is cached under the reading's key.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ P = ParamSpec("P")
 
 
 class BoundedCache(Generic[K, V]):
-    """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
+    """A thread-safe least-recently-used cache that is bounded in bytes.
 
-    When all visitors have left, the latest entries of at most ``at_rest`` bytes stay, for values that took long to
-    make.
+    The newest entry always stays, however large it is. When all visitors have left, only the newest entries of at most
+    ``at_rest`` bytes stay; that is for values that took long to compute.
     """
 
     def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
@@ -64,14 +65,14 @@ class BoundedCache(Generic[K, V]):
             _caches.add(self)
 
     def get(self, key: K) -> V | None:
-        """Return the value cached under ``key``, which becomes the most recent one."""
+        """Return the value cached under ``key`` and mark it as the most recently used; None if there is none."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
             return self._entries.get(key)
 
     def put(self, key: K, value: V) -> V:
-        """Cache ``value``; the oldest entries are dropped until the rest is within the limit."""
+        """Cache ``value`` and return it; drop the oldest entries until the cache is within its limit."""
         with self._lock:
             if key in self._entries:
                 self.bytes -= self._size(self._entries.pop(key))
@@ -82,20 +83,20 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def rest(self) -> None:
-        """Drop, once all visitors have left, the oldest entries, down to ``at_rest`` bytes."""
+        """Drop the oldest entries until at most ``at_rest`` bytes are left. Called once all visitors have left."""
         with self._lock:
             while self.bytes > self._at_rest:
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
 
     def drop(self, key: K) -> None:
-        """Drop the entry under ``key``, if there is one."""
+        """Remove the entry under ``key``, if there is one."""
         with self._lock:
             if key in self._entries:
                 self.bytes -= self._size(self._entries.pop(key))
 
 
 class Once(Generic[V]):
-    """A function without arguments that makes one object for the whole process, however many threads call it at once.
+    """A function without arguments whose result is created once per process, even if several threads call it at once.
 
     Streamlit's own cache does the same, but any browser can make Streamlit clear it.
     """
@@ -111,7 +112,7 @@ class Once(Generic[V]):
             return self._made[0]
 
     def clear(self) -> None:
-        """Forget the object; the next call makes another."""
+        """Forget the object, so that the next call creates another."""
         with self._lock:
             self._made.clear()
 
@@ -124,19 +125,19 @@ _results: list[Callable[[], None]] = []  # functions that clear the results of :
 def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
     """Return a decorator that caches the ``most`` latest results of a function until all visitors have left."""
 
-    def keep(function: Callable[P, V]) -> Callable[P, V]:
+    def decorate(function: Callable[P, V]) -> Callable[P, V]:
         cached = lru_cache(maxsize=most)(function)
         _results.append(cached.cache_clear)
         return cached  # type: ignore[return-value]
 
-    return keep
+    return decorate
 
 
 def rest() -> None:
-    """Free, once all visitors have left, what was cached for them."""
+    """Shrink all caches to what they keep when there are no visitors."""
     with _caches_lock:
-        every = list(_caches)
-    for clear in (*(bounded.rest for bounded in every), *_results):
+        caches = list(_caches)
+    for clear in (*(bounded.rest for bounded in caches), *_results):
         clear()
 
 
@@ -146,14 +147,14 @@ READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
 FAILURES = 64  # models that could not be loaded, with the reason…
-FAILURE_SECONDS = 60.0  # …for this long, or until somebody tries again
+FAILURE_SECONDS = 60.0  # …for this many seconds, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
 
 Key = tuple[object, ...]
 
 
 class ModelService:
-    """Answers from a cache or from the process with the models: ask for a reading, get a Future."""
+    """Answers requests to models, from a cache or from the process that runs models, as Futures."""
 
     def __init__(self) -> None:
         self._turns = Turns("inference")
@@ -177,8 +178,11 @@ class ModelService:
         self.readings.put(_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
 
     def begin_again(self) -> None:
-        """Reset to the initial state. The process with the models is kept if it holds only the default model, which the
-        next visitor needs."""
+        """Reset the service to its initial state.
+
+        The process that runs models is kept if it holds nothing but the default model, because the next visitor needs
+        that.
+        """
         self._begin()
         if self._reader.loaded - {catalog.default().name}:
             self._reader.close()
@@ -187,20 +191,24 @@ class ModelService:
             self._reader.rest()
 
     def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
-        """Return what a verb of ``app.service.reader.verbs`` gives for these values. The Future raises what the model
-        raises. Raises Busy as ``process.turns``."""
+        """Call a verb of ``app.service.reader.verbs`` with these values and return a Future of its result.
+
+        The Future raises what the model raises. Raises Busy as ``process.turns`` does.
+        """
         return self._submit(lambda: self._reader.ask(verb, *values, **named), values)
 
     def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
-        """Return the same, from the cache if it was asked before: then the Future is done. Raises the errors of
-        ``catalog.resolve`` too."""
+        """Call a verb as :meth:`ask` does, or answer from the cache if the same was asked before.
+
+        In that case the Future is already done. Also raises the errors of ``catalog.resolve``.
+        """
         separate: dict[Callable[..., object], BoundedCache[Key, Any]]
         separate = {verbs.read: self.readings, verbs.trace: self._traces}
         verb_cache = separate.get(verb, self._answers)
         key = _key(verb, *values, *sorted(named.items()))
 
         def work() -> V:
-            value: V | None = verb_cache.get(key)  # another visitor may have asked for it meanwhile
+            value: V | None = verb_cache.get(key)  # another visitor's request may have been answered meanwhile
             if value is None:
                 value = verb_cache.put(key, self._shared(self._reader.ask(verb, *_as_words(*values), **named)))
             return value
@@ -219,36 +227,43 @@ class ModelService:
         return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, thumbnails))
 
     def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
-        """Return heads side by side, packed for the browser; ``places``: their places among the compared heads, if they
-        have any; ``start``: how they open (:func:`mha_viz.figures.layout.panels.opened`)."""
+        """Return heads side by side, packed for the browser.
+
+        Args:
+            panels: the heads.
+            places: their places in the list of compared heads; None if they are not from that list.
+            start: how they open (:func:`mha_viz.figures.layout.panels.opened`).
+        """
         key = (places, *sorted(start.items()), *((p.attention.key, p.head, p.name) for p in panels))
         editable = False if places is None else places
 
-        def packed() -> bytes:
+        def pack_and_open() -> bytes:
             together = pack(panels, editable=editable)
             return opened(together, **start)
 
-        return self._packets.get(key) or self._packets.put(key, packed())
+        return self._packets.get(key) or self._packets.put(key, pack_and_open())
 
     def of_reading(self, attention: Attention, what: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Return what ``make`` gives, which depends on nothing but the reading and ``what``."""
+        """Return the result of ``make``, cached. It must depend on nothing but the reading and ``what``."""
         key = (attention.key, what)
         return self._of_readings.get(key) or self._of_readings.put(key, make())
 
     def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
-        """Return the heads that differ least from ``head``, most similar first, with the divergence in nats."""
+        """Return the ``count`` heads most similar to ``head``, most similar first, with the divergence in nats."""
         distances = from_head(attention, head)
         others = nearest(distances, attention.place(head), count)
-        every = attention.every_head()
-        return [(every[other], float(distances[other])) for other in others]
+        heads = attention.every_head()
+        return [(heads[other], float(distances[other])) for other in others]
 
     def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
-        """Return the head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
+        """Return the head of ``other`` that is most similar to ``head`` word by word, with the divergence in nats.
 
-        If the words of the two do not correspond one to one, it is the head with the same number, or the nearest number
-        that exists.
+        If the words of the two texts do not correspond one to one, return the head with the same number, or with the
+        nearest number that exists, and None.
         """
-        layer = max((one for one in other.layer_numbers if one <= head.layer), default=other.layer_numbers[0])
+        layer = max(
+            (candidate for candidate in other.layer_numbers if candidate <= head.layer), default=other.layer_numbers[0]
+        )
         closest = Head(layer, min(head.head, other.heads - 1))
         if attention.is_cross or other.is_cross:
             return closest, None
@@ -256,16 +271,19 @@ class ModelService:
         if place != tuple(range(len(other.text.groups))):
             return closest, None
         matrix, words = attention.by_words()[head], other.by_words()
-        nats, best = min((divergence(matrix, words[one]), one) for one in other.every_head())
+        nats, best = min((divergence(matrix, words[candidate]), candidate) for candidate in other.every_head())
         return best, nats
 
     def failed(self, model: catalog.Model) -> MhaVizError | None:
-        """Return why ``model`` could not be loaded a moment ago, or None; saves waiting for the same error again."""
-        at, error = self._failures.get(model.name) or (-FAILURE_SECONDS, None)
-        return error if time.monotonic() - at < FAILURE_SECONDS else None
+        """Return the error if ``model`` could not be loaded a moment ago, else None.
+
+        This saves waiting for the same error again.
+        """
+        failed_at, error = self._failures.get(model.name) or (-FAILURE_SECONDS, None)
+        return error if time.monotonic() - failed_at < FAILURE_SECONDS else None
 
     def fail(self, model: catalog.Model, error: MhaVizError) -> None:
-        """Remember why ``model`` could not be loaded; cancellations and a full queue are not recorded."""
+        """Remember why ``model`` could not be loaded, unless it was cancelled or the queue was full."""
         if not isinstance(error, Cancelled | Busy):
             self._failures.put(model.name, (time.monotonic(), error))
 
@@ -274,7 +292,7 @@ class ModelService:
         self._failures.drop(model.name)
 
     def has_reading(self, request: Request) -> bool:
-        """Return True if the reading is cached, so that no model is needed."""
+        """Return whether the reading is cached, so that no model is needed."""
         return self.readings.get(_key(verbs.read, request)) is not None
 
     def warm(self, model: catalog.Model) -> None:
@@ -294,8 +312,10 @@ class ModelService:
         return self._turns.submit(work, *self.asker(), characters)
 
     def _shared(self, value: V) -> V:
-        """Return the value; a trace shares its parameters, which are most of its bytes, with earlier ones of the same
-        layer."""
+        """Return the value; let a trace share its parameters with earlier traces of the same layer.
+
+        The parameters are most of a trace's bytes.
+        """
         if not isinstance(value, Trace):
             return value
         of_layer = value.model, value.layer
@@ -311,16 +331,20 @@ def _nobody() -> tuple[str, str]:
 
 
 def _key(verb: Callable[..., object], *values: object) -> Key:
-    """Return the cache key of what a verb gives; for the model of a folder it includes the state of its files, which
-    may change."""
+    """Return the cache key for a call of a verb.
+
+    If the model comes from a folder, the key includes the state of its files, which may change.
+    """
     model = catalog.resolve(verbs.model_of(*values))
     of_files = [stamps(Path(model.path))] if model.kind == "folder" else []
     return (verb.__name__, *values, *of_files)
 
 
 def _as_words(request: Any, *values: Any) -> tuple[Any, ...]:
-    """Return the values of a verb, with the words of the text in the request if the text gives them; otherwise its
-    tokenizer splits the text."""
+    """Return the values of a call, with the words of the text added to the request if the text gives them (CoNLL-U).
+
+    For other texts the tokenizer finds the words.
+    """
     if isinstance(request, Request) and not request.pair:
         request = replace(request, words=words_of(request.text) or ())
     return (request, *values)
@@ -328,30 +352,32 @@ def _as_words(request: Any, *values: Any) -> tuple[Any, ...]:
 
 @Once
 def _reader() -> Reader:
-    """Return the process that holds the models, one for the whole server."""
+    """Return the process that runs models; there is one per server."""
     return Reader()
 
 
 @Once
 def model_service() -> ModelService:
-    """Return the only ModelService of this process."""
+    """Return the process's only ModelService."""
     return ModelService()
 
 
 def idle() -> None:
-    """Free, once all visitors have left, what this module and others cached for them."""
+    """Free what this module and others cached for visitors; called once all visitors have left."""
     rest()
     model_service().begin_again()
 
 
 def ready(model: catalog.Model) -> bool:
-    """Return True if the files of ``model`` are on this machine."""
+    """Return whether the files of ``model`` are on this machine."""
     return facts(model) is not None
 
 
 def facts(model: catalog.Model) -> Facts | None:
-    """Return what the files of ``model`` say of it; None if they are not on this machine. Those of a model that comes
-    with the app are looked at once. Raises what ``hub.facts`` raises."""
+    """Return what the files of ``model`` say about it; None if they are not on this machine.
+
+    The files of models that come with the app are read only once. Raises what ``hub.facts`` raises.
+    """
     return _of_the_app(model) if model.kind in ("bundled", "own") else hub.facts(model)
 
 
@@ -359,13 +385,12 @@ _of_the_app = cache(hub.facts)
 
 
 def first_reading() -> Attention:
-    """Return the first example as the default model reads it, computed in advance so that the first picture does not
-    need torch.
+    """Load the stored reading of the first example by the default model, so that the first picture does not need torch.
 
-    ``tests/test_first_reading.py`` holds it equal to a live reading.
+    ``tests/test_first_reading.py`` checks that it equals a live reading.
     """
     with np.load(asset("first_reading.npz"), allow_pickle=False) as stored:
-        facts = json.loads(str(stored["reading"]))
-        tokens = tuple(Token(**token) for token in facts["tokens"])
-        text = TokenizedText(facts["text"], "", tokens)
-        return Attention(facts["model"], facts["revision"], text, stored["weights"], made=(TYPED,))
+        about = json.loads(str(stored["reading"]))
+        tokens = tuple(Token(**token) for token in about["tokens"])
+        text = TokenizedText(about["text"], "", tokens)
+        return Attention(about["model"], about["revision"], text, stored["weights"], made=(TYPED,))

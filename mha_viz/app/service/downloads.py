@@ -1,4 +1,4 @@
-"""Downloads of models: all visitors who ask for the same model share its download."""
+"""Download models. All visitors who ask for the same model share its download."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ KIND = "download"
 
 
 def start(model: Model) -> Job:
-    """Begin the download of a model, or join the one that is under way.
+    """Start downloading a model, or join the download that is under way.
 
-    Raises Busy if too many are waiting, and on a public server if this visitor is already waiting for another model.
+    Raises Busy if too many downloads are waiting or, on a public server, if this visitor is already waiting for another
+    model.
     """
     return queue_of(KIND).submit(model, quote_model(model.name), lambda job: _fetch(model, job))
 
 
 def waits(job: Job) -> bool:
-    """Return True while other downloads are ahead of it."""
+    """Return whether the job is waiting for other downloads."""
     return queue_of(KIND).before(job) >= KINDS[KIND].workers
 
 
@@ -36,5 +37,5 @@ def _fetch(model: Model, job: Job) -> None:
         fetch(model, tell)
     except Exception as error:
         answer = hub_error(error, model)
-        model_service().fail(model, answer)  # a page that runs next may have seen nothing of this job
+        model_service().fail(model, answer)  # the next run of a page may not know this job
         raise answer from error

@@ -1,8 +1,10 @@
-"""Work that visitors submit and then poll: who waits for it, who submitted it, when it stops, and its results, which
-all visitors share. A new kind of work is a row of KINDS.
+"""Run work that visitors submit and then poll.
 
-One visitor has one place in a queue, in however many tabs, and may join what others have submitted. Work that no tab
-polls stops after a while; a page that runs again rejoins its work. The threads of a queue end with the process,
+A queue knows who submitted a job and who waits for it, decides when it stops, and keeps its results, which all visitors
+share. A new kind of work is a row of KINDS.
+
+A visitor has one place in a queue, however many tabs are open, and may join a job that others have submitted. A job
+that no tab polls stops after a while; a page that runs again rejoins its job. The worker threads end with the process,
 whatever they are waiting for.
 """
 
@@ -31,13 +33,25 @@ R = TypeVar("R")
 
 
 class Rules(NamedTuple):
-    """The rules of one queue: ``one`` and ``many`` name what is submitted there in singular and plural, ``stop`` says
-    what a visitor can do about their own job; ``places`` jobs may wait or run, ``workers`` of them at once. A visitor
-    who has not polled for ``forgotten`` seconds counts as gone; on one's own machine, where other pages may be open
-    meanwhile, for ``at_home`` seconds, if that is not 0. ``several_at_home``: a visitor there may have more jobs than
-    one. ``one_per_tab``: a tab that submits another leaves its previous job, for pages that submit by themselves.
-    ``failure`` is the error of a job that failed unexpectedly. Results of at most ``cached`` bytes, by ``size``, are
-    cached, and of ``at_rest`` bytes when all visitors have left."""
+    """The rules of a queue.
+
+    Attributes:
+        ``one``: what is submitted there, in the singular.
+        ``many``: the same word in the plural.
+        stop: a sentence that says what visitors can do about their own job.
+        ``places``: at most this many jobs may wait or run.
+        ``forgotten``: seconds without polling after which a visitor counts as gone.
+        ``at_home``: the same limit on the visitor's own machine, where other pages may be open meanwhile; 0 for no
+            difference.
+        workers: at most this many jobs run at once.
+        failure: the error of a job that failed unexpectedly.
+        ``several_at_home``: whether a visitor on their own machine may have several jobs.
+        one_per_tab: whether a tab that submits another job leaves its previous job; for pages that submit by
+            themselves.
+        cached: bytes of results that are cached.
+        at_rest: bytes of results that stay cached after all visitors have left.
+        size: counts the bytes of a result.
+    """
 
     one: str
     many: str
@@ -54,12 +68,12 @@ class Rules(NamedTuple):
     size: Callable[[Any], int] = size_of
 
     def longest_silence(self) -> float:
-        """After how many seconds without polling a visitor counts as gone."""
+        """Return after how many seconds without polling a visitor counts as gone."""
         return self.forgotten if catalog.hosted() else self.at_home or self.forgotten
 
 
 HIDDEN = 75.0  # a hidden tab polls once a minute
-# By kind of work. Downloads run to their end on one's own machine.
+# By kind of work. On one's own machine, downloads never time out.
 KINDS: Mapping[str, Rules] = MappingProxyType(
     {
         "download": Rules(
@@ -100,8 +114,16 @@ KINDS: Mapping[str, Rules] = MappingProxyType(
 
 
 class Job:
-    """A job, under way or done. ``fraction`` is the share that is done, ``size`` the amount of work, 0 if unknown;
-    ``error`` says why it failed."""
+    """A job that waits, runs or has ended.
+
+    Attributes:
+        name: what the job is about, for messages.
+        owner: the visitor who submitted it.
+        fraction: the share that is done.
+        size: the amount of work, 0 if unknown.
+        error: why it failed; None otherwise.
+        begun: False while it waits for a worker.
+    """
 
     def __init__(self, rules: Rules, name: str, on_stop: Callable[[], None] = lambda: None) -> None:
         self.name = name
@@ -120,7 +142,7 @@ class Job:
         self.join()
 
     def begin(self) -> None:
-        """Note that a worker starts on it."""
+        """Record that a worker has started the job."""
         self.begun, self._start = True, time.monotonic()
 
     @property
@@ -131,21 +153,21 @@ class Job:
         return (time.monotonic() - self._start) * (1 - self.fraction) / self.fraction
 
     def join(self) -> None:
-        """Let this visitor wait for it, even after pressing Stop before."""
+        """Let this visitor wait for the job, even after pressing Stop before."""
         self._gone.discard(visitor())
         self.look()
 
     def look(self) -> None:
-        """Note that this visitor is still waiting for it."""
+        """Record that this visitor is still waiting."""
         if not self.left:
             self._seen[visitor(), session()] = time.monotonic()
 
     def leave(self) -> None:
-        """Stop waiting in this tab; other tabs of the same visitor may go on."""
+        """Stop waiting in this tab; the visitor's other tabs may go on waiting."""
         self._seen.pop((visitor(), session()), None)
 
     def let_go(self) -> None:
-        """Stop waiting in all tabs of this visitor; the work stops if nobody else waits."""
+        """Withdraw this visitor from the job in all tabs; stop the job if nobody else is waiting."""
         self._gone.add(visitor())
         for place in [place for place in list(self._seen) if place[0] == visitor()]:
             self._seen.pop(place, None)
@@ -154,30 +176,32 @@ class Job:
 
     @property
     def left(self) -> bool:
-        """True if this visitor has stopped waiting."""
+        """Whether this visitor has withdrawn."""
         return visitor() in self._gone
 
     @property
     def finished(self) -> bool:
-        """True if it has ended, with or without a result."""
+        """Whether the job has ended, with or without a result."""
         return self._over.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to ``seconds`` for the end; True if it has ended."""
+        """Wait up to ``seconds`` for the end; return whether the job has ended."""
         return self._over.wait(seconds)
 
     def tell(self, fraction: float, size: int = 0) -> None:
-        """Report the share that is done, and of how much."""
+        """Report the share of the work that is done, and the amount of work."""
         self.fraction, self.size = fraction, size
 
     def stopped(self) -> bool:
-        """Return True once nobody was waiting for it: it then ends, and anyone who still wants it must submit it
-        again."""
+        """Return whether the job is to stop because at some moment nobody was waiting for it.
+
+        This cannot be undone: whoever still wants the job must submit it again.
+        """
         self._stopped = self._stopped or not self._waiting_visitors()
         return self._stopped
 
     def check(self) -> None:
-        """Raise Cancelled once nobody was waiting for it."""
+        """Raise Cancelled if the job is to stop."""
         if self.stopped():
             raise Cancelled("Cancelled: no open page was waiting for the result.", "Open the page again.")
 
@@ -186,17 +210,17 @@ class Job:
         return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}
 
     def belongs_to(self, who: str) -> bool:
-        """Return True while it takes up this visitor's place in the queue."""
+        """Return whether the job takes up this visitor's place in the queue."""
         return self.owner == who != NOBODY and not self.stopped() and who in self._waiting_visitors()
 
     def finish(self, error: MhaVizError | None) -> None:
-        """Record the end, and its ``error`` if it failed."""
+        """Mark the job as ended, and record its ``error`` if it failed."""
         self.error = error
         self._over.set()
 
 
 def in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
-    """Return the work of a job that is done in steps, between which it can be stopped."""
+    """Return the work of a job that computes in ``steps``; the job can be stopped between them."""
 
     def work(job: Job) -> R:
         def tell(done: float) -> None:
@@ -210,14 +234,19 @@ def in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
 
 
 class _QueuedJob(NamedTuple, Generic[K, R]):
+    """A job that waits or runs, with its key and its work."""
+
     key: K
     job: Job
     work: Callable[[Job], R]
 
 
 class JobQueue(Generic[K, R]):
-    """Jobs by key, first come, first served, as many at a time as there are workers, and their ``results``. A job
-    that is stopped while it waits leaves the queue at once."""
+    """A queue of jobs, identified by keys, and their ``results``.
+
+    Jobs start in the order of submission, as many at a time as there are workers. A job that is stopped while it waits
+    leaves the queue at once.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -229,7 +258,9 @@ class JobQueue(Generic[K, R]):
             threading.Thread(target=self._serve, daemon=True, name=rules.one).start()
 
     def submit(self, key: K, name: str, work: Callable[[Job], R]) -> Job:
-        """Begin this work, or join the same work under way. ``work`` must end soon after ``job.stopped()``.
+        """Submit a job, or join the job that is already running or waiting under this key.
+
+        ``work`` must end soon after ``job.stopped()`` returns True.
 
         Raises Busy if this visitor already has the allowed number of other jobs, or if too many are waiting.
         """
@@ -258,17 +289,20 @@ class JobQueue(Generic[K, R]):
             raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
 
     def under_way(self, key: K) -> Job | None:
-        """Return the job that runs or waits now and was not stopped, by any visitor."""
+        """Return the running or waiting job under this key; None if there is none or it was stopped.
+
+        Any visitor may have submitted it.
+        """
         job = self._last(key)
         return None if job is None or job.stopped() else job
 
     def stopping(self, key: K) -> bool:
-        """Return True from the stop of a job until it has saved what it had done."""
+        """Return whether the job under this key was stopped and is still saving its intermediate results."""
         job = self._last(key)
         return job is not None and job.stopped()
 
     def left(self, key: K) -> bool:
-        """Return True when this visitor stopped the last job of this kind."""
+        """Return whether this visitor has withdrawn from the last job under this key."""
         job = self._last(key) or self.failed(key)
         return job is not None and job.left
 
@@ -281,7 +315,7 @@ class JobQueue(Generic[K, R]):
         return jobs.index(job) if job in jobs else 0
 
     def failed(self, key: K) -> Job | None:
-        """Return the last job under this key that failed, if it is still recorded."""
+        """Return the last job under this key if it failed and is still recorded."""
         return self._failed.get(key)
 
     def _leave_stopped(self) -> None:
@@ -289,7 +323,7 @@ class JobQueue(Generic[K, R]):
             self._drop_stopped()
 
     def _drop_stopped(self) -> None:
-        """Remove the jobs that were stopped while they waited."""
+        """Remove jobs that were stopped before a worker took them."""
         for entry in [entry for entry in self._entries if not entry.job.begun and entry.job.stopped()]:
             self._close(entry, Cancelled(f"The {self._rules.one} was stopped before it began.", "Start it again."))
 
@@ -298,7 +332,7 @@ class JobQueue(Generic[K, R]):
             self._run(self._next())
 
     def _next(self) -> _QueuedJob[K, R]:
-        """Return the job that has waited longest, marked as begun; blocks until there is one."""
+        """Wait for a job and return the one that has waited longest, marked as begun."""
         with self._changed:
             while True:
                 self._drop_stopped()
@@ -322,7 +356,7 @@ class JobQueue(Generic[K, R]):
             self._close(entry, error)
 
     def _close(self, entry: _QueuedJob[K, R], error: MhaVizError | None) -> None:
-        """Remove a job from the queue."""
+        """Remove a job from the queue and record how it ended."""
         if error is None:
             self._failed.drop(entry.key)
         else:
@@ -342,13 +376,20 @@ QUEUES: Mapping[str, Once[JobQueue[Any, Any]]] = MappingProxyType(
 
 
 def queue_of(kind: str) -> JobQueue[Any, Any]:
-    """Return this process's only queue of one of KINDS."""
+    """Return the queue for one of KINDS; there is only one per process."""
     return QUEUES[kind]()
 
 
 class Task(NamedTuple, Generic[R]):
-    """Work of one of ``jobs.KINDS`` in steps, by its key; ``name`` says what it is about, ``words`` what is done
-    meanwhile."""
+    """A job in steps that a page can ask for.
+
+    Attributes:
+        kind: one of ``jobs.KINDS``.
+        key: the key of the job in its queue.
+        name: what the job is about.
+        words: what the page says while the job runs.
+        steps: creates the steps.
+    """
 
     kind: str
     key: Hashable
@@ -357,15 +398,15 @@ class Task(NamedTuple, Generic[R]):
     steps: Callable[[], Steps[R]]
 
     def stored(self) -> R | None:
-        """Return the result, if it is cached."""
+        """Return the cached result; None if there is none."""
         result: R | None = queue_of(self.kind).results.get(self.key)
         return result
 
     def begin(self) -> Job:
-        """Begin the work, or join it. Raises Busy."""
+        """Submit the job, or join it if it is under way. Raises Busy."""
         return queue_of(self.kind).submit(self.key, self.name, in_steps(self.steps))
 
     @property
     def left(self) -> bool:
-        """True if this visitor stopped it."""
+        """Whether this visitor has withdrawn from the job."""
         return queue_of(self.kind).left(self.key)

@@ -1,7 +1,6 @@
-"""Profiles that were measured on this server, on the disk: one folder per model and corpus, with a limit on their total
-size.
+"""Store profiles measured on this server: one folder per model and corpus, with a limit on their total size.
 
-If they exceed the limit, the least recently used are deleted first; unfinished sums are deleted after a day.
+If they exceed the limit, the least recently used are deleted first. Unfinished sums are deleted after a day.
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ def home() -> Path:
 
 
 def budget() -> int:
-    """Return the limit on all profiles in bytes. Raises SettingError."""
+    """Return the limit on the bytes of all profiles. Raises SettingError."""
     return megabytes(DISK) * 10**6
 
 
 def key(model: catalog.Model, digest: str) -> str:
-    """Return the name of the folder for a model and a corpus; other weights under the same name count as another
-    model."""
+    """Return the folder name for a model and a corpus. Other weights under the same name count as another model."""
     folder = hub.local_folder(model)
     files = sorted(folder.glob("*.safetensors")) if folder else []
     stamp = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
@@ -44,7 +42,10 @@ def key(model: catalog.Model, digest: str) -> str:
 
 
 def made(folder: Path) -> Path | None:
-    """Return the folder, created if necessary; None if it cannot be written: then profiles stay in memory only."""
+    """Create the folder if necessary and return it; return None if it cannot be written.
+
+    Profiles then stay in memory.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return folder if os.access(folder, os.W_OK) else None
@@ -59,15 +60,16 @@ def mark_used(folder: Path) -> None:
 
 
 def size(profile: Profile) -> int:
-    """Return the bytes of a profile in memory."""
+    """Return how many bytes of memory a profile takes."""
     tables = (*profile.tables.values(), *profile.untrained.values())
     return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
 
 
 def tidy(at_work: Path | None = None) -> None:
-    """Delete unfinished sums after a day, and the profiles beyond the limit, but never those in ``at_work``.
+    """Delete unfinished sums after a day, and the least recently used profiles beyond the size limit.
 
-    A folder that cannot be read or written, or that another process deletes meanwhile, is skipped. Raises SettingError.
+    Nothing in the folder ``at_work`` is deleted. Folders that cannot be read or written, or that another process
+    deletes meanwhile, are skipped. Raises SettingError.
     """
     most = budget()
     folders = [path for path in _list_files(home()) if _is_profile(path)]
@@ -86,7 +88,7 @@ def tidy(at_work: Path | None = None) -> None:
 
 
 def _forget_unfinished(folder: Path) -> None:
-    """Delete sums and partial files that were not written to for a day, and the folder if it is then empty."""
+    """Delete sums and partial files that were not written to for a day; remove the folder if it is then empty."""
     idle = _last_use(folder) < time.time() - OLD_SECONDS
     for path in folder.rglob(".*"):
         if path.suffix in (".npz", ".part"):
@@ -110,7 +112,7 @@ def _is_profile(path: Path) -> bool:
 
 
 def _total(folder: Path) -> int:
-    """Return the bytes of all readable files below a folder."""
+    """Return the total bytes of all readable files below a folder."""
     total = 0
     with contextlib.suppress(OSError):  # another process may delete the folder
         for path in folder.rglob("*"):

@@ -1,4 +1,4 @@
-"""Sentences in which a head does what its role says, and the links that open them on Explore."""
+"""Find sentences in which a head does what its role says, and the links that open them on Explore."""
 
 from __future__ import annotations
 
@@ -27,14 +27,19 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import weight
 from mha_viz.request import Request
 
-AROUND, IN_SHORT = 12, 5  # words that are shown on each side of a link, and in a head's card
-FEWEST = 4  # words of the sentence in a head's card, in which a link can be seen
-PATIENCE = 10  # seconds for the reading of an example
+AROUND, IN_SHORT = 12, 5  # words on each side of a link: in general, and in a head's card
+FEWEST = 4  # minimum words of a sentence in a head's card
+PATIENCE = 10  # seconds to wait for the model
 
 
 class RoleCase(NamedTuple):
-    """A sentence in which a head does what its role says: its words, the parameters of Explore that show it there (None
-    if it is too long for a link), and the answer of the head."""
+    """A sentence in which a head does what its role says.
+
+    Attributes:
+        words: the words of the sentence.
+        parameters: the URL parameters with which Explore shows the case; None if it is too long for a link.
+        answer: the head's answer, in words.
+    """
 
     words: str
     parameters: dict[str, str] | None
@@ -46,11 +51,15 @@ def right_case(
 ) -> RoleCase | None:
     """Find a sentence in which a head is right.
 
-    The recorded case with the largest weight, of those in FEWEST words or more if there are any; or, of coreference
-    without sentences that can be shown, the example in its gloss if the model, which reads it now, is right there.
+    This is the recorded case with the largest weight, preferably one of ``FEWEST`` words or more. For coreference
+    without sentences that may be shown, it is the example in the role's gloss, if the model, which reads it now, is
+    right there.
 
     Args:
-        shown: the recorded cases of the head that can be shown.
+        model: the model.
+        evidence: its measurements.
+        head: the head.
+        shown: the recorded cases of the head that may be shown.
         role: its name and detail; by default the head's first role that has such a sentence.
     """
     for finding in by_head(evidence.findings()).get(head, []):
@@ -68,16 +77,19 @@ def right_case(
 
 
 def _in_gloss(model: catalog.Model, head: Head, example: str) -> RoleCase | None:
-    """Return the example of a role, if the head gives more to its right answer there than to any other word."""
+    """Return the example of a role if the head is right there; None otherwise.
+
+    The head is right if it gives the right answer more weight than any other word.
+    """
     words = example.split()
-    query, key = (next(at for at, word in enumerate(words) if mark in word) for mark in "*_")
+    query, key = (next(place for place, word in enumerate(words) if mark in word) for mark in "*_")
     forms = [re.sub("[*_]", "", word) for word in words]
     text = " ".join(forms)
     if not ready(model):
         return None
     with suppress(MhaVizError, TimeoutError):
         reading = model_service().cached(verbs.read, Request(model.name, text)).result(PATIENCE).by_words()
-        ordinary = [at for at, is_special in enumerate(reading.queries.special) if not is_special]
+        ordinary = [place for place, is_special in enumerate(reading.queries.special) if not is_special]
         row = reading[head][ordinary[query], ordinary]
         if len(row) == len(forms) and int(row.argmax()) == key:
             parameters = {**_same_model(), "text": text, "case": str(CaseInLink(head, "q", query))}
@@ -89,30 +101,30 @@ def _in_gloss(model: catalog.Model, head: Head, example: str) -> RoleCase | None
 
 
 def bundled_sentences(profile: Profile) -> Mapping[SentenceSpan, Sentence]:
-    """Look up the sentences of a profile's cases which everybody may read: its own, or the built-in ones."""
-    wanted = spans(profile.tables["evidence"])
+    """Return the sentences of a profile's cases that everybody may read: its own, or the built-in ones."""
+    wanted_spans = spans(profile.tables["evidence"])
     if profile.sentences:
-        return dict(zip(wanted, profile.sentences, strict=True))
+        return dict(zip(wanted_spans, profile.sentences, strict=True))
     if profile.facts["sha256"] == built_in().digest:
-        return dict(zip(wanted, excerpts(built_in().sentences, wanted), strict=True))
+        return dict(zip(wanted_spans, excerpts(built_in().sentences, wanted_spans), strict=True))
     return {}
 
 
 def cases_of(head: Head, profile: Profile, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
-    """Look up the recorded cases of a head, with these sentences."""
+    """Return the recorded cases of a head, with these sentences."""
     table = profile.tables["evidence"]
     rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
     return examples(rows, sentences) if len(rows) else ()
 
 
 def bundled_cases(evidence: Evidence, head: Head) -> list[Example]:
-    """Look up the recorded cases of a head whose sentences everybody may read."""
+    """Return the recorded cases of a head whose sentences everybody may read."""
     profiles = [profile for profile in evidence.profiles if "evidence" in profile.tables]
     return [case for profile in profiles for case in cases_of(head, profile, bundled_sentences(profile))]
 
 
 def recorded_case(example: Example, near: int = AROUND) -> RoleCase:
-    """Return a recorded case, with so many words of its sentence around the link."""
+    """Describe a recorded case, with ``near`` words of context on both sides of the link."""
     words = around(example.sentence.forms, (example.word, example.answer), near)
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
     if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
@@ -127,19 +139,20 @@ def recorded_case(example: Example, near: int = AROUND) -> RoleCase:
 
 
 def opened(example: Example) -> str:
-    """Return the gold annotation that Explore shows for a case: "nsubj.dep_to_head", "coreference"; an empty string for
-    other roles."""
+    """Return the gold annotation that Explore shows for a case, such as "nsubj.dep_to_head" or "coreference".
+
+    Empty for roles without annotation.
+    """
     return {"syntax": example.detail.replace(" ", "."), "coreference": "coreference"}.get(example.role, "")
 
 
 def as_case(example: Example) -> CaseInLink:
-    """Return the case for Explore, with its held word: for "head_to_dep" as the key to which others attend."""
+    """Return the case as a link names it. For "head_to_dep" the word is the key, otherwise the query."""
     return CaseInLink(example.head, "k" if example.detail.endswith("head_to_dep") else "q", example.word)
 
 
 def link(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | None:
-    """Return the parameters of the Explore page for a sentence with its annotation; None if it is too long for a
-    link."""
+    """Return the URL parameters with which Explore shows a sentence and its annotation; None if too long for a link."""
     text = " ".join(sentence.forms)
     annotation = annotated(text)
     texts: Iterable[str] = [text]
@@ -152,12 +165,12 @@ def link(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | No
 
 
 def _pasted(sentence: Sentence) -> str:
-    """Return a sentence as it can be pasted: its CoNLL-U lines without comments."""
+    """Return a sentence as CoNLL-U lines without comments, as it can be pasted."""
     return "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
 
 
 def around(forms: Sequence[str], ends: Sequence[int], near: int = AROUND) -> str:
-    """Return the sentence or, if it is long, so many words around both ends of a link."""
+    """Return the sentence; if it is long, only ``near`` words around both ends of a link."""
     return " ".join(_shortened(forms, [min(max(word, 0), len(forms) - 1) for word in ends], near))
 
 

@@ -1,8 +1,7 @@
-"""What is read of one head's links, in child processes: one at a time of each kind, with limits; results are cached for
-a while.
+"""Run searches and samplings of a head's links in child processes, one at a time of each kind, with limits.
 
-A result contains sentences of the corpus. The key of a result for an uploaded file contains the digest of its content,
-and pages show it only to visitors who have that file.
+Results are cached for a while. They contain sentences of the corpus. The key of a result for an uploaded file therefore
+contains the digest of the file's content, and pages show the result only to visitors who have that file.
 """
 
 from __future__ import annotations
@@ -22,12 +21,18 @@ from mha_viz.process import apart
 CHILD = "mha_viz.study.head_child"
 LISTED = 20  # sentences per search
 SUBJECTS = {"search": "The search", "groups": "The sampling of links"}  # in messages
-GRACE = 10.0  # seconds in which a stopped search can hand over its results
+GRACE = 10.0  # seconds for a stopped search to hand over its results
 
 
 class Wanted(NamedTuple):
-    """``kind``: a kind of job, and the name of the work in the child; ``conditions``, of a search, are in the order of
-    :class:`mha_viz.analysis.links.Conditions`."""
+    """A search or sampling of a head's links, as a key for jobs and results.
+
+    Attributes:
+        kind: a kind of job, which is also the name of the work in the child process.
+        corpus: the key of model and corpus (``profiles.key``).
+        head: the head.
+        conditions: of a search, in the order of :class:`mha_viz.analysis.links.Conditions`.
+    """
 
     kind: str
     corpus: str  # model and digest
@@ -36,12 +41,12 @@ class Wanted(NamedTuple):
 
 
 def wanted(kind: str, model: catalog.Model, digest: str, head: Head, conditions: tuple[str, ...] = ()) -> Wanted:
-    """Return what is wanted of a head's links in the corpus with this digest."""
+    """Return the key for a search or sampling of a head's links in the corpus with this digest."""
     return Wanted(kind, profiles.key(model, digest), head, conditions)
 
 
 def start(model: catalog.Model, source: StudyCorpus, what: Wanted) -> Job:
-    """Begin the work, or join the same; its result is as the child packs it. Raises Busy."""
+    """Start the job, or join it if it is under way. Its result is what the child process packs. Raises Busy."""
     name = f"{model.label} {what.head} in {source.name}"
     return queue_of(what.kind).submit(what, name, lambda job: _result(model, source, what, job))
 
@@ -69,7 +74,10 @@ def _result(model: catalog.Model, source: StudyCorpus, what: Wanted, job: Job) -
 
 
 def _bounds(folder: Path, subject: str) -> apart.Bounds:
-    """Return all cores on one's own machine; on a public server half of them, and five minutes."""
+    """Return the limits of the child process.
+
+    On one's own machine: all cores and no time limit. On a public server: half of the cores and five minutes.
+    """
     if not catalog.hosted():
         return apart.Bounds(threads=0, grace=GRACE, what=subject, answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))

@@ -1,7 +1,7 @@
-"""Profiles for the app: shipped ones, those measured on this server, and the measuring itself.
+"""Provide profiles to pages: load bundled ones, find those measured on this server, and measure new ones.
 
-Files are read and models are measured in child processes. Unfinished sums are stored in a folder, so that a
-stopped study can continue; finished profiles are stored too, so that they survive a restart of the server.
+Files are read and models are measured in child processes. Unfinished sums are stored in a folder, so that a stopped
+study can continue. Finished profiles are stored too, so that they survive a restart of the server.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from mha_viz.process.steps import Steps, each, ranges
 from mha_viz.quotes import series
 
 CHILD = "mha_viz.study.child"
-AT_A_TIME = 50  # built-in sentences that are read without a pause
+AT_A_TIME = 50  # built-in sentences per step
 CACHE_BYTES = 200_000_000  # of profiles that could not be written to the disk…
 UNWRITTEN_BYTES = 20_000_000  # …and when all visitors have left
 SOURCE_BYTES = 60_000_000  # of uploaded files
@@ -49,19 +49,24 @@ BYTES_OF_WORD = 500  # per annotated word in memory
 MOST_WORDS = 100_000  # in a study on a public server
 GRACE = 20.0  # seconds in which a stopped study can save its sums
 BUILT_IN = ("the built-in sentences",)  # the corpora of a model that was measured here
-READY = 16  # Evidence objects whose roles and baselines stay computed
+READY = 16  # Evidence objects whose roles and baselines are cached
 
 
 class Evidence(NamedTuple):
-    """Everything measured for one model on one corpus, or on the treebanks of the shipped profiles together; of a
-    causal model also on repeated random tokens, if it was."""
+    """The measurements of a model on a corpus, or on all treebanks of its bundled profiles.
+
+    Attributes:
+        label: the name of the corpus or corpora.
+        profiles: the profiles, one per corpus.
+        repeats: the measurements of a causal model on repeated random tokens, if they were made.
+    """
 
     label: str
     profiles: tuple[Profile, ...]
     repeats: DecoderHeads | None = None
 
     def table(self, name: str) -> Any:
-        """Return the table of this name from the first profile that has it; None if none has."""
+        """Return the table ``name`` of the first profile that has it with at least one row; None if none has."""
         return next((p.tables[name] for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def source(self, name: str) -> Profile | None:
@@ -69,24 +74,26 @@ class Evidence(NamedTuple):
         return next((p for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return the roles, each kind from the first profile that has any, and those that only repeated tokens show."""
+        """Return all roles: each kind from the first profile that has any, then those found on repeated tokens only."""
         return _findings(self)
 
 
 @lasting(READY)
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:
-    roles = united(profile.findings() for profile in evidence.profiles)
-    there = {(f.head, f.role, f.detail) for f in roles}
+    roles = united(measured.findings() for measured in evidence.profiles)
+    found = {(f.head, f.role, f.detail) for f in roles}
     on_repeats = evidence.repeats.findings() if evidence.repeats else ()
-    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in there))
+    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in found))
 
 
 _given_lock = threading.Lock()
 
 
 def given(name: str) -> Evidence | None:
-    """Return the shipped profiles of a model that comes with the app; None for other models. All callers get the same
-    object, so that what is computed from it can be cached without comparing its tables."""
+    """Return the bundled profiles of a model that comes with the app; None for other models.
+
+    All callers get the same object, so that results computed from it can be cached without comparing its tables.
+    """
     with _given_lock:
         return _load_given(name)
 
@@ -98,21 +105,23 @@ def _load_given(name: str) -> Evidence | None:
 
 
 def sentences_given() -> StudyCorpus:
-    """Return the built-in sentences as a corpus to be measured."""
+    """Return the built-in sentences as a corpus that can be measured."""
     corpus = built_in()
     return StudyCorpus(*BUILT_IN, corpus.digest, words(corpus))
 
 
 class Unwritten(NamedTuple):
-    """A profile that exists only in memory, and why."""
+    """A profile that could not be written to disk and exists only in memory, with the error."""
 
     profile: Profile
     error: MhaVizError
 
 
 class _Stored:
-    """What this server holds besides results: profiles that the disk did not take, and of measured files their words
-    and some sentences, until all visitors have left."""
+    """What this server keeps besides results.
+
+    Profiles that could not be written to disk; and, until all visitors have left, measured files and excerpts of them.
+    """
 
     def __init__(self) -> None:
         tidy()
@@ -132,18 +141,16 @@ stored = Once(_Stored)
 
 
 def source(data: bytes, name: str) -> StudyCorpus | None:
-    """Return what is known about this file, if it was read a moment ago. Raises the CorpusError that reading it
-    raised."""
+    """Return the parsed file if it was read a moment ago, else None. Raises the CorpusError that reading it raised."""
     key = _of_file(data, name)
-    source, failed = queue_of("file").results.get(key), queue_of("file").failed(key)
-    if source is None and failed is not None and isinstance(failed.error, CorpusError):
-        raise failed.error
-    return source
+    content, failed_job = queue_of("file").results.get(key), queue_of("file").failed(key)
+    if content is None and failed_job is not None and isinstance(failed_job.error, CorpusError):
+        raise failed_job.error
+    return content
 
 
 def read(data: bytes, name: str) -> Job:
-    """Begin to read a file, or join the reading that is under way; afterwards :func:`source` returns it. Raises
-    Busy."""
+    """Start reading a file, or join the job that reads it; afterwards :func:`source` returns it. Raises Busy."""
     key = _of_file(data, name)
     return queue_of("file").submit(key, name, lambda job: uploads.read_apart(data, name, job.stopped))
 
@@ -152,7 +159,7 @@ def read(data: bytes, name: str) -> Job:
 
 
 def profile(model: catalog.Model, digest: str) -> Profile | None:
-    """Return the profile of a model on the corpus with this digest, if it was measured."""
+    """Return the profile of a model on the corpus with this digest; None if it was not measured."""
     key = profiles.key(model, digest)
     folder, unwritten = profiles.home() / key, stored().unwritten.get(key)
     profile = unwritten.profile if unwritten else queue_of("study").results.get(key)
@@ -167,14 +174,16 @@ def profile(model: catalog.Model, digest: str) -> Profile | None:
 
 
 def unkept(model: catalog.Model, digest: str) -> MhaVizError | None:
-    """Return why a profile could not be written to the disk, if so; it is then only in memory."""
+    """Return the error if a profile could not be written to disk and is only in memory, else None."""
     unwritten = stored().unwritten.get(profiles.key(model, digest))
     return unwritten.error if unwritten else None
 
 
 def reference_evidence(model: catalog.Model) -> Evidence | None:
-    """Return what the roles of a model were found in: the shipped profiles, or else that of the built-in sentences;
-    None if it was not measured. Raises what :func:`profile` raises."""
+    """Return the evidence that a model's roles come from: its bundled profiles, else the one of the built-in sentences.
+
+    None if neither exists. Raises what :func:`profile` raises.
+    """
     shipped = given(model.name) if model.kind in ("bundled", "own") else None
     if shipped is not None:
         return shipped
@@ -183,8 +192,14 @@ def reference_evidence(model: catalog.Model) -> Evidence | None:
 
 
 class RoleSummary(NamedTuple):
-    """The findings of profiles about the heads of a model: their ``roles``, the ``corpora`` of these, whether they were
-    measured, and what the heads do over the corpus of their profile."""
+    """A model's roles in short.
+
+    Attributes:
+        roles: the roles of its heads.
+        corpora: the corpora on which they were measured.
+        is_measured: whether the model was measured.
+        habits: what its heads do over the corpus of the profile.
+    """
 
     roles: tuple[Finding, ...] = ()
     corpora: tuple[str, ...] = ()
@@ -193,7 +208,7 @@ class RoleSummary(NamedTuple):
 
 
 def summarise(model: catalog.Model) -> RoleSummary:
-    """Return what is stored of a model's heads, read without pandas or torch; nothing of a damaged profile."""
+    """Return the stored summary of a model's heads, read without pandas or torch. Damaged profiles are skipped."""
     if model.kind in ("bundled", "own"):
         corpora = given_corpora(model.name)
         return RoleSummary(given_roles(model.name), corpora or BUILT_IN, bool(corpora), given_habits(model.name))
@@ -211,10 +226,10 @@ def summarise(model: catalog.Model) -> RoleSummary:
 
 
 def start(model: catalog.Model, source: StudyCorpus) -> Job:
-    """Begin a study, or join the same one under way.
+    """Start a study, or join the same study if it is under way.
 
-    Raises CorpusError for more words than a public server measures, and Busy if this visitor has another study or
-    too many are waiting.
+    Raises CorpusError if the corpus has more words than a public server measures, and Busy if this visitor has another
+    study or too many are waiting.
     """
     if catalog.hosted() and source.words > MOST_WORDS:
         raise CorpusError(
@@ -228,18 +243,20 @@ def start(model: catalog.Model, source: StudyCorpus) -> Job:
 
 
 def under_way(model: catalog.Model, digest: str) -> Job | None:
-    """Return the study of a model on a corpus that runs or waits now, submitted by any visitor."""
+    """Return the running or waiting study of a model on a corpus, submitted by any visitor; None if there is none."""
     return queue_of("study").under_way(profiles.key(model, digest))
 
 
 def stopping(model: catalog.Model, digest: str) -> bool:
-    """Return True from the stop of a study until its sums are saved."""
+    """Return whether a study was stopped and is still saving its sums."""
     return queue_of("study").stopping(profiles.key(model, digest))
 
 
 def failed(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyCorpus] | None:
-    """Return why the last study of a model on a corpus failed, if it did, and the corpus to start it again with. An
-    uploaded file comes without its name, which only the visitor who uploaded it may see."""
+    """Return why the last study of a model on a corpus failed, and the corpus to restart it with.
+
+    None if it did not fail. An uploaded file comes without its name, which only the visitor who uploaded it may see.
+    """
     key = profiles.key(model, digest)
     job, source = queue_of("study").failed(key), stored().measured.get(key)
     return (job.error, source) if job and job.error and source else None
@@ -273,8 +290,10 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
 
 
 def excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpan]) -> Mapping[SentenceSpan, Sentence]:
-    """Return sentences of an uploaded file. The caller must make sure that the visitor has that file. Empty if the file
-    is no longer here. Raises CorpusError."""
+    """Return sentences of an uploaded file; empty if the file is no longer stored.
+
+    The caller must make sure that the visitor has that file. Raises CorpusError.
+    """
     key = profiles.key(model, digest)
     source, sentences = source_measured(model, digest), stored().excerpts.get(key)
     if sentences is None and source is not None:
@@ -283,8 +302,10 @@ def excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpan]) -
 
 
 def source_measured(model: catalog.Model, digest: str) -> StudyCorpus | None:
-    """Return an uploaded and measured file, without its name, as long as it is here; only for visitors who have that
-    file."""
+    """Return an uploaded file that was measured, without its name, as long as it is stored; None otherwise.
+
+    Only for visitors who have that file.
+    """
     source = stored().measured.get(profiles.key(model, digest))
     return source if source is not None and source.data else None
 
@@ -293,13 +314,16 @@ def source_measured(model: catalog.Model, digest: str) -> StudyCorpus | None:
 
 
 def pointing(model: catalog.Model) -> Task[tuple[Pointers | None, ...]]:
-    """Return the task of finding where every head points in every sentence of the built-in corpus."""
+    """Return the task that finds where every head points in the built-in sentences."""
     key, words = profiles.key(model, built_in().digest), "Reading the built-in sentences"
     return Task("pointers", key, model.label, words, lambda: pointed(model))
 
 
 def pointed(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
-    """Read the built-in sentences, a few at a time, so that other readings wait for at most one batch."""
+    """Find where every head points in the built-in sentences, a few sentences per step.
+
+    Other requests to the model then wait for at most one step.
+    """
     sentences = ranges(0, len(built_in().sentences), AT_A_TIME)
     parts = yield from each(
         sentences, lambda some: model_service().ask(verbs.point, model.name, some.start, some.stop).result()
@@ -308,9 +332,11 @@ def pointed(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
 
 
 def _bounds(folder: Path) -> apart.Bounds:
-    """Return the limits of a study: on one's own machine all cores, at low priority, for as long as it takes; on a
-    public server half of the cores and ten minutes at a time. The model is in memory twice, trained and untrained, each
-    with packed copies."""
+    """Return the limits of a study.
+
+    On one's own machine: all cores, low priority, no time limit. On a public server: half of the cores, and ten minutes
+    at a time. The model is in memory twice, trained and untrained, each with packed copies.
+    """
     if not catalog.hosted():
         return apart.Bounds(threads=0, grace=GRACE, what="The study", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))

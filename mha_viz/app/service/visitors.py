@@ -1,9 +1,9 @@
-"""Who asks: one key for all tabs of one browser, so that the server's capacity is shared fairly.
+"""Identify visitors: one key for all tabs of a browser, so that the server's capacity is shared fairly.
 
-The key is made from the address of the connection and the token in Streamlit's XSRF cookie, which every browser gets
+The key is derived from the address of the connection and the token in Streamlit's XSRF cookie, which every browser gets
 with its first page. A class behind one address, or everybody behind one proxy, therefore counts as one visitor per
-browser. This is for fairness and not for security: a program can make up tokens, so every queue also has a limited
-number of places.
+browser. This is for fairness and not for security: a program can make up tokens, so every queue also limits the number
+of its jobs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ NOBODY = ""  # where there is no session: a worker thread, a test, a notebook
 
 
 def visitor() -> str:
-    """Return a key for the visitor whose script, callback or fragment runs in this thread: 16 hexadecimal digits.
+    """Return the key of the visitor whose script, callback or fragment runs in this thread: 16 hexadecimal digits.
 
-    Tabs of one browser share it; without a cookie each session counts as a visitor. It is :data:`NOBODY` in a thread
-    without a session, so call this before handing work to another thread.
+    Tabs of one browser share it; without a cookie each session counts as a visitor. In a thread without a session it is
+    :data:`NOBODY`, so call this before handing work to another thread.
     """
     context = get_script_run_ctx(suppress_warning=True)
     if context is None:
@@ -35,7 +35,7 @@ def visitor() -> str:
 
 
 def session() -> str:
-    """Return the tab whose script, callback or fragment runs in this thread; :data:`NOBODY` as for :func:`visitor`."""
+    """Return the session id of the tab whose script, callback or fragment runs in this thread, or :data:`NOBODY`."""
     context = get_script_run_ctx(suppress_warning=True)
     return NOBODY if context is None else context.session_id
 
@@ -46,8 +46,10 @@ def asker() -> tuple[str, str]:
 
 
 def token(cookie: object) -> bytes:
-    """Return the token of an XSRF cookie, "2|mask|masked token|time": the mask differs from page to page, the token
-    does not. Empty for anything else."""
+    """Return the token in an XSRF cookie, "2|mask|masked token|time"; empty if the cookie has another form.
+
+    The mask differs from page to page, the token does not.
+    """
     try:
         version, mask, masked, _ = str(cookie).strip("\"'").split("|")
         key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked)
@@ -55,4 +57,4 @@ def token(cookie: object) -> bytes:
         return b""
     if version != "2" or len(key) != 4 or len(hidden) != TOKEN_BYTES:
         return b""
-    return bytes(byte ^ key[at % 4] for at, byte in enumerate(hidden))
+    return bytes(byte ^ key[place % 4] for place, byte in enumerate(hidden))

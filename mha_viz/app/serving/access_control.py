@@ -1,4 +1,4 @@
-"""Access control: the host names of this server, the origins of WebSockets, and the paths that are served."""
+"""Control access: the host names of this server, the origins of WebSockets, and the paths that are served."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mha_viz.browser.bundle import page_style
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
-# Streamlit's sign-on, which the app has not: its answers write to the log. And the list of the shell's files.
+# Streamlit's sign-on, which the app does not use and whose answers write to the log; and the list of the shell's files.
 _UNUSED = ("auth/login", "auth/logout", "oauth2callback", "manifest.json")
 _NO_PAGE = """<!doctype html>
 <html lang="en">
@@ -32,7 +32,7 @@ _NO_PAGE = """<!doctype html>
 
 
 class AccessControl:
-    """ASGI middleware that refuses requests for other host names, from other origins and to unknown paths."""
+    """ASGI middleware that refuses requests to other host names, from other origins, and to unknown paths."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
@@ -60,8 +60,8 @@ class AccessControl:
             await PlainTextResponse(f"{problem} {remedy}", 400)(scope, receive, send)
         elif f"{path}/".startswith(tuple(f"{closed.rstrip('/')}/" for closed in self._closed)):
             await PlainTextResponse("Not found", 404)(scope, receive, send)
-        elif (moved := new_address(scope)) is not None:
-            await RedirectResponse(moved)(scope, receive, send)
+        elif (address := new_address(scope)) is not None:
+            await RedirectResponse(address)(scope, receive, send)
         elif path.rstrip("/") in self._pages or path.startswith(MEDIA):
             await self._app(scope, receive, send)
         else:
@@ -69,7 +69,10 @@ class AccessControl:
 
 
 def _bytes_only(receive: Receive, send: Send) -> Receive:
-    """Return messages of a WebSocket, which ends at the first that is text: Streamlit's protocol has none."""
+    """Return a receiver of a WebSocket's messages that closes it at the first text message.
+
+    Streamlit's protocol has no text messages.
+    """
 
     async def next_message() -> Message:
         message = await receive()
@@ -82,7 +85,7 @@ def _bytes_only(receive: Receive, send: Send) -> Receive:
 
 
 class _Unknown:
-    """Replaces Streamlit's shell, its answer to every unknown path, by a 404."""
+    """A sender that replaces Streamlit's shell, its answer to every unknown path, by a 404."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send

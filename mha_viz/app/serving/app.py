@@ -1,4 +1,4 @@
-"""The app as an ASGI application with its middleware."""
+"""The ASGI application with its middleware."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mha_viz.files.assets import app_root
 
 
 def app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
-    """Yield the application; at most one per process."""
+    """Return the application; create it at most once per process."""
     session_limit = SessionLimit(settings)
     failures: dict[Any, Any] = {500: Headers.failed(settings)}
 
@@ -65,14 +65,14 @@ def app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
 
 
 def _address() -> str:
-    """Return the address of the app for a browser on this machine."""
+    """Return the app's address for a browser on this machine."""
     scheme = "https" if config.get_option("server.sslCertFile") else "http"
     host, port = config.get_option("browser.serverAddress"), config.get_option("server.port")
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/{base()}"
 
 
 def _answered(error: Exception) -> bool:
-    """Let the app report an unexpected error in one sentence and leave the page as it is."""
+    """Let the app report an unexpected error in one sentence, and keep the page as it is."""
     answer: Any = getattr(
         sys.modules.get("mha_viz.app.widgets.frame"), "on_script_error", None
     )  # not loaded before the first visitor

@@ -1,7 +1,9 @@
-"""Which messages of a browser reach Streamlit, whose protocol has kinds that no page of this app sends, and no limits.
+"""Filter the messages that browsers send to Streamlit.
 
-A message is read as it arrived, field by field, before anything is made of it: of one that is not allowed nothing
-remains. The table names every kind and every field of the protocol, so that a new one is decided on and not let in.
+Streamlit's protocol has kinds of messages that no page of this app sends, and no limits.
+
+A message is checked as it arrived, field by field, before it is parsed; a forbidden message is dropped as a whole. The
+table lists every kind and every field of the protocol, so that a new one is forbidden until it is listed.
 """
 
 from __future__ import annotations
@@ -15,14 +17,21 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-FIELDS = 5_000  # of one message, in all its parts
-_CONTENT = 2_000_000  # bytes: as many as the whole message may have
+FIELDS = 5_000  # maximum number of fields in a message, including its parts
+_CONTENT = 2_000_000  # bytes; the same as for the whole message
 _ADDRESS = 200_000  # bytes of an address with its parameters, which pages cut
-_MARKS = 100_000  # of the structure of a value in JSON: a word of its text takes less memory than a list does
+_MARKS = 100_000  # maximum brackets and commas in a JSON value, because lists take more memory than text
 
 
 class FieldLimit(NamedTuple):
-    """Limit a field: ``most`` bytes, up to ``times`` in a message, text of this ``form``, JSON of few parts."""
+    """The limits of a field.
+
+    Attributes:
+        most: the largest size in bytes.
+        times: how often the field may occur in a message.
+        form: the pattern of its text.
+        is_json: whether its text is JSON, whose number of parts is limited.
+    """
 
     most: int = _CONTENT
     times: int = 1
@@ -38,7 +47,7 @@ _LINE = r"[^\x00-\x1f\x7f]*"
 _ANY = FieldLimit()
 _JSON = FieldLimit(is_json=True)
 _NUMBERS = FieldLimit(8_000)
-_OF_A_FILE = r"(?:[\x00-\x7f\xc0-\xff][\x80-\xbf]*){0,255}"  # a name of so many characters
+_OF_A_FILE = r"(?:[\x00-\x7f\xc0-\xff][\x80-\xbf]*){0,255}"  # a name of at most 255 characters
 _ID = _text(_LINE, 400)
 _FILE_ID = _text(r"[0-9A-Za-z-]*", 64)
 _HASH = r"(?:[0-9a-f]{32,64})?"
@@ -46,7 +55,7 @@ _DIGEST = _text(_HASH, 64)
 _WORD = _text(_LINE, 100)
 _NEVER = None  # no page of the app sends it
 
-# By the name of a message in the protocol: its fields.
+# The fields of each message, by the name of the message in the protocol.
 RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
     "BackMsg": {
         "rerun_script": _ANY,
@@ -114,7 +123,7 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
         "dataframe_chunk": _NEVER,
     },
     "DeferredFileRequestPayload": {"file_id": _text(r"[0-9a-f]{32,64}", 64)},
-    # Parts of what never comes.
+    # Parts of forbidden messages.
     "ArrowTable": {"data": _NEVER, "index": _NEVER, "columns": _NEVER, "styler": _NEVER},
     "ArrowTableStyler": {"uuid": _NEVER, "caption": _NEVER, "styles": _NEVER, "display_values": _NEVER},
     "StringTriggerValue": {"data": _NEVER},
@@ -129,9 +138,9 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
     },
     "SortState": {"column": _NEVER, "direction": _NEVER},
 }
-# What must be there, or Streamlit writes to its log that it is not.
+# Required fields; without them, Streamlit would write to its log.
 _NEEDED = {"BackMsg": 1, "BackendOperationRequest": "deferred_file", "DeferredFileRequestPayload": "file_id"}
-COSTS = {"file_urls_request": 4.0, "backend_operation_request": 4.0}  # of a message; of another kind it is 1
+COSTS = {"file_urls_request": 4.0, "backend_operation_request": 4.0}  # of kinds of messages; 1 for all others
 # That cost as much as a message. The largest of ordinary use, of a page with 20 kB of annotation in its address, has
 # 63 kB, of which a tab may send eight at once.
 _BYTES = 10_000
@@ -158,6 +167,16 @@ class Allowed(NamedTuple):
 
 
 class _Field(NamedTuple):
+    """An allowed field of a message.
+
+    Attributes:
+        name: its name.
+        written: how its value is encoded (wire type).
+        rule: its limits.
+        inside: the kind of message that it contains, if any.
+        is_text: whether its value is text.
+    """
+
     name: str
     written: int
     rule: FieldLimit
@@ -166,11 +185,11 @@ class _Field(NamedTuple):
 
 
 class _NotAllowedError(Exception):
-    """The message is not passed on."""
+    """Raised for a message that must not be passed on."""
 
 
 def read_allowed(data: bytes) -> Allowed | None:
-    """Return a message that may be passed on; None for all others."""
+    """Return the message if it may be passed on, else None."""
     try:
         kind = _Walk(data).message(BackMsg.DESCRIPTOR, 0, len(data))
         message = BackMsg.FromString(data)
@@ -180,18 +199,18 @@ def read_allowed(data: bytes) -> Allowed | None:
 
 
 def cost(kind: str, data: bytes) -> float:
-    """Count what a message takes of the rate of its tab: by its kind and by its bytes."""
+    """Return how much of its tab's rate a message costs. This depends on its kind and its size."""
     return COSTS.get(kind, 1.0) + len(data) / _BYTES
 
 
 class _Walk:
-    """Reads one message as it is written."""
+    """Checks a message in its encoded form."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._left = data, FIELDS
 
     def message(self, kind: Descriptor, at: int, end: int) -> str:
-        """Read a message up to ``end``; the name of its last field."""
+        """Check a message that ends at ``end``; return the name of its last field."""
         fields, seen, name = _fields(kind), dict[str, int](), ""
         while at < end:
             key, at = self._number(at, end)
@@ -216,7 +235,7 @@ class _Walk:
         return name
 
     def _span(self, written: int, at: int, end: int) -> tuple[int, int]:
-        """Return where a value begins and where it ends."""
+        """Return where a value begins and ends."""
         if written == _VARINT:
             begin, (_, after) = at, self._number(at, end)
         elif written == _LENGTH:
@@ -229,7 +248,7 @@ class _Walk:
         return begin, after
 
     def _number(self, at: int, end: int) -> tuple[int, int]:
-        """Return a number of variable length, and where it ends."""
+        """Read a number of variable length; return it and where it ends."""
         value = shift = 0
         while at < end and shift < 70:
             byte = self._data[at]
@@ -252,7 +271,7 @@ class _Walk:
 
 @cache
 def _fields(kind: Descriptor) -> dict[int, _Field]:
-    """Return the allowed fields of a message by their numbers."""
+    """Return the allowed fields of a kind of message, by number."""
     rules: Mapping[str, Any] = RULES.get(kind.full_name, {})
     return {
         field.number: _Field(
@@ -268,5 +287,5 @@ def _fields(kind: Descriptor) -> dict[int, _Field]:
 
 
 def _is_packed(field: FieldDescriptor) -> bool:
-    """Return whether its numbers are written one after the other."""
+    """Return whether the field's numbers are packed into one value."""
     return bool(field.is_repeated and field.is_packed)

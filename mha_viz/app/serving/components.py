@@ -1,6 +1,6 @@
-"""The components' code as files that a browser caches for a year, since their addresses contain a digest of the code.
+"""Serve the components' code as files that browsers cache for a year. Their addresses contain a digest of the code.
 
-Without them, as under ``streamlit run``, every message that draws a component contains its code.
+Otherwise, as under ``streamlit run``, every message that draws a component contains its code.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ _CACHED = "public, max-age=31536000, immutable"
 
 
 class _ServedFile(NamedTuple):
+    """A file in plain and compressed form."""
+
     plain: bytes
     gzipped: bytes
 
 
 class ComponentFiles:
-    """ASGI middleware that serves the components' modules, which are bundled once."""
+    """ASGI middleware that serves the components' modules. They are bundled once, at the start."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -42,7 +44,7 @@ class ComponentFiles:
 
 
 def announce(manager: BidiComponentManager) -> None:
-    """Tell the pages of this process that these files are served."""
+    """Tell the pages in this process that the files are served."""
     from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 
     package, _, name = bundle.SERVED.partition(".")

@@ -1,6 +1,7 @@
-"""Limits on connections before there is a request: how long its head may take, and how many one address may have.
+"""Limit connections before there is a request.
 
-uvicorn has neither; behind nginx they are never reached.
+A request's head must arrive in time, and an address may have so many connections. uvicorn has no such limits. Behind
+nginx they are never reached.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\n"
     b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s" % (len(_TOO_MANY), _TOO_MANY)
 )
-_USUAL: Any = AutoHTTPProtocol  # the one of the parser that is installed
+_USUAL: Any = AutoHTTPProtocol  # depends on the HTTP parser that is installed
 
 
 class Connections:
-    """Counts the open connections of each address. The addresses of this machine and of proxies have no limit."""
+    """The number of open connections of each address. The addresses of this machine and of proxies have no limit."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._most = min(A_TAB * settings.per_address, descriptor_limit() // 4)
@@ -40,12 +41,12 @@ class Connections:
         self._open: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
-        """Count a connection that has been opened. Returns whether it is one too many."""
+        """Count a new connection; return whether it is one too many."""
         self._open[address] += 1
         return self._open[address] > self._most and not self._is_exempt(address)
 
     def leave(self, address: str) -> None:
-        """Count a connection that has been closed."""
+        """Record that a connection was closed."""
         self._open[address] -= 1
         if not self._open[address]:
             del self._open[address]
@@ -60,7 +61,7 @@ class Connections:
 
 
 class Bounded(_USUAL):  # type: ignore[misc]
-    """uvicorn's protocol for HTTP with these limits; ``shares`` is that of one server."""
+    """uvicorn's HTTP protocol with these limits. ``shares`` counts the connections of one server."""
 
     shares: Connections  # uvicorn has `connections`
     _deadline: asyncio.TimerHandle | None = None
@@ -118,17 +119,20 @@ class Bounded(_USUAL):  # type: ignore[misc]
 
 
 def protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
-    """Return the protocol of a server with these settings."""
+    """Return the protocol class of a server with these settings."""
     return type("Bounded", (Bounded,), {"shares": Connections(settings)})
 
 
-def limit_connections(usual: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
-    """Let uvicorn have limits for which Streamlit has no setting, those of connections by the owner's settings."""
+def limit_connections(original: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """Give uvicorn limits for which Streamlit has no setting.
+
+    The limits of connections come from the owner's settings.
+    """
     limited = protocol(from_environment(os.environ))
 
-    @wraps(usual)
+    @wraps(original)
     def options() -> dict[str, Any]:
-        return usual() | {
+        return original() | {
             "ws_max_size": MESSAGE_BYTES,
             "timeout_graceful_shutdown": _GRACE,
             "server_header": False,

@@ -1,8 +1,9 @@
-"""A file is made of what stands on the page when somebody asks for it.
+"""Build downloads from the page's state at the time of the click.
 
-A click on a download first takes the focus from a field, so that the page is run with what was typed, and then asks for
-the file. Streamlit makes it of the run before, without what was typed, or not at all, if the new run already offers the
-file under another name ("Deferred file not found"). So it is made when the run has ended, and has one name in all runs.
+A click on a download first takes the focus from a text field, so that the page reruns with what was typed, and then
+requests the file. Streamlit would build the file from the run before, without what was typed. If the new run already
+offers the file under another name, it would fail ("Deferred file not found"). Therefore files are built when the run
+has ended, and have the same name in all runs.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from typing import Any
 
 from streamlit.runtime import Runtime
 
-LONGEST = 30.0  # seconds; after that the file is made of what there is
-EVERY = 0.1  # of which the first lets what was typed come after the click, as a browser may send them
+LONGEST = 30.0  # seconds; after that, build the file from the current state
+EVERY = 0.1  # seconds; the first pause lets typed text arrive, which a browser may send after the click
 
 
-def name_by_button(usual: Callable[..., str]) -> Callable[..., str]:
-    """Give a file the name of its button, which is as secret as that of the session, of which it is made."""
+def name_by_button(original: Callable[..., str]) -> Callable[..., str]:
+    """Name a file after its button and its session. The name is a digest, as secret as the session's id."""
 
-    @wraps(usual)
+    @wraps(original)
     def add_deferred(self: Any, *given: Any, **named: Any) -> str:
-        file_id = usual(self, *given, **named)
+        file_id = original(self, *given, **named)
         with self._lock:
             offered = self._deferred_callables.pop(file_id)
             session = offered["session_id"]
@@ -38,22 +39,22 @@ def name_by_button(usual: Callable[..., str]) -> Callable[..., str]:
     return add_deferred
 
 
-def wait_for_the_run(usual: Callable[[Any, Any, str], Awaitable[Any]]) -> Callable[[Any, Any, str], Awaitable[Any]]:
-    """Let files be made when the page has been run with what was typed before the click."""
+def wait_for_the_run(original: Callable[[Any, Any, str], Awaitable[Any]]) -> Callable[[Any, Any, str], Awaitable[Any]]:
+    """Delay building a file until the page has rerun with what was typed before the click."""
 
-    @wraps(usual)
+    @wraps(original)
     async def handle(self: Any, request: Any, session_id: str) -> Any:
         clock = asyncio.get_running_loop().time
         end = clock() + LONGEST
         await asyncio.sleep(EVERY)
         while _runs(session_id) and clock() < end:
             await asyncio.sleep(EVERY)
-        return await usual(self, request, session_id)
+        return await original(self, request, session_id)
 
     return handle
 
 
 def _runs(session_id: str) -> bool:
-    """Return whether the page of a session is being run."""
+    """Return whether the page of a session is running."""
     info = Runtime.instance()._session_mgr.get_active_session_info(session_id)
     return info is not None and info.session._scriptrunner is not None

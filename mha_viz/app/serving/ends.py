@@ -1,4 +1,4 @@
-"""How a server ends: at once, whatever its threads still wait for, and with the processes that it started."""
+"""End the server at once, whatever its threads are waiting for, with all processes that it has started."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ WORDS = "The pages that were open can be opened again when the same command runs
 
 
 def end_server(number: int, _frame: FrameType | None = None) -> NoReturn:
-    """End this process because of a signal; after Ctrl-C, with a sentence on what is kept."""
+    """End this process on a signal. After Ctrl-C, print a sentence on what is kept."""
     if number == signal.SIGINT:
         with suppress(OSError, ValueError):  # stderr is closed
             print(f"mha-viz: Stopped. {WORDS}", file=sys.stderr, flush=True)
     end_children()
-    atexit._run_exitfuncs()  # not the threads of pools, which wait for readings that nobody waits for any more
+    atexit._run_exitfuncs()  # do not wait for threads of pools, whose readings nobody needs any more
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()

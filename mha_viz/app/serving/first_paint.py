@@ -1,4 +1,4 @@
-"""Draw the names of the pages and, where one is read, the sentence, until Streamlit draws the page."""
+"""Show the names of the pages and, on pages that read one, the sentence, until Streamlit draws the page."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ LONGEST = 400  # characters of a sentence that is shown
 
 
 def first_paint(path: str, query: bytes) -> str:
-    """Return the element, with its style sheet, which hides it as soon as the page has its own names.
+    """Return the HTML element with its style sheet, which hides it as soon as the page shows its own navigation.
 
     Args:
-        path: of the page, below that of the server; "" for the first.
-        query: of the address, percent-encoded. Its text is escaped.
+        path: the path of the page below that of the server; "" for the first page.
+        query: the query of the address, percent-encoded. Its text is escaped.
     """
-    given = parse_qs(query.decode("latin-1"), keep_blank_values=True)
-    sentence = clean(given.get("text", [_first_sentence()])[-1])[:LONGEST] if path in WITH_SENTENCE else ""
+    parameters = parse_qs(query.decode("latin-1"), keep_blank_values=True)
+    sentence = clean(parameters.get("text", [_first_sentence()])[-1])[:LONGEST] if path in WITH_SENTENCE else ""
     below = f"<p>{escape(sentence)}</p>" if sentence.strip() else ""
-    names = "" if given.get("class", [""])[-1] == "1" else _names(path)
-    look = "mha-first" if "text" in given or path else "mha-first new"
+    names = "" if parameters.get("class", [""])[-1] == "1" else _names(path)
+    look = "mha-first" if "text" in parameters or path else "mha-first new"
     style = f"<style>{page_style('first_paint')}</style>"
     return f'{style}\n<div class="{look}" aria-hidden="true">{names}{below}</div>\n'
 
 
 def _names(path: str) -> str:
-    first, *_ = every = [*page_files()]
+    first, *_ = names = [*page_files()]
     here = path or first
-    named = ((name, name.replace("_", " ").capitalize()) for name in every)
-    shown = "".join(f"<i{' class=here' if name == here else ''}>{title}</i>" for name, title in named)
+    titles = ((name, name.replace("_", " ").capitalize()) for name in names)
+    shown = "".join(f"<i{' class=here' if name == here else ''}>{title}</i>" for name, title in titles)
     return f"<header><b>mha_viz</b>{shown}</header>"
 
 

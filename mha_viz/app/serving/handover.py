@@ -1,5 +1,4 @@
-"""``streamlit run app.py`` becomes ``python -m mha_viz.app.serving``, whose protections begin before Streamlit's
-server."""
+"""Replace ``streamlit run app.py`` by ``python -m mha_viz.app.serving``, which protects the server from its start."""
 
 from __future__ import annotations
 
@@ -13,10 +12,13 @@ from mha_viz import process
 
 
 def serve_instead() -> NoReturn:
-    """Replace this process, a ``streamlit run``, by the app's own server with the same options. Exit with 2 where that
-    cannot be, because another server would serve the app without limits, with every folder of this machine."""
+    """Replace this ``streamlit run`` by the app's own server, with the same options.
+
+    Exit with 2 if that is impossible, because another server would serve the app without limits, with every folder of
+    this machine.
+    """
     context = click.get_current_context(silent=True)
-    if context is None or sys.platform == "win32":  # there, a process cannot become another
+    if context is None or sys.platform == "win32":  # on Windows a process cannot be replaced by another
         print("mha-viz: This program cannot serve app.py. Start mha-viz serve.", file=sys.stderr, flush=True)
         sys.exit(2)
     options = {name.replace("_", "."): value for name, value in context.params.items() if "_" in name}
@@ -27,6 +29,6 @@ def serve_instead() -> NoReturn:
     os.execve(command[0], command, environment)
 
 
-def _values(given: object) -> list[object]:
-    """Return what was given for an option, which may be given several times."""
-    return [*given] if isinstance(given, list | tuple) else [given] if given is not None else []
+def _values(value: object) -> list[object]:
+    """Return the values of an option as a list; some options may be given several times."""
+    return [*value] if isinstance(value, list | tuple) else [value] if value is not None else []

@@ -48,7 +48,7 @@ class Headers:
 
     @staticmethod
     def failed(settings: ServerSettings) -> Callable[[Request, Exception], Response]:
-        """Return the response after an error in the server's own code, created outside of all middleware."""
+        """Return the handler of errors in the server's own code. Its response is created outside of all middleware."""
 
         def answer(request: Request, error: Exception) -> Response:
             response = PlainTextResponse("The server failed to answer. Its log says why.", 500)

@@ -1,5 +1,8 @@
-"""Addresses of downloads that nobody can guess. Streamlit's are digests of the content: whoever could guess a whole
-file would learn from its address that somebody fetches it."""
+"""Make the addresses of downloads unguessable.
+
+Streamlit's are digests of the content: whoever can guess a whole file could learn from its address that somebody
+downloads it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ BYTES = 32  # of an address
 _secret = secrets.token_bytes(BYTES)  # of this process, which alone answers at these addresses
 
 
-def make_unguessable(usual: Callable[..., str]) -> Callable[..., str]:
-    """Let the addresses of files depend on a secret of this process; equal files still have one address."""
+def make_unguessable(original: Callable[..., str]) -> Callable[..., str]:
+    """Make the addresses of files depend on a secret of this process. Equal files still have the same address."""
 
-    @wraps(usual)
+    @wraps(original)
     def address(data: bytes, mimetype: str, filename: str | None = None) -> str:
-        named = usual(data, mimetype, filename).encode()
-        return hashlib.blake2b(named, key=_secret, digest_size=BYTES).hexdigest()
+        usual_name = original(data, mimetype, filename).encode()
+        return hashlib.blake2b(usual_name, key=_secret, digest_size=BYTES).hexdigest()
 
     return address

@@ -1,4 +1,4 @@
-"""The paths of the server, relative to the path that it may be mounted under."""
+"""The paths of the server, relative to the path under which it may be mounted."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ MEDIA = "media/"
 
 
 def base() -> str:
-    """Return the value of ``server.baseUrlPath`` without slashes at its ends."""
+    """Return ``server.baseUrlPath`` without slashes at its ends."""
     return str(config.get_option("server.baseUrlPath") or "").strip("/")
 
 
 def below(scope: Scope) -> str:
-    """Return the path below ``server.baseUrlPath``, without its leading slash. A path outside of it keeps the slash."""
+    """Return the path relative to ``server.baseUrlPath``, without a leading slash.
+
+    A path outside of it keeps its slash.
+    """
     base_path = base()
     path: str = scope["path"]
     if base_path and not f"{path}/".startswith(f"/{base_path}/"):
@@ -31,13 +34,15 @@ def below(scope: Scope) -> str:
 
 
 def pages() -> frozenset[str]:
-    """Return the paths of the app's pages: "" for the first, and the name of each."""
+    """Return the paths of the app's pages: the names of all pages, and "" for the first."""
     return frozenset({"", *page_files()})
 
 
 def new_address(scope: Scope) -> str | None:
-    """Return the address to which the content of an old one moved, and that of the first page, which is at the root, by
-    its name; None for any other."""
+    """Return the current address of a page that has moved; None for any other path.
+
+    The first page has moved from its name to the root.
+    """
     path = below(scope).rstrip("/")
     old = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
     page, parameters = moved(path, old)

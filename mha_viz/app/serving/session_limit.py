@@ -1,7 +1,8 @@
-"""The limit on visitors at a time, by their number and by how long they wait. A session is an open WebSocket, that is,
-one browser tab.
+"""Limit the number of visitors at a time, by their number and by how long they wait.
 
-A page that was fetched takes none, or anybody could close the server by fetching pages.
+A session is an open WebSocket, that is, one browser tab.
+
+Fetching a page does not take a place; otherwise anybody could close the server by fetching pages.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from mha_viz.app.serving.waits import Waits
 from mha_viz.browser.bundle import page_style
 
 RETRY = 10  # seconds until the page of a full server reloads
-RETURN = 60  # seconds within which whoever left, for example by reloading a page, is let in again
+RETURN = 60  # seconds within which a visitor who left, for example by reloading, is let in again
 FIRST_MESSAGE = 5  # seconds within which an open WebSocket must send a message
-BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: at once, and on average after that
+BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: in a burst, and per second on average
 
 VISITOR: ContextVar[str] = ContextVar("visitor", default="")  # the tab whose messages a task handles
 
@@ -51,7 +52,7 @@ _FULL = """<!doctype html>
 
 
 class SessionLimit:
-    """Counts open WebSockets."""
+    """The open WebSockets, and whether another visitor may come in."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
@@ -68,8 +69,10 @@ class SessionLimit:
         return self._open.total()
 
     def refusal(self, address: str, is_in: bool = False) -> str:
-        """Return why there is no session for a visitor from ``address``; "" when there is one. ``is_in``: a visitor who
-        had a session a moment ago, and is let in however long others wait."""
+        """Return why a visitor from ``address`` gets no session; "" if one is free.
+
+        ``is_in``: the visitor had a session a moment ago, and is let in however long others wait.
+        """
         if self.taken >= self._settings.sessions:
             return f"This server allows {self._settings.sessions:,} open tabs at a time."
         limit = self._settings.per_address
@@ -78,11 +81,11 @@ class SessionLimit:
         return "" if is_in else self.waits.refusal()
 
     def holds(self, visitor: str) -> bool:
-        """Return whether a visitor has a session or had one a moment ago: who reloads a page fetches it first."""
+        """Return whether a visitor has a session or had one a moment ago. Whoever reloads a page first fetches it."""
         return self._browsers[visitor] > 0 or visitor in self._left
 
     def returns(self, visitor: str) -> bool:
-        """Return whether a visitor left a session a moment ago; it can be returned to once."""
+        """Return whether a visitor left a session a moment ago. Each session can be returned to once."""
         return self._left.take(visitor)
 
     def note_refused(self, visitor: str) -> None:
@@ -91,12 +94,12 @@ class SessionLimit:
         self._refused.note(visitor)
 
     def enter(self, address: str, visitor: str = "") -> None:
-        """Count a session that begins."""
+        """Count a new session."""
         self._open[address] += 1
         self._browsers[visitor or address] += 1
 
     def leave(self, address: str, visitor: str = "") -> None:
-        """Count a session that has ended."""
+        """Record that a session has ended."""
         for counts, who in ((self._open, address), (self._browsers, visitor or address)):
             counts[who] -= 1
             counts += Counter()  # drops those without any
@@ -151,8 +154,10 @@ class Gate:
 
 
 class _Paced:
-    """Passes on what Streamlit may be sent, limits the rate of a tab by what its messages cost, and closes the
-    WebSocket of a tab that sends none."""
+    """Receives the messages of a tab and passes on those that are allowed.
+
+    It limits the tab's rate by what its messages cost, and closes the WebSocket of a tab that sends nothing.
+    """
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -160,7 +165,7 @@ class _Paced:
         self._has_sent = False
 
     async def __call__(self) -> tuple[Message, Allowed | None]:
-        """Return the next message, and what it is if it is Streamlit's."""
+        """Return the next message and, if it is one of Streamlit's, its parsed form."""
         while True:
             message = await (self._receive() if self._has_sent else self._first())
             if message["type"] != "websocket.receive":
@@ -176,7 +181,7 @@ class _Paced:
         now = time.monotonic()
         self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - tokens
         self._at = now
-        if self._tokens < 0:  # ahead of its rate: meanwhile nothing is read from the connection
+        if self._tokens < 0:  # too fast: read nothing from the connection for a while
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
     async def _first(self) -> Message:
@@ -188,8 +193,10 @@ class _Paced:
 
 
 class _Tab:
-    """The two ends of a WebSocket, whose waits are noted. Whoever makes one forgets it: the app may end a WebSocket
-    without asking for another message."""
+    """The two ends of a tab's WebSocket, whose waiting times are recorded.
+
+    Whoever creates a tab must call ``waits.forget``: the app may end a WebSocket without asking for another message.
+    """
 
     def __init__(self, receive: Receive, send: Send, waits: Waits, visitor: str) -> None:
         self._paced, self._send = _Paced(receive, send), send
@@ -210,7 +217,7 @@ class _Tab:
 
 
 def address_of(scope: Scope) -> str:
-    """Return the client's address; an IPv6 /64 network counts as one address, since one person has many of them."""
+    """Return the client's address. An IPv6 /64 network counts as one address, since one person has many of them."""
     client = scope.get("client")
     try:
         address = ipaddress.ip_address(client[0] if client else "")
@@ -224,20 +231,25 @@ def address_of(scope: Scope) -> str:
 
 
 def _resumes(scope: Scope) -> bool:
-    """Return whether the WebSocket resumes a session that is waiting for a reconnect. A session that still has a
-    WebSocket does not count, or a tab could open any number of them."""
+    """Return whether the WebSocket resumes a session that is waiting for a reconnect.
+
+    A session that still has a WebSocket does not count; otherwise a tab could open any number of them.
+    """
     protocols = scope.get("subprotocols", [])
     return len(protocols) > 2 and Runtime.instance()._session_mgr._session_storage.get(protocols[2]) is not None  # type: ignore[attr-defined]
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    """Refuse a WebSocket. A browser has already received its page, which would stay empty without a word: it is told to
-    load it again, and then gets the one that says why and tries again."""
+    """Refuse a WebSocket.
+
+    A browser has already received its page, which would stay empty without an explanation. It is told to load the page
+    again, and then gets the page that gives the reason and tries again.
+    """
     refusal = PlainTextResponse("All places are taken.", 503, {"Retry-After": str(RETRY)})
     if "origin" in Headers(scope=scope):
-        again = ForwardMsg(metadata=ForwardMsgMetadata(), auth_redirect=AuthRedirect(url=""))  # "": where it is
+        reload = ForwardMsg(metadata=ForwardMsgMetadata(), auth_redirect=AuthRedirect(url=""))  # "": the page itself
         await send({"type": "websocket.accept", "subprotocol": next(iter(scope["subprotocols"]), None)})
-        await send({"type": "websocket.send", "bytes": again.SerializeToString()})
+        await send({"type": "websocket.send", "bytes": reload.SerializeToString()})
         await send({"type": "websocket.close", "code": 1013})
     elif "websocket.http.response" in scope.get("extensions", {}):
         await refusal(scope, receive, send)

@@ -1,4 +1,4 @@
-"""The settings of a server's owner, read from the environment once at the start."""
+"""The settings that a server's owner makes in the environment, read once at the start."""
 
 from __future__ import annotations
 
@@ -22,11 +22,18 @@ _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|[0-9A-Fa-f:]+")
 
 
 class ServerSettings(NamedTuple):
-    """``frames``: other origins whose pages may show the app in a frame. ``hosts``: host names that the server answers
-    to; when empty, any name, or the loopback names if it listens on loopback only. ``proxies``: addresses and networks
-    whose X-Forwarded-For is trusted. ``sessions``, ``per_address``: the maximum number of browser tabs at a time.
-    ``wait``: the 95th percentile over visitors of their median waits, in seconds, above which nobody new is let in.
-    ``metrics``: whether ``/_stcore/metrics`` is served."""
+    """The settings of a server.
+
+    Attributes:
+        frames: other origins whose pages may show the app in a frame.
+        hosts: host names that the server answers to; when empty, any name, or the loopback names if it listens on
+            loopback only.
+        proxies: addresses and networks whose X-Forwarded-For is trusted.
+        sessions: the maximum number of open browser tabs.
+        per_address: the maximum number of open browser tabs of one address.
+        wait: the 95th percentile over visitors of their median waits, in seconds, above which nobody new is let in.
+        metrics: whether ``/_stcore/metrics`` is served.
+    """
 
     frames: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -38,7 +45,7 @@ class ServerSettings(NamedTuple):
 
 
 def from_environment(environment: Mapping[str, str]) -> ServerSettings:
-    """Return the settings in an environment. Raises SettingError with the variable and its value."""
+    """Read the settings from an environment. Raises SettingError with the variable and its value."""
     return ServerSettings(
         frames=_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
         hosts=tuple(host.strip("[]") for host in _list(environment, HOSTS, _HOST, "heads.example.org")),

@@ -1,4 +1,4 @@
-"""Starts the server, with the options of ``streamlit run``."""
+"""Start the server, with the options of ``streamlit run``."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     log.bound_records(_find_visitor)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, end_server)  # after uvicorn has closed the open connections
-    # Rich, where it is installed, writes errors beside the log and as long as they are.
+    # If Rich is installed, it would print errors outside the log and at full length.
     application.run(config=options | {"server.headless": True, "logger.enableRich": False})
 
 
 def _find_visitor() -> str:
-    """Return the visitor whose message or page this thread or task works on; "" if there is none."""
+    """Return the visitor for whom this thread or task works; "" if there is none."""
     if visitor := VISITOR.get():
         return visitor
     context = get_script_run_ctx(suppress_warning=True)
@@ -85,14 +85,20 @@ def _find_visitor() -> str:
 
 
 def _opens_browser(options: dict[str, Any]) -> bool:
-    """Return whether to open a browser, as Streamlit does on a desktop unless ``server.headless`` is set. To Streamlit
-    itself the server is always headless: else it may write files for programming assistants into the app's folder."""
-    wanted = options.get("server.headless")
-    return not (config.get_option("server.headless") if wanted is None else wanted)
+    """Return whether to open a browser, as Streamlit does on a desktop unless ``server.headless`` is set.
+
+    For Streamlit itself the server is always headless; otherwise it may write files for programming assistants into the
+    app's folder.
+    """
+    headless = options.get("server.headless")
+    return not (config.get_option("server.headless") if headless is None else headless)
 
 
 def _hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
-    """Return the allowed host names: a page of another site must not reach the server under that site's host name."""
+    """Return the option with the allowed host names.
+
+    A page of another site must not reach the server under that site's host name.
+    """
     if chosen.hosts:
         return {"server.allowedHosts": [*chosen.hosts]}
     if is_loopback(address):

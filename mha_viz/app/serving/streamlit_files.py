@@ -1,6 +1,6 @@
-"""The browser's part of Streamlit: compressed, which Streamlit does not do, and asked for before a page is drawn.
+"""Serve Streamlit's frontend compressed, which Streamlit does not do, and preload what every page needs.
 
-Of a first visit without compression it was more than half.
+Without compression, it was more than half of what a first visit loads.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from mha_viz.app.serving.paths import below, pages
 from mha_viz.browser.promise import older_note_with_style
 
 _CODE = ("static/js/*", "static/css/*")
-# The client looks for its server below the address of the page first, unless it is told that it is where its files are.
+# Tells the client that its server is where its files are. Otherwise it would first look below the address of the page.
 PLACE = 'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
 _ADDED = f"<script>{PLACE}</script>{older_note_with_style()}".encode()
-_ON_EVERY_PAGE = ("PageLink", "Html", "BidiComponent")  # what Streamlit loads when it has to draw the first of a kind
+_ON_EVERY_PAGE = ("PageLink", "Html", "BidiComponent")  # elements whose code is loaded when the first is drawn
 _IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 
 
 class StreamlitFiles:
-    """ASGI middleware that compresses each file when it is first asked for, and keeps it; the pages name what they draw
-    with, so that it does not wait for a server that is busy with their first run, say where the server is, show their
-    first paint until they are drawn, and tell an older browser why nothing is drawn."""
+    """ASGI middleware for Streamlit's frontend.
+
+    It compresses each file at the first request and keeps the result. To pages it adds: links that preload the modules
+    they draw with, so that these do not wait for a server that is busy with the first run; the address of the server;
+    their first paint, shown until they are drawn; and a note for older browsers on why nothing is drawn.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, self._pages = app, pages()
@@ -42,9 +45,9 @@ class StreamlitFiles:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope) if scope["type"] == "http" else "/"
         if path in self._pages:
-            whole = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
+            uncompressed = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
             added = _ADDED + first_paint(path, scope.get("query_string", b"")).encode()
-            await self._app(whole, receive, _completing(send, added) if scope["method"] == "GET" else send)
+            await self._app(uncompressed, receive, _completing(send, added) if scope["method"] == "GET" else send)
         elif path in self._files and _may_be_compressed(scope):
             await self._answer(path, scope, receive, send)
         else:
@@ -65,10 +68,10 @@ class StreamlitFiles:
 
 
 def _completing(send: Send, added: bytes) -> Send:
-    """Append ``added`` to the page that is sent, and let it name what it draws with."""
+    """Return a sender that appends ``added`` to the page and adds the preload header."""
     is_whole = False
 
-    async def sending(message: Message) -> None:
+    async def send_part(message: Message) -> None:
         nonlocal is_whole
         if message["type"] == "http.response.start" and message["status"] == 200:
             is_whole = True
@@ -79,7 +82,7 @@ def _completing(send: Send, added: bytes) -> Send:
             message = {**message, "body": message.get("body", b"") + added}
         await send(message)
 
-    return sending
+    return send_part
 
 
 @cache
@@ -88,15 +91,17 @@ def _preload() -> str:
 
 
 def _drawn_with() -> Iterator[str]:
-    """Yield the modules that draw the elements of every page, and those that they import, which the shell does not
-    name."""
+    """Yield the modules that draw the elements of every page, and the modules that these import.
+
+    Modules that the shell names itself are left out.
+    """
     static = Path(file_util.get_static_dir())
-    folder, named = static / "static" / "js", (static / "index.html").read_text("utf-8")
+    folder, shell = static / "static" / "js", (static / "index.html").read_text("utf-8")
     waiting = [file.name for element in _ON_EVERY_PAGE for file in folder.glob(f"{element}.*.js")]
     seen = set(waiting)
     while waiting:
         name = waiting.pop()
-        if name not in named:
+        if name not in shell:
             yield f"static/js/{name}"
             imported = {*_IMPORTED.findall((folder / name).read_text("utf-8"))} - seen
             seen |= imported

@@ -1,7 +1,7 @@
-"""List what this app replaces in Streamlit, and what it reads there that Streamlit does not promise to keep.
+"""List the parts of Streamlit that this app replaces, and the private parts that it reads.
 
-A row is checked before anything of it is imported (:mod:`mha_viz.library_parts`). A replacement is made from what it
-replaces when it is installed; several of one function therefore follow one another.
+A row is checked before its part is imported (:mod:`mha_viz.library_parts`). A replacement wraps the function that it
+finds when it is installed, so several replacements of one function are applied one after the other.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         "streamlit.runtime.state.session_state:SessionState", "_new_widget_state", "the values of controls", _ERRORS
     ),
-    # What follows protects data or people, or nothing works without it.
+    # The following rows protect data or people, or are indispensable.
     LibraryPart(
         _SESSIONS,
         "__init__",
@@ -199,8 +199,10 @@ PARTS: tuple[LibraryPart, ...] = (
 
 
 def install_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
-    """Replace what is to be replaced. What only improves something is left out, with one line in the log, if a part of
-    it is missing."""
+    """Install the replacements.
+
+    If a part is missing, improvements that need it are left out, with one line in the log.
+    """
     losses = lost_without(parts)
     for loss, missing in losses.items():
         _LOG.warning("%s %s %s", lacks(missing), loss, remedy(missing))
@@ -216,5 +218,5 @@ def has_error_sentences() -> bool:
 
 
 def has_component_files() -> bool:
-    """Return whether the code of drawings can be served as files."""
+    """Return whether the components' code can be served as files."""
     return _COMPONENTS not in lost_without(PARTS)

@@ -1,4 +1,4 @@
-"""Frees what closed tabs leave behind: file descriptors, uploads and memory."""
+"""Free what closed tabs leave behind: file descriptors, uploads and memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DESCRIPTORS = 1 << 20
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the limit of open file descriptors to the system's maximum: a session needs four."""
+    """Raise the limit of open file descriptors to the system's maximum, because a session needs four."""
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -59,7 +59,7 @@ def descriptor_limit() -> int:
 
 
 class Waiting(SessionStorage):
-    """Sessions whose WebSocket is closed, stored for a reconnect and shut down when their time is over.
+    """Sessions whose WebSocket is closed, kept for a reconnect and shut down when their time is over.
 
     Streamlit's own storage only drops its reference; the session then holds three descriptors, its files and its memory
     until it happens to be garbage collected. Like Streamlit's, this storage is used on the event loop's thread.
@@ -71,19 +71,19 @@ class Waiting(SessionStorage):
         self.ended = 0
 
     def get(self, session_id: str) -> SessionInfo | None:
-        """Return the session, unless its time is over."""
+        """Return the session; None if there is none or its time is over."""
         info, end = self._stored.get(session_id, (None, 0.0))
         return info if end > time.monotonic() else None
 
     def save(self, session_info: SessionInfo) -> None:
-        """Store a session; when there are too many, the oldest is shut down."""
+        """Store a session; shut down the oldest ones if there are too many."""
         self._stored[session_info.session.id] = (session_info, time.monotonic() + self._seconds)
         self.end_expired()
         while len(self._stored) > MOST_WAITING:
             self._end(next(iter(self._stored)))
 
     def delete(self, session_id: str) -> None:
-        """Drop a session that has been resumed or shut down."""
+        """Remove a session that was resumed or shut down."""
         self._stored.pop(session_id, None)
 
     def list(self) -> list[SessionInfo]:
@@ -103,7 +103,7 @@ class Waiting(SessionStorage):
 
 
 async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: MediaFileManager) -> None:
-    """Run for the lifetime of the server; an error in one round is logged and does not stop the next."""
+    """Sweep until the server ends. An error in one round is logged and does not stop the next."""
     sweeper = _Sweeper(session_limit, waiting, downloads)
     while True:
         await asyncio.sleep(TICK)
@@ -114,14 +114,14 @@ async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: MediaF
 
 
 class _Sweeper:
-    """Sweeps in rounds, and remembers when it last freed memory."""
+    """Frees resources in rounds."""
 
     def __init__(self, session_limit: SessionLimit, waiting: Waiting, downloads: MediaFileManager) -> None:
         self._session_limit, self._waiting, self._downloads = session_limit, waiting, downloads
         self._collected_at, self._collected, self._freed = time.monotonic(), 0, True
 
     async def sweep(self) -> None:
-        """Free what is due."""
+        """Free what is due in this round."""
         self._waiting.end_expired()
         self._downloads.remove_orphaned_files()  # also while no page runs
         now = time.monotonic()
@@ -135,35 +135,35 @@ class _Sweeper:
             await asyncio.to_thread(_free_memory)
 
 
-def end_lost_sessions(usual: Callable[..., None]) -> Callable[..., None]:
-    """Let the manager of sessions store those that wait for a reconnect in :class:`Waiting`."""
+def end_lost_sessions(original: Callable[..., None]) -> Callable[..., None]:
+    """Make the session manager store sessions that wait for a reconnect in :class:`Waiting`."""
 
-    @wraps(usual)
+    @wraps(original)
     def init(self: Any, session_storage: SessionStorage, *others: Any, **named: Any) -> None:
-        usual(self, Waiting(float(config.get_option("server.disconnectedSessionTTL"))), *others, **named)
+        original(self, Waiting(float(config.get_option("server.disconnectedSessionTTL"))), *others, **named)
 
     return init
 
 
-def keep_until_fetched(usual: Callable[[Any], set[str]]) -> Callable[[Any], set[str]]:
-    """Let files that were made for a download stay until the browser has had time to fetch them.
+def keep_until_fetched(original: Callable[[Any], set[str]]) -> Callable[[Any], set[str]]:
+    """Keep files that were created for a download until the browser has had time to fetch them.
 
-    Streamlit assigns such a file to no session, so the second run of any visitor after that would delete it.
+    Streamlit assigns such a file to no session, so the second run of any visitor would delete it.
     """
     # When each file was first seen without a session; a file that is made again counts as new.
     first_seen: WeakKeyDictionary[MediaFileMetadata, float] = WeakKeyDictionary()
 
-    @wraps(usual)
-    def expired(self: MediaFileManager) -> set[str]:
+    @wraps(original)
+    def list_expired(self: MediaFileManager) -> set[str]:
         now, files = time.monotonic(), self._file_metadata
-        since = {name: first_seen.setdefault(files[name], now) for name in usual(self)}
+        since = {name: first_seen.setdefault(files[name], now) for name in original(self)}
         newest = sorted(since, key=since.__getitem__, reverse=True)
         sizes = accumulate(_size(self, name) for name in newest)
         return {
             name for name, size in zip(newest, sizes, strict=True) if now - since[name] > FETCH or size > FETCH_BYTES
         }
 
-    return expired
+    return list_expired
 
 
 def _size(files: MediaFileManager, name: str) -> int:
@@ -172,7 +172,7 @@ def _size(files: MediaFileManager, name: str) -> int:
 
 
 def _free_memory() -> None:
-    """Without visitors: empty the caches, and return free memory to the system."""
+    """Empty the caches and return free memory to the system; called when there are no visitors."""
     empty: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "idle", None)  # loaded by the first visitor
     if empty is not None:
         empty()

@@ -1,4 +1,4 @@
-"""Reruns that a timer asks for (``run_every``) give way to what a person did."""
+"""Timed reruns (``run_every``) must not interrupt a run that a user started."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any
 from streamlit.proto.ClientState_pb2 import ClientState
 
 
-def give_way(usual: Callable[[Any, ClientState | None], None]) -> Callable[[Any, ClientState | None], None]:
-    """Let every session skip a timed rerun while a run is under way, or has ended and not been sent yet; the timer asks
-    again.
+def give_way(original: Callable[[Any, ClientState | None], None]) -> Callable[[Any, ClientState | None], None]:
+    """Make every session skip a timed rerun while a run is under way, or has ended and not been sent yet.
 
-    Streamlit would begin a new run for it, and then send nothing of the run before: neither its drawing nor the address
-    that a click has set, so that the click is lost.
+    The timer asks again later. Streamlit would start a new run for the timer and then send nothing of the run before:
+    neither its drawing nor the address that a click has set, so that the click would be lost.
     """
 
-    @wraps(usual)
+    @wraps(original)
     def request_rerun(self: Any, client_state: ClientState | None) -> None:
         if self._scriptrunner is None or client_state is None or not client_state.is_auto_rerun:
-            usual(self, client_state)
+            original(self, client_state)
 
     return request_rerun

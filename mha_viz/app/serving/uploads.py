@@ -1,4 +1,4 @@
-"""Limits on uploaded files. Streamlit accepts any number of them from a session, attached to a page or not."""
+"""Limit uploaded files. Streamlit accepts any number of them from a session, whether they belong to a page or not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mha_viz.app.serving.paths import UPLOADS, below
 FILES = 2  # per session: the one in use and the one that replaces it
 SESSION_BYTES = 16_000_000
 ALL_BYTES = 256_000_000
-SECONDS = 120.0  # within which an upload must be complete: 8 MB at half a megabit per second
+SECONDS = 120.0  # limit for an upload: 8 MB at half a megabit per second take this long
 _FRAMING = 1_000_000  # the maximum number of bytes of a request besides its file
 
 _TOO_MANY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
@@ -29,7 +29,10 @@ _NOT_YOURS = "This upload belongs to another visitor."
 
 
 class Uploads:
-    """ASGI middleware: a session has at most ``FILES`` files, the newest, and only its own browser may change them."""
+    """ASGI middleware that limits the files of a session.
+
+    A session keeps at most ``FILES`` files, the newest, and only its own browser may change them.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -58,13 +61,16 @@ class Uploads:
         return self._full(size)
 
     def _full(self, more: int = 0) -> Response | None:
-        """Return why no ``more`` bytes can be stored. What was announced but not sent takes no room from anybody."""
+        """Return the refusal if there is no room for ``more`` bytes, else None.
+
+        Bytes that other uploads have announced but not sent take no room.
+        """
         if _stored_bytes() + sum(self._arriving.values()) + more > ALL_BYTES:
             return PlainTextResponse(_FULL, 429, {"Retry-After": "60"})
         return None
 
     async def _receive(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass an upload on, and end it when it takes too long or too much; one that is broken off is no error."""
+        """Pass an upload on, and end it if it takes too long or too much room. A broken-off upload is no error."""
         self._arriving[session] = 0
         deadline = asyncio.get_running_loop().time() + SECONDS
         refusal: Response | None = None
@@ -107,7 +113,7 @@ def _stored_bytes() -> int:
 
 
 def _trim(session: str) -> None:
-    """Delete the oldest files of a session until the rest is within the limits."""
+    """Delete the oldest files of a session until it is within the limits."""
     files = list(_store().file_storage.get(session, {}).values())
     while len(files) > FILES or sum(len(file.data) for file in files) > SESSION_BYTES:
         _store().remove_file(session, files.pop(0).file_id)
@@ -119,7 +125,7 @@ def _max_request() -> int:
 
 
 def _announced(scope: Scope) -> int:
-    """Return the size of the request in bytes according to its header; the maximum when there is no such header."""
+    """Return the size of the request in bytes according to its header, or the maximum if it has none."""
     length = Headers(scope=scope).get("content-length", "")
     return int(length[:12]) if length.isascii() and length.isdigit() else _max_request()
 

@@ -1,4 +1,4 @@
-"""Who a request comes from, and which visitors something happened to lately."""
+"""Identify the browser of a request, and remember visitors for a while."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _COOKIE = re.compile(r"2\|[0-9a-f]{8}\|[0-9a-f]{2,128}\|\d{1,12}")  # as Streaml
 
 
 def browser_of(scope: Scope) -> str:
-    """Return the secret in the cookie that Streamlit gives each browser; "" without one. The cookie itself changes."""
+    """Return the secret in the cookie that Streamlit gives each browser; "" without one.
+
+    The cookie's own text changes.
+    """
     for name, value in scope.get("headers", []):
         if name == b"cookie":
             cookie = cookie_parser(value.decode("latin-1")).get(XSRF_COOKIE_NAME, "")
@@ -25,17 +28,17 @@ def browser_of(scope: Scope) -> str:
 
 
 class Recent:
-    """How often something happened to each visitor; all that is ``seconds`` old is forgotten."""
+    """Counts of an event per visitor; counts older than ``seconds`` are forgotten."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._noted: dict[str, tuple[float, int]] = {}  # the last time, and how often; the newest last
+        self._noted: dict[str, tuple[float, int]] = {}  # time of the last event, and the count; newest last
 
     def __contains__(self, visitor: str) -> bool:
         return self._count(visitor) > 0
 
     def note(self, visitor: str) -> None:
-        """Note that it happened."""
+        """Count an event of this visitor."""
         count = self._count(visitor) + 1
         self._noted.pop(visitor, None)
         self._noted[visitor] = time.monotonic(), count
@@ -43,12 +46,12 @@ class Recent:
             del self._noted[next(iter(self._noted))]
 
     def take(self, visitor: str) -> bool:
-        """Return whether it happened; one time of these is forgotten."""
+        """Return whether the visitor has an event, and remove one."""
         count = self._count(visitor)
         if count:
             self._noted[visitor] = self._noted[visitor][0], count - 1
         return count > 0
 
     def _count(self, visitor: str) -> int:
-        at, count = self._noted.get(visitor, (0.0, 0))
-        return count if time.monotonic() < at + self._seconds else 0
+        noted_at, count = self._noted.get(visitor, (0.0, 0))
+        return count if time.monotonic() < noted_at + self._seconds else 0

@@ -1,5 +1,7 @@
-"""How long visitors wait for an answer: who comes while the server is behind is told so, and its numbers are for its
-owner."""
+"""Measure how long visitors wait for an answer.
+
+New visitors are refused while the server is behind, and the numbers are published as metrics for the server's owner.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,23 @@ from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
 from mha_viz.app.serving.back_messages import Allowed
 
 RECENT = 30.0  # seconds
-FEWEST = 20  # recent actions that say anything
-SLOW = 3  # visitors who wait too long, at least, for the server to be behind: fewer may be so by their own doing
+FEWEST = 20  # minimum recent waits for the numbers to mean anything
+SLOW = 3  # minimum visitors who wait too long; fewer may have caused it themselves
 MODELS = 256  # models that are known to be loaded
-SHORT = 300  # bytes: longer than every message that a run has ended
+SHORT = 300  # bytes; every message that a run has ended is shorter
 ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
 
 
 class _Action(NamedTuple):
-    """An action without an answer: when it came, from which visitor, to which model, and whether its wait counts. The
-    first of a tab and the first of a model wait for files and libraries, which says nothing about how busy the server
-    is."""
+    """An action of a visitor that has not been answered yet.
+
+    Attributes:
+        began: when it came.
+        visitor: who it is from.
+        model: the model that it is about.
+        counts: whether its wait counts. The first action of a tab and the first for a model also wait for files and
+            libraries, which says nothing about how busy the server is.
+    """
 
     began: float
     visitor: str
@@ -39,7 +47,7 @@ class _Action(NamedTuple):
 
 
 class _Wait(NamedTuple):
-    """A wait that ended: when, whose, and after how many seconds."""
+    """A wait that has ended: when, whose, and how many seconds it took."""
 
     ended: float
     visitor: str
@@ -47,7 +55,7 @@ class _Wait(NamedTuple):
 
 
 class Waits:
-    """The time from each action of a visitor to the end of its run; a provider of metrics."""
+    """The time from each action of a visitor to the end of its run. A provider of metrics."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest  # seconds: if visitors wait longer, nobody new is let in
@@ -58,9 +66,9 @@ class Waits:
         self._models: set[str] = set()  # models that have answered since somebody came
 
     def note_received(self, tab: object, received: Allowed, visitor: str = "") -> None:
-        """Note a message from a visitor's tab. An action takes the place of the one before, whose run it ends."""
+        """Record a message from a visitor's tab. A new action replaces the previous one, whose run it ends."""
         rerun = received.message.rerun_script
-        if received.kind != "rerun_script" or rerun.is_auto_rerun:  # a timer's: nobody waits for it
+        if received.kind != "rerun_script" or rerun.is_auto_rerun:  # a timed rerun, for which nobody waits
             return
         self.actions += 1
         model = next(iter(parse_qs(rerun.query_string).get("model", [])), "")
@@ -69,8 +77,11 @@ class Waits:
         self._acted.add(tab)
 
     def note_sent(self, tab: object, message: Message, blocked: float = 0.0) -> None:
-        """Note a message to a tab, which could not be sent for ``blocked`` seconds because the tab read nothing: it was
-        not the server that let its visitor wait."""
+        """Record a message to a tab.
+
+        ``blocked`` are the seconds for which it could not be sent because the tab did not read; they are not the
+        server's fault.
+        """
         if tab not in self._begun:
             return
         now, action = time.monotonic(), self._begun.pop(tab)
@@ -86,22 +97,27 @@ class Waits:
             self._models.add(action.model)
 
     def forget(self, tab: object) -> None:
-        """Note that a tab was closed."""
+        """Record that a tab was closed."""
         self._begun.pop(tab, None)
         self._acted.discard(tab)
-        if not self._acted:  # models are not kept for nobody
+        if not self._acted:  # without visitors, models are not kept
             self._models.clear()
 
     @property
     def p95(self) -> float:
-        """The 95th percentile, in seconds, over visitors, of each one's median wait of the last RECENT seconds; 0 if
-        their waits are fewer than FEWEST."""
+        """The 95th percentile, in seconds, over visitors of their median waits.
+
+        Only waits of the last ``RECENT`` seconds count; 0 if there are fewer than ``FEWEST`` of them.
+        """
         medians = self._medians()
         return medians[math.ceil(0.95 * len(medians)) - 1] if medians else 0.0
 
     def _medians(self) -> list[float]:
-        """Return the median wait of each visitor, in seconds, the shortest first. Of the unfinished ones of a visitor
-        the longest counts: tabs that stay open and read nothing would keep everybody out."""
+        """Return the median wait of each visitor in seconds, in increasing order.
+
+        Of a visitor's unanswered actions only the longest counts; otherwise tabs that stay open and read nothing could
+        keep everybody out.
+        """
         now = time.monotonic()
         while self._ended and self._ended[0].ended < now - RECENT:
             self._ended.popleft()
@@ -117,7 +133,7 @@ class Waits:
         return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= FEWEST else []
 
     def refusal(self) -> str:
-        """Return why nobody new is let in; "" if they are."""
+        """Return why nobody new is let in; "" if visitors are let in."""
         slow = sum(seconds > self._longest for seconds in self._medians())
         if slow < SLOW or self.p95 <= self._longest:
             return ""
@@ -129,7 +145,7 @@ class Waits:
         return ACTIONS, REFUSALS, STARTS, WAIT
 
     def get_stats(self, family_names: Sequence[str] | None = None) -> Mapping[str, Sequence[Stat]]:
-        """Return the metrics, all or the named ones."""
+        """Return the metrics, all or those named."""
         reader = getattr(
             sys.modules.get("mha_viz.app.service.reader.client"), "Reader", None
         )  # loaded by the first visitor

@@ -1,4 +1,4 @@
-"""The controls of a session while two runs of its script end and begin."""
+"""Protect the iteration over a session's controls while one run of its script ends and another begins."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from functools import wraps
 from typing import Any
 
 
-def survive_a_second_run(usual: Callable[[Any], Iterator[str]]) -> Callable[[Any], Iterator[str]]:
-    """Let the run that begins look through the controls as they are at that moment.
+def survive_a_second_run(original: Callable[[Any], Iterator[str]]) -> Callable[[Any], Iterator[str]]:
+    """Make a new run iterate over a copy of the controls.
 
-    The run that it replaces may still add one, because Streamlit gives each run a lock of its own; the new one then
-    ended with "dictionary changed size during iteration".
+    The run that it replaces may still add one, because Streamlit gives each run a lock of its own. Without the copy,
+    the new run ended with "dictionary changed size during iteration".
     """
 
-    @wraps(usual)
-    def as_they_are(self: Any) -> Iterator[str]:
+    @wraps(original)
+    def iterate_copy(self: Any) -> Iterator[str]:
         return iter(list(self.states))
 
-    return as_they_are
+    return iterate_copy

@@ -1,4 +1,4 @@
-"""What the model answers with and without the heads that are switched off: in words, and as bars."""
+"""Show the model's answer with and without the heads that are switched off, in words and as bars."""
 
 from __future__ import annotations
 
@@ -27,20 +27,22 @@ if TYPE_CHECKING:
     pass
 
 R = TypeVar("R")
-SLID = 5  # words whose probabilities slide
+SLID = 5  # maximum words with a bar
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
 def changed_thing(question: Question | None) -> str:
-    """Name what the removal of a head changes: the vector, the prediction, or the cosine of two texts."""
+    """Name what switching a head off changes: the vector, the prediction, or the cosine of two texts."""
     if question is None:
         return ON["sentence"]
     return "the cosine of the two texts" if question.kind == COSINE else "the prediction"
 
 
 def show_answer(attention: Attention, request: Request, about: str) -> list[PageChart]:
-    """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
-    what the model raises."""
+    """Show the answer and, if heads are off, the answer without them. Return the chart, with ``about`` in its caption.
+
+    Raises what the model raises.
+    """
     answer, off = answer_of(request), request.off
     bars = _largest(answer)
     st.markdown(_sentence(answer, off, _place(attention, answer.question), [word for word, _ in bars]))
@@ -60,7 +62,7 @@ def answer_of(request: Request) -> Answer:
 
 
 def _place(attention: Attention, question: Question) -> str:
-    """ "In place of “[MASK]”": where the model answers; with the token's number if its word stands there twice."""
+    """Say where the model answers, such as "In place of “[MASK]”"; with the token's number if its word occurs twice."""
     tokens = [token.text for token in attention.text.tokens]
     if question.kind != MASK or question.place is None or question.place >= len(tokens):
         return "As the next token"
@@ -75,36 +77,39 @@ def _sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collectio
     if answer.question.kind == COSINE:
         change = f" {without}, **{decimal(after, 3)}**." if off else ""
         return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
-    first, then = (plain(word) for word in answer.best)
+    first, second = (plain(word) for word in answer.best)
     sentence = f"{place} the model answers **{first}**."
     if not off:
         return sentence
-    sentence += f" {without}, still **{then}**." if first == then else f" {without}, **{then}**."
+    sentence += f" {without}, still **{second}**." if first == second else f" {without}, **{second}**."
     followed = answer.question.word
     changes = f" The probability of **{plain(followed)}** goes from {percent(before)} to {percent(after)}."
     return sentence if followed in bars else sentence + changes
 
 
 def of_all(off: Sequence[Head]) -> str:
-    """Return the names of up to three heads, or how many they are."""
+    """Name up to three heads, or say how many they are."""
     return series([*map(str, off)]) if len(off) <= 3 else f"{len(off)} heads"
 
 
 def in_which(question: Question | None) -> str:
-    """In which of two texts heads are off, as the end of a sentence; empty if in all that are read."""
+    """Say in which of two texts heads are off, as the end of a sentence; empty if in all texts."""
     return "" if question is None or question.off_in == BOTH else f" in the {question.off_in} text"
 
 
 def _largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
-    """Return the most probable words of both, with the probabilities before and after, or how alike two texts are.
-    Pieces of a character have one name, so that a word may stand here twice."""
+    """Return the most probable words of both answers, with their probabilities before and after.
+
+    For two texts, return their similarity instead. Subwords that are parts of one character have the same name, so a
+    word may occur twice.
+    """
     words = answer.words or ("how alike",)
     shares = zip(words, zip(answer.before.tolist(), answer.after.tolist(), strict=True), strict=True)
     return sorted(shares, key=lambda share: -max(share[1]))[:SLID]
 
 
 def _slide(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> None:
-    """Show bars that slide from before to after the heads are off."""
+    """Show bars that slide from the values before to those after heads are switched off."""
     st.html(f'<ul class="mha-slide">{"".join(_bar(word, *ends, top) for word, ends in bars)}</ul>')
 
 
@@ -115,7 +120,10 @@ def _bar(word: str, before: float, after: float, top: float) -> str:
 
 
 def unit(question: Question | None) -> str:
-    """Return the unit of an effect on what a question asks, or on the sentence vector without one."""
+    """Return the unit of an effect on what the question asks.
+
+    Without a question, it is an effect on the sentence vector.
+    """
     if question is None:
         return "thousandths (1 − cosine)"
     return "thousandths (change of the cosine)" if question.kind == COSINE else "thousandths of a nat"

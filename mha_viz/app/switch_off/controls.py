@@ -1,4 +1,4 @@
-"""The controls for which heads are off, and how, and for clicks on squares."""
+"""Controls for which heads are off and what replaces them, and callbacks for clicks on squares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mha_viz.heads import MOST_IN_LINK, NONE, in_link
 from mha_viz.request import BOTH, BY, COSINE, METHODS, OFF_IN, RECIPE, RESAMPLE, TEXT, Request
 
 IN = {BOTH: "both texts", "first": "the first", "second": "the second"}
-SWITCH_ALL_ON = "Switch all heads back on"  # wherever a button does that
+SWITCH_ALL_ON = "Switch all heads back on"  # label of every button that does this
 ENDED = dict.fromkeys(("off", "how", "from", "in"))
 ABOUT = {
     "zero": "*zeros*: a head that is off adds nothing.",
@@ -32,13 +32,16 @@ ABOUT = {
 
 
 def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None:
-    """Show the controls for which heads are off, and how, as in the request for ``each`` head alone."""
+    """Show the controls for which heads are off and what replaces their outputs.
+
+    ``each`` is the request for switching off each head alone; it holds the current method.
+    """
     how = each.method
     bound(
         st.multiselect, "Heads switched off", "off", [*map(str, off)], [*map(str, attention.every_head())],
         change=lambda names: _put_off([*map(Head.of, names)]), format_func=lambda name: both(Head.of(name)),
         placeholder="None", select_all=False,
-        filter_mode="contains",  # Enter after L3H1 takes that head, and not five whose names hold its letters
+        filter_mode="contains",  # Enter after L3H1 selects that head, not five whose names contain its letters
     )  # fmt: skip
     has_recipe = how == RECIPE or of_heads(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
@@ -68,7 +71,7 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
 
 
 def other_text(source: str) -> None:
-    """Show the field for the text that outputs are taken from, and say if it is empty; errors about it follow it."""
+    """Show the field for the text that outputs are taken from, and say if it is empty."""
     bound(
         st.text_input, "Type the other text, then press Enter", "from", source, change=asking.other_text("from"),
         max_chars=2_000,
@@ -78,7 +81,7 @@ def other_text(source: str) -> None:
 
 
 def _put_off(off: Sequence[Head]) -> UrlChanges:
-    """Return the parameters that switch these heads off, and all others on. Raises SettingError for too many."""
+    """Return the parameters that switch off exactly these heads. Raises SettingError if they are too many."""
     count = len(set(off))
     if count > MOST_IN_LINK:
         raise SettingError(
@@ -92,16 +95,19 @@ def _with_layer(name: str | None, heads: int) -> UrlChanges | None:
 
 
 @guarded()
-def _on_random(layers: int, heads: int, some: int) -> None:
-    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
-    address.go(**_put_off(random.sample(every, min(some, len(every)))))
+def _on_random(layers: int, heads: int, count: int) -> None:
+    heads_of_model = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    address.go(**_put_off(random.sample(heads_of_model, min(count, len(heads_of_model)))))
 
 
 @guarded()
 def on_head() -> None:
-    """For the switch of the open head, and the key x on a square: the last one ends the mode."""
-    left = {*_off_now()} ^ {Head.parse(str(sent("explorer", "off")))}
-    address.go(**(_put_off([*left]) if left else ENDED))
+    """Switch the head that the message names off or on; switching the last one on ends the mode.
+
+    The message comes from the switch of the open head, or from the key x on a square.
+    """
+    off = {*_off_now()} ^ {Head.parse(str(sent("explorer", "off")))}
+    address.go(**(_put_off([*off]) if off else ENDED))
 
 
 def _off_now() -> tuple[Head, ...]:

@@ -1,1 +1,1 @@
-"""The state of a page, all of which is in the URL."""
+"""The state of pages. All of it is in the URL."""

@@ -1,7 +1,7 @@
-"""The URL is the state of a page: what it may contain, and what it contains now.
+"""The URL as the state of a page: what it may contain, and what it contains now.
 
-A run of a page reads it once (:func:`read_once`); no other module reads or writes it. Reading never raises: values that
-are out of range or unknown are ignored and named in ``complaints``.
+Each run of a page reads the URL once (:func:`read_once`); no other module reads or writes it. Reading never raises:
+values that are unknown or out of range are ignored and listed in ``complaints``.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import DEFAULTS, counting, default_scale, patterns_of
 
-# The most bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8
+# Maximum bytes of all long parameters of a link together, percent-encoded: many servers refuse addresses over 8
 # kB.
 MAX_ENCODED = 7_000
 LONG = ("text", "pair", "second", "target", "from", "like", "lesson", "tray")
 CLASS = "class"  # the parameter of the view for a class
-MAX_OTHER = 900  # the most characters that are read of any other parameter
+MAX_OTHER = 900  # maximum characters of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page uses
-MAX_NAME = 40  # the most characters of a parameter's name
+MAX_NAME = 40  # maximum characters of a parameter's name
 MANY = ("kinds",)  # parameters with several values, separated by dots; older links repeat the name instead
 
 # The parameters of a view (the drawing reads the same ones from the address bar: browser/explorer).
 VIEW = patterns_of("explorer")
 CASE = re.compile(rf"({VIEW['head']})\.([qk])(\d{{1,4}})", re.ASCII)
 COMPARED = patterns_of("compare")  # the parameters of a comparison
-COMPARED["pin"] += "|none"  # where a word would be held at first
-OF_THESE_PANELS = counting("panels")  # these count the panels and tokens of the comparison
+COMPARED["pin"] += "|none"  # "none": pin nothing, where a word would be pinned by default
+OF_THESE_PANELS = counting("panels")  # parameters that contain numbers of panels or tokens of the comparison
 OF_THESE_TOKENS = (*counting("tokens"), "q", "k")
 OF_THIS_ANSWER = ("place", "word")  # a masked token, and the word whose probability is followed there
 # A new text has other tokens and another second text.
@@ -57,7 +57,7 @@ OF_THIS_TEXT = (*OF_THESE_TOKENS, "case", "second", "target", "from", "like", "i
 OF_A_SCENE = ("guess", "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer", "beside")
 # A new model has other tokens and other heads.
 OF_THIS_MODEL = (*counting("heads"), "off", "case", "written", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
-ANSWER = {  # about the answer of a model
+ANSWER = {  # of parameters about the model's answer
     "place": r"\d{1,4}",
     "part": "|".join(PARTS),
     "in": "|".join(OFF_IN),
@@ -65,14 +65,16 @@ ANSWER = {  # about the answer of a model
     "written": r"\d{1,4}",
 }
 MAX_WORD = 60  # characters of a followed word
-MAX_PREFIX = 200  # characters of what a model reads before a text
-# Fields of the request that are any text.
+MAX_PREFIX = 200  # characters of the prefix
+# Fields of the request that are free text.
 TEXTS = ("model", "text", "pair", "target", "source", "other", "word", "prefix")
 
 
 class CaseInLink(NamedTuple):
-    """A case opened from the Roles page: the head, and the held word with its number in the sentence, as query or as
-    key."""
+    """A case opened from the Roles page: the head and the pinned word.
+
+    The word is given by its number in the sentence, as query or key.
+    """
 
     head: Head
     axis: Literal["q", "k"]
@@ -84,16 +86,26 @@ class CaseInLink(NamedTuple):
 
 @dataclass(frozen=True)
 class Address:
-    """What the URL asks for; None or empty for parameters that are missing.
+    """The parsed URL. Missing parameters are None or empty.
 
-    ``request``: what is read, and how, and which quantity of it is drawn; its ``part`` is the one whose attention is
-    shown, its ``other`` the sentence that the page's own is compared with, its ``word`` the one whose probability is
-    followed. ``emptied``: the text that heads take their outputs from was emptied. ``before``: the model whose picture
-    stays while the requested one is unavailable. ``typed``: how many characters of the two sentences were typed, when a
-    link could not hold them all. ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that ``pin``
-    and ``link`` refer to. ``tray``: what :mod:`mha_viz.app.url.comparison` reads. ``path``: the side of the head at
-    which paths from earlier ones end; ``like``: the text that both are compared with. ``case``: the case of a role that
-    is open. ``written``: how many characters at the end of the text the model wrote.
+    Attributes:
+        request: the reading and the quantity that are shown. Its ``part`` is the one whose attention is shown, its
+            ``other`` the sentence that the page's own is compared with, its ``word`` the one whose probability is
+            followed.
+        emptied: whether the field for the text that heads take their outputs from was emptied.
+        before: the model whose picture stays while the requested one is unavailable.
+        typed: how many characters of the two sentences were typed, if a link could not hold them all.
+        head: the open head.
+        on: further open heads of the same layer.
+        link: the link by which heads are ranked: (query, key).
+        tokens: all tokens that ``pin`` and ``link`` refer to.
+        words: whether the unit is words, not subwords.
+        tray: the compared heads, as :mod:`mha_viz.app.url.comparison` reads them.
+        path: the side of the head at which paths from earlier heads end.
+        like: the text that two others are compared with.
+        case: the case of a role that is open.
+        written: how many characters at the end of the text the model wrote.
+        complaints: the parameters that were ignored, as ``name=value``.
     """
 
     request: Request = field(default=Request(part=CROSS))
@@ -113,58 +125,69 @@ class Address:
     complaints: tuple[str, ...] = field(default=())
 
     def way(self, text: str) -> dict[str, Any]:
-        """Return the fields of a request that say how heads are switched off in a text; what they take from another
-        text is, unless the URL names one, from the same with a word replaced."""
+        """Return the fields of a request that say how heads are switched off in ``text``.
+
+        If the outputs come from another text and the URL names none, that is ``text`` with a word replaced.
+        """
         source = self.request.source if self.request.source or self.emptied else replaced(text)
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
     def unused(self, page: str) -> list[str]:
-        """Return the complaints that concern this page."""
-        return [one for one in self.complaints if one.partition("=")[0] not in lesson.of_others(page)]
+        """Return the complaints about parameters that this page reads."""
+        return [complaint for complaint in self.complaints if complaint.partition("=")[0] not in lesson.of_others(page)]
 
     def but(self, **fields: Any) -> Address:
-        """Return the same address with other fields of the request in it."""
+        """Return the address with some fields of its request replaced."""
         return replace(self, request=replace(self.request, **fields))
 
 
 @cache
 def examples() -> tuple[dict[str, str], ...]:
-    """Return the example sentences: text, look (what to look for), pair (if any), model (if not the default one),
-    arrows (if composition is drawn), and head and pin for that model; ``turns``: the heads that a first visit shows in
-    turn, each with the token that is held, if one is, and what it does."""
+    """Load the example sentences.
+
+    Keys:
+        text, pair: the sentence and, if any, its second sentence.
+        look: what to look for.
+        model: if it is not the default one.
+        arrows: whether composition is drawn.
+        head, pin: what opens, for that model.
+        turns: heads that a first visit shows in turn, each with its pinned token, if any, and what it does.
+    """
     return tuple(json.loads(asset("examples.json").read_text("utf-8")))
 
 
 class Url:
-    """The parameters of a URL, each with one value and as long as is read, the address in them, and the text."""
+    """A URL's parameters, cut to the length that is read, with the address and the text in them."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self.parameters = bounded(given)
 
     @cached_property
     def where(self) -> Address:
-        """What the URL asks for, parsed when it is first used."""
+        """The address in the URL, parsed at first use."""
         return _address(self.parameters)
 
     @cached_property
     def text(self) -> str:
-        """The text, or the first example if the URL has none."""
+        """The text in the URL, or the first example."""
         return self.where.request.text if "text" in self.parameters else examples()[0]["text"]
 
     @cached_property
     def gold(self) -> Annotated | None:
-        """The annotation of the text, if it has any and it can be read."""
+        """The annotation of the text; None if it has none or it cannot be read."""
         annotation = None if self.where.request.pair else annotated(self.text)
         return annotation if isinstance(annotation, Annotated) else None
 
     @cached_property
     def sentence(self) -> str:
-        """The text as a sentence: of pasted CoNLL-U, its words."""
+        """The text as a sentence. For pasted CoNLL-U these are its words."""
         return self.gold.text if self.gold and self.gold.pasted else self.text
 
     def to_pin(self, shown: str) -> str:
-        """Return the text to store with a compared head, so that it is read again as the same words: for CoNLL-U, the
-        annotation rather than ``shown``."""
+        """Return the text to store with a compared head, so that it is read as the same words again.
+
+        For CoNLL-U this is the annotation instead of ``shown``.
+        """
         words = words_of(self.text) if shown == self.sentence and not self.where.request.pair else None
         return bare(words) if words and words != words_of(shown) else shown
 
@@ -174,27 +197,29 @@ _held: ContextVar[Url] = ContextVar("url_of_this_run")
 
 @contextmanager
 def read_once() -> Iterator[list[str]]:
-    """Read the URL once for all that runs in the block, and cut it to the part that is read. Yields the names of the
-    parameters that were cut, except for the two sentences, whose cut the page reports."""
-    given = _read_parameters()
-    current = Url(given)
-    if current.parameters != given:
-        st.query_params.from_dict(current.parameters)  # all together: each single change would send the whole URL
+    """Read the URL once for everything that runs in the block, and cut it to the length that is read.
+
+    Yields the names of the parameters that were cut, except for the two sentences, whose cut the page reports.
+    """
+    parameters = _read_parameters()
+    current = Url(parameters)
+    if current.parameters != parameters:
+        st.query_params.from_dict(current.parameters)  # all at once: each single change would send the whole URL
     counted = ("text", "pair", "typed")
     token = _held.set(current)
     try:
-        yield [n for n in given if len(current.parameters.get(n, "")) < len(given[n]) and n not in counted]
+        yield [n for n in parameters if len(current.parameters.get(n, "")) < len(parameters[n]) and n not in counted]
     finally:
         _held.reset(token)
 
 
 def _read_parameters() -> dict[str, str]:
-    given = st.query_params.to_dict()
-    return given | {name: ".".join(st.query_params.get_all(name)) for name in MANY if name in given}
+    parameters = st.query_params.to_dict()
+    return parameters | {name: ".".join(st.query_params.get_all(name)) for name in MANY if name in parameters}
 
 
 def url() -> Url:
-    """Return the URL as the run of the page holds it; in a callback or a part that runs by itself, as it is now."""
+    """Return the URL as this run of the page has read it; in a callback or fragment, as it is now."""
     return _held.get(None) or Url(_read_parameters())
 
 
@@ -204,12 +229,12 @@ def now() -> dict[str, str]:
 
 
 def read(parameters: Mapping[str, str]) -> Address:
-    """Return the address in a URL's parameters."""
+    """Parse the parameters of a URL."""
     return Url(parameters).where
 
 
 def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
-    """Return the request, with these heads ``off``; ``valid``: the values that match their patterns."""
+    """Return the request in a URL with the heads ``off``. ``valid`` holds the values that match their patterns."""
     texts = (_text(parameters, FIELDS[name].parameter) for name in TEXTS)
     model, text, pair, target, source, other, word, prefix = texts
     how = parameters.get("how", METHODS[0])
@@ -232,12 +257,12 @@ def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mappin
 
 
 def _address(parameters: Mapping[str, str]) -> Address:
-    good, odd = _matching(parameters, VIEW | COMPARED)
+    good, ignored = _matching(parameters, VIEW | COMPARED)
     off, case = from_link(parameters.get("off", "")), _case(parameters.get("case"))
     is_way = parameters.get("how", METHODS[0]) in METHODS
-    odd += _misfits(off=off is not None, how=is_way, case=case is not None or "case" not in parameters)
+    ignored += _misfits(off=off is not None, how=is_way, case=case is not None or "case" not in parameters)
     chosen, strange = _matching(parameters, ANSWER)
-    odd += [name for name in strange if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
+    ignored += [name for name in strange if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
     return Address(
         request=_request(parameters, off or (), {**good, **chosen}),
         emptied=not parameters.get("from", TEXT).strip(),
@@ -253,34 +278,40 @@ def _address(parameters: Mapping[str, str]) -> Address:
         like=_text(parameters, "like"),
         case=case,
         written=int(chosen.get("written", 0)),
-        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
+        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored),
     )
 
 
 def switched_off_in(message: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields of the request for the reading that a browser's message is about: the heads that are off, and
-    how; none if the message names none or cannot be read."""
+    """Return the fields of the request for heads that are off, from the browser's message about a reading.
+
+    Without heads in the message, or if they cannot be read, no head is off.
+    """
     where = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
     return {"off": where.request.off, "method": where.request.method, "source": where.request.source}
 
 
 def scale_of(quantity: str | None) -> str | None:
-    """Return the colour scale with which a quantity opens: per head where its numbers are no shares of 1; None for the
-    default."""
-    drawn = QUANTITIES.get(quantity or DEFAULTS["shown"])
-    return default_scale(drawn.name) if drawn and not drawn.is_share else None
+    """Return the colour scale that a quantity opens with; None for the default.
+
+    Quantities that are no shares of 1 get a scale per head.
+    """
+    row = QUANTITIES.get(quantity or DEFAULTS["shown"])
+    return default_scale(row.name) if row and not row.is_share else None
 
 
 def _matching(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the parameters that match their patterns, and the names of those that do not."""
-    given = {name: parameters[name] for name in patterns if name in parameters}
-    odd = [name for name, value in given.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)]
-    return {name: value for name, value in given.items() if name not in odd}, odd
+    present = {name: parameters[name] for name in patterns if name in parameters}
+    mismatched = [name for name, value in present.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)]
+    return {name: value for name, value in present.items() if name not in mismatched}, mismatched
 
 
 def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters, cut to the length that is read. If a sentence is longer than any link of the app holds,
-    ``typed`` records its length, as it does for a sentence that was typed."""
+    """Cut the parameters to the length that is read.
+
+    If a sentence is longer than any link of the app can hold, ``typed`` records its length, as for a typed sentence.
+    """
     short = {
         name: _shortened(value, MAX_ENCODED) if name in LONG else value[:MAX_OTHER]
         for name, value in islice(parameters.items(), MAX_PARAMETERS)
@@ -294,8 +325,10 @@ def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def fits(text: str, pair: str) -> tuple[str, str]:
-    """Return the beginnings of both sentences that fit into a link with the compared heads; a short one leaves its room
-    to the other."""
+    """Return the beginnings of both sentences that fit into a link beside the compared heads.
+
+    A short sentence leaves its room to the other.
+    """
     text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
     room = max(MAX_ENCODED // 2, room_for("text", "pair", "second"))
     first = _shortened(text, max(room // 2, room - len(quote(pair))))
@@ -303,7 +336,7 @@ def fits(text: str, pair: str) -> tuple[str, str]:
 
 
 def room_for(*names: str) -> int:
-    """Return the bytes that are left for these parameters in the link of this page, beside its other long ones."""
+    """Return how many bytes of this page's link are left for these parameters, beside the other long ones."""
     return MAX_ENCODED - _length(url().parameters, [name for name in LONG if name not in names])
 
 
@@ -312,8 +345,10 @@ def _length(parameters: Mapping[str, str], names: Sequence[str]) -> int:
 
 
 def _shortened(text: str, room: int) -> str:
-    """Return the longest beginning that takes at most ``room`` bytes, percent-encoded. Each different character is
-    encoded once."""
+    """Return the longest beginning of the text that takes at most ``room`` bytes when percent-encoded.
+
+    Each different character is encoded only once.
+    """
     text = text[:room]
     if len(quote(clean(text))) <= room:
         return text
@@ -326,8 +361,10 @@ def _encoded_length(character: str) -> int:
 
 
 def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> dict[str, str | None]:
-    """Return the parameters that a drawing may set: known names with valid values; None removes a parameter from the
-    URL."""
+    """Return the parameters that a drawing may set: known names with valid values.
+
+    The value None removes a parameter from the URL.
+    """
     changes: dict[str, str | None] = {}
     for name, pattern in patterns.items():
         value = view.get(name)
@@ -337,20 +374,21 @@ def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> 
 
 
 def pair_of(value: str | None, count: int) -> tuple[int, int] | None:
-    """Return the numbers of the two panels that "0-1" names; None for anything else, such as a number not below
-    ``count``."""
+    """Return the numbers of two panels in a value such as "0-1"; None if they are invalid or not below ``count``."""
     two = _two(_numbers(value))
     return two if two and max(two) < count and two[0] != two[1] else None
 
 
 def in_class() -> bool:
-    """Return True if the page is in the view for a class."""
+    """Return whether the page is in the view for a class."""
     return url().parameters.get(CLASS) == "1"
 
 
 def go(**changes: str | None) -> None:
-    """Set parameters of the URL (None removes one) as one step of the browser's history. Raises ComparisonFull if the
-    compared heads no longer fit into the link."""
+    """Set parameters of the URL, as one step of the browser's history; None removes a parameter.
+
+    Raises ComparisonFull if the compared heads no longer fit into the link.
+    """
     before = now()
     after = {name: value for name, value in {**before, **changes}.items() if value is not None}
     if _length(after, ["tray"]) > max(_length(before, ["tray"]), MAX_ENCODED - _length(after, LONG[:-1])):
@@ -359,7 +397,7 @@ def go(**changes: str | None) -> None:
 
 
 def open_at(parameters: Mapping[str, str]) -> None:
-    """Set all parameters of the URL as one step of the browser's history."""
+    """Replace all parameters of the URL, as one step of the browser's history."""
     st.query_params.from_dict(parameters)
     if _held.get(None):
         _held.set(Url(parameters))

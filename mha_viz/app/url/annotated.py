@@ -1,4 +1,4 @@
-"""Text with gold annotation: a sentence of the built-in corpus, or pasted CoNLL-U."""
+"""Texts with gold annotation: sentences of the built-in corpus, and pasted CoNLL-U."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TEXTS = 64  # texts whose annotation is cached; a link carries 7 kB of text, its
 
 @cache
 def built_in() -> Corpus:
-    """Return the corpus that comes with the app."""
+    """Return the built-in corpus."""
     return grammar.corpus()
 
 
 class Annotated(NamedTuple):
-    """A sentence with its gold annotation, as the words that the model reads."""
+    """A sentence with its gold annotation. Its words are those that the model reads."""
 
     sentence: Sentence
     pasted: bool  # whether it was pasted as CoNLL-U
@@ -41,9 +41,11 @@ class Annotated(NamedTuple):
 
 @lru_cache(maxsize=TEXTS)
 def annotated(typed: str) -> Annotated | CorpusError | None:
-    """Return the gold annotation of the typed text: of pasted CoNLL-U, or of a sentence of the built-in corpus; None
-    for other text; the error for CoNLL-U that cannot be read, also with spaces in place of tabs, or if the tree of its
-    first sentence is invalid."""
+    """Return the gold annotation of pasted CoNLL-U or of a sentence of the built-in corpus; None for other texts.
+
+    If CoNLL-U cannot be read, even with spaces in place of tabs, or if the tree of its first sentence is invalid,
+    return the error.
+    """
     if is_conllu(first_lines(typed)):
         try:
             corpus = read_conllu(typed, "The pasted text")
@@ -63,12 +65,11 @@ def _built_in() -> dict[str, Annotated]:
 
 
 def words_of(typed: str) -> tuple[str, ...] | None:
-    """Return the words that the model reads if the text gives them, as CoNLL-U does; None if the tokenizer splits the
-    text."""
+    """Return the words of a text that defines them, such as CoNLL-U; None if the tokenizer splits the text."""
     annotation = annotated(typed)
     return annotation.forms if isinstance(annotation, Annotated) else None
 
 
 def bare(words: Sequence[str]) -> str:
-    """CoNLL-U with these words and nothing else, from which :func:`words_of` returns the words."""
+    """Return CoNLL-U that contains these words only, so that :func:`words_of` returns them."""
     return "\n".join(f"{number}\t{word}" + 8 * "\t_" for number, word in enumerate(words, 1))

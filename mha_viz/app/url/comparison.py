@@ -1,10 +1,9 @@
-"""The list of compared heads lives in the URL, so that it stays the same on every page and is part of every
-link.
+"""The list of compared heads, kept in the URL, so that it is the same on every page and part of every link.
 
-The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``; a head names
-its reading by position, so that the sentence of eight heads is stored once. A reading by an encoder–decoder is [text,
-pair, model, target, part], one with heads off [text, pair, model, "", "", "L2H4.L3H1", "zero"], and after "text" the
-text that outputs are from.
+The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``. Heads refer to
+their reading by its position, so that a sentence shared by eight heads is stored once. The reading of an
+encoder–decoder is [text, pair, model, target, part]; with heads off it is [text, pair, model, "", "", "L2H4.L3H1",
+"zero"], with the text that outputs are taken from after "text".
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MAX_ENCODED = 3_500  # bytes of the list in a link, percent-encoded: half of add
 
 @dataclass(frozen=True)
 class Pin:
-    """One head of the reading that a request asks for; ``name`` is the user's name for it, possibly empty."""
+    """A compared head: the request for its reading, and the user's name for it, which may be empty."""
 
     request: Request
     head: Head
@@ -42,7 +41,7 @@ Comparison = tuple[Pin, ...]
 
 
 def read(value: str | None) -> tuple[Comparison, bool]:
-    """Return the list in a URL, and whether all of it could be read. Never raises."""
+    """Return the list of compared heads in a URL, and whether all of it could be read. Never raises."""
     if not value:
         return (), True
     if len(value) > MAX_ENCODED:  # longer than any that the app writes
@@ -66,8 +65,8 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
             return None
         text, pair, model, *more = readings[number]
         target, part, off, how, source = more + ["", "", "", METHODS[0], ""][len(more) :]
-        given = (head, name, text, pair, model, target, off, source)
-        heads = from_link(off) if all(isinstance(one, str) for one in given) else None
+        texts = (head, name, text, pair, model, target, off, source)
+        heads = from_link(off) if all(isinstance(value, str) for value in texts) else None
         if heads is not None:
             way = {"off": heads, "method": how, "source": clean(source)} if heads or how not in METHODS else {}
             request = Request(clean(model)[:300], clean(text), clean(pair), target=clean(target), part=part, **way)
@@ -76,7 +75,7 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
 
 
 def write(pins: Sequence[Pin]) -> str | None:
-    """Return the value of the URL parameter; None for an empty list, which removes the parameter."""
+    """Return the value of the URL parameter; None for an empty list, so that the parameter is removed."""
     if not pins:
         return None
     requests = list(dict.fromkeys(pin.request for pin in pins))
@@ -87,7 +86,7 @@ def write(pins: Sequence[Pin]) -> str | None:
 
 
 def _write_request(request: Request) -> list[str]:
-    """Return a request as the URL holds it, which :func:`_pin` reads."""
+    """Return a request as the URL stores it; :func:`_pin` reads it."""
     texts = [request.text, request.pair, request.model]
     parts = [request.target, request.part] if request.part or request.off else []
     off = [in_link(request.off), request.method, request.source] if request.off else []
@@ -95,8 +94,7 @@ def _write_request(request: Request) -> list[str]:
 
 
 def add(pins: Comparison, pin: Pin, name: str = "") -> Comparison:
-    """Return the list with one more head at its end, which a message reports, by another ``name`` if one is given.
-    Raises ComparisonFull."""
+    """Append a head to the list, and tell the user, by ``name`` if given. Raises ComparisonFull."""
     more = _checked((*pins, pin))
     same = sum((p.request, p.head) == (pin.request, pin.head) for p in more)
     again = " again" if same > 1 else ""
@@ -105,34 +103,33 @@ def add(pins: Comparison, pin: Pin, name: str = "") -> Comparison:
 
 
 def remove(pins: Comparison, index: int) -> Comparison:
-    """Return the list without head number ``index``."""
+    """Return the list without the head at ``index``."""
     return pins[:index] + pins[index + 1 :] if 0 <= index < len(pins) else pins
 
 
 def move(pins: Comparison, index: int, to: int) -> Comparison:
-    """Return the list with head number ``index`` moved to place ``to``; places out of range mean the ends."""
+    """Return the list with the head at ``index`` moved to place ``to``, which is clipped to the list."""
     if not 0 <= index < len(pins):
         return pins
-    rest = remove(pins, index)
-    to = max(0, min(len(rest), to))
-    return (*rest[:to], pins[index], *rest[to:])
+    others = remove(pins, index)
+    to = max(0, min(len(others), to))
+    return (*others[:to], pins[index], *others[to:])
 
 
 def duplicate(pins: Comparison, index: int) -> Comparison:
-    """Return the list with a copy of head number ``index`` after it. Raises ComparisonFull."""
+    """Return the list with the head at ``index`` repeated after itself. Raises ComparisonFull."""
     if not 0 <= index < len(pins):
         return pins
     return _checked((*pins[: index + 1], pins[index], *pins[index + 1 :]))
 
 
 def rename(pins: Comparison, index: int, name: str) -> Comparison:
-    """Return the list with head number ``index`` called ``name``. Raises ComparisonFull when the link becomes too
-    long."""
+    """Return the list with the head at ``index`` renamed. Raises ComparisonFull if the link becomes too long."""
     if not 0 <= index < len(pins):
         return pins
     old = pins[index]
-    named = replace(old, name=" ".join(clean(name).split())[:MAX_NAME])
-    return _checked((*pins[:index], named, *pins[index + 1 :]))
+    renamed = replace(old, name=" ".join(clean(name).split())[:MAX_NAME])
+    return _checked((*pins[:index], renamed, *pins[index + 1 :]))
 
 
 def _checked(pins: Comparison) -> Comparison:
@@ -144,7 +141,7 @@ def _checked(pins: Comparison) -> Comparison:
 
 
 def too_long() -> ComparisonFull:
-    """Return the error for a link that cannot hold the list."""
+    """Return the error for a list that is too long for a link."""
     return ComparisonFull(
         "My heads are kept in the page’s link, and their texts together are too long for it.",
         "Remove a head with a long text, or add one with a shorter text.",

@@ -1,8 +1,8 @@
-"""A lesson: views in order, each with a teacher's remark, all in one parameter of the URL.
+"""Lessons: views in order, each with a teacher's remark, all in one URL parameter.
 
-The parameter ``lesson`` is JSON, ``[[page, query, remark], …]``, deflated and in base64 without padding: its links are
-nearly alike, so that they shrink to a third. ``view`` counts the view that is open, from 1; older links call it
-``part``, which is also the part of an encoder–decoder.
+The parameter ``lesson`` is JSON, ``[[page, query, remark], …]``, deflated and in base64 without padding. The links in
+it are similar, so that they shrink to a third. ``view`` is the number of the open view, from 1. Older links call it
+``part``, which is also the name of the parameter for the part of an encoder–decoder.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
 MOST = 12  # views
 MAX_REMARK = 300  # characters
 MAX_ENCODED = 3_000  # characters of the parameter
-MAX_DECODED = 30_000  # the most bytes after decompression; a value that declares more is not read
+MAX_DECODED = 30_000  # maximum bytes after decompression; larger values are rejected
 MAX_PARAMETERS = 20  # of a view
 OF_THE_CLASS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
 _SUBJECTS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
-_OF_THE_ANSWER = ("place", "word", "second")  # of the model, about a masked token or a second text
-# Parameters that only these pages read, beside the settings of drawings (mha_viz.view): links to other pages carry them
-# along, a view of another page does not.
+_OF_THE_ANSWER = ("place", "word", "second")  # parameters of the question to the model
+# Parameters that only these pages read, in addition to the settings of drawings (mha_viz.view). Links to other pages
+# carry them along; a lesson's views of other pages do not.
 _OF_PAGES = {
     "explore": (*_OF_THE_ANSWER, "gold", "case", "written"),
     "compare": (*_OF_THE_ANSWER, "show", "with", "path", "like"),
@@ -45,7 +45,7 @@ _OF_PAGES = {
 
 
 class LessonView(NamedTuple):
-    """One view of a lesson: the page by its name in the URL, its URL parameters, and the teacher's remark."""
+    """A view of a lesson: the page by its name in the URL, its URL parameters, and the teacher's remark."""
 
     page: str
     parameters: Mapping[str, str]
@@ -56,7 +56,7 @@ Lesson = tuple[LessonView, ...]
 
 
 def read(value: str | None) -> tuple[Lesson, bool]:
-    """Return the lesson that a URL holds, and whether all of it could be read. Never raises."""
+    """Return the lesson in a URL, and whether all of it could be read. Never raises."""
     if not value:
         return (), True
     entries = _entries(value) if len(value) <= MAX_ENCODED else None
@@ -89,8 +89,8 @@ def _view(entry: Any) -> LessonView | None:
 
 
 def of_others(page: str) -> set[str]:
-    """Return the parameters that only other pages than this one read."""
-    owned = {one: {*names, *owned_by(one)} for one, names in _OF_PAGES.items()}
+    """Return the parameters that are read by other pages only."""
+    owned = {name: {*names, *owned_by(name)} for name, names in _OF_PAGES.items()}
     return set[str]().union(*owned.values()) - owned.get(page, set())
 
 
@@ -102,7 +102,7 @@ def _of_this_page(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def write(lesson: Sequence[LessonView]) -> str | None:
-    """Return the value of the URL parameter; None for a lesson without views, which leaves the URL."""
+    """Return the value of the URL parameter; None for a lesson without views, so that the parameter is removed."""
     if not lesson:
         return None
     entries = [[view.page, urlencode(view.parameters), view.remark] for view in lesson]
@@ -111,7 +111,7 @@ def write(lesson: Sequence[LessonView]) -> str | None:
 
 
 def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
-    """Return the lesson with one more view at the end. Raises LessonFull."""
+    """Return the lesson with a view appended. Raises LessonFull."""
     more = (*lesson, LessonView(page, _of_this_page(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]))
     if len(more) > MOST:
         raise LessonFull(f"A lesson has at most {MOST} views.", "Remove one of them first.")
@@ -124,31 +124,36 @@ def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -
 
 
 def remove(lesson: Lesson, number: int) -> Lesson:
-    """Return the lesson without the view of this number, counted from 1."""
+    """Return the lesson without view ``number``, counted from 1."""
     return (*lesson[: number - 1], *lesson[number:]) if 1 <= number <= len(lesson) else lesson
 
 
 def move(lesson: Lesson, number: int, to: int) -> Lesson:
-    """Return the lesson with the view of this number at another place; numbers are from 1, others change nothing."""
+    """Return the lesson with view ``number`` moved to place ``to``, both counted from 1.
+
+    Numbers out of range change nothing.
+    """
     if not {number, to} <= {*range(1, len(lesson) + 1)}:
         return lesson
-    left = remove(lesson, number)
-    return (*left[: to - 1], lesson[number - 1], *left[to - 1 :])
+    others = remove(lesson, number)
+    return (*others[: to - 1], lesson[number - 1], *others[to - 1 :])
 
 
 def is_left(view: LessonView, page: str, parameters: Mapping[str, str], seen: Mapping[str, str]) -> bool:
-    """Return whether another page, or another subject than that of the view is open; ``seen``: the URL's parameters
-    with those that the page opens by itself."""
+    """Return whether another page or another subject is open than the view has.
+
+    ``seen`` holds the URL's parameters with those that the page opens by itself.
+    """
     names = [name for name in _SUBJECTS if name in {**view.parameters, **_of_this_page(page, parameters)}]
     return page != view.page or any(seen.get(name) != view.parameters.get(name) for name in names)
 
 
 def is_old_number(parameters: Mapping[str, str]) -> bool:
-    """Return True if ``part`` is the number of a view, as in older links to lessons."""
+    """Return whether ``part`` is the number of a view, as in older links to lessons."""
     return PARAMETER in parameters and parameters.get(OLD_NUMBER, "").isdecimal()
 
 
 def number_of(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
-    """Return the number of the open view, from 1; None if the URL names none of this lesson."""
+    """Return the number of the open view, from 1; None if the URL names no view of this lesson."""
     wanted = parameters.get(NUMBER) or (parameters[OLD_NUMBER] if is_old_number(parameters) else "")
     return int(wanted) if wanted in map(str, range(1, len(lesson) + 1)) else None

@@ -1,4 +1,4 @@
-"""A text and the same text with one word replaced."""
+"""Minimal pairs: a text, and the same text with one word replaced."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ WORD = re.compile(r"(?<![\w\[])\w+(?![\w\]])")  # not [MASK]
 
 
 def replaced(text: str) -> str:
-    """Return a text with one word replaced: in the first example “tired”, which decides what “it” is; in others the
-    first pronoun or, without one, the first noun or name of the built-in grammar by one of the same kind, or else the
-    last word by a pronoun."""
+    """Return the text with one word replaced.
+
+    In the first example this is “tired”, which decides what “it” is. In other texts it is the first pronoun; without
+    one, the first noun or name of the built-in grammar, by another of the same kind; else the last word, by a pronoun.
+    """
     if text == MINIMAL_PAIR[0]:
         return text.replace(*MINIMAL_PAIR[1:])
     words = list(WORD.finditer(text))
@@ -27,17 +29,17 @@ def replaced(text: str) -> str:
 
 
 def _others() -> dict[str, str]:
-    """For each noun and name of the grammar one of the same kind, of the other gender if it has one."""
+    """Map each noun and name of the grammar to another of the same kind, and of the other gender if it has one."""
     people = [(noun, _partner(noun)) for noun in NOUNS]
-    forms = [(one[at], other[at]) for one, other in people for at in (0, 1)]  # singular, plural
+    forms = [(one[form], other[form]) for one, other in people for form in (0, 1)]  # singular, plural
     names = [*zip(NAMES["Fem"], NAMES["Masc"], strict=True), *zip(NAMES["Masc"], NAMES["Fem"], strict=True)]
     return {one.lower(): other for one, other in (*forms, *names)}
 
 
 def _partner(noun: Noun) -> Noun:
     genders = {"Fem": "Masc", "Masc": "Fem"}
-    of_kind = [one for one in NOUNS if (one.kind, one.gender) == (noun.kind, noun.gender)]
-    others = [one for one in NOUNS if (one.kind, one.gender) == (noun.kind, genders.get(noun.gender))]
+    of_kind = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, noun.gender)]
+    others = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, genders.get(noun.gender))]
     return (others or [*of_kind[1:], of_kind[0]])[of_kind.index(noun)]
 
 

@@ -1,4 +1,4 @@
-"""The question about the text whose answer a page follows, and its controls. The URL holds it."""
+"""The question to the model about the text, and its controls. The URL holds the question."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ WAITING = "Asking the model…"
 
 
 def question(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
-    """Return the question that the URL asks the model about the text; None, with a remark on the page, if nothing can
-    be asked. If the word cannot be followed, the model's own answer takes its place."""
+    """Return the question that the URL asks the model about the text; None, with a remark, if nothing can be asked.
+
+    If the word in the URL cannot be followed, ask for the model's own answer instead.
+    """
     try:
-        of = Request(model.name, attention.text.text, where.request.pair, prefix=where.request.prefix)
-        return inference.question_about(of, where)
+        request = Request(model.name, attention.text.text, where.request.pair, prefix=where.request.prefix)
+        return inference.question_about(request, where)
     except (ModelUnsupported, TextError) as error:
         if where.request.word or where.request.other:
             complain(error)
@@ -38,23 +40,23 @@ def question(model: catalog.Model, attention: Attention, where: Address) -> Ques
 
 
 def panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
-    """Return the question, with its controls."""
-    of = question(model, attention, where)
-    controls(of, where)
-    return of
+    """Show the controls of the question, and return it."""
+    asked = question(model, attention, where)
+    controls(asked, where)
+    return asked
 
 
-def controls(of: Question | None, where: Address) -> None:
-    """Show the controls for the masked token, the followed word and a second text."""
+def controls(asked: Question | None, where: Address) -> None:
+    """Show controls for the masked token, the word to follow, and a second text."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if of is not None and of.kind == MASK and len(of.places) > 1:
+        if asked is not None and asked.kind == MASK and len(asked.places) > 1:
             bound(
-                st.selectbox, "Masked token", "place", of.place, of.places,
+                st.selectbox, "Masked token", "place", asked.place, asked.places,
                 change=lambda place: {"place": str(place), "word": None},
-                format_func=lambda place: f"number {of.places.index(place) + 1} of {len(of.places)}", width=160,
+                format_func=lambda place: f"number {asked.places.index(place) + 1} of {len(asked.places)}", width=160,
             )  # fmt: skip
-        if where.request.word or (of is not None and of.kind != COSINE):
-            word, place = (of.word, of.place) if of is not None else (where.request.word, 0)
+        if where.request.word or (asked is not None and asked.kind != COSINE):
+            word, place = (asked.word, asked.place) if asked is not None else (where.request.word, 0)
             key = f"word_{place}"
             bound(st.text_input, "Word to follow", "word", word, change=_word, key=key, max_chars=MAX_WORD, width=180)
         bound(
@@ -68,8 +70,10 @@ def _word(typed: str) -> UrlChanges:
 
 
 def other_text(name: str) -> Callable[[str], UrlChanges]:
-    """Return what another text sets in the URL, as the parameter ``name``. Raises TextError if it does not fit into a
-    link."""
+    """Return a callback that stores a typed text as the URL parameter ``name``.
+
+    The callback raises TextError if the text does not fit into a link.
+    """
 
     def change(typed: str) -> UrlChanges:
         other = clean(typed)

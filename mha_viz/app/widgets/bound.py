@@ -1,4 +1,4 @@
-"""Controls that are bound to the URL: they show what it says, and what is chosen in them is written into it."""
+"""Controls bound to the URL: they show its values, and what a user chooses is written into it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets.parts import guarded, say_unused
 
 UrlChanges: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
-LATE = {"relation": "", "level": "base"}  # parameters, and keys of controls, that a click may come before; usual values
+LATE = {"relation": "", "level": "base"}  # controls whose text may arrive after a click, with their defaults
 
 
 def in_link(name: str, options: Collection[str], form: str) -> str:
-    """Return the value of a parameter of the URL if it is one of the ``options``, else an empty string: with a remark
-    if it is of the ``form`` of theirs, and so was meant for this page, because pages hand on what others read."""
+    """Return the value of a URL parameter if it is one of ``options``, else an empty string.
+
+    If the value has the ``form`` of the options, a remark says that it was ignored. Values of other forms are meant for
+    other pages, whose parameters are passed along.
+    """
     given = address.now().get(name, "")
     if given in options:
         return given
@@ -40,16 +43,24 @@ def bound(
     keeps: bool = False,
     **look: Any,
 ) -> Any:
-    """Return a control for the parameter ``name`` of the URL, which has this ``value`` there; Back and links move it
-    too.
+    """Show a control that is bound to the URL parameter ``name``, and return its value. Back and links move it too.
 
-    What is chosen, one or several of the ``options`` if there are any, is one step of the browser's history: ``change``
-    gives the parameters that ``go`` sets, None for no change; by default ``name`` alone, or nothing for the
-    ``default``. Errors that ``change`` raises are shown. ``keeps``: what was typed stays in the control if it was
-    refused. ``key``: of the control, by default ``name``. Returns the value of the control.
+    Args:
+        widget: the function of Streamlit that draws it.
+        label: its label.
+        name: the URL parameter.
+        value: the parameter's current value.
+        options: the values to choose from, if there is a list of them.
+        default: the value for which the parameter is removed from the URL.
+        change: returns the parameters to set for a choice, None to set none; by default ``name`` alone. Errors that it
+            raises are shown.
+        go: sets the parameters, as one step of the browser's history.
+        key: the key of the control, by default ``name``.
+        keeps: whether typed text stays in the control if it was refused.
+        look: further arguments of ``widget``.
     """
     key = (key or name) + (f"_{value}" if keeps else "")
-    if keeps:  # not in the session's state, which would be told once: a browser that misses it shows an empty control
+    if keeps:  # not in the session state, which is sent only once: a browser that misses it shows an empty control
         look["value"] = value
     else:
         st.session_state[key] = value
@@ -58,7 +69,7 @@ def bound(
         return {name: None if chosen in (None, default) else str(chosen)}
 
     choices = {} if options is None else {"options": options}
-    # The label of a menu would say that it is.
+    # A menu's label would show that it is required.
     required = look.pop("required", False) if widget is st.selectbox else look.get("required", False)
     sent = partial(_read_choice, key, options, required)
     return widget(label, **choices, key=key, on_change=_changed, args=(sent, go, change or write), **look)
@@ -68,7 +79,7 @@ def bound(
 def _changed(sent: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], UrlChanges | None]) -> None:
     try:
         chosen = sent()
-    except Exception:  # no browser sends it; Streamlit, which reads it only now, raises anything
+    except Exception:  # no browser sends such a value; Streamlit parses it only now and may raise anything
         return
     changes = change(chosen)
     if changes is not None:
@@ -76,10 +87,13 @@ def _changed(sent: Callable[[], Any], go: Callable[..., None], change: Callable[
 
 
 def _read_choice(key: str, options: Sequence[Any] | None, required: bool) -> Any:
-    """Return what was chosen. Raises ValueError for what the control does not offer, and what Streamlit raises."""
+    """Return what was chosen.
+
+    Raises ValueError for a value that the control does not offer, and what Streamlit raises.
+    """
     chosen = st.session_state[key]
-    every = chosen if isinstance(chosen, list) else [chosen]
-    is_offered = not required if chosen is None else options is None or all(one in options for one in every)
+    choices = chosen if isinstance(chosen, list) else [chosen]
+    is_offered = not required if chosen is None else options is None or all(choice in options for choice in choices)
     if not is_offered:
         raise ValueError(f"{key} has no such choice")
     return chosen
@@ -87,8 +101,11 @@ def _read_choice(key: str, options: Sequence[Any] | None, required: bool) -> Any
 
 @guarded()
 def go(**changes: str | None) -> None:
-    """As :func:`address.go`, with the content of the controls of LATE that are on the page: a click right after
-    typing arrives with a URL that does not contain the typed text yet."""
-    held = {name: str(st.session_state[name] or "") for name in LATE if name in st.session_state}
-    written = {name: None if value == LATE[name] else value or None for name, value in held.items()}
+    """Set URL parameters with :func:`address.go`, together with the contents of some controls.
+
+    These are the controls in ``LATE`` that are on the page. A click right after typing arrives with a URL that does not
+    contain the typed text yet.
+    """
+    contents = {name: str(st.session_state[name] or "") for name in LATE if name in st.session_state}
+    written = {name: None if value == LATE[name] else value or None for name, value in contents.items()}
     address.go(**{**written, **changes})

@@ -1,4 +1,4 @@
-"""The documentation inside the app: a chapter of ``docs/`` in place of the page that links to it."""
+"""Show the documentation inside the app: a chapter of ``docs/`` in place of the page that links to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import entitle, formulas
 from mha_viz.files.assets import app_root
 
-_OF_THE_SITE = re.compile(r"^::: |when the page was built", re.MULTILINE)  # what only `make docs` draws or writes
+_OF_THE_SITE = re.compile(r"^::: |when the page was built", re.MULTILINE)  # in chapters that need `make docs`
 _BLOCK = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(`[^`\n]+`)")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within this one
@@ -27,23 +27,26 @@ _TITLE = re.compile(r"^# (.+)\n")
 
 @cache
 def chapters() -> Mapping[str, Path]:
-    """Return the chapters that can be read without the built site, by name: the path in ``docs/`` without its
-    suffix."""
+    """Return the chapters that can be read without the built site, by name.
+
+    The name is the path in ``docs/`` without its suffix.
+    """
     folder = app_root() / "docs"
     files = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.md")}
-    whole = (name for name in files if not _OF_THE_SITE.search(files[name].read_text("utf-8")))
-    return MappingProxyType({name: files[name] for name in sorted(whole, key=lambda name: ("/" in name, name))})
+    readable = (name for name in files if not _OF_THE_SITE.search(files[name].read_text("utf-8")))
+    return MappingProxyType({name: files[name] for name in sorted(readable, key=lambda name: ("/" in name, name))})
 
 
 def opened() -> str:
-    """Return the name of the chapter that the URL asks for, empty for none; a remark says that there is none of that
-    name."""
+    """Return the name of the chapter in the URL; empty if there is none. A remark reports an unknown name."""
     return in_link("chapter", chapters(), ".+")
 
 
 def show_chapter(name: str) -> None:
-    """Show the chapter, the way back and a menu of all chapters. Nothing in it is HTML; links to other hosts stay plain
-    links."""
+    """Show the chapter, a way back, and a menu of all chapters.
+
+    No HTML in the chapter is rendered. Links to other hosts stay plain links.
+    """
     title, text = _read_chapter(name)
     apply_style("chapter")
     entitle(title, "About")
@@ -60,7 +63,7 @@ def show_chapter(name: str) -> None:
 
 @cache
 def _read_chapter(name: str) -> tuple[str, str]:
-    """Return the title of a chapter, and what is below it, in the Markdown that pages render."""
+    """Return a chapter's title and its text in the Markdown that pages render."""
     text = chapters()[name].read_text("utf-8")
     parts = _BLOCK.split(_TITLE.sub("", text, count=1))
     parts[::2] = [_prose(part, dirname(name)) for part in parts[::2]]  # the others are code
@@ -69,16 +72,19 @@ def _read_chapter(name: str) -> tuple[str, str]:
 
 
 def _prose(markdown: str, folder: str) -> str:
-    """Return headings one level lower, indices without HTML, and links to chapters as links of the app; a link to a
-    file that is none is its words alone."""
+    """Adapt prose to the app.
 
-    def linked(link: re.Match[str]) -> str:
+    Headings move one level down, indices are written without HTML, and links to chapters become links of the app. Of a
+    link to any other file, only the words stay.
+    """
+
+    def replace_link(link: re.Match[str]) -> str:
         words, file, place = link[1], link[2], link[3] or ""
         if not file:
             return link[0]
         name = normpath(f"{folder}/{file}".lstrip("/")).removesuffix(".md")
         return f"[{words}](?chapter={name}{place})" if name in chapters() else words
 
-    parts = _CODE.split(_LINK.sub(linked, _HEADING.sub("##", markdown)))
+    parts = _CODE.split(_LINK.sub(replace_link, _HEADING.sub("##", markdown)))
     parts[::2] = [formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]
     return "".join(parts)

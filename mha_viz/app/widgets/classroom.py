@@ -1,4 +1,4 @@
-"""The view for a class: larger type, fewer controls, the lesson, and at the edge of the window what leads elsewhere.
+"""The view for a class: larger type, fewer controls, the lesson, and icons for everything else at the window's edge.
 
 ``class=1`` in the URL turns it on. Answers are hidden until somebody asks for them.
 """
@@ -65,9 +65,9 @@ WITH_A_TEXT = ("explore", "compare", "inside_a_head")  # pages whose sentence an
 
 
 def legible(chart: Chart) -> Any:
-    """Return the chart for the page, drawn by Plotly; in a class, with letters that can be read from the last row."""
+    """Draw the chart with Plotly; in the view for a class, with letters that can be read from the last row."""
     from mha_viz.figures.charts.chart_plotly import (
-        plotly,  # imports Plotly and pandas, for which no first picture must wait
+        plotly,  # imports Plotly and pandas, which the first picture must not wait for
     )
 
     return plotly(chart, LARGER if address.in_class() else 1)
@@ -75,7 +75,7 @@ def legible(chart: Chart) -> Any:
 
 @contextmanager
 def answer(label: str = "Answer") -> Iterator[None]:
-    """Hide the answer that the block contains, in a class, until somebody asks for it."""
+    """Hide the content of the block behind a click in the view for a class; show it otherwise."""
     if address.in_class():
         with st.expander(label):
             yield
@@ -84,17 +84,19 @@ def answer(label: str = "Answer") -> Iterator[None]:
 
 
 def show_class_view(pages: Sequence[Any], here: Any, show_links: Callable[[], None]) -> None:
-    """Show the step of the lesson above the page, and at the edge of the window the links to the pages, the QR code,
-    how to make a lesson, and the way out."""
+    """Show the lesson's current step above the page and, at the window's edge, icons for everything else.
+
+    These are the links to the pages, the QR code, the lesson builder, and the way out.
+    """
     url = address.now()
-    views, whole = lesson.read(url.get(PARAMETER))
-    odd = [address.CLASS] if address.CLASS in url and not address.in_class() else []
-    odd += [NUMBER] if NUMBER in url and lesson.number_of(url, views) is None else []
-    say_unused([f"{name}={url[name][:30]}" for name in odd])
+    views, is_complete = lesson.read(url.get(PARAMETER))
+    ignored = [address.CLASS] if address.CLASS in url and not address.in_class() else []
+    ignored += [NUMBER] if NUMBER in url and lesson.number_of(url, views) is None else []
+    say_unused([f"{name}={url[name][:30]}" for name in ignored])
     if not address.in_class():
         return
     apply_style("classroom", {"var(--larger)": str(LARGER)})
-    if not whole:
+    if not is_complete:
         remark("Some views of this lesson could not be read; the others are shown.")
     _edge(pages, here, views, url, show_links)
     if not views:
@@ -112,7 +114,7 @@ def show_class_view(pages: Sequence[Any], here: Any, show_links: Callable[[], No
 
 
 def _edge(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], show_links: Callable[[], None]) -> None:
-    """Show the icons at the edge of the window."""
+    """Show the icons at the window's edge."""
     with st.container(key="edge", horizontal=True, width="content"):
         with (
             st.popover("Pages", icon=":material/menu:", type="tertiary", help="Pages", key=f"pages_of_{name_of(here)}"),
@@ -138,7 +140,7 @@ def _edge(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], s
 
 
 def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
-    """Show the buttons for the next and the previous view, or back to the one that was left."""
+    """Show buttons for the next and the previous view, or a button back to the view that was left."""
     number = lesson.number_of(url, views)
     if views and number is None:
         _show_way(pages, here, views, 1, ":primary[**Begin the lesson →**]")
@@ -151,8 +153,10 @@ def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], i
 
 
 def _show_way(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str) -> None:
-    """Show a control that leads to a view: a link if the view is on another page, a button if it is on this one, as
-    in the tour."""
+    """Show a control that opens a view, as in the tour.
+
+    It is a link if the view is on another page, and a button if it is on this one.
+    """
     view = views[number - 1]
     parameters = _with_lesson(views, number)
     page = _page(pages, view.page)
@@ -163,19 +167,19 @@ def _show_way(pages: Sequence[Any], here: Any, views: Lesson, number: int, label
 
 
 def _lead(parameters: dict[str, str]) -> None:
-    """Open another view of this page, which the drawing follows."""
+    """Open another view on this page; the drawing follows it."""
     st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
     address.open_at(parameters)
 
 
 def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
-    """Return the URL parameters of a view of the lesson."""
+    """Return the URL parameters of a view, with those of its lesson."""
     place = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
     return {**views[number - 1].parameters, **place}
 
 
 def begin_first_hour() -> tuple[str, dict[str, str]]:
-    """Return the page and the URL parameters of the first view of the ready lesson."""
+    """Return page and URL parameters of the first view of the ready-made lesson."""
     return FIRST_HOUR[0].page, _with_lesson(FIRST_HOUR, 1)
 
 
@@ -184,7 +188,7 @@ def _page(pages: Sequence[Any], name: str) -> Any:
 
 
 def _find_old_number(url: dict[str, str]) -> list[str]:
-    """Return the parameter with which an older link counts its views, if this is one."""
+    """Return the parameter that an older link uses for the number of its view, as a list; empty for newer links."""
     return [OLD_NUMBER] if lesson.is_old_number(url) else []
 
 
@@ -227,23 +231,23 @@ def _add(page: str) -> None:
 @guarded()
 def _remove(number: int) -> None:
     views, _ = lesson.read(address.now().get(PARAMETER))
-    left = lesson.write(lesson.remove(views, number))
-    address.go(**{PARAMETER: left, NUMBER: None, **dict.fromkeys(_find_old_number(address.now()))})
+    remaining = lesson.write(lesson.remove(views, number))
+    address.go(**{PARAMETER: remaining, NUMBER: None, **dict.fromkeys(_find_old_number(address.now()))})
 
 
 @guarded()
 def _move(number: int, by: int) -> None:
-    """Move a view up or down; the view that is open stays so."""
+    """Move a view up or down. The open view stays open."""
     views, _ = lesson.read(address.now().get(PARAMETER))
-    at = lesson.number_of(address.now(), views)
+    open_number = lesson.number_of(address.now(), views)
     swapped = {number: number + by, number + by: number}
-    place = {} if at is None else {NUMBER: str(swapped.get(at, at))}
+    place = {} if open_number is None else {NUMBER: str(swapped.get(open_number, open_number))}
     old = dict.fromkeys(_find_old_number(address.now()))
     address.go(**{PARAMETER: lesson.write(lesson.move(views, number, number + by)), **place, **old})
 
 
 def _read_shown(page: str) -> dict[str, str]:
-    """Return the parameters of the URL, with those that the page opens by itself."""
+    """Return the parameters of the URL and those that the page opens by itself."""
     return {**(request.full(address.url()) if page in WITH_A_TEXT else {}), **address.now()}
 
 
@@ -251,7 +255,7 @@ def _read_shown(page: str) -> dict[str, str]:
 
 
 def _code(here: Any) -> None:
-    """Show the QR code of the current page's address."""
+    """Show a QR code with the address of this page."""
     base = _base(here)
     if not base:
         return
@@ -265,7 +269,7 @@ def _code(here: Any) -> None:
 
 
 def qr_code(link: str) -> str | None:
-    """Return a link as the image of a QR code (an ``img`` element); None if it is too long for one."""
+    """Return the QR code of a link as an ``img`` element; None if the link is too long."""
     import segno
 
     try:
@@ -283,6 +287,6 @@ def _query(parameters: dict[str, str]) -> str:
 
 
 def _base(here: Any) -> str:
-    """Return the address of the app without its page; empty if the browser has not reported it."""
+    """Return the address of the app without the path of the page; empty if the browser has not reported it."""
     url = (st.context.url or "").rstrip("/")
     return url.removesuffix(f"/{here.url_path}") if here.url_path else url

@@ -1,4 +1,4 @@
-"""What pages take from ``browser/``: interactive drawings as Streamlit components, and style sheets."""
+"""Interactive drawings and style sheets from ``browser/``, as Streamlit components."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ def _drawing(component: str) -> ComponentRenderer:
 
 @cache
 def _registered(component: str) -> ComponentRenderer:
-    """Return the component of the folder of this name, drawn into one element of the class ``mha-NAME``.
+    """Register the component in the folder of this name; it draws into an element of the class ``mha-NAME``.
 
-    Its code is a static file if the server provides one (``mha_viz.app.serving``); otherwise it is part of each
-    message.
+    Its code is a static file if the server provides one (``mha_viz.app.serving``); otherwise each message contains it.
     """
     name, html = f"mha_{component}", f'<div class="mha-{component}"></div>'
     css, js = bundle.style(component) or None, bundle.script(component)
@@ -44,8 +43,10 @@ def _registered(component: str) -> ComponentRenderer:
 
 
 def apply_style(sheet: str, values: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Apply the sheet of this name in ``browser/pages/`` to the page. ``values`` are what stands in place of names that
-    only the page can fill in, such as the selector ``#pointed``."""
+    """Apply a style sheet from ``browser/pages/`` to the page.
+
+    ``values`` replace names in it that only the page knows, such as the selector ``#pointed``.
+    """
     rules = bundle.page_style(sheet)
     for name, value in values.items():
         rules = rules.replace(name, value)
@@ -53,15 +54,21 @@ def apply_style(sheet: str, values: Mapping[str, str] = MappingProxyType({})) ->
 
 
 def explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callable[[], None]]) -> None:
-    """Draw the grid of all heads, the opened head and the ranking by one link, of one reading
-    (``figures.layout.packet``), with the roles of its heads (``explore.badges``, JSON).
+    """Draw a reading: the grid of all heads, the open head, and the ranking of heads by one link.
 
-    ``on``: what runs, by its name. "view": the user changed the view; ``st.session_state[key].view`` then holds the URL
-    parameters that differ from their defaults (None: the parameter is removed). "compare": the user added a head to the
-    compared heads; ``compare`` holds its ``model`` and ``head``. "card": the user asked what a head is known for;
-    ``card`` holds its name. "measure": the user asked for the roles of a model that was never measured. "off": the user
-    switched a head off, or on again; ``off`` holds its name. "why": the user asked why heads differ.
-    "elsewhere": the user chose another sentence; ``elsewhere`` holds its number among those that are offered.
+    Args:
+        packet: the reading (``figures.layout.packet``).
+        roles: the roles of its heads, as JSON (``explore.badges``).
+        key: the key of the component.
+        on: the callbacks, by name. A value that is mentioned here is ``st.session_state[key].NAME``, with that name:
+            "view": the user changed the view. The value holds the URL parameters that differ from their defaults
+            (None: the parameter is removed).
+            "compare": the user added a head to the compared heads. The value holds its ``model`` and ``head``.
+            "card": the user asked what a head is known for. The value is its name.
+            "off": the user switched a head off, or on again. The value is its name.
+            "elsewhere": the user chose another sentence. The value is its number among those offered.
+            "measure": the user asked for the roles of a model that was never measured.
+            "why": the user asked why heads differ.
     """
     data = packet + roles + len(roles).to_bytes(4, "little")  # Streamlit sends bytes only as a message of their own
     _drawing("explorer")(
@@ -84,13 +91,13 @@ def sentence(
     on_example: Callable[[], None],
     on_model: Callable[[], None],
 ) -> None:
-    """Draw the sentence in large type, its second sentence, its examples, and the model that reads it.
+    """Draw the sentence in large type, its second sentence, the examples, and the model that reads it.
 
     ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, model, label (of the model),
     models [{name, label}], open, examples [{text, pair, look}], arched (whether a drawing below has arcs for it).
 
-    In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or
-    ``model`` (a name as chosen or typed).
+    In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or ``model`` (a
+    name as chosen or typed).
     """
     _drawing("sentence")(
         key=key, data=content, on_read_change=on_read, on_example_change=on_example, on_model_change=on_model
@@ -114,10 +121,10 @@ def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Calla
 
 
 def block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_head: Callable[[], None]) -> None:
-    """Draw the block of multi-head attention as a map of its steps: a click on a step opens it, on a head chooses it.
+    """Draw multi-head attention as a map of its steps. A click on a step opens it; a click on a head chooses it.
 
-    ``content``: steps [{name, label, shape, inside}] in order, those ``inside`` a head as one group; step, the open
-    one; heads [colour]; head, the chosen one.
+    ``content``: steps [{name, label, shape, inside}] in order, with those ``inside`` a head as one group; step, the
+    open one; heads [colour]; head, the chosen one.
 
     In the callbacks, ``st.session_state[key]`` holds ``step`` (its name) or ``head`` (its number).
     """
@@ -127,20 +134,22 @@ def block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_hea
 def player(content: dict[str, Any], key: str, on_step: Callable[[], None], on_next: Callable[[], None]) -> None:
     """Draw a training step by step (:func:`mha_viz.figures.layout.frames.frames`), with Play, Pause and a slider.
 
-    In the callback ``on_step``, ``st.session_state[key].step`` is the step at which the visitor stopped; ``on_next`` is
-    called when the visitor goes on to what follows.
+    In the callback ``on_step``, ``st.session_state[key].step`` is the step at which the visitor stopped. ``on_next`` is
+    called when the visitor goes on to the following step.
     """
     _drawing("player")(key=key, data=content, on_step_change=on_step, on_next_change=on_next)
 
 
 def follow(tokens: Sequence[int], colour: str) -> None:
-    """Mark the token under the pointer in charts that name their tokens, in the words above them, and in the table with
-    one row per item of ``tokens``."""
+    """Highlight the token under the pointer in charts, in the words above them and in the table.
+
+    Charts must name their tokens; the table must have one row per item of ``tokens``.
+    """
     _drawing("pointed")(key="pointed", data={"tokens": list(tokens), "colour": colour}, width="content")
 
 
 def search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
-    """Draw the search for a head.
+    """Draw the search for heads.
 
     ``content``: typed, the query that is answered; problem, why it cannot be answered; groups [{title, note, answers:
     [{head, paper, does, score, baseline, rule, standing, href}]}].
@@ -152,22 +161,33 @@ def search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_o
 
 
 def more(full: Mapping[str, str], file: str, key: str, on_class: Callable[[], None]) -> None:
-    """Draw the menu *More*: the link to this view, the keys, the view for a class. ``full``: the parameters that a link
-    needs besides the URL to show the same elsewhere; ``file``: what the page can save for others, "html", "figures" or
-    nothing."""
+    """Draw the menu *More*: the link to this view, the keyboard shortcuts, the view for a class.
+
+    Args:
+        full: the parameters that a link needs besides the URL to show the same elsewhere.
+        file: what the page can save for others: "html", "figures" or nothing.
+        key: the key of the component.
+        on_class: called when the user chooses the view for a class or the lesson.
+    """
     _drawing("more")(key=key, data={"full": dict(full), "file": file}, width="content", on_class_change=on_class)
 
 
 def lead(step: str, place: str) -> None:
-    """If ``step`` of the tour is new, move view and keyboard focus to what the CSS selector ``place`` names: an
-    element, or, as ``… *::part(…)``, a part of a drawing inside one."""
+    """If ``step`` of the tour is new, move view and keyboard focus to an element.
+
+    ``place`` is its CSS selector or, as ``… *::part(…)``, that of a part of a drawing inside it.
+    """
     _drawing("tour")(key="tour_lead", data={"step": step, "place": place}, width="content")
 
 
 def watch(page: int, on_linked: Callable[[], None]) -> None:
-    """Run the script again when the page's colour scheme is no longer the one that it was run for, and mark the open
-    page in the navigation. ``page``: its number there; ``on_linked``: called when the component has sent {"head": name}
-    or {"kinds": names} or {"chapter": name}, what a link names."""
+    """Rerun the script when the page's colour scheme changes, and mark the open page in the navigation.
+
+    Args:
+        page: the number of the open page in the navigation.
+        on_linked: called when a link was clicked; the component has then sent {"head": name}, {"kinds": names} or
+            {"chapter": name}.
+    """
     data = {"type": st.context.theme.type, "page": page}
     _drawing("scheme")(
         key=SCHEME, data=data, on_turned_change=lambda: None, on_linked_change=on_linked, width="content"

@@ -1,4 +1,4 @@
-"""Downloading a figure: the picture on screen as a file, its numbers, its caption, and the code that makes it again."""
+"""Download a figure: the picture on screen as a file, its numbers, its caption, and code that reproduces it."""
 
 from __future__ import annotations
 
@@ -45,16 +45,24 @@ WIDTHS = {
     "2 columns, 178 mm": TWO_COLUMNS_MM,
     "Other": 0.0,
 }
-MOST_WRITTEN = 2_000_000  # weights in a text file: 60 MB, and seconds in which everybody else waits
-_file_slots = threading.BoundedSemaphore(2)  # files that are made at a time, for all visitors together
+MOST_WRITTEN = 2_000_000  # maximum weights in a text file: 60 MB, and seconds for which everybody else waits
+_file_slots = threading.BoundedSemaphore(2)  # files created at a time, for all visitors together
 AS_FIT = "as fit"
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One downloadable figure: its label in the menu, the name of its files, the most weights they can contain, and the
-    function that makes it."""
+    """A figure that can be downloaded.
+
+    Attributes:
+        label: its label in the menu.
+        file: the name of its files, without suffix.
+        weights: the largest number of attention weights that a file can contain.
+        make: creates the figure.
+        code: writes the Python code that reproduces it.
+        panels: the number of panels, 0 for a figure without panels.
+    """
 
     label: str
     file: str
@@ -66,10 +74,17 @@ class Offer:
 
 @dataclass(frozen=True)
 class PageChart:
-    """One chart of a page: what it shows, the name of its files, how it is drawn in the colours of a theme, and the
-    sentence that says what it was measured on. ``table`` holds its numbers if they differ from those that it draws;
-    ``code`` the lines of Python that compute them, if there are any; ``text`` is that which it is about, if it is about
-    one."""
+    """A chart of a page.
+
+    Attributes:
+        label: what it shows.
+        file: the name of its files, without suffix.
+        draw: draws it in the colours of a theme.
+        about: the sentence that says what it was measured on.
+        table: returns its numbers if they differ from those that it draws.
+        code: the Python code that computes its numbers, if there is any.
+        text: the text that it is about, if it is about a text.
+    """
 
     label: str
     file: str
@@ -80,7 +95,7 @@ class PageChart:
     text: str = ""
 
     def offer(self) -> Offer:
-        """Return the chart as a downloadable figure."""
+        """Return the chart as a figure that can be downloaded."""
         return Offer(self.label, self._name, 0, self._figure, (lambda *_, **__: self.code) if self.code else None)
 
     def _figure(self, size: Size) -> Figure:
@@ -92,7 +107,7 @@ class PageChart:
 
 
 def of_charts(charts: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
-    """Show the downloads of a page with charts: the figures ``before`` its charts, then the charts."""
+    """Show the downloads of a page with charts: first the figures ``before``, then the charts."""
     if charts or before:
         _expander(lambda: [*before, *(chart.offer() for chart in charts)])
 
@@ -100,8 +115,7 @@ def of_charts(charts: Sequence[PageChart], before: Sequence[Offer] = ()) -> None
 def of_reading(
     attention: Attention, heads: Sequence[Head], view: Callable[[], View], charts: Sequence[PageChart] = ()
 ) -> None:
-    """Show the downloads of the Explore page: the open heads as heatmap and links, the grid, and the charts that are
-    shown."""
+    """Show the downloads of Explore: the open heads as heatmap and links, the grid, and the charts that are shown."""
     _expander(lambda: [*_of_heads(attention, heads, view()), *(chart.offer() for chart in charts)])
 
 
@@ -109,26 +123,26 @@ def _of_heads(attention: Attention, heads: Sequence[Head], view: View) -> list[O
     first = heads[0]
     view = _holding(attention, view)
     settings = {kind: keep_taken(kind, _settings(view)) for kind in ("heatmap", "links", "grid")}
-    one = _weights(attention)
+    weights = _weights(attention)
     return [
         Offer(
             f"Heatmap of {first}",
             of_heads([(attention, first)]),
-            one,
+            weights,
             lambda size: figure_api.heatmap(attention, heads=[first], **settings["heatmap"], **_settings(size)),
             lambda size, file: recipe.of_head(attention, "heatmap", [first], view, size, file),
         ),
         Offer(
             f"Links of {', '.join(map(str, heads))}",
             of_heads([(attention, head) for head in heads], "links"),
-            one * len(heads),
+            weights * len(heads),
             lambda size: figure_api.links(attention, heads=heads, **settings["links"], **_settings(size)),
             lambda size, file: recipe.of_head(attention, "links", heads, view, size, file),
         ),
         Offer(
             "Grid of all heads",
             of_all(attention, attention.every_head()),
-            one * attention.layers * attention.heads,
+            weights * attention.layers * attention.heads,
             lambda size: figure_api.grid(attention, **settings["grid"], **_settings(size)),
             lambda size, file: recipe.of_head(attention, "grid", [], view, size, file),
         ),
@@ -136,8 +150,15 @@ def _of_heads(attention: Attention, heads: Sequence[Head], view: View) -> list[O
 
 
 class SideBySide(NamedTuple):
-    """Panels as a page shows them: the ``pair`` whose difference is open, if one is, and their view, whose pin counts
-    tokens of panel ``pin_of``."""
+    """Panels as a page shows them.
+
+    Attributes:
+        panels: the panels.
+        view: their view; its pin counts the tokens of panel ``pin_of``.
+        pin_of: the number of that panel.
+        pair: the panels whose difference is open, if any.
+        kind: how they are drawn.
+    """
 
     panels: Sequence[Panel]
     view: View
@@ -147,12 +168,14 @@ class SideBySide(NamedTuple):
 
 
 def of_panels(shown: SideBySide, is_compared: bool, charts: Sequence[PageChart] = ()) -> None:
-    """Show the downloads of the Compare page: the comparison, the open difference, the page’s charts, and, if the
-    panels are the compared heads, all of them in one file."""
+    """Show the downloads of Compare: the comparison, the open difference, and the page’s charts.
+
+    If the panels are the compared heads, also offer all of them in one file.
+    """
     panels, view, pin_of, pair, kind = shown
     view = _holding(panels[pin_of].attention, view)
-    given: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _pinned(pin_of)
-    beside = given | ({"diff": pair} if pair else {})
+    options: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _pinned(pin_of)
+    compare_options = options | ({"diff": pair} if pair else {})
     together = keep_taken("compare", _settings(view))
     name = of_heads([(panel.attention, panel.head) for panel in panels], *(["links"] * (kind == "links")))
     offers = [
@@ -160,8 +183,8 @@ def of_panels(shown: SideBySide, is_compared: bool, charts: Sequence[PageChart] 
             "The comparison",
             name,
             sum(_weights(panel.attention) for panel in panels),
-            lambda size, **rows: figure_api.compare(panels, **beside, **rows, **together, **_settings(size)),
-            lambda size, file, **rows: recipe.of_panels(panels, view, size, beside | rows, "compare", file),
+            lambda size, **rows: figure_api.compare(panels, **compare_options, **rows, **together, **_settings(size)),
+            lambda size, file, **rows: recipe.of_panels(panels, view, size, compare_options | rows, "compare", file),
             len(panels),
         )
     ]
@@ -173,22 +196,24 @@ def of_panels(shown: SideBySide, is_compared: bool, charts: Sequence[PageChart] 
         diff = pair
         if diff and mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
             diff = None  # the page says why these two cannot be subtracted
-        return figure_api.archive(panels, dpi, diff=diff, **given, **rows, **together, **_settings(size))
+        return figure_api.archive(panels, dpi, diff=diff, **options, **rows, **together, **_settings(size))
 
     _expander(lambda: offers, everything if is_compared else None, f"{name}.zip")
 
 
 def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
     first, second = (panels[i] for i in pair)
-    at, pin = pin_for(panels, pair, pin_of, view)
+    pinned_panel, pin = pin_for(panels, pair, pin_of, view)
     pinned_view = replace(view, pin=pin)
     settings = keep_taken("difference", _settings(pinned_view))
     return Offer(
         f"The difference of panels {pair[0] + 1} and {pair[1] + 1}",
         of_heads([(panel.attention, panel.head) for panel in (second, first)], between="minus"),
         _weights(first.attention),
-        lambda size: figure_api.difference(first, second, pin_of=at, **settings, **_settings(size)),
-        lambda size, file: recipe.of_panels([first, second], pinned_view, size, _pinned(at), "difference", file),
+        lambda size: figure_api.difference(first, second, pin_of=pinned_panel, **settings, **_settings(size)),
+        lambda size, file: recipe.of_panels(
+            [first, second], pinned_view, size, _pinned(pinned_panel), "difference", file
+        ),
     )
 
 
@@ -198,7 +223,7 @@ def _weights(attention: Attention) -> int:
 
 
 def _holding(attention: Attention, view: View) -> View:
-    """Return the view as on screen: without a pin that holds no token, and without a side where there is no pair."""
+    """Return the view on screen, without a pin that refers to no token, and without a side if there is no pair."""
     if not attention.queries.pair:
         view = replace(view, side=OPTIONS["side"].default)
     return view if focus(units(attention, view), view) else replace(view, pin="")
@@ -209,29 +234,33 @@ def _pinned(pin_of: int) -> dict[str, Any]:
 
 
 def view_of(parameters: Mapping[str, str], pin: str | None = None, tokens: int = 0) -> View:
-    """Return the view that the URL describes for a text of ``tokens`` tokens; invalid values are replaced by their
-    defaults."""
-    good = dict(LONG_DEFAULTS if tokens > LONG_TOKENS else {}) | {
+    """Return the view that the URL describes for a text of ``tokens`` tokens.
+
+    Invalid values are replaced by defaults.
+    """
+    valid = dict(LONG_DEFAULTS if tokens > LONG_TOKENS else {}) | {
         name: parameters[name]
         for name, setting in OPTIONS.items()
         if name in parameters and setting.takes(parameters[name])
     }
-    if pin is not None and "pin" not in good:
-        good["pin"] = pin
-    return View(**good)
+    if pin is not None and "pin" not in valid:
+        valid["pin"] = pin
+    return View(**valid)
 
 
-def _settings(of: View | Size) -> dict[str, Any]:
-    """Return the options of a figure; with the usual theme, its interactive page follows the reader's colours."""
-    options = {name: getattr(of, name) for name in of.__dataclass_fields__}
+def _settings(source: View | Size) -> dict[str, Any]:
+    """Return the options of a figure. With the default theme, an interactive page follows its reader's colours."""
+    options = {name: getattr(source, name) for name in source.__dataclass_fields__}
     return {name: value for name, value in options.items() if (name, value) != ("look", LOOKS[0])}
 
 
 def _expander(
     make_offers: Callable[[], Sequence[Offer]], everything: Callable[..., bytes] | None = None, archive: str = ""
 ) -> None:
-    """Show the panel, closed at first: what it offers is made when it is opened. ``archive``: the name of the file
-    with ``everything``."""
+    """Show the panel, closed at first. What it offers is created when it is opened.
+
+    ``archive``: the file name for the bytes of ``everything``.
+    """
     if address.in_class():
         return
     with st.expander("Download", on_change="rerun", key="download_panel", icon=":material/download:") as box:
@@ -256,7 +285,10 @@ def _expander(
 
 
 def _rows(panels: int) -> dict[str, int]:
-    """Return the setting for the number of panels in a row; empty if each row has as many as fit."""
+    """Show the setting for the number of panels in a row, and return it.
+
+    The dictionary is empty if each row takes as many as fit.
+    """
     if panels < 2:
         return {}
     given = st.selectbox("Panels in a row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
@@ -297,8 +329,10 @@ def _size() -> Size:
 
 
 def image(figure: Figure, alt: str) -> str:
-    """Return the figure as an SVG image, in which no script can run; it contains its letters, so that it does not
-    depend on installed fonts."""
+    """Return the figure as an SVG image, in which no script can run.
+
+    The image contains its glyphs, so it does not depend on installed fonts.
+    """
     from mha_viz.figures.files.preview import preview  # imports fontTools, only when this is opened
 
     svg = base64.b64encode(preview(figure.drawing)).decode()
@@ -309,7 +343,8 @@ def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
     pictures = {".svg": "SVG", ".pdf": "PDF", ".png": "PNG", ".html": "Interactive HTML"}
     numbers = {".csv": "CSV", ".npz": "NPZ", ".safetensors": "safetensors", ".json": "JSON"}
     pictures, numbers = (
-        {suffix: label for suffix, label in some.items() if suffix in figure.suffixes} for some in (pictures, numbers)
+        {suffix: label for suffix, label in formats.items() if suffix in figure.suffixes}
+        for formats in (pictures, numbers)
     )
     refused = _too_large(figure, dpi)
     if refused is not None:
@@ -324,8 +359,10 @@ def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
 
 
 def _too_large(figure: Figure, dpi: int) -> ExportError | None:
-    """Return why a PNG cannot be made, if so. Checked beforehand, because an error while the file is made cannot be
-    shown."""
+    """Return the error if the figure is too large for a PNG, else None.
+
+    Checked in advance, because an error cannot be shown while a file is being created.
+    """
     from mha_viz.figures.files.png import pixels  # imports resvg, only when this is opened
 
     try:
@@ -343,13 +380,13 @@ def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, d
 
 
 def _make_file(make: Callable[[], bytes]) -> bytes:
-    """Return the bytes of a file, made when it is its turn: drawing a large picture takes half a gigabyte."""
+    """Create the bytes of a file, at most two at a time: drawing a large picture takes half a gigabyte."""
     with _file_slots:
         return make()
 
 
 def download(label: str, file: str, make: Callable[[], bytes], key: str) -> None:
-    """Show a button for one file, which is made on request."""
+    """Show a button for one file, which is created on request."""
     suffix = file[file.rindex(".") :]
     data = partial(_make_file, make)
     st.download_button(label, data=data, file_name=file, mime=MIME[suffix], key=key, on_click="ignore")

@@ -1,4 +1,4 @@
-"""The frame of every page: settings, navigation, type."""
+"""The frame of every page: settings, navigation and fonts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head th
 
 
 def show_page() -> None:
-    """Apply settings and navigation, then run the page that the URL names."""
+    """Apply the settings, draw the navigation, and run the page that the URL names."""
     _prepare()  # without one, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
     st.set_page_config(page_icon=ICON, layout="wide")
@@ -72,9 +72,10 @@ def _show(cut_short: Sequence[str]) -> None:
 
 
 def on_script_error(error: Exception) -> bool:
-    """For ``streamlit.App``: show the page with one sentence in place of an error box; the traceback goes to the log.
+    """Show the page with one sentence in place of Streamlit's error box; called by ``streamlit.App``.
 
-    Errors that reach this function were raised before the page ran: by a value that no control of the page can send.
+    The traceback goes to the log. Errors that reach this function were raised before the page ran, by a value that no
+    control of the page can send.
     """
     context = get_script_run_ctx()
     if context is None:
@@ -92,7 +93,10 @@ def on_script_error(error: Exception) -> bool:
 
 
 def _subject() -> list[str]:
-    """Return what the URL asks for, in the words of a page title; a page that can be more specific sets its own."""
+    """Return the model and head in the URL as words of the page title.
+
+    A page that can be more specific sets its own title.
+    """
     where = address.url().where
     subject = [str(where.head)] if where.head else []
     if where.request.model:
@@ -102,7 +106,7 @@ def _subject() -> list[str]:
 
 
 def _forget_unreadable(context: ScriptRunContext) -> None:
-    """Drop the values that no control can read; otherwise Streamlit would raise the same error in every run."""
+    """Delete the values that no control can read; otherwise Streamlit would raise the same error in every run."""
     values = context.session_state._state._new_widget_state
     for name in list(values):
         try:
@@ -114,8 +118,10 @@ def _forget_unreadable(context: ScriptRunContext) -> None:
 
 
 def _mast(every_page: list[st.Page], here: st.Page) -> None:
-    """Show the app's name, the links to the pages, the search and, at the right, what is about the app. The links
-    carry the parameters along, so that visiting another page loses nothing."""
+    """Show the top of the page: the app's name, links to the pages, the search and, at the right, links about the app.
+
+    The links keep the URL parameters, so that visiting another page loses nothing.
+    """
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         if not address.in_class():
             st.html('<span class="mha-mark">mha_viz</span>', width="content")
@@ -132,7 +138,7 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
 
 
 def _links(every_page: list[st.Page], here: st.Page) -> None:
-    """Show the links to the pages, but for the last one."""
+    """Show links to all pages except the last."""
     parameters = address.now()
     heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
     compared = f" ({heads})" if heads else ""
@@ -145,20 +151,20 @@ def _links(every_page: list[st.Page], here: st.Page) -> None:
 
 @guarded()
 def _on_linked() -> None:
-    wanted = message(SCHEME, "linked")
-    if "chapter" in wanted:
-        bound.go(chapter=str(wanted["chapter"]) or None)
-    elif "head" in wanted:
-        bound.go(head=str(Head.parse(str(wanted["head"]))), on=None, pin=None, link=None)
+    target = message(SCHEME, "linked")
+    if "chapter" in target:
+        bound.go(chapter=str(target["chapter"]) or None)
+    elif "head" in target:
+        bound.go(head=str(Head.parse(str(target["head"]))), on=None, pin=None, link=None)
     else:
-        bound.go(kinds=str(wanted.get("kinds") or "") or None)
+        bound.go(kinds=str(target.get("kinds") or "") or None)
 
 
 def _full(name: str) -> dict[str, str]:
-    """Return the parameters that a link to the page of this name needs besides the URL to show the same elsewhere."""
+    """Return the parameters that a link to this page needs besides the URL to show the same elsewhere."""
     if name not in (*classroom.WITH_A_TEXT, "roles"):
         return {}
-    with suppress(MhaVizError):  # of which the page speaks
+    with suppress(MhaVizError):  # the model that the page is about
         full = request.full(address.url())
         return {"model": full["model"]} if name == "roles" else full
     return {}
@@ -166,7 +172,7 @@ def _full(name: str) -> dict[str, str]:
 
 @guarded()
 def _on_more() -> None:
-    """Begin the view for a class, or the ready lesson, which begins in it."""
+    """Open the view for a class, or the ready-made lesson, which uses that view."""
     if "lesson" not in message(MORE, "class"):
         address.go(**{address.CLASS: "1"})
         return
@@ -178,9 +184,10 @@ def _on_more() -> None:
 
 
 def view() -> None:
-    """Must be called first by every page: a page that was started without the frame restarts inside it.
+    """Make sure that the page runs inside the frame. Every page must call this first.
 
-    After a server start Streamlit runs the first deep link as a bare file of ``pages/``.
+    After a server start, Streamlit runs the first deep link as a bare file of ``pages/``; then restart inside the
+    frame.
     """
     try:
         _inside.get()

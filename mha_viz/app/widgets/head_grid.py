@@ -1,5 +1,8 @@
-"""Charts with one square per head. On a phone, squares shrink to the smallest size that a finger can hit; wider charts
-scroll, with the layer numbers always visible."""
+"""Charts with one square per head.
+
+On a phone, squares shrink down to the smallest size that a finger can hit. Wider charts scroll, and the numbers of
+layers stay visible.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,10 @@ def head_grid(
     on_select: Callable[[], None] | Literal["ignore"] = "ignore",
     key: str = "",
 ) -> None:
-    """Draw a chart of layers × heads in a container whose key is ``wide_`` followed by ``name``. ``key``: the chart's
-    key, if it is not ``name``."""
+    """Draw a chart of layers × heads in a container with the key ``wide_`` + ``name``.
+
+    ``key``: the chart's own key, by default ``name``.
+    """
     chart = legible(chart)
     layout, margin, axis = chart.layout, chart.layout.margin, chart.layout.yaxis
     lengths = {

@@ -1,4 +1,4 @@
-"""Search for heads by name, by what they do in plain words, or by two words of the sentence."""
+"""Search for heads: by name, by what they do in plain words, or by words of the sentence."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mha_viz.figures.words.role_words import best_baseline, numbers_elsewhere, s
 from mha_viz.numerals import percent, weight
 
 LISTED = 6  # heads per answer
-OF_A_WORD = 4  # heads that look at a word, and from it
+OF_A_WORD = 4  # heads listed for each direction of a word
 FEWEST = 20  # the fewest held-out cases of a relation that is listed
 NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 SCORES = "share of its scores over a corpus"
-# What a person may call that by which a head finds its keys, beside its own name.
+# Other names that a person may type for what a head finds its keys by.
 FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "position": ("positions", "position embedding"),
@@ -58,10 +58,19 @@ WordsOfText = Sequence[tuple[Sequence[int], str]]  # the pieces of each word, an
 
 
 class HeadAnswer(NamedTuple):
-    """A head with what it does in plain words. ``score`` and ``baseline`` are formatted numbers, empty if nothing was
-    measured; ``rule`` names the baseline; ``standing`` says how far the role can be trusted; ``link`` holds the two
-    tokens of a link in the sentence, ``held`` the pin of one word of it; ``role``, name and detail, is the one that was
-    looked for."""
+    """A head as the answer to a search.
+
+    Attributes:
+        head: the head.
+        does: what it does, in plain words.
+        score: its score, formatted; empty if nothing was measured.
+        baseline: the baseline, formatted in the same way.
+        rule: the name of the baseline.
+        standing: how far the role can be trusted.
+        link: the two tokens of a link in the sentence.
+        role: the name and detail of the role that was searched for.
+        held: the pin of one word of the sentence.
+    """
 
     head: Head
     does: str
@@ -86,8 +95,10 @@ class Group(NamedTuple):
 
 
 def named(typed: str) -> dict[str, Head]:
-    """Return the heads that ``typed`` can mean, keyed by how they are counted: "L3H1" is one head, "4-2" counts from 1
-    or from 0."""
+    """Return the heads that the typed text can name, by how they are counted.
+
+    "L3H1" names one head; "4-2" names one counted from 1 and another counted from 0.
+    """
     name, numbers = _NAME.fullmatch(typed.strip()), _NUMBERS.fullmatch(typed.strip())
     if name:
         return {"": Head(int(name[1]), int(name[2]))}
@@ -105,8 +116,10 @@ def of_names(
     findings: Sequence[Finding],
     recipes: Sequence[HeadRecipe] = (),
 ) -> list[Group]:
-    """Return a group for each way to read the name of a head, with its roles or else its recipe; it says so if no such
-    head exists."""
+    """Return a group of answers for each way to read a head's name: its roles, or else its recipe.
+
+    If no such head exists, the answer says so.
+    """
     groups = [
         Group(f"{typed.strip()}, {counting}" if counting else str(head), _roles_of(head, findings, recipes))
         for counting, head in heads.items()
@@ -125,10 +138,10 @@ def _roles_of(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRec
 
 
 def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> Group | None:
-    """Return the heads that do what the typed words describe; None if the words describe nothing known.
+    """Return the heads that do what the typed words describe; None if the words describe no known role.
 
-    If no head has the role that is meant, the answer is the head that comes closest to it in the tables of the profile,
-    with its baseline; ``table`` returns a table by name, or None.
+    If no head has the intended role, the first answer is the head that comes closest to it in the tables of the
+    profile, with its baseline. ``table`` returns a table by name, or None.
     """
     details = asked_for(typed)
     meaning = gloss(details[0]) if details else None
@@ -159,12 +172,15 @@ def _of_finding(finding: Finding) -> HeadAnswer:
 
 
 def _in_words(detail: str) -> str:
-    """ "its verb → object (obj)" for a head that attends from the verb to its object; "pronoun → what it refers to"."""
+    """Describe a role's detail, such as "its verb → object (obj)" or "pronoun → what it refers to".
+
+    The first is for a head that attends from the verb to its object.
+    """
     return linked(detail) if " " in detail else link(detail) or detail
 
 
 def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[HeadAnswer]:
-    """Return the head with the highest value of a measure; its baseline is the mean of all heads."""
+    """Return the head with the highest value of a measure. The baseline is the mean of all heads."""
     rows = table(name)
     if rows is None:
         return []
@@ -175,8 +191,10 @@ def _highest(detail: str, name: str, column: str, offset: int | None, table: Cal
 
 
 def _best_at(relation: str, chosen: Any) -> list[HeadAnswer]:
-    """Return the head with the highest accuracy for a relation without a role, on the half that was not used to choose
-    it."""
+    """Return the head with the highest accuracy for a relation that no head has as a role.
+
+    The accuracy is measured on the half of the sentences that did not choose the head.
+    """
     if chosen is None:
         return []
     rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= FEWEST)].sort_values("level")
@@ -191,7 +209,7 @@ def _best_at(relation: str, chosen: Any) -> list[HeadAnswer]:
 
 
 def _drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
-    """Return each head once per relation, in the direction that comes first."""
+    """Return one finding per head and relation, in the direction that comes first."""
     first: dict[tuple[Head, str], Finding] = {}
     for finding in findings:
         first.setdefault((finding.head, _detail(finding)), finding)
@@ -202,13 +220,16 @@ def _drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
-    """Return the heads whose recipes have most of the rule that the typed words describe: "looks at full stops", "same
-    word"; None if they describe none. The baseline is the mean share of all heads."""
+    """Return the heads whose recipes have the largest shares of the rule that the typed words describe.
+
+    Examples are "looks at full stops" and "same word". None if the words describe no rule. The baseline is the mean
+    share of all heads.
+    """
     parts = [(recipe.head, part) for recipe in recipes for part in recipe.parts]
     rules = rules_asked_for(typed, dict.fromkeys(part.name for _, part in parts))
     totals = {rule: sum(part.share for _, part in parts if part.name == rule) for rule in rules}
-    having = [each for each in parts if each[1].name in totals and each[1].share >= LEAST_NAMED]
-    having.sort(key=lambda each: -each[1].share)
+    matching = [entry for entry in parts if entry[1].name in totals and entry[1].share >= LEAST_NAMED]
+    matching.sort(key=lambda entry: -entry[1].share)
     answers = [
         HeadAnswer(
             head,
@@ -218,7 +239,7 @@ def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
             "average head",
             RECIPE,
         )
-        for head, part in having[:LISTED]
+        for head, part in matching[:LISTED]
     ]
     return Group(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
 
@@ -227,14 +248,16 @@ def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
 
 
 def by_key(typed: str, heads: Sequence[FoundBy]) -> Group | None:
-    """Return the heads in whose scores the part that the typed words name has the largest shares: "position",
-    "content"; None if they name none. The baseline is the mean of all heads."""
-    named = " ".join(typed.casefold().split())
-    group = next((group for group, names in FOUND_BY.items() if named in (group, *names)), None)
+    """Return the heads whose scores depend most on what the typed words name, such as "position" or "content".
+
+    None if the words name nothing known. The baseline is the mean of all heads.
+    """
+    wanted = " ".join(typed.casefold().split())
+    group = next((group for group, names in FOUND_BY.items() if wanted in (group, *names)), None)
     if group is None or not heads:
         return None
-    mean = percent(sum(each.shares[group] for each in heads) / len(heads))
-    first = sorted(heads, key=lambda each: -each.shares[group])[:LISTED]
+    mean = percent(sum(head.shares[group] for head in heads) / len(heads))
+    first = sorted(heads, key=lambda head: -head.shares[group])[:LISTED]
     does = f"its attention depends on {group}"
     answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "average head", SCORES) for e in first]
     return Group(f"{does[:1].upper()}{does[1:]}", tuple(answers))
@@ -244,13 +267,15 @@ def by_key(typed: str, heads: Sequence[FoundBy]) -> Group | None:
 
 
 def has_arrow(typed: str) -> bool:
-    """Return whether the text contains an arrow, so that it can only mean a link."""
+    """Return whether the text contains an arrow, so that it can only describe a link."""
     return _ARROW.search(typed) is not None
 
 
 def two_words(typed: str) -> tuple[str, str] | None:
-    """Return the two words of "it → animal", "it animal" or "from it to animal", in lower case; None for anything
-    else."""
+    """Return the two words in "it → animal", "it animal" or "from it to animal", in lower case.
+
+    None for other texts.
+    """
     words = [word.strip("“”\"'").casefold() for word in _ARROW.sub(" ", typed).split()]
     words = words[1:] if len(words) == 4 and words[0] == "from" else words
     words = [words[0], words[2]] if len(words) == 3 and words[1] == "to" else words
@@ -258,8 +283,10 @@ def two_words(typed: str) -> tuple[str, str] | None:
 
 
 def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
-    """Return the heads with the strongest link from the first word to the second, at any place in the text; None if the
-    text does not contain both. The baseline is the mean of all heads."""
+    """Return the heads with the strongest link from the first word to the second, anywhere in the text.
+
+    None if the text does not contain both. The baseline is the mean of all heads.
+    """
     queries, keys = (
         [
             group
@@ -285,15 +312,17 @@ def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
 
 
 def one_word(typed: str) -> str:
-    """Return the word that was typed alone, in lower case, without quotation marks; empty for anything else."""
+    """Return a word that was typed alone, in lower case and without quotation marks; empty for other texts."""
     words = typed.split()
     return words[0].strip("“”\"'").casefold() if len(words) == 1 else ""
 
 
 def of_word(word: str, attention: Attention) -> list[Group]:
-    """Return the heads with the strongest weight from another word to this one, and from this one to another, at any
-    place in the text; empty if the text does not contain it. Special tokens are left out. The baseline is the mean of
-    all heads."""
+    """Return the heads with the strongest weights from another word to this one, and from this one to another.
+
+    All occurrences in the text count. Empty if the text does not contain the word. Special tokens are left out. The
+    baseline is the mean of all heads.
+    """
     words = [
         [
             (group, token.text)
@@ -307,8 +336,10 @@ def of_word(word: str, attention: Attention) -> list[Group]:
 
 
 def _of_side(word: str, attention: Attention, words: Sequence[WordsOfText], side: int) -> Group | None:
-    """Return the heads with the strongest weights from a word, its QUERY ``side``, or to it. ``words``: those of both
-    sides."""
+    """Return the heads with the strongest weights from a word (``side`` QUERY) or to it (KEY).
+
+    ``words`` are the words of both sides.
+    """
     queries, keys = words
     here = [place for place, (_, name) in enumerate(words[side]) if name.casefold() == word]
     if not here or not words[1 - side]:
@@ -324,23 +355,25 @@ def _of_side(word: str, attention: Attention, words: Sequence[WordsOfText], side
         return None
     mean = weight(float(strongest.mean()))
     answers = []
-    for at in np.argsort(-strongest, axis=None, kind="stable")[:OF_A_WORD]:
-        row, number = map(int, np.unravel_index(at, strongest.shape))
+    for place_in_order in np.argsort(-strongest, axis=None, kind="stable")[:OF_A_WORD]:
+        row, number = map(int, np.unravel_index(place_in_order, strongest.shape))
         q, k = map(int, np.unravel_index(int(w[row, number].argmax()), w.shape[2:]))
         (query, from_word), (key, to_word) = query_parts[q], key_parts[k]
-        held = f"k{key[0]}" if side == KEY else f"q{query[0]}"
+        pin = f"k{key[0]}" if side == KEY else f"q{query[0]}"
         head, score = Head(attention.layer_numbers[row], number), weight(float(strongest[row, number]))
-        answers.append(HeadAnswer(head, f"{from_word} → {to_word}", score, mean, "average head", held=held))
+        answers.append(HeadAnswer(head, f"{from_word} → {to_word}", score, mean, "average head", held=pin))
     return Group(f"{'To' if side == KEY else 'From'} “{word}” in this text", tuple(answers))
 
 
 def _shares(attention: Attention, query: Sequence[int], keys: Sequence[Sequence[int]]) -> Any:
-    """Return the weights from one word to others, [layer, head, key], as :func:`_share` counts them."""
+    """Return the weights from a word to several others, [layer, head, key], as :func:`_share` counts them."""
     from_word = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, piece]
     return np.stack([from_word[..., list(key)].sum(axis=-1) for key in keys], axis=-1)
 
 
 def _share(attention: Attention, query: Sequence[int], key: Sequence[int]) -> Any:
-    """Return the weight from one word to another, [layer, head]: mean over the pieces of the first, sum over those of
-    the second, as in :meth:`Attention.by_words`."""
+    """Return the weight from one word to another, [layer, head], as :meth:`Attention.by_words` defines it.
+
+    It is the mean over the subwords of the first word, and the sum over those of the second.
+    """
     return attention.weights[:, :, list(query)][..., list(key)].sum(axis=-1).mean(axis=-1)

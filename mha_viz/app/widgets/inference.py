@@ -1,4 +1,4 @@
-"""From a request to a reading: running the model, downloading it, and what the page says if it is unavailable."""
+"""Turn the URL into a reading: run the model, download it if necessary, and explain if it is unavailable."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ ENGLISH = frozenset((
     *("which", "but", "his", "their", "there", "what", "who", "would", "has", "been", "into", "because", "could"),
     *("does", "should", "these", "those", "your", "my"),
 ))  # fmt: skip
-LEAST_WORDS = 5  # the fewest words of a text whose language can be told
-IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
-MOST_UNUSED = 6  # heads of a link that are named as not existing
+LEAST_WORDS = 5  # minimum words of a text whose language can be guessed
+IN_PIECES = 1 / 3  # share of split words; with an English model, English has fewer, German, French and Spanish more
+MOST_UNUSED = 6  # maximum missing heads of a link that are named
 WEIGHTS = "The drawing below shows attention weights."
-CANCELLED = "download_cancelled"  # in a tab's state: the click has run a part of the page, and the rest has to follow
+CANCELLED = "download_cancelled"  # session key: the click has rerun a fragment, and the page has to rerun, too
 SOON = 0.4  # seconds to wait before the page says that it is working
 
 R = TypeVar("R")
@@ -57,8 +57,16 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class PageReading:
-    """A reading, the URL that asks for it and the model that gave it; what follows from them is looked up once, when it
-    is first used. ``is_requested``: whether the URL asks for that model, and not for another that is unavailable."""
+    """A reading on a page, with the URL that asks for it and the model that it is from.
+
+    Everything derived from these is looked up once, at first use.
+
+    Attributes:
+        url: the URL.
+        model: the model.
+        attention: the reading.
+        is_requested: whether the URL asks for this model, rather than for another that is unavailable.
+    """
 
     url: Url
     model: catalog.Model
@@ -67,48 +75,47 @@ class PageReading:
 
     @cached_property
     def whole_request(self) -> Request:
-        """The request to the whole model about the text, with no head off."""
+        """The request for this text with no head off."""
         asked = self.url.where.request
         return Request(self.model.name, self.url.text, asked.pair, prefix=asked.prefix)
 
     @cached_property
     def is_part(self) -> bool:
-        """Whether it is a part of an encoder–decoder."""
+        """Whether the reading is a part of an encoder–decoder."""
         return is_part(self.attention)
 
     @cached_property
     def gold(self) -> Annotated | None:
-        """The annotation of the text, if it has any; it is not about a part of an encoder–decoder."""
+        """The annotation of the text, if it has any; None for a part of an encoder–decoder."""
         return None if self.is_part else self.url.gold
 
     @cached_property
     def summary(self) -> RoleSummary:
-        """What profiles say of the model's heads; no study reads an encoder–decoder."""
+        """What profiles say about the model's heads. No study measures an encoder–decoder."""
         return RoleSummary(is_measured=True) if self.is_part else studies.summarise(self.model)
 
     @cached_property
     def study(self) -> tuple[Job | None, MhaVizError | None]:
-        """The study of the model over the built-in sentences, while one runs, and why the last one failed, if it
-        did."""
+        """The running study of the model over the built-in sentences, and the error of the last one if it failed."""
         digest = built_in().digest
         failed = studies.failed(self.model, digest)
         return studies.under_way(self.model, digest), failed and failed[0]
 
     @cached_property
     def begin(self) -> OpenHead:
-        """What is open if the URL names no head."""
+        """The head that opens if the URL names none."""
         return opened_first(self.url, self.attention)
 
     @cached_property
     def wanted(self) -> dict[Head, bool]:
-        """The heads to open, each with whether the model has it."""
+        """The heads to open, and whether the model has them."""
         where = self.url.where
         first = Head.parse(self.begin.head) if where.head is None else where.head
         return {head: self._has(head) for head in (first, *(Head(first.layer, number) for number in where.on))}
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
-        """The heads that are open, the first of them the one beside the grid."""
+        """The open heads. The first one is drawn beside the grid."""
         heads = tuple(head for head, is_there in self.wanted.items() if is_there)
         return heads if next(iter(self.wanted.values())) else (Head.parse(self.begin.head),)
 
@@ -124,19 +131,20 @@ class PageReading:
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of its longer axis."""
+        """The number of tokens on the longer axis."""
         return max(len(self.attention.queries), len(self.attention.keys))
 
 
 def read_whole_model(what: Url) -> PageReading | None:
-    """Do as :func:`read_nearest`, but always for the attention weights of the whole model."""
+    """Read the text as :func:`read_nearest`, but always with plain attention weights and no head off."""
     return read_nearest(what, what.where.but(off=(), quantity=DEFAULTS["shown"]))
 
 
 def read_nearest(what: Url, where: Address, says_source: bool = True) -> PageReading | None:
-    """Return the reading of the URL's text that ``where`` asks for, or the nearest one that can be shown, with a remark
-    on why; None if there is none. ``says_source``: say, too, what is wrong with the text that heads take their outputs
-    from."""
+    """Return the reading that ``where`` asks for or, if it is unavailable, the nearest one, with a remark on why.
+
+    None if there is none. With ``says_source``, also report errors in the text that heads take their outputs from.
+    """
     model, text = None, what.text
     try:
         model = model_of(where)
@@ -162,13 +170,15 @@ def read_nearest(what: Url, where: Address, says_source: bool = True) -> PageRea
 
 
 def _is_plain(where: Address) -> bool:
-    """Return whether the URL asks for the attention weights of the whole model."""
+    """Return whether the URL asks for attention weights with no head off."""
     return not where.request.off and where.request.quantity == DEFAULTS["shown"]
 
 
 def _of_existing_heads(model: catalog.Model, where: Address) -> Address:
-    """Return ``where`` with those heads off that the model has, with a remark on the others; unchanged if its files are
-    not here. Raises what ``facts`` raises."""
+    """Return ``where`` without heads that the model lacks, with a remark on these.
+
+    Unchanged if the model's files are not here. Raises what ``facts`` raises.
+    """
     of_files = facts(model) if where.request.off else None
     if of_files is None or of_files.parts:
         return where
@@ -179,7 +189,7 @@ def _of_existing_heads(model: catalog.Model, where: Address) -> Address:
 
 
 def _read_with_remark(request: Request, where: Address) -> Attention:
-    """Read with another quantity, or with heads switched off, and remark which."""
+    """Read the request, and show a remark on heads that are switched off, or that the quantity needs all heads on."""
     attention = read_request(request)
     if request.off:
         manner = "" if request.method == METHODS[0] else f" ({request.manner})"
@@ -191,17 +201,17 @@ def _read_with_remark(request: Request, where: Address) -> Attention:
 
 
 def say_all_on(where: Address) -> None:
-    """Say that the quantity in the URL is one of the whole model."""
+    """Say that the quantity in the URL is shown with all heads on."""
     remark(f"{QUANTITIES[where.request.quantity].title} is shown with all heads on.")
 
 
 def lacks_source(where: Address) -> bool:
-    """Return whether the text that heads are to take their outputs from was emptied."""
+    """Return whether heads are to take their outputs from another text, but its field was emptied."""
     return where.request.method == TEXT and where.emptied
 
 
 def make_request(model: catalog.Model, text: str, where: Address) -> Request:
-    """Make the request in the URL to a model about a text. Raises the errors of :func:`set_quantity`."""
+    """Build the request that the URL describes, for a model and a text. Raises the errors of :func:`set_quantity`."""
     request = Request(model.name, text, where.request.pair, prefix=_prefix(model, where))
     if where.request.off and not lacks_source(where):
         return set_quantity(replace(request, off=where.request.off, **where.way(text)), where)
@@ -209,7 +219,10 @@ def make_request(model: catalog.Model, text: str, where: Address) -> Request:
 
 
 def _prefix(model: catalog.Model, where: Address) -> str:
-    """Return the prefix in the URL; none, with a remark, for an encoder–decoder, of whose source it would be a part."""
+    """Return the prefix in the URL.
+
+    For an encoder–decoder, where it would be a part of the source, return an empty one, with a remark.
+    """
     if where.request.prefix and has_two(model):
         remark(f"{model.label} has no separate prefix: write it into the text.")
         return ""
@@ -217,32 +230,43 @@ def _prefix(model: catalog.Model, where: Address) -> str:
 
 
 def set_quantity(request: Request, where: Address) -> Request:
-    """Return the request with the quantity that the URL asks for, and without what does not go with it. Raises the
-    errors of :func:`question_about`."""
+    """Return the request with the quantity in the URL, and without settings that do not go with it.
+
+    Raises the errors of :func:`question_about`.
+    """
     quantity = QUANTITIES[where.request.quantity]
     if not quantity.with_all_heads:
         return replace(request, quantity=where.request.quantity)
-    whole = Request(request.model, *request.texts, quantity=where.request.quantity, prefix=request.prefix)
-    return whole.about(question_about(whole, where.but(off_in=BOTH))) if quantity.of_answer else whole
+    whole_request = Request(request.model, *request.texts, quantity=where.request.quantity, prefix=request.prefix)
+    return (
+        whole_request.about(question_about(whole_request, where.but(off_in=BOTH)))
+        if quantity.of_answer
+        else whole_request
+    )
 
 
 def question_about(request: Request, where: Address) -> Question:
-    """Return the question that the URL asks about the text of a request, about the first of several masked tokens
-    unless it names one. Raises the errors of ``models.reading.answers.question_about``."""
+    """Return the question in the URL about the text of a request.
+
+    If there are several masked tokens and the URL names none, it is about the first. Raises the errors of
+    ``models.reading.answers.question_about``.
+    """
     in_url = where.request
     place = FIRST if in_url.place is None else in_url.place
     other = in_url.other if in_url.other.strip() and in_url.other != request.text else ""
-    whole = Request(request.model, *request.texts, prefix=request.prefix)
-    of_words = replace(whole, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
+    whole_request = Request(request.model, *request.texts, prefix=request.prefix)
+    of_words = replace(whole_request, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
     return wait(model_service().cached(verbs.question, of_words), "Asking the model…")
 
 
 def measure_means(request: Request) -> None:
-    """Measure the mean outputs of a model's heads over the built-in sentences if a request needs them, in steps, so
-    that other requests are answered in between. Raises what the model raises."""
+    """Measure the mean outputs of a model's heads over the built-in sentences, if the request needs them.
 
-    def measure(some: range) -> None:
-        future = model_service().ask(verbs.measure_means, request.model, some.start, some.stop)
+    This is done in steps, so that other requests are answered in between. Raises what the model raises.
+    """
+
+    def measure(sentences: range) -> None:
+        future = model_service().ask(verbs.measure_means, request.model, sentences.start, sentences.stop)
         wait(future, "Measuring the heads’ mean outputs…")
 
     if request.method == "mean":
@@ -250,15 +274,17 @@ def measure_means(request: Request) -> None:
 
 
 def listed(heads: Sequence[Head], most: int = 6) -> str:
-    """Name heads: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
+    """Name heads, at most ``most`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
     shown = heads if len(heads) <= most else heads[: most - 1]
     more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
     return f"{', '.join(map(both, shown))}{more}"
 
 
 def read_request(request: Request) -> Attention:
-    """Read by a model whose files are on this machine; where the text has annotation, recipes know it. Raises what the
-    model raises."""
+    """Run the model, whose files must be on this machine. Raises what the model raises.
+
+    For the unexplained quantity, recipes use the annotation of the text, if it has any.
+    """
     if request.off:
         measure_means(request)
     attention = wait(model_service().cached(verbs.read, request), "is reading…", request.model)
@@ -267,7 +293,7 @@ def read_request(request: Request) -> Attention:
 
 
 def try_read(request: Request) -> Attention | None:
-    """Do as :func:`read_request`; return None, with a remark on why, if there is no reading."""
+    """Read as :func:`read_request`, but show the error and return None instead of raising."""
     try:
         return read_request(request)
     except MhaVizError as error:
@@ -276,9 +302,11 @@ def try_read(request: Request) -> Attention | None:
 
 
 def wait(future: Future[R], words: str, model: str = "") -> R:
-    """Return the result of the future; the page shows ``words`` if it takes long, after the label of the ``model`` of
-    this name. Raises what the work raises."""
-    place = st.empty()  # also if it takes no time: what follows is drawn anew, and boxes close, where it moves
+    """Return the result of the future. Raises what the work raises.
+
+    If it takes long, the page shows ``words``, after the label of the ``model`` with this name.
+    """
+    place = st.empty()  # even for a result that is there at once: boxes close if their position changes
     try:
         return future.result(SOON)
     except NotYet:
@@ -296,7 +324,7 @@ def wait(future: Future[R], words: str, model: str = "") -> R:
 
 
 def _read_meanwhile(what: Url, where: Address, missing: catalog.Model | None) -> PageReading | None:
-    """Read, while a model is unavailable, by the previous model, or else by the default one."""
+    """Read with the previous model, or else the default one, while the requested one is unavailable."""
     for name in dict.fromkeys((where.before or catalog.default().name, catalog.default().name)):
         try:
             model = catalog.resolve(name)
@@ -313,8 +341,10 @@ def _read_meanwhile(what: Url, where: Address, missing: catalog.Model | None) ->
 
 
 def download(model: catalog.Model) -> None:
-    """Show the progress of the model's download, with a way to cancel it; the page continues by itself when the
-    model is there."""
+    """Show the progress of a model's download, with a button to cancel it.
+
+    The page continues by itself when the model is there.
+    """
     failure = model_service().failed(model)
     if failure is not None:
         complain(failure)
@@ -360,7 +390,7 @@ def _cancel(job: Job) -> None:
 
 
 def _way_back(where: Address) -> None:
-    """Show a button back to the previous model, or else to the default one, if the requested one is unavailable."""
+    """Show a button back to the previous model, or else the default one, if the requested one is unavailable."""
     for name in dict.fromkeys((where.before, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.default()
@@ -372,7 +402,7 @@ def _way_back(where: Address) -> None:
 
 @guarded()
 def _go_back(name: str | None) -> None:
-    """Return to the previous model, whose picture and view are still shown; None means the default model."""
+    """Return to the previous model, whose picture and view are still shown. None means the default model."""
     address.go(model=name, before=None)
 
 
@@ -380,15 +410,17 @@ def _go_back(name: str | None) -> None:
 
 
 def say_cut(page: PageReading) -> None:
-    """Say where the sentence of the URL or its pair was cut, and how much of it was read."""
+    """Report where the text or its pair was cut, and how much of it was read."""
     where, read, request = page.url.where, page.attention.keys, page.attention.request  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read.text, read.pair) if source is None else (clean(page.url.sentence), "")
-    held = [*map(len, where.request.texts)]  # of CoNLL-U, the lines and not the words in it
-    if limits := [f"the first {h:,}" for h, n in zip(held, where.typed or held, strict=True) if n > h]:
+    lengths_in_link = [*map(len, where.request.texts)]  # of CoNLL-U, the lines and not the words in it
+    if limits := [
+        f"the first {h:,}" for h, n in zip(lengths_in_link, where.typed or lengths_in_link, strict=True) if n > h
+    ]:
         remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
-    if source is not None and (rest := texts[0][len(source) :]).strip():
-        remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {rest[:40]}…")
+    if source is not None and (unread := texts[0][len(source) :]).strip():
+        remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread[:40]}…")
     cut = read.cut
     if cut is None:
         return
@@ -403,8 +435,10 @@ def say_cut(page: PageReading) -> None:
 
 
 def say_unknown(attention: Attention) -> None:
-    """Say which words the tokenizer has no piece for: the model reads [UNK] in their place. The model of many languages
-    is offered for letters of another script."""
+    """Report words that the tokenizer does not know, which the model reads as [UNK].
+
+    For letters of another script, offer the multilingual model.
+    """
     read = say_unknown_words(attention)
     unknown = any(not token.known for token in read)
     models = {model.name: model for model in catalog.offered()}
@@ -419,8 +453,10 @@ def say_unknown(attention: Attention) -> None:
 
 
 def say_unknown_words(attention: Attention) -> list[Token]:
-    """Do as :func:`say_unknown`, without an offer to read the text with another model; return all words. Of the toy,
-    say also that a text is no sentence of its grammar."""
+    """Report unknown words as :func:`say_unknown`, without the offer of another model; return all words.
+
+    For the toy model, also say if the text is no sentence of its grammar.
+    """
     words = [t for text in _texts(attention) for t in text.by_words().without_special().tokens]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):
@@ -428,9 +464,9 @@ def say_unknown_words(attention: Attention) -> list[Token]:
             "The model knows none of these words and reads each as the placeholder [UNK]; its links mean little here."
         )
     elif unknown:
-        listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
+        shown = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
         more = " and more" if len(unknown) > 6 else ""
-        remark(f"The model does not know these words and reads each as [UNK]: {listed}{more}.")
+        remark(f"The model does not know these words and reads each as [UNK]: {shown}{more}.")
     forms = [token.text for token in attention.queries.without_special().tokens]
     if attention.model == OF_GRAMMAR and (attention.queries.pair or not is_derivable(forms)):
         remark("The grammar that the toy learned has no such sentence, so its heads mean little here.")
@@ -438,13 +474,15 @@ def say_unknown_words(attention: Attention) -> list[Token]:
 
 
 def _texts(attention: Attention) -> tuple[TokenizedText, ...]:
-    """Return the text that was read, or those on both sides."""
+    """Return the text that was read or, for cross-attention, both texts."""
     return (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
 
 
 def split_words(attention: Attention) -> str:
-    """Return how many words are split into pieces, if that suggests a language that the model has hardly seen; else an
-    empty string."""
+    """Say how many words are split into subwords; "" if that is not unusual.
+
+    Many split words suggest a language that the model has hardly seen.
+    """
     if is_part(attention):  # a target may be in any language
         return ""
     text = attention.text

@@ -1,4 +1,4 @@
-"""The pages of the app, how a callback switches to another one, and the tour that leads through them in six steps."""
+"""The pages of the app, switching between them in callbacks, and the guided tour."""
 
 from __future__ import annotations
 
@@ -22,31 +22,38 @@ BEFORE = "before_the_tour"  # in the session: the page and its parameters
 
 
 def pages() -> list[st.Page]:
-    """Return one page per file of ``pages/``, in the order of their numbers; the file's name is the URL path."""
+    """Return the pages, one per file of ``pages/``, in the order of their numbers.
+
+    The file's name is the path in the URL.
+    """
     first = next(iter(page_files()))
     return [_page(name, file, name == first) for name, file in page_files().items()]
 
 
 def page(name: str) -> st.Page:
-    """Return the page called ``name``, as in its file's name."""
+    """Return the page with this name, as in the name of its file."""
     path = name.replace(" ", "_")
     return _page(path, page_files()[path], path == next(iter(page_files())))
 
 
 def name_of(page: Any) -> str:
-    """Return a page's name in a lesson; the first page has no path in the URL."""
+    """Return the name by which lessons refer to a page. Needed because the first page has no path in the URL."""
     return str(page.title.lower().replace(" ", "_"))
 
 
 def leave(name: str, parameters: Mapping[str, str]) -> None:
-    """Go to the page called ``name``: the next run shows a link to it, which the browser follows at once. A switch of
-    the page by the server would be two entries of the browser's history: the parameters, then the page."""
+    """Go to another page: the next run draws a hidden link to it, which the browser follows at once.
+
+    If the server switched pages, the browser's history would get two entries: the parameters, then the page.
+    """
     st.session_state[LEAVING] = (name, dict(parameters))
 
 
 def depart(here: st.Page) -> None:
-    """Follow the link to the page that was asked for, if any, until that is open: a run may end before it is sent.
-    It is not seen."""
+    """Draw the hidden link to the page that was asked for, until that page is open.
+
+    It is drawn repeatedly, because a run may end before the link is sent.
+    """
     name, parameters = st.session_state.get(LEAVING, ("", {}))
     if name and page(name).title == here.title:
         del st.session_state[LEAVING]
@@ -56,7 +63,7 @@ def depart(here: st.Page) -> None:
 
 
 def _page(name: str, file: Path, is_first: bool = False) -> st.Page:
-    """Return a page of its own for every run, because Streamlit notes in it that it may run."""
+    """Return a copy of the page for this run, because Streamlit stores in it whether it may run."""
     prepared = _prepared if get_script_run_ctx() else _prepared.__wrapped__  # without a run, Streamlit makes half of it
     return copy(prepared(name, file, is_first))
 
@@ -71,7 +78,7 @@ def _prepared(name: str, file: Path, is_first: bool) -> st.Page:
 
 TOUR = "tour"  # the parameter with the step, so that an interrupted tour can be continued
 STAYING = ("tray",)  # the compared heads; every other parameter of a step's address is set by the step
-READ = ("text", "pair", "model", "head")  # what the words of a step refer to
+READ = ("text", "pair", "model", "head")  # parameters that the text of a step refers to
 # What each step points at: CSS selectors; the view moves to the first one.
 POINTS = (
     (".st-key-explorer *::part(grid)",),
@@ -84,7 +91,7 @@ POINTS = (
 
 
 class TourStep(NamedTuple):
-    """One step: its page, the URL parameters that it sets there, and its text."""
+    """A step of the tour: its page, the URL parameters that it sets there, and its text."""
 
     page: str
     parameters: dict[str, str]
@@ -94,18 +101,18 @@ class TourStep(NamedTuple):
 
 @cache
 def steps() -> tuple[TourStep, ...]:
-    """Return all steps in order."""
+    """Load all steps of the tour, in order."""
     return tuple(TourStep(**step) for step in json.loads(asset("tour.json").read_text("utf-8")))
 
 
 def step_number(parameters: Mapping[str, Any]) -> int | None:
-    """Return the step that a URL asks for, from 1; None without one."""
+    """Return the number of the tour's step in a URL, from 1; None if there is none."""
     wanted_step = str(parameters.get(TOUR, ""))
     return int(wanted_step) if wanted_step in map(str, range(1, len(steps()) + 1)) else None
 
 
 def tour_link(pages: Sequence[Any], here: Any) -> None:
-    """Show the link to the tour; a visitor whose URL has no parameters gets it as an invitation."""
+    """Show the link to the tour. A visitor whose URL has no parameters sees it as an invitation."""
     url = address.now()
     if step_number(url) is None:
         st.session_state[BEFORE] = (here.title.lower(), dict(url))
@@ -114,44 +121,46 @@ def tour_link(pages: Sequence[Any], here: Any) -> None:
 
 
 def show_tour(pages: Sequence[Any], here: Any) -> None:
-    """Show the step in the URL, with buttons for the next and the previous step and for leaving; on another page,
-    the way back to the step's page."""
+    """Show the current step of the tour, with buttons for next, back and leaving.
+
+    On another page, show the way back to the step's page.
+    """
     url = address.now()
-    at = step_number(url)
-    if at is None:
+    number = step_number(url)
+    if number is None:
         return
-    step, page_of_step = steps()[at - 1], _page_of_step(pages, at)
+    step, page_of_step = steps()[number - 1], _page_of_step(pages, number)
     with st.container(key="tour"):
         if here.title != page_of_step.title:
-            st.markdown(f"**The tour stopped at step {at} of {len(steps())}**, on the page *{page_of_step.title}*.")
+            st.markdown(f"**The tour stopped at step {number} of {len(steps())}**, on the page *{page_of_step.title}*.")
         else:
-            st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {formulas(step.text)}", width=1000)
+            st.markdown(f"{number} of {len(steps())} &ensp; **{step.title}** {formulas(step.text)}", width=1000)
             if any(url.get(name) != step.parameters.get(name) for name in READ):
                 st.markdown("*You have left the view that this text describes.*")
-            pointed = POINTS[at - 1]  # highlighted; view and keyboard focus move there
+            pointed = POINTS[number - 1]  # highlighted; view and keyboard focus move there
             apply_style("tour", {"#pointed": ", ".join(pointed), "#first": pointed[0]})
-            lead(str(at), pointed[0])
+            lead(str(number), pointed[0])
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
-            _ways(pages, here, at)
+            _ways(pages, here, number)
 
 
-def _ways(pages: Sequence[Any], here: Any, at: int) -> None:
-    if here.title != _page_of_step(pages, at).title:
-        _show_way(pages, here, at, ":primary[**Go on →**]", "on")
+def _ways(pages: Sequence[Any], here: Any, number: int) -> None:
+    if here.title != _page_of_step(pages, number).title:
+        _show_way(pages, here, number, ":primary[**Go on →**]", "on")
     else:
-        if at < len(steps()):
-            _show_way(pages, here, at + 1, ":primary[**Next →**]", "next")
+        if number < len(steps()):
+            _show_way(pages, here, number + 1, ":primary[**Next →**]", "next")
         else:
             st.button(":primary[**Finish**]", key="tour_out", type="tertiary", on_click=address.go, kwargs={TOUR: None})
-        if at > 1:
-            _show_way(pages, here, at - 1, "← Back", "back")
-    if here.title != _page_of_step(pages, at).title or at < len(steps()):
+        if number > 1:
+            _show_way(pages, here, number - 1, "← Back", "back")
+    if here.title != _page_of_step(pages, number).title or number < len(steps()):
         st.button("Leave the tour", key="tour_out", type="tertiary", on_click=_leave_tour, args=(here.title.lower(),))
 
 
 @guarded()
 def _leave_tour(here: str) -> None:
-    """Go back to what was open before the tour, if anything was chosen there."""
+    """Go back to what was open before the tour, if a choice had been made there."""
     name, parameters = st.session_state.get(BEFORE, (here, {}))
     if not parameters:
         address.go(**{TOUR: None})
@@ -161,16 +170,18 @@ def _leave_tour(here: str) -> None:
         leave(name, parameters)
 
 
-def _show_way(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
-    """Show a control that leads to a step: a link if the step is on another page, a button if it is on this one. A
-    link to the open page would leave the address bar unchanged, and a button that switches pages would add two
-    entries to the browser's history."""
+def _show_way(pages: Sequence[Any], here: Any, number: int, label: str, key: str) -> None:
+    """Show a control that opens a step: a link if the step is on another page, a button if it is on this one.
+
+    A link to the open page would leave the address bar unchanged, and a button that switches pages would add two
+    entries to the browser's history.
+    """
     staying = {name: value for name, value in address.now().items() if name in STAYING}
-    parameters = {**staying, **steps()[at - 1].parameters, TOUR: str(at)}
-    if here.title == _page_of_step(pages, at).title:
+    parameters = {**staying, **steps()[number - 1].parameters, TOUR: str(number)}
+    if here.title == _page_of_step(pages, number).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_go_on, args=(parameters,))
     else:
-        st.page_link(_page_of_step(pages, at), label=label, query_params=parameters)
+        st.page_link(_page_of_step(pages, number), label=label, query_params=parameters)
 
 
 @guarded()
@@ -178,5 +189,5 @@ def _go_on(parameters: dict[str, str]) -> None:
     address.open_at(parameters)
 
 
-def _page_of_step(pages: Sequence[Any], at: int) -> Any:
-    return next(page for page in pages if page.title.lower() == steps()[at - 1].page)
+def _page_of_step(pages: Sequence[Any], number: int) -> Any:
+    return next(page for page in pages if page.title.lower() == steps()[number - 1].page)

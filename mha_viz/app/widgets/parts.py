@@ -1,4 +1,4 @@
-"""Small parts that several pages share."""
+"""Small functions that several pages share."""
 
 from __future__ import annotations
 
@@ -33,24 +33,26 @@ def theme() -> Theme:
 
 
 def entitle(*words: str) -> None:
-    """Set the title of the browser's tab, most specific words first, so that tabs, bookmarks and history can be told
-    apart."""
+    """Set the title of the browser's tab, most specific words first.
+
+    Tabs, bookmarks and history entries can then be told apart.
+    """
     st.set_page_config(page_title=" · ".join([*words, "mha_viz"]))
 
 
 def quoted(text: str) -> str:
-    """Return the beginning of what a person typed, for a title."""
+    """Return the beginning of a typed text in quotation marks, for a title."""
     words = " ".join(text.split())
     return f"“{words[:TITLE]}…”" if len(words) > TITLE else f"“{words}”"
 
 
 def complain(error: MhaVizError, instead: str = "") -> None:
-    """Show an error in place: what happened, what to do about it, and what is shown ``instead``."""
+    """Show an error: what happened, what to do about it, and what is shown ``instead``."""
     _aside("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
 
 
 def complain_later(error: MhaVizError) -> None:
-    """Keep an error from a callback, which cannot draw; :func:`say_complaint` shows it in the next run."""
+    """Store an error from a callback, which cannot draw; :func:`say_complaint` shows it in the next run."""
     st.session_state["complaint"] = error
 
 
@@ -63,8 +65,11 @@ def say_complaint() -> None:
 
 @contextmanager
 def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[None]:
-    """Report an error inside the block in one sentence; the page stays. For every callback (``@guarded()``) and,
-    with ``complain``, for code that draws. Streamlit's own exceptions, which end a run, pass through."""
+    """Report an error inside the block in one sentence, and keep the page.
+
+    Use it for every callback (``@guarded()``) and, with ``complain``, for code that draws. Streamlit's own exceptions,
+    which end a run, pass through.
+    """
     try:
         yield
     except MhaVizError as error:
@@ -77,34 +82,36 @@ def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[Non
 
 
 def fault() -> Fault:
-    """Return the error to show for an unexpected exception."""
+    """Return the error that is shown for an unexpected exception."""
     return Fault(UNFORESEEN, "Nothing you typed is lost. Try something else, or reload the page.")
 
 
 def sent(component: str, event: str) -> object:
-    """Return the value that a component sent to its callback; None if it sent nothing."""
+    """Return the value that a component sent to its callback; None if there is none."""
     return getattr(st.session_state.get(component), event, None)
 
 
 def message(component: str, event: str) -> dict[str, Any]:
-    """Return the object that a component sent to its callback; empty if it sent none."""
+    """Return the object that a component sent to its callback; empty if there is none."""
     value = sent(component, event)
     return value if isinstance(value, dict) else {}
 
 
 def control_number(key: str) -> int | None:
-    """Return the whole number in a control; None for anything else, which only a client other than the page can
-    send."""
+    """Return the whole number in a control; None for anything else.
+
+    Only a client other than the page can send anything else.
+    """
     return whole(st.session_state.get(key))
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number received from a browser, where all numbers are of one type; None for anything else."""
+    """Return a whole number received from a browser, where all numbers have one type; None for anything else."""
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0 else None
 
 
 def picked_head(picked: Any) -> Head | None:
-    """Return the head whose mark was clicked in a chart; None if none was, or if the message is malformed."""
+    """Return the head whose mark was clicked in a chart; None if there is none or the message is malformed."""
     try:
         return Head.parse(str(picked["selection"]["points"][0]["customdata"]))
     except (KeyError, IndexError, TypeError, UnknownHead):
@@ -112,20 +119,24 @@ def picked_head(picked: Any) -> Head | None:
 
 
 def remark(text: str) -> None:
-    """Show a sentence about the picture: what was cut, or what is shown in place of what was asked for."""
+    """Show a sentence about the picture, such as what was cut, or what is shown in place of what was asked for."""
     _aside("remark", "status", text)
 
 
 def _aside(kind: str, role: str, *sentences: str) -> None:
-    """Write an element for text that may contain user input: escaped, never interpreted as Markdown or HTML. W_Q,
-    d_k and the like are set as formulas; what Python and the command line call a setting is left out."""
+    """Write an element for text that may contain user input, which is escaped and never read as Markdown or HTML.
+
+    W_Q, d_k and the like are set as formulas. Names of settings in Python and on the command line are left out.
+    """
     lines = "".join(f"<p>{_SYMBOLS.sub(_lowered, escape(_NAMED.sub('', s)))}</p>" for s in sentences if s)
     st.html(f'<div class="mha-{kind}" role="{role}">{lines}</div>')
 
 
 def show_drawing(drawing: Drawing, width: int) -> None:
-    """Show a drawing, ``width`` pixels wide, as an image that scrolls where it does not fit; its ``alt`` says what it
-    shows."""
+    """Show a drawing as an image that is ``width`` pixels wide and scrolls where it does not fit.
+
+    Its ``alt`` says what it shows.
+    """
     from mha_viz.figures.files.preview import preview  # imports fontTools, which the first picture must not wait for
 
     source = base64.b64encode(preview(drawing)).decode()
@@ -136,7 +147,7 @@ def show_drawing(drawing: Drawing, width: int) -> None:
 
 
 def plain(text: str) -> str:
-    """Return ``text`` for a label that renders Markdown: every character with a meaning in Markdown is escaped."""
+    """Escape every character of ``text`` that has a meaning in Markdown."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
@@ -151,8 +162,10 @@ _SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>mode
 
 
 def formulas(markdown: str) -> str:
-    """Return ``markdown`` without TeX, in which W_Q, W_K, W_V, W_O, d_model and d_k become formulas, as on every
-    page."""
+    """Write W_Q, W_K, W_V, W_O, d_model and d_k in ``markdown`` as formulas, as on every page.
+
+    The text must not contain TeX.
+    """
     return _SYMBOLS.sub(_tex, markdown)
 
 
@@ -168,8 +181,10 @@ def _lowered(symbol: re.Match[str]) -> str:
 
 
 def percentages(table: Any, names: Iterable[str]) -> Any:
-    """Return a copy of ``table`` with shares as percentages, in the format PERCENT; a column ``few`` marks few
-    documents."""
+    """Return a copy of ``table`` with the columns ``names`` in percent, for the format PERCENT.
+
+    A column ``few`` marks rows with few documents.
+    """
     shown = table.assign(**{name: 100 * table[name] for name in names})
     if any(marks := marks_of_few(map(whole_number, table.get(DOCUMENTS, ())))):
         shown.insert(table.columns.get_loc(DOCUMENTS) + 1, "few", marks)
@@ -177,5 +192,5 @@ def percentages(table: Any, names: Iterable[str]) -> Any:
 
 
 def text_of(name: str) -> str:
-    """Return a text from ``assets/``, in Markdown."""
+    """Return the Markdown text in a file of ``assets/``."""
     return asset(name).read_text("utf-8")

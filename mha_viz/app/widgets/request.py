@@ -1,5 +1,7 @@
-"""What the URL asks for, and the inputs for it: the sentence, the examples, the model menu, and the part and the target
-of an encoder–decoder; with the remarks where only models with one stack of layers work."""
+"""The inputs for what the URL asks for: sentence, examples, model menu, and the part and target of an encoder–decoder.
+
+The module also has the remarks for pages on which only models with one stack of layers work.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,11 @@ WHY = {
 
 
 def ask(what: Url, intro: str = "", hint: bool = True) -> None:
-    """Show the sentence in large type, the first one below ``intro``, with examples and model menu and, with
-    ``hint``, what to look for, which names heads of the default model."""
+    """Show the sentence in large type, with the examples and the model menu.
+
+    The first sentence gets the line ``intro`` above it. With ``hint``, say what to look for; hints name heads of the
+    default model.
+    """
     model, in_class = what.where.request.model or catalog.default().name, address.in_class()
     content = {
         "text": what.sentence,
@@ -60,14 +65,16 @@ def ask(what: Url, intro: str = "", hint: bool = True) -> None:
 
 
 def _offered() -> list[dict[str, str]]:
-    """Return the examples in their order; while composition is drawn, those of composition first."""
-    drawn = address.now().get("arrows")
-    return sorted(examples(), key=lambda example: bool(drawn) and example.get("arrows") != drawn)
+    """Return the examples in order. While composition is drawn, those of composition come first."""
+    arrows = address.now().get("arrows")
+    return sorted(examples(), key=lambda example: bool(arrows) and example.get("arrows") != arrows)
 
 
 def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
-    """Return what to look for in an example; if another head is open, also a button to the example's own. Empty during
-    the tour, which has its own explanations."""
+    """Return what to look for in an example and, if another head is open, a button for the example's own head.
+
+    Empty during the tour, which has its own explanations.
+    """
     example = _example(what)
     if not hint or not example or model != _reads(example) or navigation.step_number(address.now()):
         return {"look": "", "answer": "", "opens": None}
@@ -79,33 +86,35 @@ def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
 
 
 def _look_and_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
-    """Return what to look for in an example, without the answer to its question; for a class, with the answer, hidden
-    until asked for."""
-    question, mark, rest = example["look"].partition("? ")
-    return (f"{question}?", rest if in_class else "") if mark else (example["look"], "")
+    """Split what to look for into a question and its answer.
+
+    The answer is empty except in the view for a class, where it is hidden until somebody asks for it.
+    """
+    question, mark, answer = example["look"].partition("? ")
+    return (f"{question}?", answer if in_class else "") if mark else (example["look"], "")
 
 
 def full(what: Url) -> dict[str, str]:
-    """Return the parameters that a link needs in addition to the URL to show the same where the defaults differ."""
+    """Return the parameters that a link needs besides the URL to show the same where the defaults differ."""
     model = shown_model(what.where) or catalog.default().name
     return {"text": what.text, "model": model} | open_on_first_view()
 
 
 def _label(name: str) -> str:
-    """Return a model's name in the menu; for a folder only its last part."""
+    """Return a model's name in the menu; of a folder, only the last part of its path."""
     with suppress(MhaVizError):
         return catalog.resolve(name).label
     return name
 
 
 def _example(what: Url) -> dict[str, str]:
-    """Return the example with the shown text, or an empty dictionary."""
+    """Return the example that has the shown text, or an empty dictionary."""
     typed = (what.text, what.where.request.pair)
     return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
 
 
 def _reads(example: dict[str, str]) -> str:
-    """Return the model that an example is about."""
+    """Return the name of the model that an example is about."""
     return example.get("model", catalog.DEFAULT)
 
 
@@ -126,8 +135,10 @@ def _on_example() -> None:
 
 
 def _of_its_model(example: dict[str, str]) -> dict[str, str | None]:
-    """Return the parameters of an example that is about another model than the default one; from there the next example
-    goes back."""
+    """Return the parameters to set for an example that is about another model than the default.
+
+    The next example then goes back to the default model.
+    """
     what, name = address.url(), example.get("model")
     if name and name in {model.name for model in catalog.offered()}:
         return dict.fromkeys(address.OF_THIS_MODEL) | {"model": name, "before": None, "arrows": example.get("arrows")}
@@ -146,7 +157,7 @@ def _read_next(text: str, pair: str, **changes: str | None) -> None:
 
 @guarded()
 def _on_model() -> None:
-    """Read a model at once if its files are here; otherwise the picture and its view stay until they are."""
+    """Switch to a model at once if its files are here; otherwise keep the picture and its view until they are."""
     name = clean(str(sent("sentence", "model") or "")[:300])
     chosen = None if name == catalog.default().name else name
     with suppress(MhaVizError):
@@ -157,7 +168,7 @@ def _on_model() -> None:
 
 
 def open_on_first_view() -> dict[str, str]:
-    """Return what the Explore page opens without parameters in the URL: the head, and the token held in it."""
+    """Return what Explore opens if the URL has no parameters: the head, and the token that is pinned in it."""
     what = address.url()
     if what.where.head or what.where.case or QUANTITIES[what.where.request.quantity].of_layers:
         return {}
@@ -168,7 +179,7 @@ def open_on_first_view() -> dict[str, str]:
 
 
 def opened_first(what: Url, attention: Attention) -> OpenHead:
-    """Return what is open if the URL names no head."""
+    """Return what opens if the URL names no head."""
     if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
         return OpenHead(str(attention.every_head()[-1]))
     case = what.where.case
@@ -181,16 +192,18 @@ def opened_first(what: Url, attention: Attention) -> OpenHead:
 
 
 def linked_head(what: Url, attention: Attention, page: str) -> Head:
-    """Return the head in the URL, or else the one that opens first, with a remark on what ``page`` cannot use of the
-    link."""
-    first, odd = Head.parse(opened_first(what, attention).head), what.where.unused(page)
-    wanted = what.where.head or first
+    """Return the head in the URL, or else the one that opens first.
+
+    A remark names the parts of the link that ``page`` cannot use.
+    """
+    first, ignored = Head.parse(opened_first(what, attention).head), what.where.unused(page)
+    head = what.where.head or first
     if QUANTITIES[attention.quantity].of_layers:
-        wanted = Head(wanted.layer, 0)
-    if wanted not in attention.every_head():
-        odd, wanted = [*odd, f"head={wanted}"], first
-    say_unused(odd, both(wanted) if any(one.startswith("head=") for one in odd) else "")
-    return wanted
+        head = Head(head.layer, 0)
+    if head not in attention.every_head():
+        ignored, head = [*ignored, f"head={head}"], first
+    say_unused(ignored, both(head) if any(part.startswith("head=") for part in ignored) else "")
+    return head
 
 
 def _opened_first(what: Url, model: str) -> OpenHead:
@@ -201,7 +214,10 @@ def _opened_first(what: Url, model: str) -> OpenHead:
 
 
 def hides_an_answer(what: Url, model: str) -> bool:
-    """Return whether the page asks a class a question whose answer is hidden, so that nothing else may say it."""
+    """Return whether the page asks a class a question whose answer is hidden.
+
+    Nothing else may then reveal the answer.
+    """
     return bool(_look(what, model, hint=True)["answer"])
 
 
@@ -209,7 +225,7 @@ def hides_an_answer(what: Url, model: str) -> bool:
 
 
 def model_of(where: Address) -> catalog.Model:
-    """Return the model that the URL names, or else the default one. Raises the errors of ``catalog.resolve``."""
+    """Return the model in the URL, or else the default one. Raises the errors of ``catalog.resolve``."""
     return catalog.resolve(where.request.model) if where.request.model else catalog.default()
 
 
@@ -226,7 +242,7 @@ def shown_model(where: Address) -> str | None:
 
 
 def has_two(model: catalog.Model) -> bool:
-    """Return whether a model is an encoder–decoder; False if its files are not here."""
+    """Return whether a model is an encoder–decoder, which has two stacks of layers; False if its files are not here."""
     with suppress(MhaVizError):
         of_files = facts(model)
         return of_files is not None and bool(of_files.parts)
@@ -234,8 +250,10 @@ def has_two(model: catalog.Model) -> bool:
 
 
 def of_part(request: Request, model: catalog.Model, where: Address) -> Request:
-    """Return the request to a model with the target and the part that the URL asks of an encoder–decoder; unchanged for
-    a model with one stack."""
+    """Return the request with the target and the part that the URL asks for.
+
+    Unchanged for a model with one stack of layers.
+    """
     if not has_two(model):
         return request
     target = "" if where.request.part == ENCODER else where.request.target
@@ -243,7 +261,7 @@ def of_part(request: Request, model: catalog.Model, where: Address) -> Request:
 
 
 def ask_part(where: Address) -> None:
-    """Show the controls for the part and the target of an encoder–decoder."""
+    """Show the controls for part and target of an encoder–decoder."""
     with suppress(MhaVizError):
         if not has_two(model_of(where)):
             return
@@ -275,8 +293,10 @@ def _target(typed: str) -> UrlChanges:
 
 
 def say_part(attention: Attention) -> None:
-    """Show the text that the model generated, and what is not defined for a part; nothing for a model with one
-    stack."""
+    """Show the text that the model generated, and say what is not defined for a part.
+
+    Nothing for a model with one stack of layers.
+    """
     request = attention.request
     if request is None or not request.part:
         return
@@ -286,13 +306,12 @@ def say_part(attention: Attention) -> None:
 
 
 def is_part(attention: Attention) -> bool:
-    """Return whether a reading is a part of an encoder–decoder."""
+    """Return whether the reading is a part of an encoder–decoder."""
     return attention.request is not None and bool(attention.request.part)
 
 
 def refused(where: Address, what: str) -> bool:
-    """Return whether the model is an encoder–decoder; then also says that ``what`` needs a model with one stack of
-    layers."""
+    """Return whether the model is an encoder–decoder; if so, show an error that ``what`` needs one stack of layers."""
     try:
         model = model_of(where)
     except MhaVizError:  # reported where the reading is requested

@@ -1,5 +1,7 @@
-"""*Find a head that …*, on every page: the input is part of the browser's component; answers are about the model in the
-URL."""
+"""The field *Find a head that …* on every page, drawn by the browser's component.
+
+Its answers are about the model in the URL.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ _QUERY, _CHOICE, _COUNT, _SHOWN = "search_query", "search_choice", "search_count
 
 @st.fragment
 def show_search_field(here: str) -> None:
-    """Show the search field on the page called ``here``, with the answers to the last query."""
+    """Show the search field on the page ``here``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
     if isinstance(chosen, HeadAnswer | StageAnswer):
         name, changes = _place(chosen, here)
@@ -81,7 +83,7 @@ def _clean_query(value: object) -> str:
 
 
 def _content(typed: str, here: str) -> dict[str, Any]:
-    """Return the message to the browser: the query, why it cannot be answered, and the answers in groups."""
+    """Return the data for the browser: the query, why it cannot be answered, and the answers in groups."""
     if not typed:
         return {"typed": "", "problem": "", "groups": []}
     try:
@@ -109,8 +111,10 @@ def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
 
 
 def answer_groups(typed: str) -> list[Group | StageGroup]:
-    """Return the heads of the page's model that answer the query, the most certain kind of answer first, and the stages
-    that answer it. Raises what the model raises, and Busy."""
+    """Return the answers to the query, the most certain kind of answer first, then stages that answer it.
+
+    The heads are those of the page's model. Raises what the model raises, and Busy.
+    """
     what = address.url()
     model = model_of(what.where)
     findings = studies.summarise(model).roles
@@ -130,7 +134,7 @@ def answer_groups(typed: str) -> list[Group | StageGroup]:
 
 
 def _tables(model: catalog.Model) -> Callable[[str], Any]:
-    """Return the tables measured for the model by name, None for missing ones; each is read when it is first used."""
+    """Return a function that loads a table measured for the model, by name; None if there is no such table."""
 
     def table(name: str) -> Any:
         evidence = studies.reference_evidence(model)
@@ -142,7 +146,7 @@ def _tables(model: catalog.Model) -> Callable[[str], Any]:
 def _linked(typed: str, model: catalog.Model, what: Url) -> list[Group]:
     two, word = head_search.two_words(typed), head_search.one_word(typed)
     text = f"{what.sentence} {what.where.request.pair}".casefold()
-    if not (two or word) or not (has_two(model) or all(one in text for one in two or [word])):
+    if not (two or word) or not (has_two(model) or all(query_word in text for query_word in two or [word])):
         return []
     if two is None:
         return head_search.of_word(word, _reading(model, what))
@@ -153,7 +157,7 @@ def _linked(typed: str, model: catalog.Model, what: Url) -> list[Group]:
 def _reading(model: catalog.Model, what: Url) -> Attention:
     request = Request(model.name, what.text, what.where.request.pair)
     if not (model_service().has_reading(request) or ready(model)):
-        model = catalog.default()  # whose picture is shown meanwhile
+        model = catalog.default()  # its picture is shown while the requested model is missing
         request = replace(request, model=model.name)
     future = model_service().cached(verbs.read, of_part(request, model, what.where))
     try:
@@ -184,7 +188,7 @@ def _place(answer: HeadAnswer | StageAnswer, here: str) -> tuple[str, dict[str, 
     )
     roles = {"roles": "on"} if by_role else {}  # what the head was found by
     shown = QUANTITIES.get(address.now().get("shown") or WEIGHT)
-    weights = {"shown": None} if shown and shown.of_layers else {}  # which have heads
+    weights = {"shown": None} if shown and shown.of_layers else {}  # the head in the link needs it
     case = _case(answer) if page in ("explore", "inside a head") else {}
     if case and page != "explore":  # which alone holds the word of a case
         case |= {"head": str(answer.head), "case": None, "gold": None}
@@ -192,8 +196,10 @@ def _place(answer: HeadAnswer | StageAnswer, here: str) -> tuple[str, dict[str, 
 
 
 def _case(answer: HeadAnswer) -> dict[str, str | None]:
-    """Return the URL parameters of a sentence in which a head has the role that was looked for, unless the visitor has
-    a sentence; empty if none is known."""
+    """Return the URL parameters of a sentence in which the head has the role that was searched for.
+
+    Empty if the visitor has a sentence open, or if no such sentence is known.
+    """
     if answer.role is None or "text" in address.now():
         return {}
     model = model_of(address.url().where)

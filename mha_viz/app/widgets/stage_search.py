@@ -1,5 +1,7 @@
-"""Search for what is no head: the stage or page that answers a plain word, such as "redundant" or "d_model", or a
-question."""
+"""Search for things other than heads.
+
+The answer to a word such as "redundant" or "d_model", or to a question, is a stage or a page.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,14 @@ BANK = "We sat on the river bank after the bank had closed."  # an example
 
 
 class StageAnswer(NamedTuple):
-    """A stage or page: its name in the menu, its question, the page, and the URL parameters that it sets there; None
-    removes one."""
+    """A stage or page that answers a query.
+
+    Attributes:
+        name: its name in the menu.
+        question: the question that it answers.
+        page: the page.
+        parameters: the URL parameters that it sets there; None removes a parameter.
+    """
 
     name: str
     question: str
@@ -28,14 +36,14 @@ class StageAnswer(NamedTuple):
 
 
 class StageGroup(NamedTuple):
-    """Stages and pages that answer a word."""
+    """Stages and pages that answer a query."""
 
     title: str
     answers: tuple[StageAnswer, ...]
     note: str = ""
 
 
-# What a person may type, and what answers it, the best answer first: an experiment, or a row of PLACES.
+# What a person may type, and its answers, best first: experiments, or rows of PLACES.
 WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("narrow", "wide", "split", "chunk", "chunks", "cut", "part", "parts"), (CUT, COUNT)),
@@ -67,14 +75,17 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def by_word(typed: str, is_alone: bool) -> StageGroup | None:
-    """Return stages that answer the typed words or, if nothing else does (``is_alone``), one word; None if none."""
+    """Return stages for the typed words as a phrase; None if there are none.
+
+    With ``is_alone``, that is, if nothing else answers the query, also look up each word by itself.
+    """
     words = _words_of(typed)
     phrases = [" ".join(words), *(words if is_alone else ())]
     return _group(next((WORDS[phrase] for phrase in phrases if phrase in WORDS), ()))
 
 
 def by_question(typed: str) -> StageGroup | None:
-    """Return the stages that answer most of the words of a question; None if it is no question, or none does."""
+    """Return the stages that match most words of a question; None if it is no question, or none matches."""
     words = _words_of(typed)
     if len(words) < FEWEST or words[0] not in ASKING:
         return None
@@ -102,7 +113,7 @@ def _answer(name: str) -> StageAnswer:
 def _places() -> dict[str, StageAnswer]:
     inside, scene = "inside a head", dict.fromkeys(OF_A_SCENE)
     bank = next(example for example in examples() if example["text"] == BANK)
-    there = {name: bank[name] for name in ("text", "head", "pin")}
+    parameters = {name: bank[name] for name in ("text", "head", "pin")}
     questions = {
         "x": "What does each head get?",
         "linear": "How long is the text, and how wide are its vectors?",
@@ -123,5 +134,7 @@ def _places() -> dict[str, StageAnswer]:
             "why heads differ",
             scene | {"experiment": "toy"},
         ),
-        "bank": StageAnswer("Example", bank["look"], "explore", dict.fromkeys(("pair", "on", *OF_THIS_TEXT)) | there),
+        "bank": StageAnswer(
+            "Example", bank["look"], "explore", dict.fromkeys(("pair", "on", *OF_THIS_TEXT)) | parameters
+        ),
     }

@@ -1,4 +1,4 @@
-"""The progress of work that a page waits for."""
+"""Show the progress of jobs that a page waits for."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ R = TypeVar("R")
 
 
 def outcome(task: Task[R], widget: str = "") -> R:
-    """Return the result of a task, from the cache or as from :func:`result_of`; ``widget`` ends the keys of its
-    buttons. A visitor who stopped it gets a button to continue it. Raises what the work raises, Busy, and Cancelled if
-    it was stopped."""
+    """Return the result of a task, from the cache or as :func:`result_of`.
+
+    ``widget`` ends the keys of its buttons. A visitor who has stopped the task gets a button to continue it. Raises
+    what the work raises, Busy, and Cancelled if it was stopped.
+    """
     result, end = task.stored(), widget or task.kind
     if result is not None:
         return result
@@ -31,13 +33,15 @@ def outcome(task: Task[R], widget: str = "") -> R:
 
 @guarded()
 def go_on(task: Task[Any]) -> None:
-    """Begin a task at the press of a button."""
+    """Start a task when its button is pressed."""
     task.begin()
 
 
 def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:
-    """Return the result of a job, once :func:`wait_for` has waited for it. Raises what the job raised, and Cancelled if
-    it left no result."""
+    """Wait for a job with :func:`wait_for` and return its result.
+
+    Raises what the job raised, and Cancelled if it left no result.
+    """
     wait_for(job, words, stop_key)
     value = result()
     if value is None:
@@ -46,9 +50,12 @@ def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None
 
 
 def wait_for(job: Job, words: str, stop_key: str) -> None:
-    """Hold the page until a job has ended. If that takes long, show ``words``, the progress and the estimated time
-    left, with a button that stops it. A page that runs again rejoins the job; a page that was left stops polling it."""
-    place = st.empty()  # also if it takes no time, as where the page waits for a reading
+    """Wait until a job has ended.
+
+    If that takes long, show ``words``, the progress and the estimated time left, with a button that stops the job. A
+    page that runs again rejoins the job; a page that was left stops polling it.
+    """
+    place = st.empty()  # even if the job has ended, as in ``inference.wait``
     if job.wait(SOON):
         return
     with place.container():
@@ -57,7 +64,7 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
         right.button("Stop", key=stop_key, on_click=job.let_go, width="stretch")
         while not job.finished:
             job.look()
-            seconds = job.seconds_left  # unknown at first
+            seconds = job.seconds_left  # None at first
             so_far = done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
             bar.progress(job.fraction, text=f"{words}: {so_far}")  # Streamlit ends an abandoned run here
             job.wait(SOON)
@@ -67,8 +74,10 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
 @st.fragment(run_every=0.5)
 @guarded(complain)
 def progress(study: Job, words: Callable[[Job], str]) -> None:
-    """Show the progress of a study in ``words``, with a button that stops it or resumes waiting; the page continues
-    by itself."""
+    """Show the progress of a study in ``words``, with a button that stops it or rejoins it.
+
+    The page continues by itself when the study has ended.
+    """
     if study.finished or study.stopped():
         st.rerun()
     study.look()
@@ -84,7 +93,7 @@ def progress(study: Job, words: Callable[[Job], str]) -> None:
 @st.fragment(run_every=0.3)
 @guarded(complain)
 def stopping(goes_on: Callable[[], bool], words: str) -> None:
-    """Show ``words`` while stopped work is still saving what it has done; then run the page again."""
+    """Show ``words`` while a stopped job saves its intermediate results; then rerun the page."""
     if not goes_on():
         st.rerun()
     remark(words)

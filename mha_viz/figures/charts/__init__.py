@@ -1,1 +1,1 @@
-"""Charts, as values, for pages and for files."""
+"""Charts as values, for pages and for files."""

@@ -1,4 +1,4 @@
-"""The chart of a model's words, before and after heads are switched off."""
+"""The chart of a model's predicted words, before and after heads are ablated."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Numbers = npt.NDArray[np.float64]
 
 
 def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
-    """The probabilities of words before and, if heads are off, after; the first word at the top."""
-    places = [f"{place} {word}" for place, word in enumerate(answer.words)]  # keeps equal words separate
+    """Draw the probabilities of words before and, if heads are ablated, after; the first word is at the top."""
+    places = [f"{place} {word}" for place, word in enumerate(answer.words)]  # numbers keep equal words separate
     words = [escape(word) for word in answer.words]
     names = [_marked(word, word == answer.question.word) for word in answer.words]
 
@@ -28,7 +28,7 @@ def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
 
     series = [bars("before", answer.before, theme.heads[0])]
     series += [bars("after", answer.after, theme.heads[1])] if is_changed else []
-    top = max(np.max(one.lengths) for one in series)
+    top = max(np.max(b.lengths) for b in series)
     x = Axis(range=(0, 1.15 * float(top)), grid=False, has_labels=False)
     return Chart(
         theme,

@@ -1,7 +1,7 @@
-"""A chart as a value: what it draws, between which axes, and in which colours.
+"""A chart as a value: its series, axes and colours.
 
 ``chart_plotly`` draws it on a page and ``chart_drawing`` in a file. Texts may contain the HTML that :func:`lines`
-reads. Lengths are pixels of the page.
+parses. Lengths are pixels of the page.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mha_viz.figures.drawing.theme import Theme
 TextAnchor = Literal["top", "middle", "bottom"]  # Plotly's names for the part of a text that is at its position
 TAGS = re.compile(r"(</?b>|</?i>|</?sub>)")
 BREAK = re.compile(r"<br ?/?>")
-INDEX = 0.7  # share of the size by which indices are lower
-LEADING = 1.25  # share of the size from line to line
+INDEX = 0.7  # the size of indices, as a share of the size of type
+LEADING = 1.25  # the distance of lines, as a share of the size of type
 BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line that is before its anchor
 ABOVE = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that is above its position
 
@@ -38,7 +38,7 @@ class Stretch(NamedTuple):
 
 
 def lines(html: str) -> list[list[Stretch]]:
-    """The lines of a text, each in stretches. Any other tags remain as text."""
+    """Split a text into lines, and each line into stretches. Unknown tags remain as text."""
     return [list(_runs(line)) for line in BREAK.split(html)]
 
 
@@ -57,12 +57,12 @@ def _runs(line: str) -> Iterator[Stretch]:
 
 
 def without_markup(html: str) -> str:
-    """The words of a text without markup, on one line."""
+    """Return the words of a text without markup, on one line."""
     return " ".join("".join(run.text for run in line) for line in lines(html))
 
 
 def width(html: str, size: float) -> float:
-    """The width of the widest line, in the unit of ``size``."""
+    """Return the width of the widest line, in the unit of ``size``."""
     return max((sum(_advance(run, size) for run in line) for line in lines(html)), default=0.0)
 
 
@@ -80,8 +80,11 @@ def text_marks(
     block: TextAnchor = "middle",
     turn: float = 0,
 ) -> Iterator[Text]:
-    """The marks of a text at (x, y): ``anchor`` says which part of its lines is at that point, ``block`` which part of
-    its height; ``turn`` rotates it, in degrees anticlockwise."""
+    """Yield the marks of a text at (x, y).
+
+    ``anchor`` is the part of its lines at that point, ``block`` the part of its height; ``turn`` rotates it, in degrees
+    anticlockwise.
+    """
     rows = lines(html)
     first = (0.5 - ABOVE[block] * len(rows)) * LEADING * size
     across, down = math.cos(math.radians(turn)), -math.sin(math.radians(turn))
@@ -95,14 +98,14 @@ def text_marks(
 
 
 Letter = Literal["x", "y"]
-COLUMNS = ("part", "series", "x", "y", "value")  # of the table of a chart's numbers
+COLUMNS = ("part", "series", "x", "y", "value")  # the columns of the table of a chart's numbers
 
 
 # ---- What is drawn --------------------------------------------------------------------------------------------
 
 
 class SeriesTexts(TypedDict, total=False):
-    """The words of a series, as its properties."""
+    """The texts of a series, as its properties."""
 
     name: str
     in_legend: bool | None
@@ -113,12 +116,13 @@ class SeriesTexts(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Series:
-    """What all series have in common.
+    """The common properties of all series.
 
-    ``name``: in the legend. ``in_legend``: None if it is there whenever it has a name and another series has, too.
-    ``labels``: what each mark stands for; hover texts contain it as ``%{customdata}``, clicks send it, and the table
-    of numbers names the mark so. ``hints``: text of each mark for hover texts, ``%{hovertext}``. ``hover``: the hover
-    text in Plotly's notation; "" for none, None for Plotly's own. ``plot``: the number of its plot in the chart.
+    ``name``: in the legend. ``in_legend``: None if it appears there whenever it has a name and another series has, too.
+    ``labels``: a label for each mark; hover texts contain it as ``%{customdata}``, clicks send it, and the table of
+    numbers uses it as the name of the mark. ``hints``: text of each mark for hover texts, ``%{hovertext}``. ``hover``:
+    the hover text in Plotly's notation; "" for none, None for Plotly's own. ``plot``: the number of its plot in the
+    chart.
     """
 
     name: str = ""
@@ -129,25 +133,28 @@ class Series:
     plot: int = 0
 
     def along(self, letter: Letter) -> Sequence[Any]:
-        """The numbers or names along an axis."""
+        """Return the numbers or names along an axis."""
         values: Sequence[Any] = getattr(self, letter)
         return values
 
     def takes_room(self, letter: Letter) -> bool:
-        """True if the marks extend half a unit to both sides along an axis: cells, and the feet of bars."""
+        """Return whether the marks extend half a unit to both sides along an axis, as cells and the feet of bars do."""
         return False
 
     def numbered(self) -> Iterator[tuple[Any, Any]]:
-        """The position of each mark and its number."""
+        """Yield the position of each mark and its number."""
         letters: tuple[Letter, Letter] = ("y", "x") if self.takes_room("y") else ("x", "y")
         yield from zip(*map(self.along, letters), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Cells(Series):
-    """Coloured cells at 0, 1, 2, …: ``values`` [row, column], in the colours of ``scale`` from ``low`` to ``high``; NaN
-    leaves a cell empty. ``texts`` [row, column] are written in them, ``gap`` pixels separate them. ``scale_at``: where
-    their colour scale is, if anywhere, with its ``unit``."""
+    """Coloured cells at 0, 1, 2, ….
+
+    ``values`` [row, column] have the colours of ``scale`` from ``low`` to ``high``; a cell with NaN is empty. ``texts``
+    [row, column] are written in the cells, ``gap`` pixels separate them. ``scale_at``: where their colour scale is, if
+    anywhere, with its ``unit``.
+    """
 
     values: Any
     low: float
@@ -167,9 +174,12 @@ class Cells(Series):
 
 @dataclass(frozen=True, eq=False)
 class Bars(Series):
-    """Bars from 0 ``at`` numbers or names, one ``colours`` for all or one for each; they lie if ``lies``. ``texts`` are
-    at their ends, in small letters if they have a ``text_colour``. A click on a name in the legend hides all of the
-    same ``group``."""
+    """Bars from 0 to ``lengths`` at the numbers or names ``at``.
+
+    ``colours``: one for all bars, or one for each. ``lies``: whether they are horizontal. ``texts`` are at their ends,
+    in small letters if they have a ``text_colour``. A click on a name in the legend hides all series of the same
+    ``group``.
+    """
 
     at: Sequence[Any]
     lengths: Any
@@ -190,8 +200,11 @@ class Bars(Series):
 
 @dataclass(frozen=True, eq=False)
 class Points(Series):
-    """Circles or squares of ``size`` pixels, in one colour, with rings of the widths ``ring``. ``texts`` are at the
-    same positions, in the colours ``inks``. Hidden points only have texts and can be clicked."""
+    """Circles or squares of ``size`` pixels, in one colour, with rings of the widths ``ring``.
+
+    ``texts`` are at the same positions, in the colours ``inks``. Hidden points show only their texts and can be
+    clicked.
+    """
 
     x: Any
     y: Any
@@ -234,7 +247,7 @@ class Band(Series):
 
 
 class Frame(NamedTuple):
-    """A rectangle between two values along each axis, or a line if the two are equal; None: over the whole axis."""
+    """A rectangle between two values along each axis, or a line if the two are equal; None spans the whole axis."""
 
     x: tuple[float, float] | None
     y: tuple[float, float] | None
@@ -247,7 +260,7 @@ class Frame(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """A text at ``x`` and the upper edge of the first plot: above it, or below it if ``is_inside``."""
+    """A text at ``x`` and the upper edge of the first plot: above the edge, or below it if ``is_inside``."""
 
     text: str
     x: float
@@ -262,16 +275,23 @@ class Remark(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """One axis of a plot; None leaves the choice to what draws it.
+    """One axis of a plot; None leaves the choice to the module that draws it.
 
-    ``at``: positions with a label, ``names``: their labels. ``range``: its ends. ``most``: the most labels, ``every``:
-    the step between them, ``form``: their format. ``grid``: lines at the labels; ``zero``: the colour of the line at 0,
-    "" for none. ``near``: pixels from the labels to the title. ``is_above``: of a horizontal axis, above the plot.
-    ``is_shown``, ``has_labels``: whether any of it, or its labels, are shown. ``is_fixed``: visitors cannot zoom in.
-    ``has_names``: positions are names even if they look like numbers. ``square``: of a vertical axis: its unit is as
-    long as that of the horizontal axis. ``toward``: the side at which an axis stays if that makes it shorter.
-    ``same_as``: the number of the plot whose horizontal axis it repeats, without labels. ``tokens``: the token at each
-    position, so that the browser can mark a token in all charts.
+    Attributes:
+        near: pixels from the labels to the title.
+        at, names: positions with a label, and their labels.
+        range: its ends.
+        has_names: positions are names even if they look like numbers.
+        most, every, form: the most labels, the step between them, and their format.
+        grid: whether there are lines at the labels.
+        zero: the colour of the line at 0, "" for none.
+        is_above: whether a horizontal axis is above the plot.
+        is_shown, has_labels: whether the axis, or its labels, are shown.
+        is_fixed: visitors cannot zoom in.
+        square: whether the unit of this vertical axis is as long as that of the horizontal axis.
+        toward: the side at which an axis stays if ``square`` makes it shorter.
+        same_as: the number of the plot whose horizontal axis it repeats, without labels.
+        tokens: the token at each position, so that the browser can mark a token in all charts.
     """
 
     title: str = ""
@@ -299,15 +319,17 @@ class Axis:
     tokens: Sequence[int] | None = None
 
     def named(self) -> dict[Any, str]:
-        """The labels by position, if each position has one."""
+        """Return the labels by position; empty unless positions and labels are set."""
         if self.at is None or self.names is None:
             return {}
         return {place: without_markup(name) for place, name in zip(self.at, self.names, strict=True)}
 
 
 class Plot(NamedTuple):
-    """Two axes; ``across`` and ``up``: the part of the chart's area that they span, as shares from the left and from
-    below."""
+    """Two axes.
+
+    ``across`` and ``up``: the part of the chart's area that they span, as shares of it from the left and from below.
+    """
 
     x: Axis
     y: Axis
@@ -317,8 +339,11 @@ class Plot(NamedTuple):
 
 
 class Legend(NamedTuple):
-    """The names of the series: above the plots, ``up`` heights of the chart's area above its lower edge, or below them;
-    ``clicks``: which clicks on a name hide series."""
+    """The names of the series, above or below the plots.
+
+    ``up``: the position of a legend above the plots, in heights of the chart's area from its lower edge. ``clicks``:
+    which clicks on a name hide series.
+    """
 
     is_below: bool = False
     up: float = 1.0
@@ -326,7 +351,7 @@ class Legend(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """Pixels around the area of the plots."""
+    """The pixels around the area of the plots."""
 
     left: float
     right: float
@@ -336,10 +361,15 @@ class Margin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Series between the axes of ``plots``. ``width`` None: as wide as there is room. ``letters``: the size of texts,
-    ``label_letters``: that of the labels along axes, which are faint if ``has_faint_labels``, ``title_letters``: that
-    of titles and remarks. ``bar_gap``: the share of the room of bars that is left empty. The titles of plots are in
-    their middle, or at the left if ``titles_left``."""
+    """Series between the axes of ``plots``.
+
+    Attributes:
+        width: None for the width of the page.
+        letters, label_letters, title_letters: the sizes of texts, of labels along axes, and of titles and remarks.
+        has_faint_labels: whether labels along axes are faint.
+        bar_gap: the share of the room of bars that stays empty.
+        titles_left: whether the titles of plots are at the left instead of in the middle.
+    """
 
     theme: Theme
     series: Sequence[Series]
@@ -360,8 +390,11 @@ class Chart:
 
     @property
     def rows(self) -> tuple[tuple[Value, ...], ...]:
-        """Every number that is drawn, under the names ``COLUMNS``: "part" is the title of its plot; "x", and "y" of a
-        cell, are named as along the axis, or by the label of the mark. Frames and hidden points have no number."""
+        """Every number that is drawn, in the columns ``COLUMNS``.
+
+        "part" is the title of its plot; "x", and "y" of a cell, are the labels of the axis, or the label of the mark.
+        Frames and hidden points have no numbers.
+        """
         return tuple(row for series in self.series for row in self._rows(series))
 
     def _rows(self, series: Series) -> Iterator[tuple[Value, ...]]:
@@ -383,21 +416,23 @@ class Chart:
 
 
 def _plain(value: Any) -> Value:
-    """A number or a text as a plain Python object."""
+    """Return a number or a text as a plain Python object."""
     if isinstance(value, str):
         return without_markup(value)
-    made: Value = value.item() if hasattr(value, "item") else value
-    return made
+    plain: Value = value.item() if hasattr(value, "item") else value
+    return plain
 
 
 def spans(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
-    """The begin and end of plots beside each other, as shares of the whole: ``shares`` of the room that the gaps
-    leave."""
+    """Divide the width among plots side by side: return begin and end of each, as shares of the whole.
+
+    ``shares``: shares of the room between the gaps.
+    """
     room = 1 - gap * (len(shares) - 1)
     ends = [sum(shares[: n + 1]) / sum(shares) * room + n * gap for n in range(len(shares))]
     return [(end - share / sum(shares) * room, end) for share, end in zip(shares, ends, strict=True)]
 
 
 def one_below_another(count: int, gap: float) -> list[tuple[float, float]]:
-    """The same for plots of equal height one below the other, from the top."""
+    """Divide the height among plots of equal height, one below another, from the top; as :func:`spans`."""
     return spans([1.0] * count, gap)[::-1]

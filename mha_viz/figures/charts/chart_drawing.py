@@ -1,4 +1,4 @@
-"""A chart as a drawing for files: the marks of its series, with labels, titles, legend and colour scales around them.
+"""Draw a chart for files: the marks of its series, with labels, titles, legend and colour scales around them.
 
 Margins are as wide as the chart says or, if labels need more, wider.
 """
@@ -36,15 +36,18 @@ from mha_viz.figures.drawing.theme import ink_on
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.numerals import MINUS
 
-EDGE = 0.05  # share of the span, left free on both sides of lines
+EDGE = 0.05  # share of the span that stays free on both sides of lines
 TICKS = 6  # the most ticks, unless the chart sets a number
-NICE = (1, 2, 5, 10)  # steps between ticks, times a power of ten
+NICE = (1, 2, 5, 10)  # round steps between ticks, times a power of ten
 
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis with its ends ``low`` and ``high`` as numbers (for a logarithmic axis, their logarithms), at the pixels
-    ``start`` and ``end``. ``names``: those of positions that are names, in order."""
+    """An axis that maps values to pixels.
+
+    ``low`` and ``high`` are its ends as numbers (for a logarithmic axis, their logarithms), at the pixels ``start`` and
+    ``end``. ``names``: the names of positions, in order, if positions are names.
+    """
 
     axis: Axis
     low: float
@@ -54,7 +57,7 @@ class Scale:
     end: float = 1
 
     def number(self, value: Any) -> float:
-        """A value as a number along the axis; NaN for values without a position."""
+        """Convert a value to a number along the axis; NaN for values without a position."""
         if isinstance(value, str):
             return float(self.names.index(value)) if value in self.names else math.nan
         if value is None or (self.axis.is_log and not value > 0):
@@ -62,19 +65,19 @@ class Scale:
         return math.log10(value) if self.axis.is_log else float(value)
 
     def at(self, value: Any) -> float:
-        """The pixel position of a value."""
+        """Return the pixel position of a value."""
         return self.place(self.number(value))
 
     def place(self, number: float) -> float:
-        """The pixel position of a number along the axis."""
+        """Return the pixel position of a number along the axis."""
         return self.start + (number - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def span(self, ends: tuple[float, float] | None) -> tuple[float, float]:
-        """The pixel positions of two values, or of the ends of the axis."""
+        """Return the pixel positions of two values, or of the ends of the axis."""
         return (self.start, self.end) if ends is None else (self.at(ends[0]), self.at(ends[1]))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Numbers along the axis with their labels, of those between its ends."""
+        """Return the numbers with labels between the ends of the axis, and their labels."""
         values: Sequence[Any] | None = self.axis.at
         if values is not None:
             texts = self.axis.names or [_written(value, self.axis.form) for value in values]
@@ -88,7 +91,7 @@ class Scale:
         return [(number, text) for number, text in pairs if low - room <= number <= high + room]
 
     def _round_numbers(self) -> list[float]:
-        """Round numbers between the ends."""
+        """Return round numbers between the ends."""
         low, high = sorted((self.low, self.high))
         step = self.axis.every
         if not step:
@@ -100,16 +103,18 @@ class Scale:
 
 
 def scale(chart: Chart, number: int, letter: Letter) -> Scale:
-    """The horizontal or vertical axis of a plot, as long as what is drawn along it needs. If the ends would be equal,
-    they are set one apart."""
+    """Return the horizontal or vertical axis of a plot, as long as the series along it need.
+
+    If the ends would be equal, they are set one unit apart.
+    """
     axis = getattr(chart.plots[number], letter)
     plots = {number, *(i for i, plot in enumerate(chart.plots) if letter == "x" and plot.x.same_as == number)}
     plots |= {axis.same_as} if axis.same_as is not None else set()
-    series = [one for one in chart.series if one.plot in plots]
-    values = [value for one in series for value in one.along(letter)]
+    series = [s for s in chart.series if s.plot in plots]
+    values = [value for s in series for value in s.along(letter)]
     names = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
-    has_room = any(one.takes_room(letter) for one in series)
-    from_zero = axis.from_zero or any(isinstance(one, Bars) and not one.takes_room(letter) for one in series)
+    has_room = any(s.takes_room(letter) for s in series)
+    from_zero = axis.from_zero or any(isinstance(s, Bars) and not s.takes_room(letter) for s in series)
     low, high = axis.range or ((-0.5, len(names) - 0.5) if names else _ends(axis, values, has_room, from_zero))
     return Scale(axis, *((high, low) if axis.is_reversed else (low, high)), names)
 
@@ -135,8 +140,8 @@ def _written(value: float, form: str | None) -> str:
     return text.replace("-", MINUS)
 
 
-CORNERS = 20  # of the polygon that is drawn as a circle
-DASHES: dict[str, tuple[float, ...]] = {"solid": (), "dot": (2, 3), "dash": (8, 4)}  # in line widths
+CORNERS = 20  # corners of the polygon that approximates a circle
+DASHES: dict[str, tuple[float, ...]] = {"solid": (), "dot": (2, 3), "dash": (8, 4)}  # lengths in line widths
 AT_BARS = 11  # the size of letters at the ends of bars
 
 
@@ -150,17 +155,17 @@ class PlotPlace(NamedTuple):
 
 @singledispatch
 def marks(series: Series, place: PlotPlace) -> Iterator[Mark]:
-    """The marks of a series."""
+    """Yield the marks of a series."""
     raise TypeError(f"{type(series).__name__} is not a series of a chart")
 
 
 def dashes(name: str, width: float) -> tuple[float, ...]:
-    """The lengths of dashes and gaps of a line."""
+    """Return the lengths of dashes and gaps of a line."""
     return tuple(length * max(1.0, width) for length in DASHES[name])
 
 
 def each(value: Any, count: int) -> list[Any]:
-    """One value for each of ``count`` marks; one that is no sequence, or a text, applies to all."""
+    """Return one value for each of ``count`` marks; a text, or a value that is not a sequence, applies to all."""
     return [value] * count if isinstance(value, str) or np.ndim(value) == 0 else list(value)
 
 
@@ -195,10 +200,11 @@ def _hexadecimal(rgb: Pixels) -> str:
 
 
 def shaded(scale: Sequence[str], shares: Any) -> Pixels:
-    """[…, rgb]: the colours of a scale at shares of its length; shares outside have the colour of the nearer end."""
+    """Return the colours of a scale at shares of its length, […, rgb]; shares outside have the colour of the nearer
+    end."""
     stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in scale], float)
-    at = np.clip(np.nan_to_num(shares), 0, 1) * (len(scale) - 1)
-    channels = [np.rint(np.interp(at, np.arange(len(scale)), stops[:, i])) for i in range(3)]
+    positions = np.clip(np.nan_to_num(shares), 0, 1) * (len(scale) - 1)
+    channels = [np.rint(np.interp(positions, np.arange(len(scale)), stops[:, i])) for i in range(3)]
     return np.stack(channels, axis=-1).astype(np.uint8)
 
 
@@ -208,7 +214,7 @@ def shaded(scale: Sequence[str], shares: Any) -> Pixels:
 @marks.register
 def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
     along, across = (place.y, place.x) if bars.lies else (place.x, place.y)
-    ends = _feet([one for one in place.chart.series if isinstance(one, Bars) and one.plot == bars.plot], bars, along)
+    ends = _feet([s for s in place.chart.series if isinstance(s, Bars) and s.plot == bars.plot], bars, along)
     feet = [along.number(value) for value in bars.at]
     room = 1 - place.chart.bar_gap
     texts = each("" if bars.texts is None else bars.texts, len(feet))
@@ -224,13 +230,14 @@ def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
             yield from text_marks(text, d + 3, (a + b) / 2, AT_BARS, bars.text_colour or place.chart.theme.ink)
 
 
-def _feet(every: Sequence[Bars], bars: Bars, along: Scale) -> tuple[float, float]:
-    """The part of the room at its positions that a series takes: bars at the same position stand side by side."""
-    feet = [along.number(value) for one in every for value in one.at]
+def _feet(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, float]:
+    """Return the part of the room at its positions that a series takes: bars at the same position are drawn side by
+    side."""
+    feet = [axis.number(value) for b in all_bars for value in b.at]
     if len(set(feet)) == len(feet):
         return 0, 1
-    number = every.index(bars)
-    return number / len(every), (number + 1) / len(every)
+    number = all_bars.index(bars)
+    return number / len(all_bars), (number + 1) / len(all_bars)
 
 
 # ---- Lines and points -------------------------------------------------------------------------------------
@@ -243,8 +250,8 @@ def _spots(x: Any, y: Any, place: PlotPlace) -> list[tuple[float, float]]:
 @marks.register
 def _(line: Line, place: PlotPlace) -> Iterator[Mark]:
     spots = _spots(line.x, line.y, place)
-    for is_drawn, some in groupby(spots, lambda spot: not any(map(math.isnan, spot))):
-        stretch = tuple(some)
+    for is_drawn, group in groupby(spots, lambda spot: not any(map(math.isnan, spot))):
+        stretch = tuple(group)
         if is_drawn and len(stretch) > 1:
             yield Polyline(stretch, None, line.colour, line.width, line.opacity, dashes(line.dash, line.width))
     if line.point:
@@ -269,18 +276,23 @@ def _(points: Points, place: PlotPlace) -> Iterator[Mark]:
 
 
 def _point(
-    at: tuple[float, float], size: float, colour: str, ring: float = 0, ring_colour: str = "", is_square: bool = False
+    centre: tuple[float, float],
+    size: float,
+    colour: str,
+    ring: float = 0,
+    ring_colour: str = "",
+    is_square: bool = False,
 ) -> Polyline:
     angles = np.arange(CORNERS) * 2 * math.pi / CORNERS
     corners = [(math.cos(angle), math.sin(angle)) for angle in angles]
     if is_square:
         corners = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
-    outline = tuple((at[0] + size / 2 * dx, at[1] + size / 2 * dy) for dx, dy in corners)
+    outline = tuple((centre[0] + size / 2 * dx, centre[1] + size / 2 * dy) for dx, dy in corners)
     return Polyline(outline, colour, ring_colour if ring else None, float(ring))
 
 
 def frame_mark(frame: Frame, place: PlotPlace) -> Mark:
-    """A frame or a line of a chart."""
+    """Return the mark of a frame or a line of a chart."""
     (x0, x1), (y0, y1) = place.x.span(frame.x), place.y.span(frame.y)
     if x0 == x1 or y0 == y1:
         pattern = dashes(frame.dash, frame.width)
@@ -289,14 +301,14 @@ def frame_mark(frame: Frame, place: PlotPlace) -> Mark:
     return Polyline(corners, frame.fill or None, frame.colour, frame.width, frame.opacity)
 
 
-NARROWEST = 620  # the least width in pixels: below it, labels would overlap; as on a phone, where charts scroll
-ROW, SWATCH, SPACE = 20, 22, 18  # pixels in a legend
-SLANT = 50  # rotation of names without room side by side, degrees
-AWAY = 6  # pixels from an axis to its labels, and from these to its title
+NARROWEST = 620  # the least width in pixels, to keep labels from overlapping; on a phone, charts scroll
+ROW, SWATCH, SPACE = 20, 22, 18  # pixels in a legend: height of a row, width of a swatch, space between entries
+SLANT = 50  # rotation of names that do not fit side by side, degrees
+AWAY = 6  # pixels from an axis to its labels, and from the labels to its title
 LEVELS = 64  # shades of a colour scale
-THICK, BROAD, HANG, ASIDE = 10, 240, 24, 62  # pixels of a colour scale: itself; below it; room at the right
+THICK, BROAD, HANG, ASIDE = 10, 240, 24, 62  # pixels of a colour scale: thickness, length, room below and aside
 GRID = 0.25  # opacity of grid lines
-BLOCKS: dict[bool, TextAnchor] = {True: "bottom", False: "top"}  # whether it is above its position
+BLOCKS: dict[bool, TextAnchor] = {True: "bottom", False: "top"}  # by whether the text is above its position
 ANCHORS: dict[str, Anchor] = {"left": "start", "center": "middle", "right": "end"}
 
 
@@ -318,7 +330,7 @@ class Entry(NamedTuple):
 
 
 def drawing(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
-    """The chart as marks in points, with the width of ``size``."""
+    """Draw the chart as marks in points, with the width of ``size``."""
     wide = float(chart.width or max(NARROWEST, size.pixels))
     entries = _legend(chart, wide)
     box, high = _area(chart, wide, entries)
@@ -343,15 +355,17 @@ def drawing(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
 
 
 def _area(chart: Chart, wide: float, entries: Sequence[Entry]) -> tuple[Box, float]:
-    """The area of the plots and the height of the whole: what does not fit into a margin makes the chart higher, or
-    its plots narrower."""
+    """Return the area of the plots and the height of the whole chart.
+
+    Labels that do not fit into a margin make the chart higher, or its plots narrower.
+    """
     margin, inside = chart.margin, chart.height - chart.margin.top - chart.margin.below
     has_scale = any(isinstance(series, Cells) and series.scale_at == "right" for series in chart.series)
-    of_rows = [_room_beside(scale(chart, i, "y"), chart) for i, plot in enumerate(chart.plots) if plot.across[0] == 0]
-    left = max(margin.left, 0, *of_rows)
+    leftmost = [i for i, plot in enumerate(chart.plots) if plot.across[0] == 0]
+    left = max(margin.left, 0, *(_room_beside(scale(chart, i, "y"), chart) for i in leftmost))
     box = Box(left, 0, wide - margin.right - (ASIDE if has_scale else 0), inside)
     scales = [place.x for place, plot in zip(_places(chart, box), chart.plots, strict=True) if plot.up[0] < 0.01]
-    below = max(margin.below, *(_room_below(one, chart) for one in scales if not one.axis.is_above), 0)
+    below = max(margin.below, *(_room_below(x, chart) for x in scales if not x.axis.is_above), 0)
     top, rows = margin.top, entries[-1].row + 1 if entries else 0
     if chart.legend is not None and chart.legend.is_below:
         below += ROW * max(0, rows - 1)
@@ -361,7 +375,7 @@ def _area(chart: Chart, wide: float, entries: Sequence[Entry]) -> tuple[Box, flo
 
 
 def _places(chart: Chart, box: Box) -> list[PlotPlace]:
-    """The axes of every plot."""
+    """Return the axes of every plot."""
     places = []
     for number, plot in enumerate(chart.plots):
         (a, b), (c, d) = plot.across, plot.up
@@ -374,17 +388,17 @@ def _places(chart: Chart, box: Box) -> list[PlotPlace]:
 
 
 def _squared(x: Scale, y: Scale) -> Iterator[Scale]:
-    """The two axes with units of the same length: the longer one is shortened."""
-    unit = min(abs((one.end - one.start) / (one.high - one.low)) for one in (x, y))
-    for one in (x, y):
-        length = math.copysign(unit * (one.high - one.low), one.end - one.start)
-        share = {"left": 0.0, "top": 1.0}.get(one.axis.toward or "", 0.5)
-        start = one.start + (one.end - one.start - length) * share
-        yield replace(one, start=start, end=start + length)
+    """Yield the two axes with units of the same length: the longer axis is shortened."""
+    unit = min(abs((s.end - s.start) / (s.high - s.low)) for s in (x, y))
+    for s in (x, y):
+        length = math.copysign(unit * (s.high - s.low), s.end - s.start)
+        share = {"left": 0.0, "top": 1.0}.get(s.axis.toward or "", 0.5)
+        start = s.start + (s.end - s.start - length) * share
+        yield replace(s, start=start, end=start + length)
 
 
 def _room_beside(y: Scale, chart: Chart) -> float:
-    """The pixels that the labels and the title of a vertical axis need."""
+    """Return the pixels that the labels and the title of a vertical axis need."""
     if not y.axis.is_shown:
         return 0
     widest = _widest(y, chart)
@@ -392,35 +406,37 @@ def _room_beside(y: Scale, chart: Chart) -> float:
 
 
 def _room_below(x: Scale, chart: Chart) -> float:
-    """The pixels that the labels and the title of a horizontal axis need."""
+    """Return the pixels that the labels and the title of a horizontal axis need."""
     if not x.axis.is_shown:
         return 0
     return AWAY + _height(x, chart) + (AWAY + LEADING * chart.letters if x.axis.title else 0)
 
 
-def _labels(one: Scale) -> list[tuple[float, str]]:
-    """The pixel positions of labels, and their texts."""
-    return [(one.place(number), text) for number, text in one.ticks()] if one.axis.has_labels else []
+def _labels(scale: Scale) -> list[tuple[float, str]]:
+    """Return the pixel positions of labels, and their texts."""
+    return [(scale.place(number), text) for number, text in scale.ticks()] if scale.axis.has_labels else []
 
 
 def _size(chart: Chart) -> float:
     return chart.label_letters or chart.letters
 
 
-def _widest(one: Scale, chart: Chart) -> float:
-    return max((width(text, _size(chart)) for _, text in _labels(one)), default=0.0)
+def _widest(scale: Scale, chart: Chart) -> float:
+    return max((width(text, _size(chart)) for _, text in _labels(scale)), default=0.0)
 
 
 def _height(x: Scale, chart: Chart) -> float:
-    """The height of the labels of a horizontal axis."""
+    """Return the height of the labels of a horizontal axis."""
     turn = math.radians(_turn(x, chart))
     rows = max((len(lines(text)) for _, text in _labels(x)), default=0)
     return _widest(x, chart) * abs(math.sin(turn)) + rows * LEADING * _size(chart) * math.cos(turn)
 
 
 def _turn(x: Scale, chart: Chart) -> float:
-    """The rotation of the labels of a horizontal axis, in degrees anticlockwise: as set, or a fixed angle if they are
-    crowded."""
+    """Return the rotation of the labels of a horizontal axis, in degrees anticlockwise.
+
+    It is as set, or a fixed angle if the labels are crowded.
+    """
     if x.axis.angle is not None:
         return -x.axis.angle
     labels = _labels(x)
@@ -431,26 +447,26 @@ def _turn(x: Scale, chart: Chart) -> float:
 # ---- Axes and titles --------------------------------------------------------------------------------------
 
 
-def _grid(one: Scale, other: Scale, is_across: bool, muted: str) -> Iterator[Mark]:
-    """Lines at the labels, and at zero, as far as the axis has them."""
-    axis = one.axis
-    drawn = {number: (muted, GRID) for number, _ in one.ticks()} if axis.grid else {}
-    if axis.zero and min(one.low, one.high) < 0 < max(one.low, one.high):
+def _grid(scale: Scale, other: Scale, is_across: bool, muted: str) -> Iterator[Mark]:
+    """Yield lines at the labels, and at zero, if the axis has them."""
+    axis = scale.axis
+    drawn = {number: (muted, GRID) for number, _ in scale.ticks()} if axis.grid else {}
+    if axis.zero and min(scale.low, scale.high) < 0 < max(scale.low, scale.high):
         drawn[0.0] = (axis.zero, 1.0)
     for number, (colour, opacity) in drawn.items() if axis.is_shown else ():
-        place = one.place(number)
+        place = scale.place(number)
         ends = ((place, other.start), (place, other.end)) if is_across else ((other.start, place), (other.end, place))
         yield Polyline(ends, None, colour, 1.0, opacity)
 
 
 def _along_y(place: PlotPlace) -> Iterator[Mark]:
-    """The labels of a vertical axis, and its title."""
+    """Yield the labels of a vertical axis, and its title."""
     x, y, chart = place
     if not y.axis.is_shown:
         return
     right = min(x.start, x.end) - AWAY
-    for at, text in _labels(y):
-        yield from text_marks(text, right, at, _size(chart), _ink(chart), "end")
+    for y_label, text in _labels(y):
+        yield from text_marks(text, right, y_label, _size(chart), _ink(chart), "end")
     if y.axis.title:
         middle = right - _widest(y, chart) - AWAY - chart.letters / 2
         yield from text_marks(
@@ -459,18 +475,20 @@ def _along_y(place: PlotPlace) -> Iterator[Mark]:
 
 
 def _along_x(place: PlotPlace) -> Iterator[Mark]:
-    """The labels of a horizontal axis, and its title."""
+    """Yield the labels of a horizontal axis, and its title."""
     x, y, chart = place
     if not x.axis.is_shown:
         return
     is_above, turn = x.axis.is_above, _turn(x, chart)
     sign, block = -1 if is_above else 1, BLOCKS[is_above]
     edge = (min(y.start, y.end) if is_above else max(y.start, y.end)) + sign * AWAY
-    for at, text in _labels(x):
+    for x_label, text in _labels(x):
         if turn:
-            yield from text_marks(text, at, edge, _size(chart), _ink(chart), "start" if is_above else "end", turn=turn)
+            yield from text_marks(
+                text, x_label, edge, _size(chart), _ink(chart), "start" if is_above else "end", turn=turn
+            )
         else:
-            yield from text_marks(text, at, edge, _size(chart), _ink(chart), "middle", block)
+            yield from text_marks(text, x_label, edge, _size(chart), _ink(chart), "middle", block)
     if x.axis.title:
         far = edge + sign * (_height(x, chart) + AWAY)
         yield from text_marks(x.axis.title, (x.start + x.end) / 2, far, chart.letters, chart.theme.ink, "middle", block)
@@ -481,7 +499,7 @@ def _ink(chart: Chart) -> str:
 
 
 def _titles(chart: Chart, places: Sequence[PlotPlace], box: Box) -> Iterator[Mark]:
-    """The titles of the chart and of its plots, and the remarks."""
+    """Yield the titles of the chart and of its plots, and the remarks."""
     size, ink = chart.title_letters or chart.letters, chart.theme.ink
     if chart.title:
         yield from text_marks(chart.title, 4, 4, size, ink, "start", "top")
@@ -489,21 +507,23 @@ def _titles(chart: Chart, places: Sequence[PlotPlace], box: Box) -> Iterator[Mar
         at, anchor = (box.left, "left") if chart.titles_left else ((x.start + x.end) / 2, "center")
         if plot.title:
             yield from text_marks(plot.title, at, min(y.start, y.end) - 2, size, ink, ANCHORS[anchor], "bottom")
-    for one in chart.remarks:
-        at = places[0].x.at(one.x) + {"left": 4, "right": -4}.get(one.anchor, 0)
-        yield from text_marks(
-            one.text, at, box.top, one.letters or size, one.colour, ANCHORS[one.anchor], BLOCKS[not one.is_inside]
-        )
+    for remark in chart.remarks:
+        at = places[0].x.at(remark.x) + {"left": 4, "right": -4}.get(remark.anchor, 0)
+        block = BLOCKS[not remark.is_inside]
+        letters, colour = remark.letters or size, remark.colour
+        yield from text_marks(remark.text, at, box.top, letters, colour, ANCHORS[remark.anchor], block)
 
 
 # ---- Legend and colour scales -----------------------------------------------------------------------------
 
 
 def _legend(chart: Chart, wide: float) -> list[Entry]:
-    """The entries of the legend in rows, from left to right; none if it would have only one, unless the chart wants
-    that."""
-    named = [one for one in chart.series if one.name and one.in_legend is not False]
-    if chart.legend is None or (len(named) < 2 and not any(one.in_legend for one in named)):
+    """Lay out the entries of the legend in rows, from left to right.
+
+    There are none if there would be only one, unless the chart requests it.
+    """
+    named = [s for s in chart.series if s.name and s.in_legend is not False]
+    if chart.legend is None or (len(named) < 2 and not any(s.in_legend for s in named)):
         return []
     entries, x, row = list[Entry](), chart.margin.left, 0
     for series in named:
@@ -516,7 +536,7 @@ def _legend(chart: Chart, wide: float) -> list[Entry]:
 
 
 def _legend_marks(chart: Chart, entries: Sequence[Entry], box: Box, high: float) -> Iterator[Mark]:
-    """The entries of the legend, each after a piece of its line or a square of its colour."""
+    """Yield the entries of the legend, each after a sample of its line or a square of its colour."""
     if chart.legend is None or not entries:
         return
     rows = entries[-1].row + 1
@@ -540,7 +560,7 @@ def _swatch(series: Series, x: float, y: float) -> Mark:
 
 
 def _colours(cells: Cells, chart: Chart, box: Box, high: float) -> Iterator[Mark]:
-    """The colour scale of cells with its numbers: at the right or below."""
+    """Yield the colour scale of cells with its numbers: at the right or below."""
     shades = shaded(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
     values = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
     size, ink = _size(chart), chart.theme.ink

@@ -1,4 +1,4 @@
-"""A chart for a page, drawn by Plotly, which nothing else imports.
+"""Draw charts on pages with Plotly, which no other module imports.
 
 Plotly and the libraries that it uses take pandas and pyarrow from ``sys.modules`` without importing them, so they may
 find one that another thread is still importing. This module imports pandas, which imports pyarrow, completely before
@@ -30,30 +30,31 @@ CLICKS: dict[str, dict[str, Any]] = {
 
 
 def plotly(chart: Chart, larger: float = 1) -> go.Figure:
-    """The chart; everything measured in pixels except the widths of lines is ``larger`` times as large, for readers who
-    sit far away.
+    """Convert a chart to a Plotly figure.
 
-    All of it is made at once, and Plotly does not check each property, which would take three times as long:
-    tests/test_orders.py has it check the charts of every page. It checks what is changed afterwards."""
+    All sizes in pixels except the widths of lines are multiplied by ``larger``, for readers who sit far away. The
+    figure is built at once without Plotly's validation, which would take three times as long: tests/test_orders.py
+    validates the charts of every page. Later changes are validated.
+    """
     chart = replace(chart, width=chart.width and larger * chart.width, height=larger * chart.height)
     traces = [trace for series in chart.series for trace in _traces(series)]
-    drawn = {"data": traces, "layout": _layout(chart)}
-    figure = go.Figure(drawn if larger == 1 else _larger(drawn, larger), _validate=False)
+    properties = {"data": traces, "layout": _layout(chart)}
+    figure = go.Figure(properties if larger == 1 else _larger(properties, larger), _validate=False)
     for part in (figure, figure.layout, *figure.data):
-        part._validate = True
+        part._validate = True  # for later changes
     return figure
 
 
 def _larger(value: Any, by: float, name: str = "") -> Any:
     if isinstance(value, dict):
-        return {key: _larger(one, by, "side" if name == "margin" else key) for key, one in value.items()}
+        return {key: _larger(item, by, "side" if name == "margin" else key) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_larger(one, by, name) for one in value]
+        return [_larger(item, by, name) for item in value]
     return by * value if name in ("size", "standoff", "side") and isinstance(value, int | float) else value
 
 
 def _set(**values: Any) -> dict[str, Any]:
-    """The properties that have a value. Plotly accepts no ranges, and tuples only where it checks them."""
+    """Return the properties that have a value. Plotly accepts no ranges, and tuples only if it validates them."""
     return {
         name: list(value) if isinstance(value, range | tuple) else value
         for name, value in values.items()
@@ -82,7 +83,7 @@ def _traces(series: Series) -> list[dict[str, Any]]:
 
 @singledispatch
 def _trace(series: Series) -> dict[str, Any]:
-    """The properties of a series that others do not have."""
+    """Return the properties of a series that other kinds of series do not have."""
     raise TypeError(f"{type(series).__name__} is not a series of a chart")
 
 
@@ -108,7 +109,7 @@ def _(bars: Bars) -> dict[str, Any]:
     return texts | _set(
         type="bar", x=bars.along("x"), y=bars.along("y"), orientation="h" if bars.lies else None,
         marker={"color": bars.colours, "opacity": bars.opacity, "line": {"width": 0}}, legendgroup=bars.group or None,
-        unselected={"marker": {"opacity": bars.opacity}},  # a click does something; the others must not fade
+        unselected={"marker": {"opacity": bars.opacity}},  # a click opens something; the other bars must not fade
     )  # fmt: skip
 
 
@@ -117,11 +118,11 @@ def _(points: Points) -> dict[str, Any]:
     ring, shape = _set(width=points.ring, color=points.ring_colour or None), "square" if points.is_square else None
     opacity = 0 if points.is_hidden else 1
     look = _set(symbol=shape, size=points.size, color=points.colour or None, opacity=opacity, line=ring)
-    drawn = {"type": "scatter", "x": points.x, "y": points.y, "mode": "markers", "marker": look}
+    properties = {"type": "scatter", "x": points.x, "y": points.y, "mode": "markers", "marker": look}
     if points.texts is None:
-        return drawn | {"unselected": {"marker": {"opacity": opacity}}}
+        return properties | {"unselected": {"marker": {"opacity": opacity}}}
     font = {"size": points.letters, "color": points.inks}
-    return drawn | {"mode": "markers+text", "text": points.texts, "textfont": font}
+    return properties | {"mode": "markers+text", "text": points.texts, "textfont": font}
 
 
 @_trace.register
@@ -155,7 +156,7 @@ def _layout(chart: Chart) -> dict[str, Any]:
 
 
 def _axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
-    """The two axes of a plot under Plotly's names."""
+    """Return the two axes of a plot under Plotly's names."""
     plot, name = chart.plots[number], number + 1 if number else ""
     x, y = (_axis(axis, chart) for axis in plot[:2])
     if plot.x.same_as is not None:
@@ -179,7 +180,7 @@ def _axis(axis: Axis, chart: Chart) -> dict[str, Any]:
         visible=None if axis.is_shown else False, showticklabels=None if axis.has_labels else False,
         fixedrange=axis.is_fixed or None, constraintoward=axis.toward or None,
         constrain=None if axis.toward is None else "domain",
-        automargin=bool(axis.tokens) or None,  # words that stand upright on a phone
+        automargin=bool(axis.tokens) or None,  # labels are vertical on a phone and need more room
     )  # fmt: skip
 
 
@@ -195,9 +196,9 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 
 def _titles(chart: Chart) -> list[dict[str, Any]]:
-    """The titles of plots, above them."""
+    """Return the titles of plots, above them."""
     font = _set(size=chart.title_letters)
-    at = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, **_set(font=font)}
+    common = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, **_set(font=font)}
     side = "left" if chart.titles_left else "center"
     return [
         {
@@ -205,7 +206,7 @@ def _titles(chart: Chart) -> list[dict[str, Any]]:
             "x": 0 if chart.titles_left else sum(plot.across) / 2,
             "y": plot.up[1],
             "xanchor": side,
-            **at,
+            **common,
         }
         for plot in chart.plots
         if plot.title
@@ -213,11 +214,11 @@ def _titles(chart: Chart) -> list[dict[str, Any]]:
 
 
 def _remarks(chart: Chart) -> list[dict[str, Any]]:
-    at = {"y": 1, "xref": "x", "yref": "paper", "showarrow": False}
+    common = {"y": 1, "xref": "x", "yref": "paper", "showarrow": False}
     return [
-        {"text": one.text, "x": one.x, "xanchor": one.anchor, "yanchor": "top" if one.is_inside else "bottom", **at}
-        | _set(font=_set(size=one.letters or chart.title_letters, color=one.colour))
-        for one in chart.remarks
+        {"text": r.text, "x": r.x, "xanchor": r.anchor, "yanchor": "top" if r.is_inside else "bottom", **common}
+        | _set(font=_set(size=r.letters or chart.title_letters, color=r.colour))
+        for r in chart.remarks
     ]
 
 
@@ -230,11 +231,13 @@ def _legend(chart: Chart) -> dict[str, Any]:
 
 
 def _tokens(chart: Chart) -> dict[str, Any] | None:
-    """Which tokens are along which axes, for the browser."""
-    along = {
+    """Return the tokens along the axes, for the browser."""
+    by_axis = {
         f"{letter}{number + 1 if number else ''}": axis.tokens
         for number, plot in enumerate(chart.plots)
         for letter, axis in (("x", plot.x), ("y", plot.y))
         if axis.tokens is not None
     }
-    return {"tokens": [int(token) for token in next(iter(along.values()))], "axes": list(along)} if along else None
+    return (
+        {"tokens": [int(token) for token in next(iter(by_axis.values()))], "axes": list(by_axis)} if by_axis else None
+    )

@@ -24,10 +24,10 @@ from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
-OFF = "off"  # on the square of such a head
-LABELS = 24  # names of heads below a chart, as many as fit on a phone
-TITLE = 22  # pixels of the line below a chart that says which labels are left out
-TOKENS = 36  # names of tokens below a chart, as many as fit beside each other
+OFF = "off"  # the text on the square of an ablated head
+LABELS = 24  # the most names of heads below a chart, as many as fit on a phone
+TITLE = 22  # pixels of the line below a chart about labels that are left out
+TOKENS = 36  # the most names of tokens below a chart, as many as fit side by side
 Numbers = npt.NDArray[np.float64]
 
 
@@ -40,10 +40,13 @@ def head_grid(
     held: Head | None = None,
     top: float = 0.0,
 ) -> Chart:
-    """One number for each head, ``values`` [layer, head], as it is ``written`` (in thousandths by default); the larger,
-    the stronger its colour, which is strongest at the largest, or at ``top`` if that is larger. Cells with NaN are
-    empty. Heads that are off, and the one that is ``held``, are framed, and their hover texts say so. The label of a
-    cell is the head's name; ``unit`` appears in its hover text: a number of thousandths where they are written so."""
+    """Draw one number for each head, ``values`` [layer, head]; larger numbers have stronger colours.
+
+    ``written`` formats a number, by default in thousandths. The colour is strongest at the largest number, or at
+    ``top`` if that is larger. Cells with NaN are empty. Ablated heads, and the ``held`` one, are framed, and their
+    hover texts say so. The label of a cell is the head's name; ``unit`` appears in its hover text; if
+    numbers are written in thousandths, it is the unit of a thousandth.
+    """
     layers, heads = values.shape
     top = max(top, float(np.nanmax(values, initial=0.0))) or 1.0
     width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
@@ -63,7 +66,8 @@ def head_grid(
 
 
 def in_thousandths(value: float) -> str:
-    """A number for a cell in thousandths, with up to two significant digits: "79", "2.1", "0.4"; empty for NaN."""
+    """Format a number in thousandths for a cell, with up to two significant digits: "79", "2.1", "0.4";
+    empty for NaN."""
     thousandths = 1000 * value
     return "" if np.isnan(value) else f"{thousandths:,.0f}" if thousandths >= 9.95 else f"{thousandths:.1f}"
 
@@ -71,29 +75,31 @@ def in_thousandths(value: float) -> str:
 def _numbers(
     values: Numbers, top: float, unit: str, states: Mapping[Head, str], theme: Theme, written: Callable[[float], str]
 ) -> Points:
-    """The number on each square, with its hover text, which says the state of its head if it has one, and the name that
-    a click on it sends."""
+    """Return the numbers on the squares, with their hover texts, which state that a head is ablated or pinned.
+
+    A click on a number sends the head's name.
+    """
     layers, heads = values.shape
-    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    all_heads = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     per_unit = 1000 if written is in_thousandths else 1
-    numbers = [_number(values[head], per_unit, unit, written) for head in every]
-    hints = [_hover(head, number, unit, states.get(head, "")) for head, number in zip(every, numbers, strict=True)]
-    texts = [OFF if states.get(head) == OFF else written(values[head]) for head in every]
-    inks = [_ink(max(0.0, values[head] / top), theme) for head in every]
-    return on_squares(every, texts, 11 if heads <= 12 else 9, inks, hints)
+    numbers = [_number(values[head], per_unit, unit, written) for head in all_heads]
+    hints = [_hover(head, number, unit, states.get(head, "")) for head, number in zip(all_heads, numbers, strict=True)]
+    texts = [OFF if states.get(head) == OFF else written(values[head]) for head in all_heads]
+    inks = [_ink(max(0.0, values[head] / top), theme) for head in all_heads]
+    return on_squares(all_heads, texts, 11 if heads <= 12 else 9, inks, hints)
 
 
 def on_squares(
     heads: Sequence[Head], texts: Sequence[str], letters: int, inks: Sequence[str], hints: Sequence[str]
 ) -> Points:
-    """Texts on the squares of heads, which can be clicked."""
+    """Return texts on the squares of heads, which can be clicked."""
     x, y = [head.head for head in heads], [head.layer for head in heads]
     words: SeriesTexts = {"labels": list(map(str, heads)), "hints": hints, "hover": "%{hovertext}", "in_legend": False}
     return Points(x, y, 28, is_square=True, is_hidden=True, texts=texts, letters=letters, inks=inks, **words)
 
 
 def numbered_axis(letter: str, count: int, is_exact: bool = False) -> Axis:
-    """An axis of layers, from the top, or of heads: L0, L1, …; ``is_exact``: without any room around them."""
+    """Return an axis of layers, from the top, or of heads: L0, L1, …. ``is_exact``: without any room at its ends."""
     names = [f"{letter}{place}" for place in range(count)]
     at, is_across = range(count), letter == "H"
     ends = (-0.5, count - 0.5) if is_across else (count - 0.5, -0.5)
@@ -110,13 +116,13 @@ def numbered_axis(letter: str, count: int, is_exact: bool = False) -> Axis:
 
 
 def frame_of(head: Head, half: tuple[float, float], colour: str, width: float) -> Frame:
-    """A frame around the square of a head, ``half`` as wide and as high."""
-    x, y = ((at - room, at + room) for at, room in zip((head.head, head.layer), half, strict=True))
+    """Return a frame around the square of a head; it extends ``half`` (x, y) to each side of the centre."""
+    x, y = ((centre - room, centre + room) for centre, room in zip((head.head, head.layer), half, strict=True))
     return Frame(x, y, colour, width)
 
 
 def _number(value: float, per_unit: int, unit: str, written: Callable[[float], str]) -> str:
-    """In a hover text: more exact than on the square where it has a unit; empty for NaN."""
+    """Format a number for a hover text: with more digits than on the square if it has a unit; empty for NaN."""
     return written(value) if not unit or np.isnan(value) else three_digits(value * per_unit)
 
 
@@ -126,7 +132,7 @@ def _hover(head: Head, number: str, unit: str, state: str) -> str:
 
 
 def _ink(strength: float, theme: Theme) -> str:
-    """Black or white for text on the colour of a cell, whichever reads better."""
+    """Return black or white for text on the colour of a cell, whichever is easier to read."""
     if np.isnan(strength):
         return theme.muted
     red, green, blue = palette(theme.ramp)[round(255 * strength)]

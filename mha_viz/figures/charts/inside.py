@@ -1,4 +1,4 @@
-"""Charts of what rotary positions do to the queries and keys of a head; colours as in the other steps."""
+"""Charts of the steps inside a head: its input, matrices, scores, weights, values and output, and rotary positions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from mha_viz.figures.charts.chart import (
 )
 from mha_viz.figures.drawing.theme import Theme
 
-POOLED = 96  # rows and columns of a large matrix
-LETTERS = 12  # characters of a token's label
+POOLED = 96  # the most rows and columns that are drawn of a large matrix
+LETTERS = 12  # the most characters of a token's label
 
 
 def token_name(trace: Trace, token: int) -> str:
-    """A token for a hover text: Plotly reads its labels as HTML."""
+    """Return a token for a hover text, escaped because Plotly reads labels as HTML."""
     return f"“{_token_label(trace, token)}” ({token})"
 
 
@@ -45,28 +45,33 @@ def _token_label(trace: Trace, token: int) -> str:
 
 
 def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int], **properties: Any) -> Axis:
-    """Ticks by position, not by text, so that repeated tokens stay separate. Marked tokens are bold."""
+    """Return an axis with ticks by position, not by text, so that repeated tokens stay separate. Marked tokens are
+    bold."""
     names = [f"<b>{_token_label(trace, t)}</b>" if t in marked else _token_label(trace, t) for t in tokens]
     return Axis(at=list(range(len(names))), names=names, tokens=tokens, **{"grid": False, "zero": "", **properties})
 
 
 def number_axis(theme: Theme, most: int, **properties: Any) -> Axis:
-    """A vertical axis with lines at numbers, of which 0 has the strongest."""
+    """Return a vertical axis with lines at numbers; the line at 0 is the strongest."""
     return Axis(grid=True, zero=theme.muted, most=most, **properties)
 
 
 def head_axis(heads: int, per_head: int, shared: int = 1, **properties: Any) -> Axis:
-    """At most eight heads by name, each in the middle of its ``per_head`` columns; if ``shared`` heads have the same
-    columns, the first and the last of them: "H0–H3"."""
-    every = range(0, heads, -(-heads // 8))
-    names = [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in every]
-    middle = [h * per_head + (per_head - 1) / 2 for h in every]
+    """Return an axis with at most eight heads by name, each in the middle of its ``per_head`` columns.
+
+    If ``shared`` heads have the same columns, the first and the last of them are named: "H0–H3".
+    """
+    labelled = range(0, heads, -(-heads // 8))
+    names = [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in labelled]
+    middle = [h * per_head + (per_head - 1) / 2 for h in labelled]
     return Axis(at=middle, names=names, grid=False, zero="", angle=0, **properties)
 
 
 def pooled(matrix: Floats, heads: int) -> tuple[Floats, int]:
-    """[rows, h · d_k] reduced to root mean squares of blocks, none of which contains columns of two heads; and the
-    number of columns per head."""
+    """Reduce a matrix [rows, h · d_k] to root mean squares of blocks; also return the number of columns per head.
+
+    No block contains columns of two heads.
+    """
     d_k = matrix.shape[1] // heads
     wide = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= POOLED or w == d_k))
     high = -(-len(matrix) // POOLED)
@@ -77,18 +82,19 @@ def pooled(matrix: Floats, heads: int) -> tuple[Floats, int]:
 
 
 def colour_limit(numbers: Floats) -> float:
-    """The end of the colour scale: these vectors have a few outliers, which would otherwise hide all other numbers."""
+    """Return the end of the colour scale: the 99th percentile, because a few outliers would otherwise hide all other
+    numbers."""
     return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
 
 
 def signed_cells(numbers: Floats, limit: float, theme: Theme, with_scale: bool = False, **properties: Any) -> Cells:
-    """Numbers as cells, blue below zero and orange above, strongest at ``limit``."""
-    usual = {"hover": "row %{y}, column %{x}: %{z:.3f}", **properties}
-    return Cells(numbers, -limit, limit, theme.signed, scale_at="right" if with_scale else "", **usual)
+    """Return numbers as cells, blue below zero and orange above, strongest at ``limit``."""
+    all_properties = {"hover": "row %{y}, column %{x}: %{z:.3f}", **properties}
+    return Cells(numbers, -limit, limit, theme.signed, scale_at="right" if with_scale else "", **all_properties)
 
 
 def signed_bars(numbers: Floats, theme: Theme, plot: int) -> Bars:
-    """A bar for each number of a vector, blue below zero and orange above."""
+    """Return a bar for each number of a vector, blue below zero and orange above."""
     colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
     return Bars(range(len(numbers)), numbers, colours, hover="number %{x}: %{y:.3f}", plot=plot)
 
@@ -96,8 +102,10 @@ def signed_bars(numbers: Floats, theme: Theme, plot: int) -> Bars:
 def vectors_one_below_another(
     trace: Trace, rows: Mapping[str, Floats], theme: Theme, height: int, gap: float, limits: Sequence[float] = ()
 ) -> Chart:
-    """Vectors of d_k numbers under their titles, with one horizontal axis; ``limits``: the ends of the vertical ones,
-    if they are not left to each vector."""
+    """Draw vectors of d_k numbers under their titles, with one horizontal axis.
+
+    ``limits``: the ends of the vertical axes; by default, every vector has its own.
+    """
     last, plots = len(rows) - 1, list[Plot]()
     for row, (title, up) in enumerate(zip(rows, one_below_another(len(rows), gap), strict=True)):
         x = Axis(same_as=last, has_labels=False) if row < last else Axis(title=f"i, from 0 to {trace.d_k - 1}")
@@ -108,20 +116,20 @@ def vectors_one_below_another(
 
 
 def sized_cells(cells: Floats, theme: Theme, plot: int = 0) -> Cells:
-    """Sizes, which start at 0, as cells of one hue."""
+    """Return sizes, which start at 0, as cells of one hue."""
     return Cells(cells, 0, float(np.percentile(cells, 99.5)), theme.ramp, hover="", plot=plot)
 
 
 def bars_rightward(
     numbers: Floats, colours: str | Sequence[str], texts: Sequence[str], digits: int, plot: int = 0
 ) -> Bars:
-    """Horizontal bars, one below the other, each with its text at its end."""
+    """Return horizontal bars, one below another, with their texts at their ends."""
     at, hover = list(range(len(numbers))), f"%{{x:.{digits}f}}"
     return Bars(at, numbers, colours, lies=True, texts=texts, hover=hover, plot=plot)
 
 
 def head_colour(theme: Theme, head: int) -> str:
-    """The colour that a head has on every page."""
+    """Return the colour that a head has on every page."""
     return theme.heads[head % len(theme.heads)]
 
 
@@ -134,12 +142,12 @@ def chart_of(
     left: int = 10,
     **properties: Any,
 ) -> Chart:
-    """A chart of Inside a head, with its margins and one size of type."""
+    """Build a chart of the page Inside a head, with its margins and sizes of type."""
     margin = Margin(left, 10, top, 40)
     return Chart(theme, series, plots, height, margin, label_letters=12, title_letters=13, **properties)
 
 
-DRAWN = 32  # the most tokens that a chart has room for
+DRAWN = 32  # the most tokens in a chart
 NAMES = ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
 UNDIVIDED = "q · k unscaled"
 HIDDEN = Axis(is_shown=False)
@@ -147,7 +155,7 @@ HIDDEN_ROWS = Axis(is_shown=False, is_reversed=True)  # the first row at the top
 
 
 def in_view(trace: Trace, head: int, query: int, key: int) -> list[int]:
-    """The tokens that charts show, in the order of the text: all, or else query, key and the tokens with the largest
+    """Return the tokens that charts show, in the order of the text: all, or query, key and the tokens with the largest
     weights."""
     if trace.n <= DRAWN:
         return list(range(trace.n))
@@ -157,7 +165,7 @@ def in_view(trace: Trace, head: int, query: int, key: int) -> list[int]:
 
 
 def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
-    """The first tokens of the text, with query and key: the same tokens for every head."""
+    """Return the first tokens of the text, with query and key: the same tokens for every head."""
     return sorted({*range(min(trace.n, DRAWN)), query, key})
 
 
@@ -165,13 +173,13 @@ def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
 
 
 def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
-    """x: one row per token, the input of every head."""
+    """Draw x, the input of every head: one row per token."""
     return _rows(trace, trace.x, "numbers of x", tokens, (query, key), theme)
 
 
 def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
-    """The input of a layer with a normalisation, before it: one row per token. Raises ValueError for layers without
-    one."""
+    """Draw the input of a layer before its normalisation: one row per token. Raises ValueError for layers
+    without one."""
     if trace.entered is None:
         raise ValueError("what enters this layer is x")
     title = "numbers of a token, before the norm"
@@ -188,25 +196,26 @@ def _rows(
 
 
 def stacked(trace: Trace, head: int, theme: Theme) -> Chart:
-    """W_Q, W_K and W_V complete; the columns of one head are framed. A cell is the size (RMS) of a block of numbers."""
+    """Draw all of W_Q, W_K and W_V, with the columns of one head framed. A cell is the size (RMS) of a block of
+    numbers."""
     p = trace.parameters
     matrices = dict(zip(NAMES, (p.w_q, p.w_k, p.w_v), strict=True))
     names = [f"{name}  {trace.d_model} × {matrix.shape[1]}" for name, matrix in matrices.items()]
     series, plots, frames = list[Series](), list[Plot](), list[Frame]()
     for number, matrix in enumerate(matrices.values()):
         heads = matrix.shape[1] // trace.d_k
-        at = head * heads // trace.heads  # heads that share a key share its columns
+        block = head * heads // trace.heads  # heads that share a key share its columns
         cells, per_head = pooled(matrix, heads)
         series.append(sized_cells(cells, theme, number))
         x = head_axis(heads, per_head, trace.heads // heads)
         plots.append(Plot(x, HIDDEN_ROWS, names[number], across=spans((1, 1, 1), 0.04)[number]))
-        columns, rows = (at * per_head - 0.5, (at + 1) * per_head - 0.5), (-0.5, len(cells) - 0.5)
+        columns, rows = (block * per_head - 0.5, (block + 1) * per_head - 0.5), (-0.5, len(cells) - 0.5)
         frames.append(Frame(columns, rows, head_colour(theme, head), 3, plot=number))
     return chart_of(theme, series, plots, 300, top=34, frames=frames)
 
 
 def slices(trace: Trace, head: int, theme: Theme) -> Chart:
-    """The three matrices of one head, number by number: [d_model, d_k] each."""
+    """Draw the three matrices of one head, [d_model, d_k] each, number by number."""
     p = trace.parameters
     counts = [matrix.shape[1] // trace.d_k for matrix in (p.w_q, p.w_k, p.w_v)]
     parts = [
@@ -230,7 +239,7 @@ def slices(trace: Trace, head: int, theme: Theme) -> Chart:
 
 
 def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Chart:
-    """q of one token, k of another, and the d_k products whose sum is their score."""
+    """Draw q of one token, k of another, and the d_k products whose sum is their score."""
     q, k = trace.q[head, query], trace.k[head, key]
     rows = {
         f"q of {token_name(trace, query)}": q,
@@ -243,24 +252,24 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Cha
 def both_softmaxes(
     trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme, divided: bool = True
 ) -> Chart:
-    """The scores of one query with and without the scaling, and the weights that softmax makes of each.
+    """Draw the scores of one query with and without the scaling, and the weights that softmax computes from each.
 
-    The one that is not chosen by ``divided`` is faint.
+    The version that ``divided`` does not select is faint.
     """
-    at, hidden = list(tokens), trace.mask[query, list(tokens)]
-    scores = np.where(hidden, np.nan, trace.scores[head, query, at])
-    whole = trace.weights[head, query], trace.undivided(head)[query]
+    indices, hidden = list(tokens), trace.mask[query, list(tokens)]
+    scores = np.where(hidden, np.nan, trace.scores[head, query, indices])
+    scaled, undivided = trace.weights[head, query], trace.undivided(head)[query]
     series_of = {
-        _scaling(trace): (scores * np.float32(trace.scaling), whole[0], theme.heads[0]),
-        UNDIVIDED: (scores, whole[1], theme.heads[1]),
+        _scaling(trace): (scores * np.float32(trace.scaling), scaled, theme.heads[0]),
+        UNDIVIDED: (scores, undivided, theme.heads[1]),
     }
     series, named = list[Series](), [token_name(trace, token) for token in tokens]
     for name, (score, weights, colour) in series_of.items():
         opacity = 1 if divided is (name != UNDIVIDED) else 0.35
-        for plot, numbers in enumerate((score, weights[at])):
+        for plot, numbers in enumerate((score, weights[indices])):
             words: SeriesTexts = {"labels": named, "hover": f"%{{customdata}}: %{{y:.3f}}<extra>{name}</extra>"}
             words |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
-            series.append(Bars(range(len(at)), numbers, colour, opacity=opacity, group=name, plot=plot, **words))
+            series.append(Bars(range(len(indices)), numbers, colour, opacity=opacity, group=name, plot=plot, **words))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
     above, below = one_below_another(2, 0.2)
     plots = [Plot(x, y, "Scores", up=above), Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", up=below)]
@@ -272,7 +281,7 @@ def both_softmaxes(
 
 
 def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
-    """Which keys each query may look at: masked cells are grey."""
+    """Draw which keys each query may attend to: masked cells are grey."""
     words = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "masked", "open")
     changes = {"scale": (theme.ramp[1], theme.muted), "scale_at": "", "hints": words, "gap": 1}
     changes["hover"] = "%{customdata}: %{hovertext}"
@@ -282,18 +291,20 @@ def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme
 def square(
     trace: Trace, matrix: Floats, tokens: Sequence[int], query: int, key: int, theme: Theme, **changes: Any
 ) -> Chart:
-    """A matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed. ``changes``:
-    properties of the cells."""
-    at = list(tokens)
-    names = [token_name(trace, t) for t in at]
+    """Draw a matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed.
+
+    ``changes``: properties of the cells.
+    """
+    indices = list(tokens)
+    names = [token_name(trace, t) for t in indices]
     labels = np.array([[f"{a} to {b}" for b in names] for a in names])
-    usual = {"scale": theme.ramp, "scale_at": "right", "labels": labels, "hover": "%{customdata}: %{z:.3f}"}
-    cells = Cells(matrix[np.ix_(at, at)], 0, 1, **(usual | changes))
-    row, column = ((at.index(token) - 0.5, at.index(token) + 0.5) for token in (query, key))
-    colour, side = theme.heads[1], max(150, 26 * len(at))
+    defaults = {"scale": theme.ramp, "scale_at": "right", "labels": labels, "hover": "%{customdata}: %{z:.3f}"}
+    cells = Cells(matrix[np.ix_(indices, indices)], 0, 1, **(defaults | changes))
+    row, column = ((indices.index(token) - 0.5, indices.index(token) + 0.5) for token in (query, key))
+    colour, side = theme.heads[1], max(150, 26 * len(indices))
     x = token_axis(trace, tokens, (query, key), title="key", is_above=True, angle=-60, toward="")
     y = token_axis(trace, tokens, (query, key), title="query", is_reversed=True, square=True, toward="")
-    frames = [Frame((-0.5, len(at) - 0.5), row, colour, 1), Frame(column, row, colour, 3)]
+    frames = [Frame((-0.5, len(indices) - 0.5), row, colour, 1), Frame(column, row, colour, 3)]
     plots, width = [Plot(x, y)], side + 190  # cells are squares
     return chart_of(theme, [cells], plots, side + 130, top=110, left=110, width=width, frames=frames)
 
@@ -302,10 +313,12 @@ def square(
 
 
 def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Theme, key: int | None = None) -> Chart:
-    """The weights of one query, the values of all tokens, each value times its weight, and their sum. The names of the
-    query and the ``key`` are bold."""
-    at = list(tokens)
-    weights, v = trace.weights[head, query, at], trace.v[head, at]
+    """Draw the weights of one query, the values of all tokens, each value times its weight, and their sum.
+
+    The names of the query and the ``key`` are bold.
+    """
+    indices = list(tokens)
+    weights, v = trace.weights[head, query, indices], trace.v[head, indices]
     texts = [f"{w:.2f}" if w >= 0.005 else "" for w in weights]
     context = trace.context[head, query][None]
     limit, marked = colour_limit(context), (query,) if key is None else (query, key)
@@ -317,20 +330,20 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
     ]
     first, second, third = spans((0.2, 0.4, 0.4), 0.03)
     below, above = spans((0.14, 0.86), 0.14)
-    ends = (len(at) - 0.5, -0.5)
+    ends = (len(indices) - 0.5, -0.5)
     rows = Axis(is_shown=False, range=ends, tokens=tokens)
     plots = [
         Plot(Axis(is_shown=False, range=(0, max(0.2, float(weights.max()) * 2))),
              token_axis(trace, tokens, marked, range=ends), "weight", first, above),
-        Plot(HIDDEN, rows, f"v  {len(at)} × {trace.d_k}", second, above),
+        Plot(HIDDEN, rows, f"v  {len(indices)} × {trace.d_k}", second, above),
         Plot(HIDDEN, rows, "weight × v", third, above),
         Plot(HIDDEN, HIDDEN, "their sum", third, below),
     ]  # fmt: skip
-    return chart_of(theme, series, plots, 94 + 16 * len(at), top=34, left=95)
+    return chart_of(theme, series, plots, 94 + 16 * len(indices), top=34, left=95)
 
 
 def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
-    """The outputs of all heads for one token, side by side, so that it is clear which numbers come from which head."""
+    """Draw the outputs of all heads for one token, side by side, to show which numbers come from which head."""
     series, remarks = list[Series](), list[Remark]()
     for other in range(trace.heads):
         start, colour = other * trace.d_k, head_colour(theme, other)
@@ -347,7 +360,7 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
 
 
 def mixing(trace: Trace, head: int, theme: Theme) -> Chart:
-    """W_O complete, with the rows for this head's output framed, and these rows number by number."""
+    """Draw all of W_O, with the rows for this head's output framed, and these rows number by number."""
     rows = trace.w_o_of(head)
     cells, per_head = pooled(trace.parameters.w_o.T, trace.heads)  # by columns: the rows of W_O belong to heads
     wide, high = trace.parameters.w_o.shape[::-1]
@@ -363,7 +376,8 @@ def mixing(trace: Trace, head: int, theme: Theme) -> Chart:
 
 
 def contributions(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
-    """The contribution of each head to the output of one token, the bias, and the sum of all; lengths on the right."""
+    """Draw the contribution of each head to the output of one token, the bias, and the sum of all; lengths on the
+    right."""
     rows = [trace.context[other, query] @ trace.w_o_of(other) for other in range(trace.heads)]
     table = np.stack([*rows, trace.parameters.b_o, trace.output[query]])
     names = [f"H{other}" for other in range(trace.heads)] + ["bias", "sum"]
@@ -388,12 +402,13 @@ def contributions(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
 
 
 def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme) -> Chart:
-    """The weights of one query, and the lengths of the weighted values (Kobayashi et al. 2020)."""
-    at = list(tokens)
-    numbers = (trace.weights[head, query, at], trace.norm_weighted(head)[query, at])
+    """Draw the weights of one query, and the lengths of the weighted values (Kobayashi et al. 2020)."""
+    indices = list(tokens)
+    numbers = (trace.weights[head, query, indices], trace.norm_weighted(head)[query, indices])
     words: SeriesTexts = {"labels": [token_name(trace, token) for token in tokens], "hover": "%{customdata}: %{y:.3f}"}
     series = [
-        Bars(range(len(at)), some, theme.heads[4 * plot], plot=plot, **words) for plot, some in enumerate(numbers)
+        Bars(range(len(indices)), lengths, theme.heads[4 * plot], plot=plot, **words)
+        for plot, lengths in enumerate(numbers)
     ]
     x, y = token_axis(trace, tokens, (query, key)), Axis(grid=True, most=4, from_zero=True)
     above, below = one_below_another(2, 0.16)
@@ -412,15 +427,17 @@ def _scaling(trace: Trace) -> str:
 
 
 class Apart(NamedTuple):
-    """The score that a query and a key would have at other distances: ``places``, the distances from key to query, and
-    ``scores``, one for each."""
+    """The score that a query and a key would have at other distances.
+
+    ``places``: the distances from key to query; ``scores``: the score at each distance.
+    """
 
     places: list[int]
     scores: Floats
 
 
 def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Chart:
-    """q of one token and k of another, number by number, before and after the rotation by their positions."""
+    """Draw q of one token and k of another, number by number, before and after the rotation by their positions."""
     q, k = trace.before_turn
     rows = {
         f"q of {token_name(trace, query)}, before": q[head, query],
@@ -434,8 +451,10 @@ def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme
 
 
 def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> Apart:
-    """q · k of this query and this key at every distance within the text. Only the positions are changed: the product
-    of rotated vectors depends on nothing else of them but their distance."""
+    """Compute q · k of this query and this key at every distance within the text.
+
+    Only the positions are changed: the product of rotated vectors depends on their positions only through the distance.
+    """
     q, k = (vectors[head, token] for vectors, token in zip(trace.before_turn, (query, key), strict=True))
     first = 0 if trace.causal else 1 - trace.n
     places = list(range(first, trace.n))
@@ -446,9 +465,9 @@ def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> 
 
 
 def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> Chart:
-    """The score of this pair at every distance; the point of their actual distance is filled."""
-    other = apart(trace, rotation, head, query, key)
-    colours = [theme.heads[1] if place == query - key else theme.muted for place in other.places]
-    bars = Bars(other.places, other.scores, colours, hover="%{x} tokens apart: %{y:.2f}")
+    """Draw the score of this pair at every distance; the bar of their actual distance is highlighted."""
+    by_distance = apart(trace, rotation, head, query, key)
+    colours = [theme.heads[1] if place == query - key else theme.muted for place in by_distance.places]
+    bars = Bars(by_distance.places, by_distance.scores, colours, hover="%{x} tokens apart: %{y:.2f}")
     plot = Plot(Axis(title="distance from key to query, tokens"), number_axis(theme, 5, title="q · k"))
     return chart_of(theme, [bars], [plot], 260, left=55)

@@ -9,25 +9,26 @@ from mha_viz.figures.charts.chart import Axis, Chart, Legend, Margin, Plot, Poin
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import percent, weight
 
-COLOURED = 8  # groups; smaller ones are drawn together
+COLOURED = 8  # the most groups with their own colours; smaller groups are drawn together
 SIDES = ("Queries", "Keys")
-LONGEST = 44  # characters of a name in the legend
+LONGEST = 44  # the most characters of a name in the legend
 
 
 def link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
-    """Two plots with common axes: where the links begin, and where they end. ``method``: one of ``groups.points``."""
+    """Draw two plots with common axes, one of the queries and one of the keys. ``method``: a key of
+    ``groups.points``."""
     series = []
-    shown = [
+    sections = [
         (escape(short(group)), theme.heads[number], [group]) for number, group in enumerate(groups.groups[:COLOURED])
     ]
-    rest = list(groups.groups[COLOURED:])
-    if rest:
-        shown.append((f"smaller groups, {percent(sum(group.share for group in rest), 0)}", theme.muted, rest))
-    for name, colour, some in shown:
-        links = [link for group in some for link in group.links]
-        drawn = [groups.links[link] for link in links]
-        hints = [f"{escape(one.pair)}, weight {weight(one.weight)}" for one in drawn]
-        labels = [one.pair for one in drawn]
+    smaller = list(groups.groups[COLOURED:])
+    if smaller:
+        sections.append((f"smaller groups, {percent(sum(group.share for group in smaller), 0)}", theme.muted, smaller))
+    for name, colour, members in sections:
+        links = [link for group in members for link in group.links]
+        group_links = [groups.links[link] for link in links]
+        hints = [f"{escape(link.pair)}, weight {weight(link.weight)}" for link in group_links]
+        labels = [link.pair for link in group_links]
         for side, points in enumerate(groups.points[method]):
             x, y = points[links].T.tolist()
             words = {"name": name, "in_legend": side == 0, "labels": labels, "hints": hints, "hover": "%{hovertext}"}
@@ -38,6 +39,6 @@ def link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
 
 
 def short(group: LinkGroup) -> str:
-    """ "44% the token before"; of an unexplained group the commonest pairs of words."""
+    """Return "44% the token before"; for an unexplained group, the most common pairs of words."""
     name = f"{percent(group.share, 0)} {group.name}"
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip(' ,')}…"

@@ -1,4 +1,4 @@
-"""Charts of what heads do: the map of roles, and the profile of one head."""
+"""Charts of the roles of heads: the map of roles, and the profile of one head."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mha_viz.figures.words.role_words import COLOURS, KIND_COLOURS, STATE_WORDS,
 from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
-LETTERS = 6  # of a role in its cell, so that it fits on a phone
-FOLDED = 70  # characters of a line under the pointer
-BAR = 0.9  # of the width of a cell, for a recipe that explains everything
-FAINTEST = 0.18  # opacity of a role without a gain, or whose head does not beat the strongest simple rule
-SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # what a head does to that rule
+LETTERS = 6  # the most letters of a role in its cell, so that the map fits on a phone
+FOLDED = 70  # characters of a line of a hover text
+BAR = 0.9  # share of the width of a cell, for a recipe that explains everything
+FAINTEST = 0.18  # opacity of a role without a gain, or if its head does not beat the strongest simple rule
+SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # how a head compares with that rule
 
 
 def role_map(
@@ -34,10 +34,13 @@ def role_map(
     theme: Theme,
     recipes: Sequence[HeadRecipe] = (),
 ) -> Chart:
-    """``every`` head, layers × heads, coloured by the role that people look for most; the larger its gain, the stronger
-    the colour; faint if the head does not beat the strongest simple rule, beside which a sign says what it does. Small
-    squares mark further kinds of roles. The line below a cell is the head's recipe, as far as it explains the head. The
-    label of a cell is the head's name."""
+    """Draw ``every`` head, layers × heads, in the colour of the role that people look for most.
+
+    The larger the role's gain, the stronger the colour; it is faint if the head does not beat the strongest simple
+    rule, and a sign shows how the head compares with that rule. Small squares mark further kinds of roles. The line
+    below a cell is the head's recipe; its length is the share that the recipe explains. The label of a cell is the
+    head's name.
+    """
     roles, recipe_words = by_head(findings), {recipe.head: recipe.words(rule_plainly) for recipe in recipes}
     shape = every[-1].layer + 1, every[-1].head + 1
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
@@ -66,16 +69,16 @@ def role_map(
 
 
 def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme) -> tuple[Series, ...]:
-    """The cells whose main role is this one, its square in the legend, and small squares on heads that have it beside
-    another."""
+    """Return the cells whose main role is this one, its square in the legend, and small squares on heads that have it
+    as a further role."""
     shades = np.full(shape, np.nan)
     for head, findings in roles.items():
         if findings[0].role == role:
             shades[head] = strength(findings[0])
     colour = theme.heads[COLOURS[role]]
-    beside = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
-    x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in beside]
-    y = [head.layer + 0.34 for head in beside]
+    others = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
+    x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in others]
+    y = [head.layer + 0.34 for head in others]
     return (
         Cells(shades, 0, 1, (theme.paper, colour), gap=2, hover=""),
         Points([None], [None], 12, colour, is_square=True, name=role),
@@ -84,37 +87,39 @@ def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int]
 
 
 def _key(findings: Sequence[Finding], theme: Theme) -> Iterator[Points]:
-    """What the signs in cells mean, in the legend, where no square stands before them."""
+    """Explain the signs in cells, in the legend, without squares."""
     for state, sign in SIGNS.items():
         if any(finding.state == state for finding in findings):
             yield Points([None], [None], 0, theme.paper, name=f"{escape(sign)} {STATE_WORDS[state]}")
 
 
 def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
-    """A line below each cell: what each kind of rule takes of the head's attention, in one order; the rest is
-    empty."""
+    """Draw a line below each cell: the share of the head's attention that each kind of rule explains, in a fixed order.
+
+    The unexplained share is empty.
+    """
     places: dict[str, tuple[list[float | None], list[float | None]]] = {kind: ([], []) for kind in KINDS}
     for recipe in recipes:
-        at = recipe.head.head - BAR / 2
+        start = recipe.head.head - BAR / 2
         for kind, (x, y) in places.items():
             share = BAR * recipe.by_kind[kind]
-            x += [at, at + share, None]
+            x += [start, start + share, None]
             y += [recipe.head.layer + 0.44] * 2 + [None]
-            at += share
+            start += share
     for kind, (x, y) in places.items():
         colour = theme.heads[KIND_COLOURS[kind]] if kind in KIND_COLOURS else theme.muted
         yield Line(x, y, colour, 4, opacity=1 if kind in KIND_COLOURS else 0.4, hover="", in_legend=False)
 
 
 def strength(finding: Finding) -> float:
-    """How strong the colour of a role is, from 0 to 1: the larger its gain over the simple rules, the stronger."""
+    """Return the strength of a role's colour, from 0 to 1: the larger its gain over the simple rules, the stronger."""
     if finding.is_matched:
         return FAINTEST
     return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
 
 
 def _cell(findings: Sequence[Finding]) -> str:
-    """ "case<br>+2", or "case<br>< +2" where the head has a state beside a rule."""
+    """Return "case<br>+2", or "case<br>< +2" if the head is compared with a rule."""
     if not findings:
         return "·"
     more = len({(f.role, short(f)) for f in findings}) - 1
@@ -125,7 +130,7 @@ def _cell(findings: Sequence[Finding]) -> str:
 
 
 def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
-    """Black or white for text on a coloured cell, whichever reads better."""
+    """Return black or white for text on a coloured cell, whichever is easier to read."""
     if not findings:
         return theme.muted
     ends = theme.paper, theme.heads[COLOURS[findings[0].role]]
@@ -149,7 +154,8 @@ def _folded(text: str) -> str:
 
 
 def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int], theme: Theme) -> Chart:
-    """Where a head looks: mean weight, and share of the largest weights, at each distance from the token itself."""
+    """Draw where a head looks: mean weight, and share of the largest weights, at each distance from the
+    token itself."""
     names = [signed(place) if place else "itself" for place in places]
     mean = Bars(names, list(mass), theme.heads[0], name="mean weight")
     largest = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
@@ -157,7 +163,7 @@ def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int
 
 
 def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> Chart:
-    """Shares of a total as bars."""
+    """Draw shares of a total as bars."""
     return _of_shares([Bars(list(map(escape, names)), list(values), theme.heads[4])], theme)
 
 
@@ -170,8 +176,11 @@ def _of_shares(bars: Sequence[Bars], theme: Theme, legend: Legend | None = None)
 
 
 def score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
-    """The accuracy of every head over the steps of training, with the best at the end emphasised and named, and the
-    baseline. The step axis is logarithmic and shows step + 1, because it has no zero."""
+    """Draw the accuracy of every head over the steps of training, and the baseline.
+
+    The head that is best at the end is emphasised and named. The step axis is logarithmic and shows step + 1, because
+    it has no zero.
+    """
     last = table[table["step"] == table["step"].max()]
     best = last.loc[last["accuracy"].idxmax()]
     strong = Head(int(best["layer"]), int(best["head"]))
@@ -197,20 +206,20 @@ def score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
 
 
 def _course(head: Head, rows: Any, is_strong: bool, theme: Theme) -> Line:
-    """The accuracy of one head over the steps of training."""
+    """Return the accuracy of one head over the steps of training."""
     steps, name = rows["step"].to_numpy(), both(head)
     colour, width = (theme.heads[0], 3) if is_strong else (theme.muted, 1)
     hover = f"step %{{customdata:,}}: %{{y:.0%}}<extra>{name}</extra>"
     return Line(steps + 1, rows["accuracy"].to_numpy(), colour, width, name=name, labels=steps, hover=hover)
 
 
-PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # steps of training that are named below the scores
+PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # labelled steps of training on the axis of the scores
 
 
 def against_rules(
     names: Sequence[str], score: Sequence[float], rules: Mapping[str, Sequence[float]], theme: Theme
 ) -> Chart:
-    """One bar per name for the score of its best head, with a mark for the score of each of the ``rules``."""
+    """Draw one bar per name for the score of its best head, with a mark for the score of each of the ``rules``."""
     places, count = list(range(len(names))), len(names)
     series: list[Series] = [Bars(places, list(score), theme.heads[0], lies=True, name="best head")]
     for number, (rule, values) in enumerate(rules.items(), 1):

@@ -1,4 +1,4 @@
-"""Charts of the parts of a score: what counts on the side of the query and on that of the key, and their pairs."""
+"""Charts of the parts of a score: the parts of the query, those of the key, and their pairs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from mha_viz.figures.charts.inside import bars_rightward, chart_of, signed_cells
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal
 
-LISTED = 7  # parts that have a bar
-PAIRED = 12  # parts that have a row or a column
-NAMED = 10  # pairs whose numbers are written
+LISTED = 7  # the most parts with a bar
+PAIRED = 12  # the most parts with a row or a column
+NAMED = 10  # the most pairs with a written number
 
 
 def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
-    """What each part of the query, and of the key, adds to the score above its mean over the keys that the query sees;
-    those beyond LISTED together. ``names``: of the parts, as a page writes them."""
+    """Draw how much each part of the query, and of the key, adds to the score above its mean over the keys that the
+    query sees.
+
+    Parts beyond LISTED are combined. ``names``: the names of the parts on a page.
+    """
     series, plots = [], []
     for number, (title, listed_parts) in enumerate(listed(parts, names)):
         labels, values = [part.name for part in listed_parts], [part.above_mean for part in listed_parts]
@@ -36,13 +39,15 @@ def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
 
 
 def signed(value: float, theme: Theme) -> str:
-    """The colour of a bar: orange above zero and blue below."""
+    """Return the colour of a bar: orange above zero and blue below."""
     return theme.signed[5] if value > 0 else theme.signed[1]
 
 
 class ListedPart(NamedTuple):
-    """A part of one side, or the rest of them: its name, what it adds to the score, and the mean of that over the keys
-    that the query sees."""
+    """A part of one side, or all further parts combined.
+
+    ``value``: what it adds to the score; ``mean``: the mean of that over the keys that the query sees.
+    """
 
     name: str
     value: float
@@ -50,24 +55,28 @@ class ListedPart(NamedTuple):
 
     @property
     def above_mean(self) -> float:
-        """What it adds above its mean."""
+        """The amount that it adds above its mean."""
         return self.value - self.mean
 
 
 def listed(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple[str, list[ListedPart]]]:
-    """For the query and the key: a title, and the LISTED parts that count most; the rest is one more."""
+    """Yield, for the query and the key, a title and the LISTED parts that count most; all further parts are combined
+    into one."""
     for side, axis in (("query", 1), ("key", 0)):
         values, means = parts.values.sum(axis), parts.means.sum(axis)
         order = np.argsort(-abs(values - means), kind="stable")
-        first, rest = order[:LISTED], order[LISTED:]
-        some = [ListedPart(names[at], float(values[at]), float(means[at])) for at in first]
-        others = ListedPart(f"{len(rest)} more", float(values[rest].sum()), float(means[rest].sum()))
-        yield f"by the {side}", [*some, *([others] if len(rest) else [])]
+        first, further = order[:LISTED], order[LISTED:]
+        largest = [ListedPart(names[i], float(values[i]), float(means[i])) for i in first]
+        others = ListedPart(f"{len(further)} more", float(values[further].sum()), float(means[further].sum()))
+        yield f"by the {side}", [*largest, *([others] if len(further) else [])]
 
 
 def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
-    """The pairs of the parts that count most, a row for each of the query's and a column for each of the key's, above
-    their means; the largest NAMED have their numbers in them."""
+    """Draw the pairs of the parts that count most, above their means.
+
+    There is a row for each part of the query and a column for each part of the key; the largest NAMED pairs show their
+    numbers.
+    """
     above = parts.above_mean
     rows, columns = (_first(abs(above).max(axis=axis)) for axis in (1, 0))
     values = above[np.ix_(rows, columns)].astype(np.float32)
@@ -78,17 +87,17 @@ def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     cells = signed_cells(
         values, float(abs(values).max()) or 1.0, theme, with_scale=True, texts=texts, labels=labels, hover=hover, gap=1
     )
-    x, y = (Axis(at=list(range(len(some))), names=[names[at] for at in some], grid=False) for some in (columns, rows))
+    x, y = (Axis(at=list(range(len(side))), names=[names[i] for i in side], grid=False) for side in (columns, rows))
     plot = Plot(replace(x, title="key", is_above=True, angle=-60), replace(y, title="query", is_reversed=True))
     return chart_of(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
 
 
 def _beside_mean(parts: ScoreParts, a: int, b: int) -> str:
-    """What a pair adds to the score above its mean, and both numbers."""
-    above, value, mean = (decimal(float(of[a, b])) for of in (parts.above_mean, parts.values, parts.means))
+    """Return how much a pair adds to the score above its mean, followed by both numbers."""
+    above, value, mean = (decimal(float(table[a, b])) for table in (parts.above_mean, parts.values, parts.means))
     return f"{above} ({value}, mean {mean})"
 
 
 def _first(sizes: np.ndarray) -> list[int]:
-    """The PAIRED parts with the largest sizes, in the order of the parts."""
-    return sorted(int(at) for at in np.argsort(-sizes, kind="stable")[:PAIRED] if sizes[at] > 0)
+    """Return the PAIRED parts with the largest sizes, in the order of the parts."""
+    return sorted(int(i) for i in np.argsort(-sizes, kind="stable")[:PAIRED] if sizes[i] > 0)

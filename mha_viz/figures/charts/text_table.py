@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from mha_viz.figures.charts.chart import Axis, Cells, Chart, Margin, Plot, width
 from mha_viz.figures.drawing.theme import Theme
 
-LETTERS, ROW, BESIDE = 12, 26, 24  # pixels: size of letters, height of a row, padding
+LETTERS, ROW, BESIDE = 12, 26, 24  # pixels: size of letters, height of a row, horizontal padding
 
 
 def text_table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]], theme: Theme) -> Chart:
-    """``cells`` [row, column] under their columns and beside their rows; names may contain indices (``<sub>``) and line
-    breaks. Every second row is shaded."""
+    """Draw ``cells`` [row, column] with the names of rows and columns.
+
+    Names may contain indices (``<sub>``) and line breaks. Every second row is shaded.
+    """
     left = BESIDE + max(width(name, LETTERS) for name in rows)
-    texts = [text for line in (columns, *cells) for text in line]
-    column = BESIDE + max(width(text, LETTERS) for text in texts)
+    texts = [text for row in (columns, *cells) for text in row]
+    column_width = BESIDE + max(width(text, LETTERS) for text in texts)
     shades = [[number % 2] * len(columns) for number in range(len(rows))]
     x = Axis(at=list(range(len(columns))), names=columns, is_above=True, grid=False)
     y = Axis(at=list(range(len(rows))), names=rows, is_reversed=True, grid=False)
@@ -23,7 +25,7 @@ def text_table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequ
         theme,
         [Cells(shades, 0, 1, (theme.paper, theme.ramp[0]), cells)],
         [Plot(x, y)],
-        width=left + column * len(columns) + 10,
+        width=left + column_width * len(columns) + 10,
         height=50 + ROW * len(rows) + 10,
         margin=Margin(left, 10, 50, 10),
         letters=LETTERS,

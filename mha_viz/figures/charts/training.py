@@ -1,4 +1,4 @@
-"""Charts of a training run: what each head looks at, how alike heads are, and how that changes.
+"""Charts of a training run: what each head looks at, how similar heads are, and how that changes.
 
 Steps are recorded densely at first and sparsely later; curves give every recorded step the same room, so that the
 effect of the first update is visible.
@@ -60,7 +60,7 @@ def curves(
     log: bool = False,
     digits: int = 3,
 ) -> Chart:
-    """Curves over the recorded steps; the step in view, number ``at``, is marked."""
+    """Draw curves over the recorded steps; the step in view, number ``at``, is marked."""
     labelled, faint = _spread(steps), rgba(theme.muted)
     x = Axis(
         title="step", near=4, at=labelled, names=[f"{steps[i]:,}" for i in labelled], range=(-0.4, len(steps) - 0.6),
@@ -89,7 +89,7 @@ def _curve(line: TrainingCurve, steps: Sequence[int], digits: int, theme: Theme)
 
 
 def _decades(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
-    """A logarithmic axis with round numbers: powers of ten, and 2 and 5 if they are few."""
+    """Return a logarithmic axis with round numbers: powers of ten, and also 2 and 5 times these if they are few."""
     values = np.concatenate([line.values for line in lines])
     values = values[values > 0] if (values > 0).any() else np.ones(1)
     low, high = np.log10(values.min()), np.log10(values.max())
@@ -101,9 +101,9 @@ def _decades(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
 
 
 def _spread(steps: Sequence[int]) -> list[int]:
-    """The recorded steps that are labelled on the axis: the first two, the last, and some in between."""
-    every = max(1, round((len(steps) - 1) / 6))
-    chosen = {0, 1, *range(every, len(steps) - every // 2 - 1, every), len(steps) - 1}
+    """Return the recorded steps that are labelled on the axis: the first two, the last, and some in between."""
+    interval = max(1, round((len(steps) - 1) / 6))
+    chosen = {0, 1, *range(interval, len(steps) - interval // 2 - 1, interval), len(steps) - 1}
     return sorted(i for i in chosen if i < len(steps))
 
 
@@ -113,40 +113,46 @@ def _spread(steps: Sequence[int]) -> list[int]:
 def accuracies(
     names: Sequence[str], shares: Array, labels: Sequence[str], chance: float, theme: Theme, ordered: bool
 ) -> Chart:
-    """Accuracy, ``shares`` [training, label], of every training of a result: curves if the trainings are ``ordered``,
-    otherwise bars. ``chance`` is the accuracy of a guess."""
+    """Draw the accuracy, ``shares`` [training, label], of all trainings of a result: curves if they are ``ordered``,
+    otherwise bars.
+
+    ``chance`` is the accuracy of a guess.
+    """
     folded = [escape(name).replace(" ", "<br>", 1) for name in names]
     series = list[Series]()
     for number, label in enumerate(labels):
         values, colour = shares[:, number], theme.heads[(*RELATION_COLOURS, 0)[number]]
         words: SeriesTexts = {"name": label, "hover": f"%{{x}}, {label}: %{{y:.1%}}"}
-        of_label = (
+        curve_or_bars = (
             chart.Line(folded, values, colour, point=9, **words) if ordered else Bars(folded, values, colour, **words)
         )
-        series.append(of_label)
+        series.append(curve_or_bars)
     x = Axis(has_names=True, grid=False, angle=0)
     frames = [Frame(None, (chance, chance), theme.muted, 1, "dot")]
     return _of_shares(theme, series, x, 300, frames=frames, bar_gap=0.3)
 
 
 def removal_curves(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
-    """Accuracy while heads are removed: the least important first, the most important first, and in random orders
-    [order, removed + 1] as a mean and a band that contains four fifths of them."""
-    gone = list(range(len(least)))
+    """Draw the accuracy while heads are removed: the least important first, the most important first, and in random
+    orders.
+
+    Random orders, [order, removed + 1], are drawn as a mean and a band that contains four fifths of them.
+    """
+    removed = list(range(len(least)))
     low, high = np.quantile(chance, (0.1, 0.9), axis=0)
-    series: list[Series] = [Band(gone, low, high, theme.muted, name="80% of random orders", hover="")]
+    series: list[Series] = [Band(removed, low, high, theme.muted, name="80% of random orders", hover="")]
     for values, name, colour in (
         (chance.mean(axis=0), "at random", theme.muted),
         (most, "most important first", theme.heads[1]),
         (least, "least important first", theme.heads[0]),
     ):
         hover = f"{name}, %{{x}} removed: %{{y:.1%}}"
-        series.append(chart.Line(gone, values, colour, point=7, name=name, hover=hover))
+        series.append(chart.Line(removed, values, colour, point=7, name=name, hover=hover))
     return _of_shares(theme, series, Axis(title="heads removed", near=6, every=1, grid=False, zero=""), 320)
 
 
 def importance_bars(values: Array, order: Array, theme: Theme) -> Chart:
-    """How much the loss would change with each head, in the order in which heads are removed."""
+    """Draw how much the loss would change with each head, in the order in which heads are removed."""
     colours, lengths = [theme.heads[h % len(theme.heads)] for h in order], [float(values[h]) for h in order]
     bars = Bars([f"H{h}" for h in order], lengths, colours, hover="%{x}: %{y:.3f}")
     x = Axis(has_names=True, title="removed, first to last", near=6)
@@ -158,7 +164,7 @@ def importance_bars(values: Array, order: Array, theme: Theme) -> Chart:
 
 
 def likeness(matrix: HeadMatrix, at: int, theme: Theme) -> Chart:
-    """Every two heads compared at the recorded step number ``at``, in the colours of the player."""
+    """Draw a comparison of every two heads at the recorded step number ``at``, in the colours of the player."""
     values = matrix.values[at].astype(np.float64)
     names = [f"H{head}" for head in range(len(values))]
     scale = (theme.ramp if matrix.colours == "share" else theme.signed)[::-1]
@@ -177,7 +183,7 @@ def likeness(matrix: HeadMatrix, at: int, theme: Theme) -> Chart:
 
 
 def gradients(norms: Array, theme: Theme) -> Chart:
-    """The norm of the gradient that arrives at each head, ``norms`` [head]."""
+    """Draw the norm of the gradient that arrives at each head, ``norms`` [head]."""
     names, texts = [f"H{head}" for head in range(len(norms))], [f"{norm:.2g}" for norm in norms]
     colours = [theme.heads[head % len(theme.heads)] for head in range(len(norms))]
     bars = Bars(names, [float(norm) for norm in norms], colours, lies=True, texts=texts)

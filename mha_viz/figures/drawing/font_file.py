@@ -1,4 +1,4 @@
-"""One face of a font file: which characters it has, how wide they are, and their outlines."""
+"""One face of a font file: its characters, their widths, and their outlines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 Outlines = Literal["glyf", "CFF", "pictures"]
 Stroke = tuple[str, tuple[Any, ...]]  # a pen command, and its points, in font units
-_READING = RLock()  # fontTools reads a file in pieces, so concurrent threads would interfere with each other
+_READING = RLock()  # fontTools reads files lazily, so concurrent threads would interfere with each other
 
 
 @dataclass(frozen=True)
 class Font:
-    """One face: a file, and its number within a collection."""
+    """One face: a file, and the face's number within a collection."""
 
     path: str
     number: int = 0
@@ -29,13 +29,13 @@ class Font:
 
     @cached_property
     def glyphs(self) -> dict[int, str]:
-        """Code point → name of its glyph."""
+        """The glyph name of each code point."""
         with _READING:
             return dict(self._tables.getBestCmap() or {})
 
     @cached_property
     def em(self) -> int:
-        """Font units in the size of type."""
+        """The number of font units per em."""
         with _READING:
             return int(self._tables["head"].unitsPerEm)
 
@@ -45,20 +45,21 @@ class Font:
         return next((name for name in self.names(16, 1) if name), Path(self.path).stem)
 
     def names(self, *numbers: int) -> list[str]:
-        """Its texts with these numbers in the OpenType table "name", such as copyright and licence; "" for none."""
+        """Return the texts with these numbers in the OpenType table "name", such as copyright and licence; "" for
+        missing texts."""
         with _READING:
             names = self._tables["name"]
         return [str(names.getDebugName(number) or "") for number in numbers]
 
     @cached_property
     def outlines(self) -> Outlines:
-        """The format of its outlines. PDF can embed "glyf" unchanged; "pictures" are colour emoji."""
+        """The format of the outlines. PDF can embed "glyf" unchanged; "pictures" are colour emoji."""
         with _READING:
             return stored_outlines(self._tables)
 
     @cached_property
     def middle(self) -> float:
-        """Height above the baseline, in ems, of the middle that a browser centres on: (ascent - descent) / 2."""
+        """The height above the baseline, in ems, at which a browser centres text: (ascent - descent) / 2."""
         with _READING:
             line = self._tables["hhea"]
         return float(line.ascent + line.descent) / 2 / self.em
@@ -70,7 +71,7 @@ class Font:
         return advances
 
     def advance(self, character: str) -> float:
-        """The width of one character, in ems."""
+        """Return the width of one character, in ems."""
         return self._advances[self.glyphs[ord(character)]][0] / self.em
 
     @cached_property
@@ -78,7 +79,8 @@ class Font:
         return {}
 
     def shape(self, glyph: int) -> list[Stroke]:
-        """The outline of the glyph with that number, as pen commands: moveTo, lineTo, curveTo, qCurveTo, closePath."""
+        """Return the outline of the glyph with that number, as pen commands: moveTo, lineTo, curveTo, qCurveTo,
+        closePath."""
         if glyph not in self._shapes:
             from fontTools.pens.recordingPen import DecomposingRecordingPen
 
@@ -95,7 +97,7 @@ class Font:
 
     @cached_property
     def sound(self) -> bool:
-        """False for a file that is broken in a part needed for measuring."""
+        """Whether all parts of the file that are needed for measuring can be read."""
         try:
             return bool(self.glyphs and self.em and self.family and self._advances and self.middle is not None)
         except Exception:  # fontTools raises any exception, and a broken file must not prevent drawing
@@ -103,6 +105,7 @@ class Font:
 
 
 def stored_outlines(tables: Any) -> Outlines:
+    """Return the format of the outlines in a font's tables."""
     if "sbix" in tables or ("COLR" in tables and tables["COLR"].version > 0):
         return "pictures"  # its outlines, if it has any, are empty
     if "glyf" in tables:

@@ -1,4 +1,4 @@
-"""Fonts for files: how wide text is, which font has which character, and which characters no font on this machine has.
+"""Fonts for files: the width of text, the font for each character, and the characters that no font on this machine has.
 
 The first face is Source Sans Pro, the family of the screen; then DejaVu Sans, which has Greek, Cyrillic, Hebrew, Arabic
 and many symbols; then the fonts of the system, searched only if a character needs them. ``MHA_VIZ_FONTS`` may name
@@ -26,26 +26,26 @@ SETTING = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
 BOX = 0.6  # the width, in ems, of the box that stands for a character without a font
 LISTED = 6  # the most characters that a warning names
-REMEMBERED = 200  # the most letters of a text whose width is cached, to limit the memory
-EMPTY = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that show every character as a box or a blank
+REMEMBERED = 200  # cache the widths only of texts up to this length, to limit memory
+EMPTY = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that show every character as a box or blank
 
 
 class FontRun(NamedTuple):
-    """A stretch of text in one font, in logical order; ``font`` is None if no font has its characters."""
+    """A stretch of text in one font, in logical order. ``font`` is None if no font has its characters."""
 
     text: str
     font: Font | None
-    leftward: bool = False  # whether it is read from right to left
+    leftward: bool = False  # whether the text is read from right to left
 
 
 @cache
 def face(weight: int) -> Font:
-    """The first face, in ordinary or semi-bold strength."""
+    """Return the first face, in regular or semi-bold weight."""
     return _source("Sans", weight)
 
 
 def serif(weight: int) -> Font:
-    """The face of headings, as on the app's pages."""
+    """Return the face of headings, as on the app's pages."""
     return _source("Serif", weight)
 
 
@@ -57,7 +57,7 @@ def _source(kind: str, weight: int) -> Font:
 
 @cache
 def second(weight: int) -> Font:
-    """DejaVu Sans, which is installed with matplotlib (found without importing it)."""
+    """Return DejaVu Sans, which is installed with matplotlib and found without importing it."""
     files = _package("matplotlib") / "mpl-data" / "fonts" / "ttf"
     return Font(str(files / ("DejaVuSans-Bold.ttf" if weight >= 600 else "DejaVuSans.ttf")))
 
@@ -71,7 +71,7 @@ def _package(name: str) -> Path:
 
 @lru_cache(maxsize=20_000)
 def font_for(character: str, weight: int = 400) -> Font | None:
-    """The first font that has a character; None if no font on this machine does."""
+    """Return the first font that has a character; None if no font on this machine does."""
     for font in (face(weight), second(weight)):
         if ord(character) in font.glyphs:
             return font
@@ -80,8 +80,10 @@ def font_for(character: str, weight: int = 400) -> Font | None:
 
 @cache
 def _others() -> tuple[Font, ...]:
-    """Every other font file: those of MHA_VIZ_FONTS, then the system's. Of a collection, only the first face, since the
-    others have the same characters."""
+    """Return all other fonts: first those in MHA_VIZ_FONTS, then the system's.
+
+    Only the first face of a collection is used, since its other faces have the same characters.
+    """
     named = sorted(_files(_named_places()))
     return tuple(Font(str(path)) for path in [*named, *sorted(_files(_folders()), key=_preference)])
 
@@ -91,14 +93,14 @@ def _named_places() -> list[Path]:
 
 
 def _preference(path: Path) -> tuple[bool, bool, bool, str]:
-    """A sort key: Noto before others, upright and regular before slanted and bold."""
+    """Return a sort key: Noto before others, upright and regular before slanted and bold."""
     name = path.stem
     special = re.search("Bold|Italic|Oblique|Light|Mono", name) is not None
     return "Noto" not in name, "Regular" not in name, special, name
 
 
 def _folders() -> list[Path]:
-    """The folders in which this operating system keeps its fonts."""
+    """Return the folders in which this operating system keeps its fonts."""
     home = Path("~").expanduser()
     if sys.platform == "darwin":
         return [Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"]
@@ -116,14 +118,16 @@ def _files(places: Iterable[Path]) -> Iterator[Path]:
 
 def _covers(font: Font, code: int) -> bool:
     starts, ends = _ranges(font)
-    at = bisect_right(starts, code) - 1
-    return at >= 0 and code <= ends[at]
+    index = bisect_right(starts, code) - 1
+    return index >= 0 and code <= ends[index]
 
 
 @cache
 def _ranges(font: Font) -> tuple[array[int], array[int]]:
-    """First and last code points of the ranges of characters in a font; stored compactly, because a system may have a
-    thousand fonts."""
+    """Return first and last code points of the ranges of characters in a font.
+
+    They are stored compactly, because a system may have a thousand fonts.
+    """
     from fontTools.ttLib import TTFont
 
     starts, ends = array("L"), array("L")
@@ -142,7 +146,7 @@ def _ranges(font: Font) -> tuple[array[int], array[int]]:
 
 
 def forget() -> None:
-    """Search for fonts again, after ``MHA_VIZ_FONTS`` has changed or a font was installed."""
+    """Clear all caches, to search for fonts again after ``MHA_VIZ_FONTS`` has changed or a font was installed."""
     for cached in (face, second, _others, _ranges, font_for, _advance, _short_width):
         cached.cache_clear()
 
@@ -151,7 +155,7 @@ def forget() -> None:
 
 
 def width(text: str, size: float, weight: int = 400) -> float:
-    """The width of a text in the unit of ``size``: the sum of its advances."""
+    """Return the width of a text in the unit of ``size``: the sum of its advances."""
     ems = _short_width(text, weight) if len(text) <= REMEMBERED else _sum(text, weight)
     return ems * size
 
@@ -175,15 +179,15 @@ def _advance(character: str, weight: int) -> float:
 
 
 def cut(text: str, size: float, room: float, weight: int = 400) -> str:
-    """The text, or its beginning followed by "…", that fits into ``room``; combining marks stay with their letters."""
-    left = room / size  # ems
+    """Shorten a text to fit into ``room``, ending with "…"; combining marks stay with their letters."""
+    remaining = room / size  # ems
     dots = _advance("…", weight)
-    shown = 0  # numbers of characters after which "…" fits
-    for i, character in enumerate(text):  # only as far as the room extends: a token may be a million letters long
-        left -= _advance(character, weight)
-        if left < 0:
+    shown = 0  # the most characters after which "…" still fits
+    for i, character in enumerate(text):  # stop at the end of the room: a token may be a million letters long
+        remaining -= _advance(character, weight)
+        if remaining < 0:
             break
-        shown = i + 1 if left >= dots else shown
+        shown = i + 1 if remaining >= dots else shown
     else:
         return text
     while shown and _clings(text[shown], text[shown - 1]):
@@ -191,10 +195,11 @@ def cut(text: str, size: float, room: float, weight: int = 400) -> str:
     return text[:shown] + "…"
 
 
-def _clings(character: str, before: str) -> bool:
-    """True if no cut may separate the two: combining marks, skin tones, characters joined by a zero-width joiner."""
+def _clings(character: str, previous: str) -> bool:
+    """Return whether the two characters must not be separated: combining marks, skin tones, characters joined by a
+    zero-width joiner."""
     tone = "\U0001f3fb" <= character <= "\U0001f3ff"
-    return tone or before == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
+    return tone or previous == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
 
 
 # ---- Setting --------------------------------------------------------------------------------------------
@@ -203,32 +208,36 @@ _NO_SIGN = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 def writable(text: str) -> str:
-    """The text as every format writes it: white space becomes a space, what no file can contain becomes U+FFFD; the
-    length stays the same."""
+    """Return the text as all formats write it.
+
+    White space becomes a space, and characters that no file can contain become U+FFFD; the length stays the same.
+    """
     return _NO_SIGN.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
 def runs(text: str, weight: int = 400) -> list[FontRun]:
-    """The text as stretches of one font, in logical order. Characters without a shape of their own join their
-    neighbours."""
+    """Split a text into stretches of one font, in logical order.
+
+    Characters without a shape of their own join their neighbours.
+    """
     text = writable(text)
     if text.isascii():
         return [FontRun(text, face(weight))] if text else []
-    pieces: list[FontRun] = []
+    stretches: list[FontRun] = []
     for character in text:
-        loose = unicodedata.category(character) in ("Mn", "Me", "Cf")
-        before = pieces[-1].font if pieces else None
-        keeps = before is not None and (loose or character == " ") and ord(character) in before.glyphs
-        font = before if keeps or (loose and pieces) else font_for(character, weight)
-        if pieces and pieces[-1].font == font:
-            pieces[-1] = FontRun(pieces[-1].text + character, font)
+        is_shapeless = unicodedata.category(character) in ("Mn", "Me", "Cf")
+        before = stretches[-1].font if stretches else None
+        can_stay = before is not None and (is_shapeless or character == " ") and ord(character) in before.glyphs
+        font = before if can_stay or (is_shapeless and stretches) else font_for(character, weight)
+        if stretches and stretches[-1].font == font:
+            stretches[-1] = FontRun(stretches[-1].text + character, font)
         else:
-            pieces.append(FontRun(character, font))
-    return pieces
+            stretches.append(FontRun(character, font))
+    return stretches
 
 
 def placed(text: str, weight: int = 400) -> list[FontRun]:
-    """The text as stretches of one font and one direction, in visual order from left to right.
+    """Split a text into stretches of one font and one direction, in visual order from left to right.
 
     The first strong character decides the direction of the whole, as in an isolate (U+2068) on a page.
     """
@@ -246,8 +255,10 @@ _TURNING = ("R", "AL", "RLE", "RLO", "RLI")
 
 
 def _stretches(text: str) -> Iterator[tuple[str, bool]]:
-    """Stretches from left to right; the letters of a right-to-left stretch are in logical order, which shaping
-    needs."""
+    """Yield stretches from left to right, with whether each is right to left.
+
+    The letters of a right-to-left stretch are in logical order, which shaping needs.
+    """
     from bidi import get_display
 
     shown = _mirrored("".join(c for c in get_display(text) if unicodedata.bidirectional(c) not in _DIRECTING))
@@ -257,7 +268,7 @@ def _stretches(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_leftward(character: str) -> bool:
-    """True for letters that are read from right to left, their combining marks, and joiners."""
+    """Return whether a character is read from right to left: letters, their combining marks, and joiners."""
     kind = unicodedata.bidirectional(character)
     return kind in ("R", "AL") or (kind == "NSM" and "\u0590" <= character <= "\u08ff") or character in "\u200c\u200d"
 
@@ -268,8 +279,11 @@ _MIRROR = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
 
 
 def _mirrored(shown: str) -> str:
-    """Brackets mirrored in right-to-left text: pairs that would close before they open, and single ones without other
-    letters beside them. (The library orders characters but does not report a direction.)"""
+    """Mirror brackets in right-to-left text: pairs that would close before they open, and single brackets without
+    left-to-right letters next to them.
+
+    The library orders characters but does not report a direction.
+    """
     letters = list(shown)
     opened: list[int] = []
     closed: list[int] = []
@@ -283,19 +297,19 @@ def _mirrored(shown: str) -> str:
         elif sign in _CLOSING:
             closed.append(i)
     for i in (*opened, *closed):
-        beside = (_strong(shown[:i][::-1]), _strong(shown[i + 1 :]))
-        letters[i] = _MIRROR[shown[i]] if "L" not in beside and any(beside) else shown[i]
+        neighbours = (_strong(shown[:i][::-1]), _strong(shown[i + 1 :]))
+        letters[i] = _MIRROR[shown[i]] if "L" not in neighbours and any(neighbours) else shown[i]
     return "".join(letters)
 
 
 def _strong(text: str) -> str:
-    """The direction of the first letter or digit: "L", "R", or "" if there is none."""
+    """Return the direction of the first letter or digit: "L", "R", or "" if there is none."""
     kinds = (unicodedata.bidirectional(c) for c in text)
     return next(("R" if kind in ("R", "AL") else "L" for kind in kinds if kind in ("L", "R", "AL", "EN", "AN")), "")
 
 
 def needed(texts: Iterable[tuple[str, int]]) -> list[Font]:
-    """The fonts that texts with given strengths need, always including the first face."""
+    """Return the fonts for texts with given weights, always including the first face."""
     fonts = [face(400)]
     fonts += [run.font for text, weight in texts for run in runs(text, weight) if run.font]
     return list(dict.fromkeys(fonts))
@@ -312,34 +326,34 @@ _ADVICE = {
 
 
 def missing(texts: Iterable[str]) -> list[str]:
-    """A sentence for each script with a character that no font here has; empty if there is none."""
+    """Return a sentence for each script with a character that no font here has; empty if there is none."""
     return [_advice_for(script, characters) for script, characters in _without_font(texts).items()]
 
 
 def boxes(texts: Iterable[str]) -> str:
-    """The sentence of a caption about characters drawn as boxes; empty if there are none."""
+    """Return the sentence of a caption about characters drawn as boxes; empty if there are none."""
     named = [_named(script, characters) for script, characters in _without_font(texts).items()]
     return f"No font was available for {' and '.join(named)}: boxes are drawn instead." if named else ""
 
 
 def _without_font(texts: Iterable[str]) -> dict[str, list[str]]:
-    """The characters that no font here has, by script."""
-    lost: dict[str, list[str]] = {}
+    """Return the characters that no font here has, by script."""
+    by_script: dict[str, list[str]] = {}
     for character in dict.fromkeys(writable("".join(texts))):
         if unicodedata.category(character) not in ("Cf", "Zs") and font_for(character) is None:
-            lost.setdefault(_script(character), []).append(character)
-    return lost
+            by_script.setdefault(_script(character), []).append(character)
+    return by_script
 
 
 def _script(character: str) -> str:
-    """The first word of a character's name, which is the script of letters: "CJK", "DEVANAGARI"."""
+    """Return the first word of a character's name, which is the script of letters: "CJK", "DEVANAGARI"."""
     if unicodedata.category(character) == "So":
         return "EMOJI"
     return unicodedata.name(character, "UNNAMED").split()[0].split("-")[0]
 
 
 def _named(script: str, characters: list[str]) -> str:
-    """The characters of a script in words, with the first of them listed: "Devanagari letters (क, ख)"."""
+    """Describe the characters of a script, with the first of them listed: "Devanagari letters (क, ख)"."""
     shown = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:LISTED])
     more = f" and {len(characters) - LISTED} more" if len(characters) > LISTED else ""
     names = {"CJK": "CJK ideographs", "EMOJI": "these emoji or signs", "UNNAMED": "these characters"}

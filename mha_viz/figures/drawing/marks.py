@@ -25,7 +25,7 @@ Pixels = npt.NDArray[np.uint8]
 class Text:
     """One line of text. ``y`` is the middle of its height (of the x-height, as ``dominant-baseline: central``).
 
-    ``anchor`` says which part of the text is at ``x``; ``turn`` rotates it around (x, y), degrees anticlockwise.
+    ``anchor`` is the part of the text at ``x``; ``turn`` rotates it around (x, y), degrees anticlockwise.
     """
 
     x: float
@@ -41,7 +41,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A cubic Bézier line: start, two control points, end, each (x, y). A straight line has its controls on it.
+    """A cubic Bézier line: start, two control points, end, each (x, y). A straight line has its control points on it.
 
     ``dash``: alternating lengths of dashes and gaps; empty for a solid line.
     """
@@ -55,9 +55,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Polyline:
-    """Straight lines from point to point, each (x, y); with a ``fill``, the area that they enclose.
+    """Straight lines from point to point, each (x, y). With a ``fill``, the enclosed area is filled.
 
-    ``dash`` as for :class:`Curve`.
+    ``dash`` is as for :class:`Curve`.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -97,8 +97,11 @@ Mark = Text | Curve | Polyline | Rect | CellPicture
 
 
 class Note(NamedTuple):
-    """A consequence of a figure's size: ``caption`` tells readers what is left out (empty if nothing is); ``advice``
-    tells the author of the figure what to do about it."""
+    """A consequence of a figure's size.
+
+    ``caption`` tells readers what is left out (empty if nothing is); ``advice`` tells the author of the figure what to
+    do about it.
+    """
 
     caption: str
     advice: str
@@ -112,8 +115,8 @@ class Drawing:
     """Marks on a sheet of ``width`` × ``height`` points; ``background`` None is transparent.
 
     ``caption`` is the text to print below the figure; it is stored in the file together with ``about`` (names and
-    values: model, revision, text, …). ``alt`` describes the picture for people who cannot see it. ``notes`` say what
-    this size leaves out or sets too small.
+    values: model, revision, text, …). ``alt`` describes the picture for people who cannot see it. ``notes`` state what
+    is left out or too small at this size.
     """
 
     width: float
@@ -127,21 +130,21 @@ class Drawing:
 
     @property
     def full_caption(self) -> str:
-        """The caption with the notes on what is left out at its end."""
+        """The caption, followed by the notes on what is left out."""
         return " ".join(filter(None, (self.caption, *(note.caption for note in self.notes))))
 
     def scaled(self, factor: float) -> Drawing:
-        """The same drawing with every length multiplied by ``factor``."""
+        """Return the same drawing with every length multiplied by ``factor``."""
         marks = tuple(_scaled(mark, factor) for mark in self.marks)
         return replace(self, width=self.width * factor, height=self.height * factor, marks=marks)
 
     def texts(self) -> tuple[str, ...]:
-        """Every text in it, in order, for which fonts are needed."""
+        """Return all texts in the drawing, in order. They determine the fonts that are needed."""
         return tuple(mark.text for mark in self.marks if isinstance(mark, Text))
 
 
 def moved(marks: tuple[Mark, ...], dx: float, dy: float) -> tuple[Mark, ...]:
-    """The marks shifted, to place one drawing inside another."""
+    """Shift marks, to place one drawing inside another."""
     return tuple(_moved(mark, dx, dy) for mark in marks)
 
 

@@ -9,7 +9,7 @@ Value = str | int | float | None  # None means that there is no number
 
 
 class Table(NamedTuple):
-    """``rows`` have a value for each of ``columns``; ``about`` says what they were measured on, by name."""
+    """A table whose ``rows`` have a value for each of ``columns``. ``about``: facts about the measurement, by name."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]

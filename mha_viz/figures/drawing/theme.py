@@ -1,12 +1,12 @@
-"""The colours of every drawing, on screen and in files: one place.
+"""The colours of every drawing, on screen and in files, in one place.
 
 Weights use a one-hue sequential ramp whose lightness changes evenly, so that it reads without colour. Differences
-diverge from the colour of weight 0 to blue and to orange, which colour-blind readers tell apart. The heads of a layer
-have 16 distinct colours of alternating lightness (hues in OKLCH), which then repeat.
+diverge from the colour of weight 0 to blue and to orange, which colour-blind readers can distinguish. The heads of a
+layer have 16 distinct colours of alternating lightness (hues in OKLCH), which then repeat.
 
-Of heads drawn together, the lines of the second, third and fourth are dashed, because some look alike without colour.
-The grey theme is for print without colour: the two ends of a difference are one grey there, so that cells below 0 carry
-a minus.
+When heads are drawn together, the lines of the second, third and fourth are dashed, because some colours look alike in
+greyscale. The grey theme is for print without colour: the two ends of a difference have the same grey there, so cells
+below 0 are marked with a minus.
 """
 
 from __future__ import annotations
@@ -24,11 +24,16 @@ DASHES: tuple[tuple[int, ...], ...] = ((), (9, 4), (2, 3), (12, 3, 2, 3))
 
 
 class Theme(NamedTuple):
-    """One colour scheme. ``ramp``: from weight 0 to weight 1. ``heads``: colour of head number i % 16.
+    """One colour scheme.
 
-    ``signed``: from difference -1 over 0 to +1. ``ink``, ``muted`` and ``accent`` are for text, ``paper`` is the
-    background. ``dashes``: those of the lines of heads that are drawn together, in their order. ``has_minus``: cells
-    below 0 carry a minus, because their colour does not show the sign.
+    Attributes:
+        ramp: colours from weight 0 to weight 1.
+        heads: the colour of head number i % 16.
+        signed: colours from difference -1 over 0 to +1.
+        ink, muted, accent: for text.
+        paper: the background.
+        dashes: the dashes of lines of heads that are drawn together, in their order.
+        has_minus: whether cells below 0 are marked with a minus, because their colour does not show the sign.
     """
 
     ramp: tuple[str, ...]
@@ -74,13 +79,13 @@ THEMES = {"light": LIGHT, "dark": DARK, "grey": GREY}
 
 
 def rgba(colour: str, opacity: float = 0.25) -> str:
-    """A colour in Plotly's form; 0.25 is the opacity of grid lines and of other faint elements."""
+    """Return a colour in Plotly's form; 0.25 is the opacity of grid lines and of other faint elements."""
     r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return colour if opacity == 1 else f"rgba({r},{g},{b},{opacity})"
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever reads better on ``colour``."""
+    """Return black or white, whichever is easier to read on ``colour``."""
     r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -92,12 +97,12 @@ def ink_on(colour: str) -> str:
 
 @cache
 def palette(stops: tuple[str, ...]) -> Pixels:
-    """256 shades between the stops of a ramp: [shade, rgb]. The same as ``palette`` in the browser's ``ink.js``."""
+    """Return 256 shades between the stops of a ramp: [shade, rgb]. Equal to ``palette`` in the browser's ``ink.js``."""
     colours = [[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in stops]
     shades = np.empty((256, 3), np.uint8)
     for i in range(256):
-        at = i / 255 * (len(stops) - 1)
-        low, high = colours[math.floor(at)], colours[math.ceil(at)]
-        shades[i] = [math.floor(a + (b - a) * (at % 1) + 0.5) for a, b in zip(low, high, strict=True)]
+        position = i / 255 * (len(stops) - 1)
+        low, high = colours[math.floor(position)], colours[math.ceil(position)]
+        shades[i] = [math.floor(a + (b - a) * (position % 1) + 0.5) for a, b in zip(low, high, strict=True)]
     shades.flags.writeable = False
     return shades

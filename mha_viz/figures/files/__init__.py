@@ -1,5 +1,5 @@
-"""Writing files: a reading (``write(attention, "heads.npz")``, and opening it again), a figure, the numbers behind a
-figure."""
+"""Write files: a reading (``write(attention, "heads.npz")``, which can be opened again), a figure, or the numbers
+behind a figure."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ __all__ = [
 
 
 def draw(drawing: Drawing, ax: Any = None) -> Any:
-    """The drawing on matplotlib Axes (``figures.files.axes.draw``; matplotlib is imported in the first call)."""
+    """Draw on matplotlib Axes (``figures.files.axes.draw``; matplotlib is imported in the first call)."""
     from mha_viz.figures.files.axes import draw as draw_on
 
     return draw_on(drawing, ax)
 
 
 def room(ax: Any) -> tuple[float, float]:
-    """Width and height of matplotlib Axes, in points (``figures.files.axes.room``)."""
+    """Return width and height of matplotlib Axes, in points (``figures.files.axes.room``)."""
     from mha_viz.figures.files.axes import room as room_of
 
     return room_of(ax)

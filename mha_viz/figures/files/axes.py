@@ -1,4 +1,4 @@
-"""A drawing on matplotlib Axes, for people who compose figures themselves."""
+"""Draw on matplotlib Axes, for people who compose figures themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mha_viz.figures.drawing.marks import Curve, Drawing, Mark, Polyline, Rect, 
 
 
 def draw(drawing: Drawing, ax: Any = None) -> Any:
-    """Draw on ``ax``, or on the Axes of a new figure of the drawing's size; returns the Axes.
+    """Draw on ``ax``, or on the Axes of a new figure of the drawing's size, and return the Axes.
 
     The Axes count points, y downward, with equal aspect and no frame. Text and lines are scaled with the drawing to the
     current size of the Axes.
@@ -36,13 +36,13 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
 
 
 def room(ax: Any) -> tuple[float, float]:
-    """The current width and height of the Axes, in points."""
+    """Return the current width and height of the Axes, in points."""
     place, (width, height) = ax.get_position(), ax.figure.get_size_inches()
     return float(place.width * width * 72), float(place.height * height * 72)
 
 
 def _sheet(drawing: Drawing) -> tuple[Mark, ...]:
-    """The marks on a background of the drawing's size, not of the whole figure's."""
+    """Return the marks on a background of the drawing's size, not of the whole figure's."""
     if drawing.background is None:
         return drawing.marks
     return (Rect(0, 0, drawing.width, drawing.height, fill=drawing.background), *drawing.marks)
@@ -54,7 +54,7 @@ def _fonts(drawing: Drawing) -> list[Font]:
 
 
 def _dashes(curve: Curve | Polyline, width: float) -> list[float]:
-    """The lengths of dashes in matplotlib's unit: line widths, or points if its settings say so."""
+    """Return the lengths of dashes in matplotlib's unit: line widths, or points if its settings say so."""
     from matplotlib import rcParams
 
     unit = width if rcParams["lines.scale_dashes"] else 1.0

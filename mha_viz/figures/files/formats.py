@@ -1,7 +1,7 @@
-"""One function per file format. Each but CSV, a table, writes a complete reading: model, revision, text,
-tokens, weights.
+"""One function per file format. All but CSV, a table, write a complete reading: model, revision, text, tokens, weights.
 
-Text is cleaned before writing (`mha_viz.text.clean`): one character stays one character, so spans hold.
+Text is cleaned before writing (`mha_viz.text.clean`): one character stays one character, so spans hold. The first lines
+of the writers' docstrings are shown to users.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def npz(attention: Attention, file: BinaryIO) -> None:
     ``reading`` is what ``load_attention`` reads: JSON in bytes.
     """
     about = _heading(attention)
-    made, keys = about.pop("made"), about.pop("keys", None)
+    steps, keys = about.pop("made"), about.pop("keys", None)
     arrays = _text_arrays(about)
     arrays |= {f"keys_{name}": array for name, array in _text_arrays(keys).items()} if keys else {}
-    arrays |= {"made": np.array(made, dtype=np.str_), "reading": np.frombuffer(heading(attention).encode(), np.uint8)}
+    arrays |= {"made": np.array(steps, dtype=np.str_), "reading": np.frombuffer(heading(attention).encode(), np.uint8)}
     arrays |= {about["numbers"]: attention.weights, "hidden": attention.hidden}
     np.savez(file, allow_pickle=False, **arrays)
 
 
 def _text_arrays(fields: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """The fields of a text, or of a reading, as arrays, with one array per field of the tokens."""
+    """Return the fields of a text, or of a reading, as arrays, with one array per field of the tokens."""
     tokens = fields.pop("tokens")
     arrays = {name: np.array(value) for name, value in fields.items()}
     for name in ("word", "segment", "start", "end"):
@@ -83,27 +83,31 @@ def table(attention: Attention, file: BinaryIO) -> None:
     formula get a leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
     """
     file.write((",".join((*PLACE, name_numbers(attention.quantity, attention.made), *ORIGIN)) + "\n").encode())
-    first, rest = origin(attention)
+    first, blank = origin(attention)
     cells, of_keys = ([cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
     keys = [f"{index},{text}," for index, text in enumerate(of_keys)]
     for head, matrix in _matrices(attention):
         for query, row in enumerate(matrix):
             start = f"{place(head, attention)},{query},{cells[query]},"
-            lines = [f"{start}{key}{weight}{rest}\n" for key, weight in zip(keys, map(str, row), strict=True)]
-            lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
+            lines = [f"{start}{key}{weight}{blank}\n" for key, weight in zip(keys, map(str, row), strict=True)]
+            lines[0], first = lines[0].replace(f"{blank}\n", f"{first}\n"), blank
             file.write("".join(lines).encode())
 
 
 def place(head: Head, reading: Attention | Shown) -> str:
-    """The cells of layer and head, by their numbers in the model; where a map is of a whole layer, the second is
-    empty."""
+    """Return the cells of layer and head, by their numbers in the model.
+
+    Where a map is of a whole layer, the second cell is empty.
+    """
     layer, number = in_model(reading.made, head)
     return f"{layer}," if QUANTITIES[reading.quantity].of_layers else f"{layer},{number}"
 
 
 def origin(reading: Attention | Shown) -> tuple[str, str]:
-    """How the first row of a table and each other one ends: the cells of ORIGIN, which are empty after the first row,
-    because a long text in every row would take gigabytes."""
+    """Return the ends of the first row of a table and of all other rows: the cells of ORIGIN.
+
+    They are empty after the first row, because a long text in every row would take gigabytes.
+    """
     text = " / ".join(filter(None, (reading.queries.text, reading.queries.pair)))
     quantity = name_numbers(reading.quantity, reading.made)
     cells = cite_model(reading.model, reading.revision), quantity, text, "; ".join(reading.made)
@@ -127,7 +131,7 @@ def tree(attention: Attention, file: BinaryIO) -> None:
 
 
 def _heading(attention: Attention) -> dict[str, Any]:
-    """Everything in a file besides the numbers, as JSON values."""
+    """Return everything in a file besides the numbers, as JSON values."""
     about = {"model": clean(name_in_column(attention.model)), "revision": clean(attention.revision)}
     about |= {"quantity": attention.quantity, "numbers": name_array(attention.quantity, attention.made)}
     keys = {"keys": _text(attention.keys)} if attention.is_cross else {}
@@ -152,11 +156,11 @@ def _matrices(attention: Attention) -> Iterator[tuple[Head, Weights]]:
 
 
 def decimals(row: Weights) -> list[float]:
-    """The shortest decimals that read back as the same float32: 0.1, not 0.10000000149."""
+    """Return the shortest decimals that read back as the same float32: 0.1, not 0.10000000149."""
     return [float(str(value)) for value in row]
 
 
 def cell(text: str) -> str:
-    """One CSV cell, quoted where it must be (RFC 4180), never a formula."""
+    """Return one CSV cell, quoted where necessary (RFC 4180), never a formula."""
     safe = inert(text)
     return '"' + safe.replace('"', '""') + '"' if any(c in safe for c in ',"\r\n') else safe

@@ -1,4 +1,4 @@
-"""Fonts that a page or a preview carries: of a face, the letters that it needs."""
+"""Font subsets inside a page or a preview: of each face, the letters that it needs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from mha_viz.figures.drawing.font_file import Font
 
 SANS, SERIF = "mha_viz Sans", "mha_viz Serif"  # the licence reserves the name Source for whole fonts
 _FACES: dict[str, Callable[[int], Font]] = {SANS: fonts.face, SERIF: fonts.serif}
-_ALWAYS = frozenset((0x00, *range(0x20, 0x28)))  # blocks of 256 characters: Latin, and signs
+_ALWAYS = frozenset((0x00, *range(0x20, 0x28)))  # blocks of 256 code points: Latin, and signs
 _WEIGHTS = (400, 600)
-_COPYRIGHT, _LICENCE, _LICENCE_ADDRESS = 0, 13, 14  # numbers of names in a font file
+_COPYRIGHT, _LICENCE, _LICENCE_ADDRESS = 0, 13, 14  # numbers in the table "name" of a font file
 
 
 def page_fonts(texts: Iterable[str]) -> str:
-    """The style sheet's rules for the letters of a page: those of its ``texts`` and all that its scripts may write, in
-    the faces of text and of headings, with their licences."""
+    """Return the CSS rules for the fonts of a page, with their licences.
+
+    They cover the letters of its ``texts`` and all letters that its scripts may write, in the faces of text and of
+    headings.
+    """
     letters = frozenset().union(*texts)
     return "".join(_family(name, face, letters) for name, face in _FACES.items())
 
@@ -31,32 +34,37 @@ def _family(name: str, face: Callable[[int], Font], letters: Iterable[str]) -> s
 
 
 def rule(family: str, font: Font, weight: int, letters: Iterable[str]) -> str:
-    """The style sheet's rule that brings a font with these letters under the name ``family``. Faces of pages come with
-    Latin, with signs, and with the whole block of 256 of any other letter: choosing takes half a second, and so one
-    choice serves nearly all texts."""
-    wanted = {ord(letter) for letter in letters}
+    """Return the CSS rule that embeds a font with these letters under the name ``family``.
+
+    Faces of pages contain Latin, signs, and the whole block of 256 of any other letter: subsetting takes half a second,
+    and so one subset serves nearly all texts.
+    """
+    points = {ord(letter) for letter in letters}
     if font in (face(weight) for face in _FACES.values()):
-        blocks = _ALWAYS.union(point >> 8 for point in wanted)
-        wanted = {point for point in font.glyphs if point >> 8 in blocks}
-    data = _subset(font, "".join(map(chr, sorted(wanted & font.glyphs.keys()))))
+        blocks = _ALWAYS.union(point >> 8 for point in points)
+        points = {point for point in font.glyphs if point >> 8 in blocks}
+    data = _subset(font, "".join(map(chr, sorted(points & font.glyphs.keys()))))
     source = f"url(data:font/woff;base64,{data})"
     return f"@font-face{{font-family:'{family}';font-weight:{weight};src:{source}}}"
 
 
 @lru_cache(maxsize=64)
 def _subset(font: Font, letters: str) -> str:
-    """The font with these letters only, including joined forms, in base64: the same bytes for the same letters."""
+    """Return the font with these letters only, including joined forms, in base64.
+
+    The same letters give the same bytes.
+    """
     from fontTools.subset import Options, Subsetter
     from fontTools.ttLib import TTFont
 
-    whole = TTFont(font.path, fontNumber=font.number, recalcTimestamp=False)
+    subset = TTFont(font.path, fontNumber=font.number, recalcTimestamp=False)
     notice = [_COPYRIGHT, _LICENCE, _LICENCE_ADDRESS]
     options = Options(hinting=False, name_IDs=notice, notdef_outline=True, ignore_missing_unicodes=True)
-    options.drop_tables += ["FFTM"]  # FontForge's times, which fontTools would drop with a warning
+    options.drop_tables += ["FFTM"]  # FontForge's time stamps, which fontTools would drop with a warning
     subsetter = Subsetter(options)
     subsetter.populate(text=letters)
-    subsetter.subset(whole)
-    whole.flavor = "woff"
+    subsetter.subset(subset)
+    subset.flavor = "woff"
     buffer = io.BytesIO()
-    whole.save(buffer)
+    subset.save(buffer)
     return base64.b64encode(buffer.getvalue()).decode()

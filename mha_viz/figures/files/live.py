@@ -1,6 +1,6 @@
-"""The files of a published page that reads by itself, but for the model: the page, its scripts and its style.
+"""The files of a published page with a live model, except the model: the page, its scripts and its style.
 
-Its security policy allows scripts, workers and requests of its own place alone, and no script inside the page.
+The security policy allows scripts, workers and requests from its own origin only, and no script inside the page.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mha_viz.model_names import cite_model
 from mha_viz.numerals import three_digits
 
 MOST_TYPED = 4_000  # characters of a sentence
-OTHERS = 20  # sentences, besides the example, on which the deviation of halves is measured
+OTHERS = 20  # sentences, besides the example, on which the deviation of half precision is measured
 _POLICY = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'"
-# Shown where the page's script, which removes it, does not run or is slow to come: browsers run no module of a file.
+# Shown until the page's script removes it: browsers do not run modules of a page that was opened as a file.
 _UNSERVED = (
     "If nothing appears, this page was opened as a file. In its folder, run "
     "<code>python -m http.server</code>, and open localhost:8000."
@@ -27,9 +27,16 @@ _UNSERVED = (
 
 
 class Live(NamedTuple):
-    """The sentence field of a page: the model's name and revision, the bytes that are fetched for it, by how much its
-    numbers differ from those of the library where it is stored in halves (else 0), a sentence that is drawn at once,
-    and what is known of the heads over all text."""
+    """The sentence field of a page.
+
+    Attributes:
+        model, revision: of the live model.
+        megabytes: the size of the files that are fetched for it.
+        deviation: the largest deviation of its weights from full precision if it is stored in half precision, otherwise
+            0.
+        text, example: a sentence, and its drawing, which is shown at once.
+        of_heads: roles and recipes of the heads, independent of a text.
+    """
 
     model: str
     revision: str
@@ -43,9 +50,10 @@ class Live(NamedTuple):
 def site(
     parts: Sequence[PagePart], live: Live, fetched: Mapping[str, bytes], *, title: str, introduction: str, look: Look
 ) -> dict[str, bytes]:
-    """The files of the page by their names, with those that are ``fetched`` when somebody types.
+    """Return the files of the page by their names, including those that are ``fetched`` when somebody types.
 
-    The addresses of all but the page and its service worker change with their content: a browser can keep them.
+    The addresses of all files but the page and its service worker change with their content, so that a browser can
+    cache them.
     """
     end = f'{_section(live)}<p class="caption">{MADE} This page contacts no other host and sends nothing.</p>\n'
     body = main(parts, title, introduction, end)
@@ -67,12 +75,12 @@ def site(
 
 
 def address(name: str, files: Mapping[str, bytes]) -> str:
-    """A file's address, another one for another content."""
+    """Return a file's address with a digest of its content."""
     return f"{name}?{hashlib.sha256(files[name]).hexdigest()[:16]}"
 
 
 def _filled(source: str, empty: str, value: object) -> bytes:
-    """A script with what is only known when a page is written."""
+    """Replace the placeholder ``empty`` in a script with a value that is known only when a page is written."""
     assert source.count(empty) == 1
     return source.replace(empty, json.dumps(value)).encode()
 
@@ -87,7 +95,7 @@ def _page_script() -> str:
 
 
 def _section(live: Live) -> str:
-    """The sentence field, and the example below it."""
+    """Return the sentence field, with the example below it."""
     named = cite_model(live.model, live.revision)
     words = f"{named} reads what you type in this browser: nothing leaves this device. "
     words += f"The first sentence downloads the model, {live.megabytes:,.0f}\u00a0MB, which then also works offline."

@@ -1,4 +1,4 @@
-"""An interactive drawing as one HTML file: the app's own components with the data inside, and no network at all.
+"""Write an interactive drawing as one HTML file, with the app's own components, its data, and no network access.
 
 The page's security policy allows only its own script, identified by its hash, and no requests. The data is in the page
 as JSON with all markup characters escaped; tokens become text nodes.
@@ -46,10 +46,10 @@ def page(
     show: str = "all",
     look: Look = "auto",
 ) -> bytes:
-    """One HTML file that draws ``packet`` with ``component`` ("explorer" or "compare").
+    """Return one HTML file that draws ``packet`` with ``component`` ("explorer" or "compare").
 
-    ``start``: the URL parameters of the view with which it opens. ``show``, for the explorer: "all", "grid", "head",
-    "links" or "heatmap". ``look``: "auto" follows the reader's own setting.
+    ``start``: the URL parameters of the initial view. ``show``, for the explorer: "all", "grid", "head", "links" or
+    "heatmap". ``look``: "auto" follows the reader's own setting.
     """
     body = [
         f'<div id="root" class="mha-{component}" data-alone="yes" data-show="{escape(show)}"></div>\n',
@@ -70,14 +70,14 @@ class PagePart(NamedTuple):
 
 
 def published(parts: Sequence[PagePart], *, title: str, introduction: str = "", look: Look = "auto") -> bytes:
-    """One HTML file with several drawings of the component "compare", each below its remark."""
-    made = f'<p class="caption">{MADE} This page needs no network and sends nothing.</p>\n'
-    body = main(parts, title, introduction, made)
+    """Return one HTML file with several drawings of the component "compare", each below its remark."""
+    footer = f'<p class="caption">{MADE} This page needs no network and sends nothing.</p>\n'
+    body = main(parts, title, introduction, footer)
     return _document("compare", "openParts", title, body, look, page_style("published"))
 
 
 def main(parts: Sequence[PagePart], title: str, introduction: str, end: str) -> list[str]:
-    """The elements of a published page: each part below its remark, and what stands at the ``end``."""
+    """Return the elements of a published page: every part below its remark, then the HTML ``end``."""
     body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _remark(introduction)]
     for part in parts:
         body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _remark(part.remark)]
@@ -93,16 +93,16 @@ def _remark(text: str) -> str:
 
 
 def content(packet: bytes, start: Mapping[str, str], **more: object) -> str:
-    """The data of one drawing, the view that it opens with, and more."""
+    """Return the JSON of one drawing: its packet, its initial view and ``more`` fields."""
     query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in start.items() if value)
     text = json.dumps({"start": query, "packet": packed(packet), **more})
-    for sign in "<>&\u2028\u2029":  # it can neither end nor begin a script element
+    for sign in "<>&\u2028\u2029":  # escaped, so that the text can neither end nor begin a script element
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
 
 
 def _document(component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
-    """The complete file: security policy, styles, the ``body``, and the script that draws."""
+    """Return the complete file: security policy, styles, the ``body``, and the script that draws."""
     code = script_alone(component, opener)
     styles = style_sheet(component, look, more_style, (title, *body))
     policy = f"script-src {_hash(code)}; style-src {_hash(styles)}"
@@ -110,12 +110,12 @@ def _document(component: str, opener: str, title: str, body: Sequence[str], look
 
 
 def style_sheet(component: str, look: Look, more: str, texts: Iterable[str]) -> str:
-    """The style of a page with a component, ``more``, and the letters of its ``texts``."""
+    """Return the style of a page with a component, ``more`` style, and the fonts for its ``texts``."""
     return "".join((page_fonts(texts), _variables(look), page_style("exported"), more, style(component)))
 
 
 def html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
-    """A page that may do what its security ``policy`` lists, and nothing else."""
+    """Return an HTML page whose security policy allows only what ``policy`` lists."""
     policy = f"default-src 'none'; {policy}; img-src data:; font-src data:; base-uri 'none'; form-action 'none'"
     return "".join(
         [
@@ -133,7 +133,7 @@ def html(policy: str, title: str, styles: str, body: Sequence[str], script: str)
 
 
 def embedded(html: bytes, height: int) -> str:
-    """The page inside another one, for a notebook: its scripts run in a sandbox."""
+    """Return an iframe that shows the page inside another page, such as a notebook. Its scripts run in a sandbox."""
     source = escape(html.decode(), quote=True)
     return (
         f'<iframe srcdoc="{source}" sandbox="allow-scripts" title="mha_viz" loading="lazy" '
@@ -142,8 +142,10 @@ def embedded(html: bytes, height: int) -> str:
 
 
 def packed(packet: bytes) -> str:
-    """The even bytes, then the odd ones, deflated, in base64: the high halves of 16-bit numbers are similar and
-    compress well."""
+    """Compress a packet to base64 text: all even bytes, then all odd bytes, deflated.
+
+    This groups the high halves of 16-bit numbers, which are similar and compress well.
+    """
     return base64.b64encode(zlib.compress(packet[::2] + packet[1::2], 6)).decode()
 
 
@@ -166,7 +168,7 @@ def _sheet(look: str) -> str:
 
 @cache
 def _themes() -> dict[str, dict[str, str]]:
-    """The colours of the app's pages, light and dark."""
+    """Load the colours of the app's pages, light and dark."""
     configuration = tomllib.loads((app_root() / ".streamlit" / "config.toml").read_text("utf-8"))
     return {look: configuration["theme"][look] for look in ("light", "dark")}
 

@@ -1,9 +1,9 @@
-"""A drawing as PDF: with embedded fonts, text that can be searched and copied, tags for screen readers, and the same
-bytes for the same drawing.
+"""Write a drawing as PDF: with embedded fonts, text that can be searched and copied, tags for screen readers, and the
+same bytes for the same drawing.
 
-What reportlab cannot set is drawn as outlines, shaped by HarfBuzz: joined and right-to-left scripts, combining marks,
-and fonts with CFF outlines, which it cannot embed. If the font can be embedded, invisible text is placed over the
-outlines, so that it can still be searched and copied.
+Text that reportlab cannot set is drawn as outlines, shaped by HarfBuzz: joined and right-to-left scripts, combining
+marks, and fonts with CFF outlines, which it cannot embed. If the font can be embedded, invisible text is placed over
+the outlines, so that it can still be searched and copied.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from mha_viz.figures.files import tags
 from mha_viz.figures.files.svg import EDITABLE, magnified
 from mha_viz.text import clean
 
-INVISIBLE = 3  # a text rendering mode: for search and copying, not drawn
-BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text that is before its anchor
+INVISIBLE = 3  # the text rendering mode for text that can be searched and copied but is not drawn
+BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text's width that is before its anchor
 Transform = tuple[float, float, float, float, float, float]  # x' = ax + cy + e, y' = bx + dy + f
 
 _ONE_AT_A_TIME = Lock()  # reportlab keeps the fonts of all files, and their subsets, globally
 
 
 def pdf(drawing: Drawing) -> bytes:
-    """The bytes of a PDF file of one page."""
+    """Return the drawing as a PDF file of one page."""
     with _ONE_AT_A_TIME:
-        before = rl_config.useA85, ttfonts.makeToUnicodeCMap
-        rl_config.useA85 = 0  # ASCII instead of bytes would be a quarter larger, and slow
+        saved_settings = rl_config.useA85, ttfonts.makeToUnicodeCMap
+        rl_config.useA85 = 0  # ASCII encoding would be a quarter larger, and slow
         ttfonts.makeToUnicodeCMap = _characters
         try:
             return _pdf(drawing)
         finally:
-            rl_config.useA85, ttfonts.makeToUnicodeCMap = before
+            rl_config.useA85, ttfonts.makeToUnicodeCMap = saved_settings
 
 
 def _pdf(drawing: Drawing) -> bytes:
@@ -121,8 +121,8 @@ def _rectangle(canvas: Any, mark: Rect, height: float) -> None:
         _fill(canvas, mark.fill, mark.opacity)
     if mark.stroke:
         _stroke(canvas, mark.stroke, mark.opacity, mark.stroke_width)
-    at = (mark.x, height - mark.y - mark.height, mark.width, mark.height)
-    canvas.rect(*at, stroke=int(bool(mark.stroke)), fill=int(bool(mark.fill)))
+    box = (mark.x, height - mark.y - mark.height, mark.width, mark.height)
+    canvas.rect(*box, stroke=int(bool(mark.stroke)), fill=int(bool(mark.fill)))
 
 
 def _fill(canvas: Any, colour: str, opacity: float) -> None:
@@ -137,7 +137,7 @@ def _stroke(canvas: Any, colour: str, opacity: float, width: float) -> None:
 
 
 def _cells(canvas: Any, mark: CellPicture, height: float) -> None:
-    """One rectangle per cell, each slightly larger than its cell, because viewers would otherwise show gaps between
+    """Draw one rectangle per cell, slightly larger than the cell, because viewers would otherwise show gaps between
     them."""
     rows, cols = mark.pixels.shape[:2]
     wide, high = mark.width / cols, mark.height / rows
@@ -167,7 +167,7 @@ def _text(canvas: Any, mark: Text, height: float) -> None:
 
 
 def _width(run: FontRun, mark: Text) -> float:
-    """The width of a run; joined or stacked letters have another width than single ones."""
+    """Return the width of a run; joined or stacked letters have another width than single ones."""
     if run.font is None or _is_plain(run):
         return fonts.width(run.text, mark.size, mark.weight)
     return float(sum(p.x_advance for p in _shaped(run).glyph_positions)) * mark.size / run.font.em
@@ -179,7 +179,8 @@ def _run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: Text)
         canvas.transform(*matrix)
         _stroke(canvas, mark.colour, mark.opacity, mark.size / 20)
         side = mark.size * fonts.BOX
-        for i in range(sum(fonts.width(character, 1) > 0 for character in run.text)):  # as many as were measured
+        count = sum(fonts.width(character, 1) > 0 for character in run.text)  # combining marks have no box
+        for i in range(count):
             canvas.rect(i * side + side * 0.1, 0, side * 0.8, mark.size * 0.7, stroke=1, fill=0)
         canvas.restoreState()
         return
@@ -194,16 +195,16 @@ def _run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: Text)
 
 
 def _letters(canvas: Any, text: str, name: str, matrix: Transform, size: float, width: float | None = None) -> None:
-    """Text as text; with a ``width`` it is invisible, and as wide as the outlines below it."""
-    seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    """Write text as text; with a ``width`` it is invisible, and as wide as the outlines below it."""
+    visible = "".join(c for c in text if unicodedata.category(c) != "Cf")
     line = canvas.beginText()
     line.setTextTransform(*matrix)
     line.setFont(name, size)
     if width is not None:
-        natural = pdfmetrics.stringWidth(seen, name, size)
+        natural = pdfmetrics.stringWidth(visible, name, size)
         line.setHorizScale(100 * width / natural if width and natural else 100)
         line.setTextRenderMode(INVISIBLE)
-    line.textOut(seen)
+    line.textOut(visible)
     if width is not None:  # both outlive the text object
         line.setHorizScale(100)
         line.setTextRenderMode(0)
@@ -211,8 +212,10 @@ def _letters(canvas: Any, text: str, name: str, matrix: Transform, size: float, 
 
 
 def _characters(name: str, subset: Sequence[int]) -> str:
-    """The table that maps each glyph of a font to its character. reportlab's own is wrong beyond U+FFFF: a character is
-    UTF-16, in four or eight hexadecimal digits."""
+    """Return the table that maps each glyph of a font to its character.
+
+    reportlab's own table is wrong beyond U+FFFF: a character is UTF-16, in four or eight hexadecimal digits.
+    """
     lines = [f"<{i:02X}> <{chr(code).encode('utf-16-be', 'replace').hex().upper()}>" for i, code in enumerate(subset)]
     return "\n".join(
         [
@@ -227,12 +230,12 @@ def _characters(name: str, subset: Sequence[int]) -> str:
 
 
 def _parts(lines: Sequence[str], most: int) -> Iterator[Sequence[str]]:
-    """Parts of at most ``most`` lines each, the limit for one section of such a table."""
+    """Split lines into parts of at most ``most`` lines, the limit for one section of the glyph table."""
     return (lines[i : i + most] for i in range(0, len(lines), most))
 
 
 def _is_plain(run: FontRun) -> bool:
-    """Whether each letter has one shape, from left to right, and nothing is joined, reordered or stacked."""
+    """Return whether each letter has one shape, from left to right, and nothing is joined, reordered or stacked."""
     return not run.leftward and (run.text.isascii() or _stands_alone(run.text))
 
 
@@ -242,7 +245,8 @@ def _stands_alone(text: str) -> bool:
 
 
 def _joins(character: str) -> bool:
-    """True in the blocks of Indic and South-East Asian scripts, whose letters change with their neighbours."""
+    """Return whether a character is in the blocks of Indic and South-East Asian scripts, whose letters change with
+    their neighbours."""
     return (
         0x0900 <= ord(character) <= 0x0DFF or 0x0E00 <= ord(character) <= 0x109F or 0x1780 <= ord(character) <= 0x17FF
     )
@@ -250,7 +254,7 @@ def _joins(character: str) -> bool:
 
 @cache
 def _embedded(font: Font) -> str | None:
-    """The font's name in reportlab, which embeds the used glyphs; None if it cannot read the file."""
+    """Return the font's name in reportlab, which embeds the used glyphs; None if it cannot read the file."""
     name = f"{font.path}#{font.number}"
     try:
         pdfmetrics.registerFont(TTFont(name, font.path, subfontIndex=font.number, shapable=False))
@@ -267,7 +271,7 @@ def _shaper(font: Font) -> Any:
 
 @lru_cache(maxsize=2_000)
 def _shaped(run: FontRun) -> Any:
-    """Glyphs and their positions, from left to right."""
+    """Shape a run: return its glyphs and their positions, from left to right."""
     buffer = uharfbuzz.Buffer()
     buffer.add_str(run.text)
     buffer.guess_segment_properties()
@@ -277,7 +281,7 @@ def _shaped(run: FontRun) -> Any:
 
 
 def _outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) -> None:
-    """The run's glyphs, shaped, as filled shapes."""
+    """Draw the run's glyphs, shaped, as filled shapes."""
     font = run.font or fonts.face(400)
     buffer = _shaped(run)
     a, b, c, d = (size / font.em * value for value in matrix[:4])
@@ -292,44 +296,44 @@ def _outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) -> None
 
 
 def _trace(path: Any, strokes: Sequence[Stroke], matrix: Transform) -> None:
-    """A glyph's strokes as a PDF path; quadratic curves become cubic ones."""
+    """Add a glyph's strokes to a PDF path; quadratic curves become cubic ones."""
     a, b, c, d, e, f = matrix
 
     def place(point: Any) -> tuple[float, float]:
         return a * point[0] + c * point[1] + e, b * point[0] + d * point[1] + f
 
-    here = (0.0, 0.0)
+    current = (0.0, 0.0)
     for kind, points in strokes:
         if kind == "moveTo":
-            here = place(points[0])
-            path.moveTo(*here)
+            current = place(points[0])
+            path.moveTo(*current)
         elif kind == "lineTo":
-            here = place(points[0])
-            path.lineTo(*here)
+            current = place(points[0])
+            path.lineTo(*current)
         elif kind == "curveTo":
-            first, second, here = (place(point) for point in points)
-            path.curveTo(*first, *second, *here)
+            first, second, current = (place(point) for point in points)
+            path.curveTo(*first, *second, *current)
         elif kind == "qCurveTo":
-            here = _quadratic(path, here, [None if p is None else place(p) for p in points])
+            current = _quadratic(path, current, [None if p is None else place(p) for p in points])
         else:
             path.close()
 
 
-def _quadratic(path: Any, here: tuple[float, float], points: list[Any]) -> tuple[float, float]:
-    """A TrueType chain of off-curve points, whose on-curve points in between are implied."""
+def _quadratic(path: Any, start: tuple[float, float], points: list[Any]) -> tuple[float, float]:
+    """Add a TrueType chain of off-curve points, whose on-curve points in between are implied; return the end point."""
     if points[-1] is None:  # a contour without on-curve points
         points = points[:-1]
         first = _between(points[-1], points[0])
         path.moveTo(*first)
-        here, points = first, [*points, first]
+        start, points = first, [*points, first]
     *offs, end = points
     for i, off in enumerate(offs):
         to = end if i + 1 == len(offs) else _between(off, offs[i + 1])
-        a = (here[0] + (off[0] - here[0]) * 2 / 3, here[1] + (off[1] - here[1]) * 2 / 3)
+        a = (start[0] + (off[0] - start[0]) * 2 / 3, start[1] + (off[1] - start[1]) * 2 / 3)
         b = (to[0] + (off[0] - to[0]) * 2 / 3, to[1] + (off[1] - to[1]) * 2 / 3)
         path.curveTo(*a, *b, *to)
-        here = to
-    return here
+        start = to
+    return start
 
 
 def _between(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:

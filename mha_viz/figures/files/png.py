@@ -1,8 +1,8 @@
-"""A drawing as PNG: the SVG, rasterised by resvg.
+"""Write a drawing as PNG: the SVG, rasterised by resvg.
 
 resvg is used rather than Pillow because it draws the SVG itself (curves, opacity, rotated text) and shapes every
-script, in one wheel without system libraries. It gets only the fonts that a drawing needs: searching those of the
-system would take longer than drawing.
+script, in one wheel without system libraries. It gets only the fonts that a drawing needs: searching the system's fonts
+would take longer than drawing.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from mha_viz.figures.files.svg import svg
 from mha_viz.text import clean
 
 MAX_PIXELS = 50_000_000  # a square of 178 mm at 1,000 dpi; drawing it takes half a gigabyte
-CELL = 60  # pixels of a cell from which on shapes are drawn faster than an enlarged picture of the cells
+CELL = 60  # from this many pixels per cell, shapes are drawn faster than an enlarged picture of the cells
 HEADER = 33  # bytes before the first chunk that can be inserted: signature and IHDR
 
 
 def png(drawing: Drawing, dpi: int = 300) -> bytes:
-    """The bytes of a PNG file that contains its resolution, caption and settings. Raises ExportError if it would be too
-    large."""
+    """Return the drawing as a PNG file that contains its resolution, caption and settings.
+
+    Raises ExportError if it would be too large.
+    """
     width, height = pixels(drawing, dpi)
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     files = dict.fromkeys(font.path for font in (fonts.face(400), fonts.face(600), *fonts.needed(texts)))
-    # Rectangles and pictures move to whole pixels: lines between cells become equally sharp, and drawing is much
+    # Snap rectangles and pictures to whole pixels: lines between cells become equally sharp, and drawing is much
     # faster.
     snapped = replace(drawing, marks=tuple(_on_pixels(mark, dpi / 72) for mark in drawing.marks))
     raster = resvg_py.svg_to_bytes(
@@ -43,14 +45,14 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
         font_family=fonts.face(400).family,
         sans_serif_family=fonts.face(400).family,
     )
-    a_metre = round(dpi / 0.0254)
+    per_metre = round(dpi / 0.0254)
     about = {"Description": drawing.full_caption, "Software": "mha_viz", **drawing.about}
-    chunks = [_chunk(b"pHYs", struct.pack(">IIB", a_metre, a_metre, 1)), *(_words(*item) for item in about.items())]
+    chunks = [_chunk(b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)), *(_words(*item) for item in about.items())]
     return bytes(raster[:HEADER]) + b"".join(chunks) + bytes(raster[HEADER:])
 
 
 def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
-    """Width and height of the picture. Raises ExportError before anything is drawn if it would be too large."""
+    """Return width and height of the picture. Raises ExportError if it would be too large, before it is drawn."""
     if not isinstance(dpi, int | float) or not DPI[0] <= dpi <= DPI[1]:
         given = repr(shorten_value(dpi)) if isinstance(dpi, str) else shorten_value(dpi)
         raise ExportError(f"The resolution is {given} dpi.", f"Expected a number from {DPI[0]} to {DPI[1]}.")
@@ -63,6 +65,7 @@ def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
 
 
 def _on_pixels(mark: Mark, scale: float) -> Mark:
+    """Snap a filled rectangle or a picture to whole pixels; return other marks unchanged."""
     if isinstance(mark, Curve | Polyline | Text) or (isinstance(mark, Rect) and mark.stroke):
         return mark
     (x, width), (y, height) = (_span(mark.x, mark.width, scale), _span(mark.y, mark.height, scale))
@@ -70,7 +73,11 @@ def _on_pixels(mark: Mark, scale: float) -> Mark:
 
 
 def _span(start: float, length: float, scale: float) -> tuple[float, float]:
-    """Thin spans keep the same thickness everywhere; wider ones have both edges where the cells have theirs."""
+    """Return start and length snapped to whole pixels.
+
+    Thin spans keep the same thickness everywhere. For wider spans, both edges are snapped, so that they coincide with
+    those of the cells.
+    """
     if length * scale < 4:
         pixels = max(1, round(length * scale))
         return round((start + length / 2) * scale - pixels / 2) / scale, pixels / scale
@@ -79,7 +86,7 @@ def _span(start: float, length: float, scale: float) -> tuple[float, float]:
 
 
 def _words(name: str, value: str) -> bytes:
-    """An iTXt chunk: a keyword of at most 79 Latin letters, two flags, language, translated keyword, UTF-8."""
+    """Return an iTXt chunk: a keyword of at most 79 Latin letters, two flags, language, translated keyword, UTF-8."""
     keyword = name.encode("latin-1", "replace")[:79]
     return _chunk(b"iTXt", keyword + b"\0\0\0\0\0" + clean(value).encode())
 

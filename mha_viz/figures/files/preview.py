@@ -1,8 +1,7 @@
-"""An SVG that looks the same everywhere: it contains the letters that it needs, because a browser that shows it as an
-image loads nothing else.
+"""Write an SVG that looks the same everywhere, because it contains the letters that it needs.
 
-The SVG for download contains no font: drawing programs do not read fonts from there, and it would be ten times as
-large.
+A browser that shows an SVG as an image loads no other files. The SVG for download contains no font: drawing programs do
+not read fonts from there, and it would be ten times as large.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from mha_viz.figures.files.svg import SVG, svg
 
 
 def preview(drawing: Drawing) -> bytes:
-    """The bytes of an SVG that contains the fonts of its texts."""
+    """Return an SVG that contains the fonts of its texts."""
     root = Tree.fromstring(svg(drawing))
     style = Tree.Element(f"{{{SVG}}}style")
     style.text = "".join(_rule(font, weight, letters) for (font, weight), letters in _letters(drawing).items())
@@ -27,7 +26,7 @@ def preview(drawing: Drawing) -> bytes:
 
 
 def _letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
-    """The characters used in each font and strength."""
+    """Return the characters used in each font and weight."""
     letters: dict[tuple[Font, int], frozenset[str]] = {}
     for mark in drawing.marks:
         if isinstance(mark, Text):

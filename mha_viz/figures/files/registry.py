@@ -1,4 +1,4 @@
-"""Suffix → the function that writes that format, for readings and for drawings; all files are written to disk here."""
+"""The functions that write file formats, by suffix, for readings and for drawings; all files are written here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACE_REMEDY = "Choose a folder that exists, is writable and has room."
 
 
 def writer(suffix: str) -> Callable[[Writer], Writer]:
-    """A decorator that registers a function for files that end in ``suffix``, as in ``@writer(".npz")``."""
+    """Register a function for files that end in ``suffix``: a decorator, as in ``@writer(".npz")``."""
 
     def register(function: Writer) -> Writer:
         if suffix in _WRITERS:
@@ -35,12 +35,12 @@ def writer(suffix: str) -> Callable[[Writer], Writer]:
 
 
 def suffixes() -> tuple[str, ...]:
-    """Every suffix that can be written, in the order of registration."""
+    """Return every suffix that can be written, in the order of registration."""
     return tuple(_WRITERS)
 
 
 def describe(suffix: str) -> str:
-    """What a format contains: the first line of its writer's docstring. Raises ExportError."""
+    """Return what a format contains: the first line of its writer's docstring. Raises ExportError."""
     return (_writer(suffix).__doc__ or "").partition("\n")[0]
 
 
@@ -49,7 +49,7 @@ def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None
 
     An existing file is replaced atomically.
 
-    The bytes are first written to a temporary file beside it, so that a full disk or Ctrl-C leaves the old file
+    The bytes are first written to a temporary file next to it, so that a full disk or Ctrl-C leaves the old file
     unchanged. Raises ExportError for an unknown suffix or a place that cannot be written.
     """
     check_kind(path, *PATH)
@@ -58,9 +58,10 @@ def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None
 
 
 def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path:
-    """The same for the bytes of ``make``: a picture, a page. Nothing is written if it raises."""
-    made = make()
-    return _onto_disk(path, lambda file: file.write(made))
+    """Write the bytes that ``make`` returns, such as a picture or a page, like :func:`write`. Nothing is written if it
+    raises."""
+    content = make()
+    return _onto_disk(path, lambda file: file.write(content))
 
 
 def _onto_disk(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], object]) -> Path:
@@ -88,12 +89,12 @@ def check_place(path: str | os.PathLike[str]) -> None:
 
 
 def stream(attention: Attention, suffix: str, file: BinaryIO) -> None:
-    """Write the same bytes to an open file. Raises ExportError for an unknown suffix."""
+    """Write a reading to an open file. Raises ExportError for an unknown suffix."""
     _writer(suffix)(attention, file)
 
 
 def to_bytes(attention: Attention, suffix: str) -> bytes:
-    """The same file in memory, for a download button. Raises ExportError for an unknown suffix."""
+    """Return a reading as a file in memory, for a download button. Raises ExportError for an unknown suffix."""
     buffer = BytesIO()
     stream(attention, suffix, buffer)
     return buffer.getvalue()
@@ -105,8 +106,8 @@ def _writer(suffix: str) -> Writer:
 
 def _of_suffix(writers: Mapping[str, F], suffix: str, kind: str) -> F:
     if suffix.lower() not in writers:
-        given = f"“{suffix[:40]}” is not a {kind}." if suffix else "The file has no suffix."
-        raise ExportError(given, f"Use one of {', '.join(writers)}.")
+        problem = f"“{suffix[:40]}” is not a {kind}." if suffix else "The file has no suffix."
+        raise ExportError(problem, f"Use one of {', '.join(writers)}.")
     return writers[suffix.lower()]
 
 
@@ -116,10 +117,10 @@ def _check_no_folder(path: Path) -> None:
 
 
 def _reason(path: Path, error: Exception) -> str:
-    """The reason on one line, whatever characters the name contains."""
-    what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    """Return the reason on one line, whatever characters the name contains."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     name = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
-    return f"{name[:200]} cannot be written: {what[:1].lower()}{what[1:]}."
+    return f"{name[:200]} cannot be written: {reason[:1].lower()}{reason[1:]}."
 
 
 # ---- Drawings -------------------------------------------------------------------------------------------------
@@ -143,17 +144,17 @@ def _png(drawing: Drawing, dpi: int) -> bytes:
     return png(drawing, dpi)
 
 
-# A writer's libraries are imported when it is first used.
+# Each function imports its libraries when it is first used.
 _DRAWN: dict[str, Callable[[Drawing, int], bytes]] = {".svg": _svg, ".pdf": _pdf, ".png": _png}
 
 
 def drawing_suffixes() -> tuple[str, ...]:
-    """Every suffix that a drawing can be written as."""
+    """Return every suffix that a drawing can be written as."""
     return tuple(_DRAWN)
 
 
 def drawing_bytes(drawing: Drawing, suffix: str, dpi: int = 300) -> bytes:
-    """The file in memory; ``dpi`` applies to .png. Raises ExportError for an unknown suffix."""
+    """Return a drawing as a file in memory; ``dpi`` applies to .png. Raises ExportError for an unknown suffix."""
     return _of_suffix(_DRAWN, suffix, "figure format")(drawing, dpi)
 
 

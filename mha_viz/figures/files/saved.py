@@ -1,8 +1,8 @@
-"""Saved readings are opened again: equal to the saved ones, with their history and the same key.
+"""Open saved readings: equal to the original ones, with their history and the same key.
 
 A file from ``Attention.save`` contains, besides the fields for other programs, ``reading``: JSON with everything about
 the reading except its numbers, and a digest of both. Nothing in a file is run or unpickled. Memory is allocated for the
-actual content of a file and not for the size that it declares: its arrays are uncompressed.
+actual content of a file, not for the size that it declares: its arrays are uncompressed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from mha_viz.text import TokenizedText, parse_text
 from mha_viz.view.quantities import QUANTITIES
 
 VERSION = 4
-VERSIONS = (2, 3, VERSION)  # that can be opened: until 2, steps are text; until 3, any numbers are called weights
+VERSIONS = (2, 3, VERSION)  # can be opened; until 2, steps are text; until 3, numbers of all kinds are called weights
 LARGEST = 1 << 35  # the largest file in bytes: 32 GiB
 LARGEST_HEADING = 1 << 26  # the most bytes of the JSON
 LONGEST_NAME = 100_000  # the most characters of a model's name, a revision, a step
-MEMBERS = 100  # the most arrays in one file; a reading has some twenty
+MEMBERS = 100  # the most arrays in one file; a reading has about twenty
 SUFFIXES = (".npz", ".safetensors")
 FIELDS = {"version", "model", "display_name", "revision", "quantity", "made", "queries", "keys", "digest"}
 
@@ -43,8 +43,11 @@ _AGAIN = "Save the reading again."
 
 
 def heading(attention: Attention) -> str:
-    """Everything about a reading except its numbers, as JSON in ASCII, with a digest of both. Raises ExportError for a
-    reading that could not be opened again: one with a text made by hand whose tokens are outside it."""
+    """Return everything about a reading except its numbers, as ASCII JSON, with a digest of both.
+
+    Raises ExportError for a reading that could not be opened again: its text was made by hand and has tokens outside
+    it.
+    """
     fields: dict[str, Any] = {"version": VERSION}
     fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity")}
     fields["display_name"] = display_name_of(attention.model)
@@ -61,7 +64,8 @@ def heading(attention: Attention) -> str:
 
 
 def load_attention(path: str | os.PathLike[str]) -> Attention:
-    """The reading that ``Attention.save`` wrote to a file, .npz or .safetensors: equal to it, with the same key.
+    """Open a reading that ``Attention.save`` wrote to a .npz or .safetensors file. It equals the original and has the
+    same key.
 
     Raises OpenError for a file that does not exist, is damaged, was changed after saving, or is not a saved reading.
     """
@@ -70,15 +74,15 @@ def load_attention(path: str | os.PathLike[str]) -> Attention:
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
-        given = f"“{suffix[:40]}” cannot be opened as a reading." if suffix else f"{_name(file)} has no suffix."
-        raise OpenError(given, f"Open a file that save() wrote as {' or '.join(SUFFIXES)}.")
+        problem = f"“{suffix[:40]}” cannot be opened as a reading." if suffix else f"{_name(file)} has no suffix."
+        raise OpenError(problem, f"Open a file that save() wrote as {' or '.join(SUFFIXES)}.")
     with _in_words(file):
         _check_size(file)
         fields, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
-        model, revision, made, quantity = (fields[name] for name in ("model", "revision", "made", "quantity"))
+        model, revision, applied_steps, quantity = (fields[name] for name in ("model", "revision", "made", "quantity"))
         model = ModelName(model, fields["display_name"]) if fields["display_name"] else model
         queries, keys = _texts(fields)
-        attention = Attention(model, revision, queries, weights, hidden, made, keys, quantity)
+        attention = Attention(model, revision, queries, weights, hidden, applied_steps, keys, quantity)
         if _digest(attention) != fields["digest"]:
             raise OpenError("The file was changed after it was saved: its numbers or words have changed.", _AGAIN)
         return attention
@@ -98,7 +102,7 @@ def _check_size(file: Path) -> None:
 
 @contextmanager
 def _in_words(file: Path) -> Iterator[None]:
-    """Turns every error that a damaged or foreign file causes into one that names the file."""
+    """Convert every error that a damaged or foreign file causes into an OpenError that names the file."""
     try:
         yield
     except OpenError:
@@ -110,7 +114,7 @@ def _in_words(file: Path) -> Iterator[None]:
         raise OpenError(f"{_name(file)} cannot be read: {reason}.", "Check that the file may be read.") from error
     except (MemoryError, RecursionError) as error:
         raise OpenError(f"{_name(file)} does not fit into memory.", "Open it on a machine with more.") from error
-    except Exception as error:  # what ZIP files, NumPy, safetensors and JSON raise for what is none of theirs
+    except Exception as error:  # zipfile, NumPy, safetensors and JSON raise various errors for foreign files
         raise OpenError(f"{_name(file)} is damaged, or of another kind than its suffix says.", _AGAIN) from error
 
 
@@ -118,7 +122,7 @@ def _in_words(file: Path) -> Iterator[None]:
 
 
 def _arrays(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
-    """The heading, the weights and ``hidden`` of an .npz file."""
+    """Read the heading, the weights and ``hidden`` from an .npz file."""
     with ZipFile(file) as archive:
         names = archive.namelist()
         if len(names) > MEMBERS or len(set(names)) < len(names):
@@ -132,7 +136,7 @@ def _arrays(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
 
 
 def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
-    """One array, read-only, if the file contains as many bytes as the array's header says."""
+    """Read one array, read-only. Raises ValueError unless its size is the one that its header states."""
     member = archive.getinfo(name) if name in archive.namelist() else None
     if member is None or member.compress_type != ZIP_STORED:
         raise ValueError(f"{name} is missing or compressed")
@@ -148,7 +152,7 @@ def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
 
 
 def _tensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
-    """The heading, the weights and ``hidden`` of a .safetensors file."""
+    """Read the heading, the weights and ``hidden`` from a .safetensors file."""
     with safe_open(file, framework="numpy") as opened:
         head = (opened.metadata() or {}).get("reading")
         if head is None:
@@ -163,7 +167,7 @@ def _tensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
 
 
 def _name_in(fields: Mapping[str, Any]) -> str:
-    """The name of the weights in a file."""
+    """Return the name of the weights in a file."""
     return "weights" if fields["version"] < VERSION else name_array(fields["quantity"], fields["made"])
 
 
@@ -175,8 +179,10 @@ def _foreign(file: Path) -> OpenError:
 
 
 def _fields(head: bytes) -> dict[str, Any]:
-    """The JSON of a heading, checked. Raises OpenError for a file written by another version, ValueError for other
-    problems."""
+    """Parse and check the JSON of a heading.
+
+    Raises OpenError for a file written by another version, ValueError for other problems.
+    """
     if len(head) > LARGEST_HEADING:
         raise ValueError("the heading is too long")
     fields = json.loads(head)
@@ -189,8 +195,8 @@ def _fields(head: bytes) -> dict[str, Any]:
         fields["display_name"] = ""
     if set(fields) != FIELDS or not isinstance(fields["made"], list):
         raise ValueError("not the heading of a reading")
-    made = fields["made"]
-    fields["made"] = steps.steps_of(map(str, made)) if fields["version"] < 3 else steps.parse(made)
+    stored_steps = fields["made"]
+    fields["made"] = steps.steps_of(map(str, stored_steps)) if fields["version"] < 3 else steps.parse(stored_steps)
     texts = ("model", "display_name", "revision", "quantity", "digest")
     names = (*(fields[name] for name in texts), *fields["made"])
     if not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
@@ -204,18 +210,17 @@ def _fields(head: bytes) -> dict[str, Any]:
 
 
 def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
-    """Queries and keys, the same object for self-attention. Raises TextError."""
+    """Parse queries and keys, the same object for self-attention. Raises TextError."""
     queries = parse_text(fields["queries"])
     return queries, queries if fields["keys"] is None else parse_text(fields["keys"])
 
 
 def _digest(attention: Attention) -> str:
-    """The digest of key and numbers, because the key alone does not tell whether the numbers in a file are those of the
-    model."""
+    """Return the digest of key and numbers. The key alone does not tell whether the numbers in a file were changed."""
     numbers = tensors.digest(attention.weights) + tensors.digest(attention.hidden)
     return hashlib.blake2b(attention.key.encode() + numbers, digest_size=16).hexdigest()
 
 
 def _name(file: Path) -> str:
-    """The file's name on one line, whatever characters it contains."""
+    """Return the quoted file name on one line, whatever characters it contains."""
     return f"“{(file.name if file.name.isprintable() else ascii(file.name)[1:-1])[:100]}”"

@@ -1,4 +1,4 @@
-"""The numbers behind a figure as a file: the same heads, units and filters as the picture.
+"""Write the numbers behind a figure to a file: the same heads, units and filters as in the picture.
 
 They are a :class:`Shown` for a figure of one reading, :class:`Several` for heads side by side, :class:`Subtracted` for
 a difference, and a :class:`Table` for a chart.
@@ -38,7 +38,8 @@ class Several(NamedTuple):
 
 
 class Subtracted(NamedTuple):
-    """The numbers of a difference between two heads whose units correspond one to one, named ``rows`` and ``cols``."""
+    """The numbers of a difference between two heads whose units correspond one to one. ``rows`` and ``cols`` name the
+    units."""
 
     first: Shown
     second: Shown
@@ -57,8 +58,11 @@ ShownWriter = Callable[[Any, BinaryIO], None]
 
 
 def shown_bytes(numbers: Exported, suffix: str) -> bytes:
-    """The numbers in the format that ``suffix`` names: .csv, .npz, .safetensors or .json; those of a chart as .csv or
-    .json. Raises ExportError."""
+    """Return the numbers as a file in the format of ``suffix``: .csv, .npz, .safetensors or .json; for a chart, .csv or
+    .json.
+
+    Raises ExportError.
+    """
     writers = _WRITERS[type(numbers)]
     if suffix.lower() not in writers:
         raise ExportError(f"“{suffix[:40]}” is not a format for these numbers.", f"Use one of {', '.join(writers)}.")
@@ -68,38 +72,45 @@ def shown_bytes(numbers: Exported, suffix: str) -> bytes:
 
 
 def _table(shown: Shown, file: BinaryIO) -> None:
-    """One row per number, as :func:`mha_viz.figures.files.formats.table`."""
+    """Write one row per number, as :func:`mha_viz.figures.files.formats.table`."""
     file.write((",".join((*PLACE, name_numbers(shown.quantity, shown.made), *ORIGIN)) + "\n").encode())
     for line in _lines(shown):
         file.write(line)
 
 
-def _lines(shown: Shown, before: str = "", empty: tuple[str, str] = ("", "")) -> Iterator[bytes]:
-    """The lines of a table, those of one query at a time, each starting with ``before``; the first has the origin.
-    ``empty``: the cells of other columns of numbers, to the left and to the right of the one that has them."""
-    first, rest = origin(shown)
-    left, right = empty
+def _lines(shown: Shown, prefix: str = "", empty: tuple[str, str] = ("", "")) -> Iterator[bytes]:
+    """Yield the lines of a table, one query at a time.
+
+    Every line starts with ``prefix``; the first line has the origin cells. ``empty``: the empty cells of other columns
+    of numbers, to the left and to the right of the column that is filled.
+    """
+    first, blank = origin(shown)
+    left_cells, right_cells = empty
     rows, cols = ([cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
-    keys = [f"{index},{text},{left}" for index, text in zip(shown.col_index, cols, strict=True)]
+    keys = [f"{index},{text},{left_cells}" for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
-            start = f"{before}{place(head, shown)},{index},{text},"
-            lines = [f"{start}{key}{w}{right}{rest}\n" for key, w in zip(keys, map(str, row), strict=True)]
+            start = f"{prefix}{place(head, shown)},{index},{text},"
+            lines = [f"{start}{key}{w}{right_cells}{blank}\n" for key, w in zip(keys, map(str, row), strict=True)]
             if lines:
-                lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
+                lines[0], first = lines[0].replace(f"{blank}\n", f"{first}\n"), blank
             yield "".join(lines).encode()
 
 
 def _arrays(shown: Shown, file: BinaryIO) -> None:
-    """weights [head, row, column], by the name that ``numbers`` says, hidden [head, row], heads [head, 2], rows, cols,
-    and the properties of the reading."""
+    """Write the arrays weights [head, row, column], hidden [head, row], heads [head, 2], rows and cols, and the
+    properties of the reading.
+
+    The weights are stored under the name that ``numbers`` states.
+    """
     arrays = {name: np.array(value) for name, value in _heading(shown).items()}
     arrays |= {"heads": np.array([list(in_model(shown.made, head)) for head in shown.heads], np.int64)}
     np.savez(file, allow_pickle=False, hidden=shown.hidden, **arrays, **{_array(shown): shown.weights})
 
 
 def _tensors(shown: Shown, file: BinaryIO) -> None:
-    """weights, by the name that ``numbers`` says, and hidden; everything else in the metadata."""
+    """Write two tensors, the weights under the name that ``numbers`` states, and hidden; everything else is in the
+    metadata."""
     heading = _heading(shown) | {"heads": _names(shown)}
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
     tensors = {_array(shown): np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
@@ -107,7 +118,7 @@ def _tensors(shown: Shown, file: BinaryIO) -> None:
 
 
 def _tree(shown: Shown, file: BinaryIO) -> None:
-    """One object; weights, by the name that ``numbers`` says, are nested lists [head][row][column]."""
+    """Write one JSON object. Weights, under the name that ``numbers`` states, are nested lists [head][row][column]."""
     heading: dict[str, Any] = _heading(shown) | {"heads": _names(shown)}
     heading |= {"hidden": [decimals(rows) for rows in shown.hidden]}
     heading |= {_array(shown): [[decimals(row) for row in matrix] for matrix in shown.weights]}
@@ -118,30 +129,32 @@ def _tree(shown: Shown, file: BinaryIO) -> None:
 
 
 def _table_beside(several: Several, file: BinaryIO) -> None:
-    """One long table with a panel column, which counts from 1, and the panel's name and model. Panels whose numbers
-    have different names have different columns for them."""
-    of_panels = [name_numbers(shown.quantity, shown.made) for shown in several.panels]
-    numbers = list(dict.fromkeys(of_panels))
+    """Write one long table with columns for the panel's number, which counts from 1, its name and its model.
+
+    Panels whose numbers have different names get separate columns for them.
+    """
+    panel_numbers = [name_numbers(shown.quantity, shown.made) for shown in several.panels]
+    numbers = list(dict.fromkeys(panel_numbers))
     file.write((",".join((*BESIDE, *PLACE, *numbers, *ORIGIN)) + "\n").encode())
-    for count, (shown, name, of_panel) in enumerate(zip(*several, of_panels, strict=True), 1):
-        at = numbers.index(of_panel)
-        before = f"{count},{cell(clean(name))},{cell(clean(name_in_column(shown.model)))},"
-        for line in _lines(shown, before, ("," * at, "," * (len(numbers) - 1 - at))):
+    for count, (shown, name, number_name) in enumerate(zip(*several, panel_numbers, strict=True), 1):
+        column = numbers.index(number_name)
+        prefix = f"{count},{cell(clean(name))},{cell(clean(name_in_column(shown.model)))},"
+        for line in _lines(shown, prefix, ("," * column, "," * (len(numbers) - 1 - column))):
             file.write(line)
 
 
 def _arrays_beside(several: Several, file: BinaryIO) -> None:
-    """The arrays of every panel, named "panel1_weights" and so on."""
+    """Write the arrays of every panel, named "panel1_weights" and so on."""
     arrays: dict[str, Any] = {}
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
-        of = {**_heading(shown), "name": clean(name), _array(shown): shown.weights[0], "hidden": shown.hidden[0]}
-        arrays |= {f"panel{number}_{field}": np.array(value) for field, value in of.items()}
+        fields = {**_heading(shown), "name": clean(name), _array(shown): shown.weights[0], "hidden": shown.hidden[0]}
+        arrays |= {f"panel{number}_{field}": np.array(value) for field, value in fields.items()}
     heads = np.array([shown.heads[0] for shown in several.panels], np.int64)  # one per panel
     np.savez(file, allow_pickle=False, heads=heads, **arrays)
 
 
 def _tensors_beside(several: Several, file: BinaryIO) -> None:
-    """The tensors of every panel, named "panel1.weights" and "panel1.hidden"; the metadata "panel1" is JSON."""
+    """Write the tensors of every panel, named "panel1.weights" and "panel1.hidden"; the metadata "panel1" is JSON."""
     tensors: dict[str, Weights] = {}
     metadata: dict[str, str] = {}
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
@@ -152,7 +165,7 @@ def _tensors_beside(several: Several, file: BinaryIO) -> None:
 
 
 def _tree_beside(several: Several, file: BinaryIO) -> None:
-    """A list of panels; weights are nested lists [row][column]."""
+    """Write a list of panels; weights are nested lists [row][column]."""
     panels = [
         {
             **_named(shown),
@@ -168,68 +181,85 @@ def _tree_beside(several: Several, file: BinaryIO) -> None:
 # ---- A difference -----------------------------------------------------------------------------------------
 
 
-def _table_subtracted(of: Subtracted, file: BinaryIO) -> None:
-    """One row per cell: query_index, query_token, key_index, key_token, first, second, difference; in the first row, of
-    each side, its head and what it is of, as in the table of one head."""
-    sides = {"first": of.first, "second": of.second}
-    of_sides = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN)]
-    file.write((",".join((*SUBTRACTED, *of_sides)) + "\n").encode())
+def _table_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
+    """Write one row per cell: query_index, query_token, key_index, key_token, first, second, difference.
+
+    The first row also states the head and the origin of both sides, as in the table of one head.
+    """
+    sides = {"first": subtracted.first, "second": subtracted.second}
+    origin_columns = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN)]
+    file.write((",".join((*SUBTRACTED, *origin_columns)) + "\n").encode())
     first = "".join(f",{_names(shown)[0]}{origin(shown)[0]}" for shown in sides.values())
-    rest = "," * len(of_sides)
-    rows, cols = ([cell(clean(text)) for text in side] for side in (of.rows, of.cols))
-    keys = [f"{index},{text}" for index, text in zip(of.first.col_index, cols, strict=True)]
-    matrices = zip(of.first.weights[0], of.second.weights[0], of.difference, strict=True)
-    for index, text, three in zip(of.first.row_index, rows, matrices, strict=True):
-        numbers = zip(keys, *three, strict=True)
-        lines = [f"{index},{text},{key},{a},{b},{d}{rest}\n" for key, a, b, d in numbers]
+    blank = "," * len(origin_columns)
+    rows, cols = ([cell(clean(text)) for text in side] for side in (subtracted.rows, subtracted.cols))
+    keys = [f"{index},{text}" for index, text in zip(subtracted.first.col_index, cols, strict=True)]
+    matrices = zip(subtracted.first.weights[0], subtracted.second.weights[0], subtracted.difference, strict=True)
+    for index, text, matrix_rows in zip(subtracted.first.row_index, rows, matrices, strict=True):
+        numbers = zip(keys, *matrix_rows, strict=True)
+        lines = [f"{index},{text},{key},{a},{b},{d}{blank}\n" for key, a, b, d in numbers]
         if lines:
-            lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
+            lines[0], first = lines[0].replace(f"{blank}\n", f"{first}\n"), blank
         file.write("".join(lines).encode())
 
 
-def _matrices(of: Subtracted) -> dict[str, Weights]:
-    return {"first": of.first.weights[0], "second": of.second.weights[0], "difference": of.difference}
+def _matrices(subtracted: Subtracted) -> dict[str, Weights]:
+    return {
+        "first": subtracted.first.weights[0],
+        "second": subtracted.second.weights[0],
+        "difference": subtracted.difference,
+    }
 
 
-def _about(of: Subtracted) -> dict[str, Any]:
-    """The heads and readings, and the texts of rows and columns."""
-    names = {"rows": [clean(text) for text in of.rows], "cols": [clean(text) for text in of.cols]}
-    sides = {"first": of.first, "second": of.second}
+def _about(subtracted: Subtracted) -> dict[str, Any]:
+    """Return the heads and properties of both readings, and the texts of rows and columns."""
+    names = {"rows": [clean(text) for text in subtracted.rows], "cols": [clean(text) for text in subtracted.cols]}
+    sides = {"first": subtracted.first, "second": subtracted.second}
     return {f"{side}_{name}": value for side, shown in sides.items() for name, value in _named(shown).items()} | names
 
 
-def _arrays_subtracted(of: Subtracted, file: BinaryIO) -> None:
-    """first, second and difference [row, column], rows, cols, and the properties of both readings, as "first_model"."""
-    np.savez(file, allow_pickle=False, **_matrices(of), **{name: np.array(v) for name, v in _about(of).items()})
+def _arrays_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
+    """Write first, second and difference [row, column], rows, cols, and the properties of both readings, such as
+    "first_model"."""
+    np.savez(
+        file,
+        allow_pickle=False,
+        **_matrices(subtracted),
+        **{name: np.array(v) for name, v in _about(subtracted).items()},
+    )
 
 
-def _tensors_subtracted(of: Subtracted, file: BinaryIO) -> None:
-    """first, second and difference; everything else in the metadata."""
-    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in _about(of).items()}
-    file.write(save({name: np.ascontiguousarray(matrix) for name, matrix in _matrices(of).items()}, metadata))
+def _tensors_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
+    """Write the tensors first, second and difference; everything else is in the metadata."""
+    metadata = {
+        name: value if isinstance(value, str) else json.dumps(value) for name, value in _about(subtracted).items()
+    }
+    file.write(save({name: np.ascontiguousarray(matrix) for name, matrix in _matrices(subtracted).items()}, metadata))
 
 
-def _tree_subtracted(of: Subtracted, file: BinaryIO) -> None:
-    """One object; first, second and difference are nested lists [row][column]."""
-    matrices = {name: [decimals(row) for row in matrix] for name, matrix in _matrices(of).items()}
-    file.write((json.dumps(_about(of) | matrices, ensure_ascii=False) + "\n").encode())
+def _tree_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
+    """Write one JSON object; first, second and difference are nested lists [row][column]."""
+    matrices = {name: [decimals(row) for row in matrix] for name, matrix in _matrices(subtracted).items()}
+    file.write((json.dumps(_about(subtracted) | matrices, ensure_ascii=False) + "\n").encode())
 
 
 # ---- A chart ----------------------------------------------------------------------------------------------
 
 
-def _rows_of_table(of: Table, file: BinaryIO) -> None:
-    """The rows below the names of their columns; missing numbers are empty."""
-    file.write((",".join(map(cell, of.columns)) + "\n").encode())
-    for row in of.rows:
+def _rows_of_table(table: Table, file: BinaryIO) -> None:
+    """Write the rows below the names of their columns; missing numbers are empty."""
+    file.write((",".join(map(cell, table.columns)) + "\n").encode())
+    for row in table.rows:
         texts = (cell(clean(value)) if isinstance(value, str) else "" if value is None else str(value) for value in row)
         file.write((",".join(texts) + "\n").encode())
 
 
-def _tree_of_table(of: Table, file: BinaryIO) -> None:
-    """One object: what the numbers were measured on, and a list of rows, each with the names of its columns."""
-    rows = [{n: clean(v) if isinstance(v, str) else v for n, v in zip(of.columns, row, strict=True)} for row in of.rows]
-    about = {name: clean(value) for name, value in of.about.items()}
+def _tree_of_table(table: Table, file: BinaryIO) -> None:
+    """Write one JSON object: the facts about the measurement, and a list of rows, with the column names as keys."""
+    rows = [
+        {n: clean(v) if isinstance(v, str) else v for n, v in zip(table.columns, row, strict=True)}
+        for row in table.rows
+    ]
+    about = {name: clean(value) for name, value in table.about.items()}
     file.write((json.dumps({**about, "rows": rows}, ensure_ascii=False) + "\n").encode())
 
 
@@ -254,12 +284,12 @@ _WRITERS: Mapping[type, Mapping[str, ShownWriter]] = MappingProxyType(
 
 
 def shown_suffixes(kind: type = Shown) -> tuple[str, ...]:
-    """The suffixes that numbers of a figure can have, those of a chart if ``kind`` is Table."""
+    """Return the suffixes that the numbers of a figure can be saved with; ``kind`` is Table for a chart."""
     return tuple(_WRITERS[kind])
 
 
 def figure_suffixes() -> tuple[str, ...]:
-    """List every suffix that a figure can be saved with."""
+    """Return every suffix that a figure can be saved with."""
     return (*drawing_suffixes(), ".html", *shown_suffixes())
 
 
@@ -268,7 +298,7 @@ def _array(shown: Shown) -> str:
 
 
 def _names(shown: Shown) -> list[str]:
-    """ "L3H1" for each head, "layer 3" for a map of a whole layer."""
+    """Return "L3H1" for each head, or "layer 3" for the map of a whole layer."""
     is_of_layer = QUANTITIES[shown.quantity].of_layers
     heads = [in_model(shown.made, head) for head in shown.heads]
     return [f"layer {head.layer}" if is_of_layer else str(head) for head in heads]

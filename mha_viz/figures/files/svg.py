@@ -1,4 +1,4 @@
-"""A drawing as SVG: text stays text, cells stay rectangles if they are few, and nothing in it can run or make
+"""Write a drawing as SVG: text stays text, a few cells stay rectangles, and nothing in the file can run or make
 requests."""
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Mark, Pix
 SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-EDITABLE = 1_000  # the most cells that are drawn as rectangles; more become one picture
-SIMILAR = ("Helvetica Neue", "Arial")  # if the screen's font is not installed: wider by less than a tenth
-SHARP = 256  # pixels along each side of a picture of cells
+EDITABLE = 1_000  # the most cells that are drawn as rectangles; above that, they are one picture
+SIMILAR = ("Helvetica Neue", "Arial")  # fallbacks for the screen's font: wider by less than a tenth
+SHARP = 256  # target pixels along each side of a picture of cells
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot contain
 
 for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
@@ -29,7 +29,7 @@ for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
 
 
 def svg(drawing: Drawing, editable: int = EDITABLE, crisp: bool = False) -> bytes:
-    """The bytes of an SVG file; lengths are points.
+    """Return the drawing as an SVG file; lengths are points.
 
     Pictures of up to ``editable`` cells are drawn as shapes. ``crisp`` is for rasterising: filled rectangles get no
     soft edges, and all cells of one colour are one shape.
@@ -50,7 +50,7 @@ def svg(drawing: Drawing, editable: int = EDITABLE, crisp: bool = False) -> byte
 
 
 def _metadata(root: Tree.Element, drawing: Drawing) -> None:
-    """Caption and settings as Dublin Core, which reference managers and image databases read."""
+    """Add caption and settings as Dublin Core, which reference managers and image databases read."""
     rdf = Tree.SubElement(Tree.SubElement(root, _in(SVG, "metadata")), _in(RDF, "RDF"))
     about = Tree.SubElement(rdf, _in(RDF, "Description"), {_in(RDF, "about"): ""})
     Tree.SubElement(about, _in(DUBLIN_CORE, "creator")).text = "mha_viz"
@@ -60,8 +60,8 @@ def _metadata(root: Tree.Element, drawing: Drawing) -> None:
 
 
 def families(drawing: Drawing) -> str:
-    """The list of fonts: that of the screen, the one closest to it in width, those that the texts need here, then
-    any."""
+    """Return the font list: the screen's font, fonts of similar width, the fonts that the texts need on this machine,
+    and any sans-serif font."""
     used = [font.family for font in fonts.needed((m.text, m.weight) for m in drawing.marks if isinstance(m, Text))]
     names = dict.fromkeys(["Source Sans 3", fonts.face(400).family, *SIMILAR, *used])
     return ", ".join([*(f"'{_xml(name.replace(chr(39), ''))}'" for name in names), "sans-serif"])
@@ -71,8 +71,8 @@ def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
     if isinstance(mark, Text):
         _text(group, mark)
     elif isinstance(mark, Curve):
-        (x, y), *rest = mark.points
-        path = f"M{_number(x)} {_number(y)}C{' '.join(f'{_number(x)} {_number(y)}' for x, y in rest)}"
+        (x, y), *further = mark.points
+        path = f"M{_number(x)} {_number(y)}C{' '.join(f'{_number(x)} {_number(y)}' for x, y in further)}"
         look = {"stroke": mark.colour, "stroke-width": _number(mark.width)}
         look |= {"stroke-dasharray": " ".join(map(_number, mark.dash))} if mark.dash else {}
         Tree.SubElement(group, _in(SVG, "path"), {"d": path, **look, **_opacity(mark.opacity, "stroke")})
@@ -119,15 +119,14 @@ def _text(group: Tree.Element, mark: Text) -> None:
 
 
 def directed(text: str) -> str:
-    """A text that begins right to left and is mixed is embedded as such, so that its full stop is on the left, as on
-    screen."""
+    """Embed a mixed text that begins right to left as such, so that its full stop is on the left, as on screen."""
     strong = [kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")]
     mixed = any(unicodedata.bidirectional(c) not in ("R", "AL", "NSM") for c in text)
     return f"\u202b{text}\u202c" if strong and strong[0] != "L" and mixed else text
 
 
 def _rectangles(group: Tree.Element, mark: CellPicture) -> None:
-    """One rectangle per cell; equal neighbours in a row share one."""
+    """Add one rectangle per cell; equal neighbours in a row share one."""
     rows, cols = mark.pixels.shape[:2]
     wide, high = mark.width / cols, mark.height / rows
     cells = Tree.SubElement(group, _in(SVG, "g"), {"shape-rendering": "crispEdges"})
@@ -142,14 +141,15 @@ def _rectangles(group: Tree.Element, mark: CellPicture) -> None:
 
 
 def _areas(group: Tree.Element, mark: CellPicture) -> None:
-    """One path per colour: takes less than half the time of one rectangle per cell, for cells that nobody will edit."""
+    """Add one path per colour. This takes less than half the time of one rectangle per cell; nobody will edit these
+    cells."""
     rows, cols = mark.pixels.shape[:2]
     wide, high = mark.width / cols, mark.height / rows
-    colours, which = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)
+    colours, colour_index = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)
     cells: list[list[str]] = [[] for _ in colours]
-    across, down = (f"{length + 0.0005:.3f}" for length in (wide, high))  # rounded up: no gaps
+    across, down = (f"{length + 0.0005:.3f}" for length in (wide, high))  # rounded up, to leave no gaps
     cell = f"h{across}v{down}h-{across}z"
-    for i, colour in enumerate(which.reshape(-1).tolist()):
+    for i, colour in enumerate(colour_index.reshape(-1).tolist()):
         cells[colour].append(f"M{mark.x + i % cols * wide:.3f} {mark.y + i // cols * high:.3f}{cell}")
     areas = Tree.SubElement(group, _in(SVG, "g"), {"shape-rendering": "crispEdges"})
     for colour, paths in zip(colours.tolist(), cells, strict=True):
@@ -157,13 +157,13 @@ def _areas(group: Tree.Element, mark: CellPicture) -> None:
 
 
 def magnified(pixels: Pixels) -> Pixels:
-    """Each cell enlarged to several pixels: viewers that smooth enlarged images then blur only the cell's edge."""
+    """Enlarge each cell to several pixels, so that viewers that smooth enlarged images blur only the cell's edge."""
     times = max(1, SHARP // max(pixels.shape[:2]))
     return pixels.repeat(times, 0).repeat(times, 1)
 
 
 def _png(mark: CellPicture) -> str:
-    """The cells as a PNG."""
+    """Return the cells as a base64 PNG."""
     buffer = io.BytesIO()
     Image.fromarray(magnified(mark.pixels)).save(buffer, "PNG", compress_level=1)
     return base64.b64encode(buffer.getvalue()).decode()
@@ -173,10 +173,12 @@ def _box(mark: Rect | CellPicture) -> dict[str, str]:
     return {name: _number(getattr(mark, name)) for name in ("x", "y", "width", "height")}
 
 
-def _opacity(value: float, of: str) -> dict[str, str]:
-    """The opacity of the fill or of the stroke: plain ``opacity`` would make every mark a separate layer, ten times as
-    slow."""
-    return {} if value == 1 else {f"{of}-opacity": _number(value)}
+def _opacity(value: float, part: str) -> dict[str, str]:
+    """Return the opacity of the fill or of the stroke.
+
+    Plain ``opacity`` would make every mark a separate layer, ten times as slow.
+    """
+    return {} if value == 1 else {f"{part}-opacity": _number(value)}
 
 
 def _number(value: float) -> str:

@@ -1,7 +1,7 @@
 """Tags for PDF files, which screen readers read: the page's content is one figure with its description.
 
-reportlab writes no tags: this module builds the structure tree of ISO 32000-1, 14.7 and 14.8, from reportlab's objects
-as a document with one figure in it. Decoration is marked as an artifact, which is not read.
+reportlab writes no tags: this module builds the structure tree of ISO 32000-1, 14.7 and 14.8, from reportlab's objects,
+as a document with one figure in it. Decoration is marked as an artifact, which is not read aloud.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from mha_viz.text import clean
 
 LANGUAGE = "en"  # language of the description; tokens may be in any language
 VERSION = (1, 7)  # version of PDF
-_FIGURE = 0  # the number of the figure's content on its page, and of the page in the parent tree
+_FIGURE = 0  # the MCID of the figure's content on its page, and the page's key in the parent tree
 
 
 @contextmanager
 def artifact(canvas: Any) -> Iterator[None]:
-    """Marks what is drawn inside the block as decoration."""
+    """Mark everything drawn inside the block as decoration."""
     yield from _marked(canvas, "/Artifact BMC")
 
 
 @contextmanager
 def figure(canvas: Any) -> Iterator[None]:
-    """Marks what is drawn inside the block as the figure that :func:`add_tags` describes."""
+    """Mark everything drawn inside the block as the figure that :func:`add_tags` describes."""
     yield from _marked(canvas, f"/Figure <</MCID {_FIGURE}>> BDC")
 
 
@@ -39,26 +39,26 @@ def _marked(canvas: Any, begin: str) -> Iterator[None]:
 
 
 def add_tags(canvas: Any, drawing: Drawing) -> None:
-    """Describe the canvas's only page, after ``showPage``, with the drawing's ``alt``."""
+    """Describe the canvas's only page with the drawing's ``alt``. Call this after ``showPage``."""
     document = canvas._doc
     page = document.Pages.pages[0]
-    tree, whole, one = PDFDictionary(), PDFDictionary(), PDFDictionary()
-    to_tree, to_whole, to_one = (document.Reference(part) for part in (tree, whole, one))
+    tree, root, leaf = PDFDictionary(), PDFDictionary(), PDFDictionary()
+    to_tree, to_root, to_leaf = (document.Reference(part) for part in (tree, root, leaf))
     box = PDFArray([0, 0, drawing.width, drawing.height])
     layout = PDFDictionary({"O": PDFName("Layout"), "Placement": PDFName("Block"), "BBox": box})
     element = {"Type": PDFName("StructElem")}
-    one.dict |= element | {"S": PDFName("Figure"), "P": to_whole, "Pg": document.Reference(page), "K": _FIGURE}
-    one.dict |= {"Alt": PDFString(clean(drawing.alt)), "A": layout}
-    whole.dict |= element | {"S": PDFName("Document"), "P": to_tree, "K": PDFArray([to_one])}
-    owners = PDFDictionary({"Nums": PDFArray([_FIGURE, PDFArray([to_one])])})
-    tree.dict |= {"Type": PDFName("StructTreeRoot"), "K": PDFArray([to_whole]), "ParentTree": owners}
+    leaf.dict |= element | {"S": PDFName("Figure"), "P": to_root, "Pg": document.Reference(page), "K": _FIGURE}
+    leaf.dict |= {"Alt": PDFString(clean(drawing.alt)), "A": layout}
+    root.dict |= element | {"S": PDFName("Document"), "P": to_tree, "K": PDFArray([to_leaf])}
+    parents = PDFDictionary({"Nums": PDFArray([_FIGURE, PDFArray([to_leaf])])})
+    tree.dict |= {"Type": PDFName("StructTreeRoot"), "K": PDFArray([to_root]), "ParentTree": parents}
     tree.dict |= {"ParentTreeNextKey": _FIGURE + 1}
     _set(document.Catalog, StructTreeRoot=tree, MarkInfo=PDFDictionary({"Marked": "true"}))
     _set(page, StructParents=_FIGURE, Tabs=PDFName("S"))
 
 
 def _set(part: Any, **entries: Any) -> None:
-    """Add entries to an object of the document, which writes only those that its list of names contains."""
+    """Add entries to an object of the document. reportlab writes only those that its list of names contains."""
     part.__NoDefault__ = list(dict.fromkeys([*part.__NoDefault__, *entries]))
     for name, value in entries.items():
         setattr(part, name, value)

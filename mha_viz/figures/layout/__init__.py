@@ -1,7 +1,7 @@
-"""Layout: the geometry of the screen, in its pixels, for files.
+"""The geometry of figures, laid out in pixels of the screen.
 
-A port of the layouts in ``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree. A file is
-laid out in pixels of the screen and then scaled to points as a whole (:func:`sheet`).
+It is a port of the layouts in ``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree. A file
+is laid out in pixels of the screen and then scaled to points as a whole (:func:`sheet`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mha_viz.errors import SettingError, shorten_value
 from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import POINTS_PER_MM, Drawing, Mark, Note, Text, moved
 
-NARROW_MM, COLUMN_MM, TWO_COLUMNS_MM = 77.0, 85.0, 178.0  # a column of ACL, of most others, and two of these
+NARROW_MM, COLUMN_MM, TWO_COLUMNS_MM = 77.0, 85.0, 178.0  # a column of ACL, of most other venues, two columns
 PAGE_MM = 220.0  # A4 with margins of 25 mm, less 27 mm for a caption
-SMALLEST_PT = 5.0  # of letters that are readable in print
+SMALLEST_PT = 5.0  # the smallest letters that are readable in print
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
-EDGE = 4  # margin on every side of a file, pixels: letters extend a little beyond their places
-FOOTER, SAID_LINE, MOST_SAID = 11, 16, 2  # letters and lines of a sentence below a drawing, pixels; its lines
-TALL = 100_000  # a file may be as high as necessary
+EDGE = 4  # margin on every side of a file, pixels: letters extend slightly beyond their boxes
+FOOTER, SAID_LINE, MOST_SAID = 11, 16, 2  # of a sentence below a drawing: pixels of letters and of a line; most lines
+TALL = 100_000  # no limit: a file may be as high as necessary
 
 LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
 LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # the least and the greatest value
@@ -29,13 +29,15 @@ LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_0
 
 @dataclass(frozen=True)
 class Size:
-    """The format of a figure: ``width_mm`` (77 or 85 fits one column, 178 two; by default as :func:`fitted` says),
-    ``font_pt`` of its labels, ``look`` (light, dark, or grey for print without colour), ``transparent`` for no
-    background, ``max_height_mm`` (220 leaves room for a caption on A4).
+    """The format of a figure.
+
+    ``width_mm``: 77 or 85 fits one column, 178 two; by default as :func:`fitted` says. ``font_pt``: the size of its
+    labels. ``look``: light, dark, or grey for print without colour. ``transparent``: no background. ``max_height_mm``:
+    220 leaves room for a caption on A4.
 
     Crowded labels are up to a quarter smaller. Links that would be higher than ``max_height_mm`` are set in columns, or
-    show a window around the held token. A heatmap without room for the label of every token shows such a window, too;
-    if no token is held, it shows every cell and leaves labels out.
+    show a window around the pinned token. A heatmap without room for the label of every token shows such a window, too;
+    if no token is pinned, it shows every cell and leaves labels out.
 
     Raises SettingError for sizes that no page has.
     """
@@ -69,7 +71,7 @@ class Size:
 
     @property
     def pixels(self) -> float:
-        """The width available to a drawing, in pixels of the screen: that of the sheet without its margins."""
+        """The width available to a drawing, in pixels of the screen: the width of the sheet without its margins."""
         return self.points / self.scale - 2 * EDGE
 
     @property
@@ -79,8 +81,10 @@ class Size:
 
 
 def fitted(make: Callable[[Size], Drawing], size: Size) -> Drawing:
-    """Draw a single map as wide as ``size`` states, or else as one column; as two where these show what one leaves out,
-    which a note says."""
+    """Draw a single map at the width that ``size`` states, or else one column wide.
+
+    If one column leaves something out that two columns show, the map is two columns wide, and a note says so.
+    """
     if size.width_mm is not None:
         return make(size)
     narrow = make(replace(size, width_mm=NARROW_MM))
@@ -92,7 +96,7 @@ def fitted(make: Callable[[Size], Drawing], size: Size) -> Drawing:
 
 
 def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
-    """A text in at most ``most`` lines, broken at spaces; the last line is cut if more is left."""
+    """Break a text at spaces into at most ``most`` lines; the last line is cut if it is too long."""
     lines: list[str] = []
     for word in text.split():
         if lines and fonts.width(f"{lines[-1]} {word}", size, weight) <= width:
@@ -105,33 +109,34 @@ def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) 
 
 
 def said_below(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...], float]:
-    """A short sentence to stand below a drawing of this width, in its middle, and the height of that; nothing if there
-    are no words."""
+    """Return the marks of a short centred sentence below a drawing of this width, and its height; nothing without
+    words."""
     lines = wrapped(words, width, FOOTER, MOST_SAID)
     marks = [
-        Text(width / 2, SAID_LINE * (at + 0.5), line, FOOTER, colour, anchor="middle") for at, line in enumerate(lines)
+        Text(width / 2, SAID_LINE * (i + 0.5), line, FOOTER, colour, anchor="middle") for i, line in enumerate(lines)
     ]
     return tuple(marks), SAID_LINE * len(lines)
 
 
 def sheet(drawing: Drawing, size: Size, footer: tuple[tuple[Mark, ...], float] = ((), 0.0)) -> Drawing:
-    """A drawing in the screen's pixels as one in points, exactly as wide as requested; with what is ``said_below``.
+    """Convert a drawing from the screen's pixels to points, exactly as wide as requested, with the ``footer`` of
+    :func:`said_below`.
 
     Long texts have more columns than fit at the requested size of type: they are scaled down as a whole. Notes say if
     the drawing is too high for its page or its letters are too small to read.
     """
-    whole = replace(
+    complete = replace(
         drawing,
         width=drawing.width + 2 * EDGE,
         height=drawing.height + footer[1] + 2 * EDGE,
         marks=(*moved(drawing.marks, EDGE, EDGE), *moved(footer[0], EDGE, EDGE + drawing.height)),
     )
-    drawn = replace(whole.scaled(min(size.scale, size.points / whole.width)), width=size.points)
-    return replace(drawn, notes=(*drawn.notes, *_unprintable(drawn, size)))
+    scaled = replace(complete.scaled(min(size.scale, size.points / complete.width)), width=size.points)
+    return replace(scaled, notes=(*scaled.notes, *_unprintable(scaled, size)))
 
 
 def _unprintable(drawn: Drawing, size: Size) -> list[Note]:
-    """Notes on the problems of a drawing, in points, on paper."""
+    """Return notes on the problems of a drawing, in points, on paper."""
     notes = []
     high = drawn.height / POINTS_PER_MM
     if high > size.max_height_mm + 0.5:
@@ -145,8 +150,10 @@ def _unprintable(drawn: Drawing, size: Size) -> list[Note]:
 
 
 class GridLayout(NamedTuple):
-    """All heads: layers down, heads across. ``step`` is the distance between neighbouring cells, ``size`` a cell's
-    side."""
+    """The layout of all heads: layers down, heads across.
+
+    ``step`` is the distance between neighbouring cells, ``size`` a cell's side.
+    """
 
     left: float
     top: float
@@ -157,7 +164,7 @@ class GridLayout(NamedTuple):
 
 
 def grid_layout(width: float, layers: int, heads: int, height: float = TALL, largest: float = 80) -> GridLayout:
-    """The same as ``gridLayout``: cells whose steps are 20 to ``largest`` pixels."""
+    """Lay out a grid as ``gridLayout`` does: cells with a step of 20 to ``largest`` pixels."""
     left, top = 30, 22
     fit = min((width - left) / heads, max(45, (height - top) / layers))
     step = max(20, min(largest, math.floor(fit)))
@@ -167,8 +174,10 @@ def grid_layout(width: float, layers: int, heads: int, height: float = TALL, lar
 
 class LinksLayout(NamedTuple):
     """Queries in a left column, keys in a right one, ``row_height`` apart; lines lead from ``left`` to ``right``.
-    Behind the keys, which are ``column`` wide, there is room for ``written`` numbers, ``wide`` each, of letters of size
-    ``digits``; behind the queries, lines leave it where numbers stand there."""
+
+    Behind the keys, whose column is ``column`` wide, there is room for ``written`` numbers, ``wide`` each, of letters
+    of size ``digits``. Where numbers stand behind the queries, lines start after them.
+    """
 
     row_height: float
     left: float
@@ -182,9 +191,11 @@ class LinksLayout(NamedTuple):
 
 
 class Spacing(NamedTuple):
-    """Spacing of the tokens of a link diagram, pixels: rows are ``least`` to ``most`` apart; ``letters`` are as high as
-    a row minus its ``leading``, but not larger than ``letters``; the room for tokens is measured with letters of size
-    ``measured``."""
+    """The spacing of the tokens of a link diagram, in pixels.
+
+    Rows are ``least`` to ``most`` apart. Letters are as high as a row minus its ``leading``, but at most ``letters``.
+    The room for tokens is measured with letters of size ``measured``.
+    """
 
     least: int
     most: int
@@ -206,8 +217,11 @@ def links_layout(
     spacing: Spacing = ON_SCREEN,
     numbers: tuple[float, int] = (3.2, 1),
 ) -> LinksLayout:
-    """Lay out links as ``linksLayout`` does. ``label``: the width of the widest token; ``numbers``: how wide a number
-    is, in heights of its letters, and how many may stand behind a token."""
+    """Lay out links as ``linksLayout`` does.
+
+    ``label``: the width of the widest token; ``numbers``: the width of a number, in heights of its letters, and how
+    many may stand behind a token.
+    """
     most = max(rows, cols, 1)
     row_height = max(spacing.least, min(spacing.most, math.floor(height / most)))
     digits = max(9, min(12, row_height - 6))
@@ -220,7 +234,7 @@ def links_layout(
 
 
 class HeatmapLayout(NamedTuple):
-    """Square cells with labels above and beside them."""
+    """Square cells with labels above and to the left."""
 
     cell: float
     left: float
@@ -238,15 +252,17 @@ def heatmap_layout(
     largest: float = 44,
     above: float | None = None,
 ) -> HeatmapLayout:
-    """Lay out a heatmap as ``heatmapLayout`` does. ``label``: the room for the labels on both axes, ``above`` that of
-    the columns where it is another; ``largest`` limits a cell and may be raised so that a file becomes as wide as
-    requested."""
+    """Lay out a heatmap as ``heatmapLayout`` does.
+
+    ``label``: the room for the labels on both axes; ``above``: the room for the labels of columns if it differs;
+    ``largest``: the greatest size of a cell, which may be raised so that a file becomes as wide as requested.
+    """
     top = label if above is None else above
-    fits = max(2.0, min(largest, (width - label) / max(cols, 1), (height - top) / max(rows, 1)))
-    cell = math.floor(fits) if fits >= 4 else math.floor(fits * 2) / 2
+    fit = max(2.0, min(largest, (width - label) / max(cols, 1), (height - top) / max(rows, 1)))
+    cell = math.floor(fit) if fit >= 4 else math.floor(fit * 2) / 2
     return HeatmapLayout(cell, label, top, label + cell * cols, top + cell * rows)
 
 
 def bend(left: float, right: float) -> float:
-    """How far the control points of a link are from its ends."""
+    """Return the distance of a link's control points from its ends."""
     return (right - left) * 0.42

@@ -1,4 +1,4 @@
-"""Pictures of answers: what is cut among heads, how the gradient parts at W_O, and two heads on one word."""
+"""Pictures for answers: how heads divide their input, how the gradient divides at W_O, and two heads on one word."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal
 
 Array = npt.NDArray[Any]
-WIDTH = 302  # of each drawing: it fits a phone
+WIDTH = 302  # the width of each drawing, which fits a phone
 COUNT = 4  # heads
-TOKENS = 8  # rows that stand for all
-CELL, GAP = 11, 26  # points: a number, and between the rows of two heads
-# ∂L/∂out, and of each head a slice of W_O, [head, d_k, d_model]: made up, of both signs.
+TOKENS = 8  # rows that represent all tokens
+CELL, GAP = 11, 26  # points: the cell of a number, and the gap between the rows of two heads
+# ∂L/∂out, and a slice of W_O for each head, [head, d_k, d_model]: invented numbers of both signs.
 GRADIENT = np.array([0.9, -0.5, 0.3, -0.8])
 SLICES = np.array(
     [
@@ -39,7 +39,7 @@ class WordLink(NamedTuple):
 
 
 def widths(theme: Theme) -> tuple[Drawing, ...]:
-    """Draw what wide heads are fed, and narrow ones: all tokens, and the whole vector of each or a chunk of it."""
+    """Draw the inputs of wide heads and of narrow ones: all tokens, and their whole vectors or chunks of them."""
     wide = "wide: each reads the whole vector"
     narrow = "narrow: each reads its own chunk"
     return tuple(
@@ -50,21 +50,22 @@ def widths(theme: Theme) -> tuple[Drawing, ...]:
 
 def _fed(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
     left, top, chunk, high = 62, 24, 16, 104
-    right, apart = 176, 32
+    right, step = 176, 32
     yield Text(left + COUNT * chunk / 2, 10, "width d", 12, theme.muted, anchor="middle")
-    yield Text(right + (3 * apart + chunk) / 2, 10, "d / h each", 12, theme.muted, anchor="middle")
+    yield Text(right + (3 * step + chunk) / 2, 10, "d / h each", 12, theme.muted, anchor="middle")
     yield from _brace(left - 10, top, high, theme)
     yield Text(20, top + high / 2 - 7, "all n", 12, theme.ink, anchor="middle")
     yield Text(20, top + high / 2 + 8, "tokens", 12, theme.ink, anchor="middle")
     for head in range(COUNT):
-        colour, x = theme.heads[head], right + apart * head
-        fed = left + chunk * head
-        yield Rect(fed, top, chunk, high, theme.muted if is_wide else colour, None, opacity=0.25 if is_wide else 0.7)
+        colour, x = theme.heads[head], right + step * head
+        chunk_x = left + chunk * head
+        fill, opacity = (theme.muted, 0.25) if is_wide else (colour, 0.7)
+        yield Rect(chunk_x, top, chunk, high, fill, None, opacity=opacity)
         yield Rect(x, top, chunk, high, colour, None, opacity=0.7)
         yield Text(x + chunk / 2, top + high + 14, f"H{head}", 12, theme.ink, anchor="middle")
     for row in range(1, TOKENS):
         y = top + high * row / TOKENS
-        for begin, wide in ((left, COUNT * chunk), *((right + apart * head, chunk) for head in range(COUNT))):
+        for begin, wide in ((left, COUNT * chunk), *((right + step * head, chunk) for head in range(COUNT))):
             yield _line((begin, y), (begin + wide, y), theme.paper, 1)
     end = left + COUNT * chunk
     yield _line((end + 8, top + high / 2), (right - 14, top + high / 2), theme.muted, 1.5)
@@ -81,8 +82,10 @@ def _brace(x: float, top: float, high: float, theme: Theme) -> Iterator[Mark]:
 
 
 def gradients(theme: Theme) -> tuple[Drawing, ...]:
-    """Draw the gradient on its way back through W_O, of equal slices and of different ones: the same ∂L/∂out times each
-    slice is the gradient at the head's own part of the concatenation. Every number is computed."""
+    """Draw the gradient on its way back through W_O, for equal slices and for different ones.
+
+    The gradient at a head's own part of the concatenation is ∂L/∂out times the head's slice. Every number is computed.
+    """
     equal = "equal slices: equal gradients"
     different = "different slices: different gradients"
     return tuple(
@@ -116,7 +119,7 @@ def _cells(left: float, top: float, values: Array, theme: Theme) -> Iterator[Mar
 
 
 def two_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[WordLink]) -> Drawing:
-    """Draw one word of a sentence with links of several heads, each with its name and weight over its arc."""
+    """Draw one word of a sentence with links of several heads; each arc is labelled with its head and weight."""
     size, space, line, high = 14, 5, 78, 46
     lefts = np.cumsum([0, *(fonts.width(word, size) + space for word in words)])
     centres = [left + fonts.width(word, size) / 2 for left, word in zip(lefts, words, strict=False)]
@@ -130,8 +133,8 @@ def two_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[Wo
         marks.append(Curve(((begin, line - 12), (begin, top), (end, top), (end, line - 12)), colour, 1 + 4 * weight))
         label = f"{head}  {decimal(weight)}"
         marks.append(Text((begin + end) / 2, line - 24 - high, label, 12, colour, 600, "middle"))
-    said = ", ".join(f"{head} to “{words[key]}” ({decimal(weight)})" for head, key, weight in links)
-    return Drawing(float(lefts[-1]), line + 12, tuple(marks), None, alt=f"“{words[query]}” attends by {said}.")
+    listed = ", ".join(f"{head} to “{words[key]}” ({decimal(weight)})" for head, key, weight in links)
+    return Drawing(float(lefts[-1]), line + 12, tuple(marks), None, alt=f"“{words[query]}” attends by {listed}.")
 
 
 def _line(start: tuple[float, float], end: tuple[float, float], colour: str, width: float) -> Curve:

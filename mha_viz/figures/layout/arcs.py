@@ -34,13 +34,16 @@ class Span(NamedTuple):
 
 
 def colour(kind: ArcKind, theme: Theme) -> str:
-    """Hits and misses differ in hue; without colour, they differ in strength, and misses are dashed. Extras are below
-    the words."""
+    """Return the colour of a kind of arc.
+
+    Hits and misses differ in hue; without colour, they differ in strength, and misses are dashed. Extras are below the
+    words.
+    """
     return {"hit": theme.heads[2], "miss": theme.muted, "extra": theme.heads[1]}[kind]
 
 
 def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str) -> Drawing:
-    """The sentence on one line, with gold arcs above it and the head's other arcs below."""
+    """Draw the sentence on one line, with gold arcs above it and the head's other arcs below."""
     middles, width = _places(words)
     above = _raised([span for span in spans if span.kind != "extra"], middles)
     below = _raised([span for span in spans if span.kind == "extra"], middles)
@@ -64,12 +67,12 @@ def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str)
 
 
 def _stroke(kind: ArcKind) -> tuple[float, tuple[int, ...]]:
-    """The line width of an arc, and its dashes."""
+    """Return the line width of an arc, and its dashes."""
     return 1.8 if kind in ("hit", "extra") else 1.1, (4, 2) if kind == "miss" else ()
 
 
 def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float]:
-    """The height of each arc: short ones lowest, and no two labels overlapping."""
+    """Return the height of each arc: short arcs are lowest, and no two labels overlap."""
     heights: dict[Span, float] = {}
     labels: list[tuple[float, float, float]] = []  # left, right, height
     for span in sorted(spans, key=lambda s: (abs(s.end - s.start), s.start)):
@@ -77,7 +80,8 @@ def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float
         middle = (middles[span.start] + middles[span.end]) / 2
         high = STEP * math.pow(abs(span.end - span.start), 0.8) + 6
         while any(
-            left < middle + half and right > middle - half and abs(high - at) < LABEL + 1 for left, right, at in labels
+            left < middle + half and right > middle - half and abs(high - other) < LABEL + 1
+            for left, right, other in labels
         ):
             high += 3
         labels += [(middle - half, middle + half, high)] if span.label else []
@@ -86,7 +90,7 @@ def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float
 
 
 def _places(words: Sequence[str]) -> tuple[list[float], float]:
-    """The middle of each word, and the width of the line."""
+    """Return the middle of each word, and the width of the line."""
     middles, x = [], 8.0
     for word in words:
         wide = max(fonts.width(word, SIZE), 12.0)
@@ -95,18 +99,18 @@ def _places(words: Sequence[str]) -> tuple[list[float], float]:
     return middles, x - GAP + 8
 
 
-def _arc(span: Span, height: float, middles: Sequence[float], y: float, way: int, theme: Theme) -> list[Mark]:
-    """An arc from the word in question (with a small square) to the other; ``way`` −1 is upward."""
+def _arc(span: Span, height: float, middles: Sequence[float], y: float, direction: int, theme: Theme) -> list[Mark]:
+    """Draw an arc from the word ``start`` (with a small square) to the word ``end``; ``direction`` −1 is upward."""
     right = 1 if span.end > span.start else -1
     x, x_end = middles[span.start] + BESIDE * right, middles[span.end] - BESIDE * right
-    high = y + way * height * 4 / 3  # a Bézier curve reaches three quarters of the height of its control points
+    high = y + direction * height * 4 / 3  # a Bézier curve reaches three quarters of the height of its control points
     shade = colour(span.kind, theme)
     strong = span.kind in ("hit", "extra")
     width, dash = _stroke(span.kind)
     line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, width, 1 if strong else 0.75, dash)
     label = Text(
         (x + x_end) / 2,
-        y + way * (height + LABEL / 2 + 1.5),
+        y + direction * (height + LABEL / 2 + 1.5),
         span.label,
         LABEL,
         shade if strong else theme.muted,

@@ -1,5 +1,7 @@
-"""The caption below a figure, also stored in its file: model, sentence, heads in both numberings, the steps applied,
-what is hidden."""
+"""The caption below a figure, also stored in its file.
+
+It states model, sentence, heads in both numberings, the steps applied, and what is hidden.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,17 @@ KINDS = {
     "compare": "Attention heads side by side",
     "difference": "Difference of two attention heads",
 }
-OF_LAYERS = {  # the same where maps are of layers, or some are
+OF_LAYERS = {  # the titles if some or all maps are of layers
     "grid": "Attention of every layer",
     "compare": "Attention maps side by side",
     "difference": "Difference of two attention maps",
 }
-MOST_NAMED = 12  # heads that are off, in a picture
-MOST_OF_TEXTS = 200  # characters of all texts in the description of a figure
+MOST_NAMED = 12  # the most ablated heads that a picture names
+MOST_OF_TEXTS = 200  # the most characters of all texts in the alternative text of a figure
 
 
 class Words(TypedDict):
-    """The texts of a Drawing: caption, description and metadata."""
+    """The texts of a Drawing: caption, alternative text and metadata."""
 
     caption: str
     alt: str
@@ -44,9 +46,9 @@ class Words(TypedDict):
 
 
 def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
-    """The words for a figure of one reading; ``heads`` empty means all of them."""
+    """Write the words for a figure of one reading; empty ``heads`` means all of them."""
     names = ", ".join(named(attention, head) for head in heads)
-    is_of_layers, whole = QUANTITIES[attention.quantity].of_layers, all_of(attention)
+    is_of_layers, all_heads = QUANTITIES[attention.quantity].of_layers, all_of(attention)
     title = titled(kind, [attention])
     about = {
         "figure": kind,
@@ -55,12 +57,12 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
         **settings(view),
         "hidden": f"{hidden(parts):.4f}",
     }
-    which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else whole
+    which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else all_heads
     if heads and kind == "grid":
         layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
         title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
         chosen = names if is_of_layers else f"{_with_numbers('head', numbers)} of {_with_numbers('layer', layers)}"
-        which = f"{chosen}, of {whole}"
+        which = f"{chosen}, of {all_heads}"
     sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
     sentences += [off_note([(attention, head) for head in heads or attention.every_head()])]
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view, kind)]
@@ -75,13 +77,16 @@ def _with_numbers(noun: str, numbers: Sequence[int]) -> str:
 
 
 def titled(kind: str, attentions: Sequence[Attention]) -> str:
-    """What a figure of this kind is, in a few words; rollout has no heads, so that its maps are not called so."""
+    """Return the title of a kind of figure.
+
+    Maps of rollout, which has no heads, are not called heads.
+    """
     has_layers = any(QUANTITIES[attention.quantity].of_layers for attention in attentions)
     return OF_LAYERS.get(kind, KINDS[kind]) if has_layers else KINDS[kind]
 
 
 def all_of(attention: Attention) -> str:
-    """ "all 6 × 12 heads", of a single layer or of heads that were kept "all 3 heads", or of rollout "all 6 layers"."""
+    """Return "all 6 × 12 heads", "all 3 heads" for a single layer or for kept heads, or "all 6 layers" for rollout."""
     layers, heads = attention.weights.shape[:2]
     if QUANTITIES[attention.quantity].of_layers:
         return f"all {layers} layers"
@@ -89,7 +94,7 @@ def all_of(attention: Attention) -> str:
 
 
 def texts(attentions: Sequence[Attention]) -> str:
-    """The texts of readings, each once and shortened: 'the text “The cat sat.”'."""
+    """Quote the distinct texts of readings, shortened: 'the text “The cat sat.”'."""
     pairs = list(dict.fromkeys((a.queries.text, a.queries.pair) for a in attentions))
     most = max(40, MOST_OF_TEXTS // len(pairs))
     named = [" and ".join(f"“{shortened(text, most)}”" for text in pair if text) for pair in pairs]
@@ -97,37 +102,43 @@ def texts(attentions: Sequence[Attention]) -> str:
 
 
 def both(head: Head) -> str:
-    """A head's name in both numberings: "L3H1 (4-2)"."""
+    """Return a head's name in both numberings: "L3H1 (4-2)"."""
     return f"{head} ({head.paper})"
 
 
 def named(attention: Attention, head: Head) -> str:
-    """A head of a reading in both numberings, or a layer, "layer 5 (6)", of rollout, which joins the heads of each: by
-    the numbers in the model."""
+    """Return a head of a reading in both numberings, by its numbers in the model.
+
+    For rollout, which joins the heads of each layer, return the layer: "layer 5 (6)".
+    """
     head = in_model(attention.made, head)
     return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
 
 
 def fact(attention: Attention, head: Head) -> str:
-    """A head in the facts of a figure: "L3H1", or "L5" of rollout, by its numbers in the model."""
+    """Return a head as in a figure's metadata: "L3H1", or "L5" for rollout, by its numbers in the model."""
     return named_in(attention.quantity, in_model(attention.made, head))
 
 
 def reading(attention: Attention) -> str:
-    """The model with its revision, the text, and the steps applied since: 'openai-community/gpt2 (revision 607a…)
-    reading “The cat sat.”, by words, special hidden'."""
+    """Describe a reading: the model with its revision, the text, and the steps applied since.
+
+    For example: 'openai-community/gpt2 (revision 607a…) reading “The cat sat.”, by words, special hidden'.
+    """
     facts = identity(attention)
     pair = f" and “{facts['pair']}”" if "pair" in facts else ""
     cut = f" ({facts['read']})" if "read" in facts else ""
     keys = f" and attending to “{facts['keys']}”" if "keys" in facts else ""
-    taken = f", {steps(attention)}" if steps(attention) else ""
-    return f"{cite_model(attention.model, attention.revision)} reading “{facts['text']}”{pair}{cut}{keys}{taken}"
+    applied = f", {steps(attention)}" if steps(attention) else ""
+    return f"{cite_model(attention.model, attention.revision)} reading “{facts['text']}”{pair}{cut}{keys}{applied}"
 
 
 def identity(attention: Attention) -> dict[str, str]:
-    """Model, revision and text of a reading. If not all of the typed text was read, ``read`` says how much; ``keys`` is
-    the other text of cross-attention; ``quantity`` and ``made`` are given unless the numbers are the attention weights
-    of a text as it was typed."""
+    """Return model, revision and text of a reading, as metadata.
+
+    If not all of the typed text was read, ``read`` says how much. ``keys`` is the other text of cross-attention.
+    ``quantity`` and ``made`` are included unless the numbers are the attention weights of a text as it was typed.
+    """
     text, cut, keys = attention.queries, attention.queries.cut, attention.keys
     first, second = cut.kept if cut else (None, None)
     facts = {"model": name_in_column(attention.model), "revision": attention.revision, "text": text.text[:first]}
@@ -140,69 +151,71 @@ def identity(attention: Attention) -> dict[str, str]:
 
 
 def _read(cut: Cut) -> str:
-    """How much of the typed text was read."""
+    """Describe how much of the typed text was read."""
     if cut.pieces <= cut.limit:
         return f"first {' and '.join(f'{n:,}' for n in cut.kept if n)} characters"
     return f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} tokens"
 
 
 def steps(attention: Attention) -> str:
-    """How the text was given and the steps applied since, in order; empty for a text as it was typed."""
+    """List how the text was given and the steps applied since, in order; empty for a text as it was typed."""
     return ", ".join(filter(None, (step.in_caption for step in attention.made)))
 
 
 def quantities(attentions: Sequence[Attention]) -> str:
-    """What the numbers are, if they are not attention weights."""
+    """Explain the quantities that are not attention weights."""
     distinct = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
     return " ".join(quantity.about for quantity in distinct if quantity.name != WEIGHT)
 
 
 def off_note(drawn: Sequence[tuple[Attention, Head]]) -> str:
-    """Say of drawn heads that are switched off that their patterns are computed all the same; empty if none is."""
-    one, many = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
-    switched_off = _off(drawn, one, many)
+    """Say that drawn heads that are ablated have patterns but unused outputs; empty if none is ablated."""
+    singular, plural = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
+    switched_off = _off(drawn, singular, plural)
     return switched_off and f"{switched_off} not used."
 
 
 def off_line(drawn: Sequence[tuple[Attention, Head]]) -> str:
-    """Say it in few words, for the picture itself."""
+    """Say the same as :func:`off_note` in a few words, for the picture itself."""
     switched_off = _off(drawn, "its output is", "their outputs are", MOST_NAMED)
     return switched_off and f"{switched_off} not used"
 
 
-def _off(drawn: Sequence[tuple[Attention, Head]], one: str, many: str, most: int | None = None) -> str:
-    """The drawn heads that are switched off, by their names if there are at most ``most``, and what is so of ``one`` or
-    of ``many``; empty if none is."""
+def _off(drawn: Sequence[tuple[Attention, Head]], singular: str, plural: str, most: int | None = None) -> str:
+    """Name the drawn heads that are ablated, followed by the clause ``singular`` or ``plural``; empty if none is.
+
+    More than ``most`` heads are counted instead of named.
+    """
     names = [(in_model(attention.made, head), attention) for attention, head in drawn]
     off = dict.fromkeys(head for head, attention in names if head in _switched_off(attention))
     if not off:
         return ""
     is_drawn_on = any(head in off and head not in _switched_off(attention) for head, attention in names)
     listed = series([*map(str, off)]) if most is None or len(off) <= most else f"{len(off)} heads"
-    which = f"{listed} {'is' if len(off) == 1 else 'are'} off"
-    return f"{f'Where {which}, ' if is_drawn_on else f'{which}: '}{one if len(off) == 1 else many}"
+    clause = f"{listed} {'is' if len(off) == 1 else 'are'} off"
+    return f"{f'Where {clause}, ' if is_drawn_on else f'{clause}: '}{singular if len(off) == 1 else plural}"
 
 
 def _switched_off(attention: Attention) -> tuple[Head, ...]:
-    """The heads that were off when the model read the text; none where each map is of a layer."""
+    """Return the heads that were ablated when the model read the text; none if each map is of a layer."""
     if QUANTITIES[attention.quantity].of_layers:
         return ()
     return next((step.row.heads for step in attention.made if step.row.name == "without"), ())
 
 
 def stopped(sentence: str) -> str:
-    """The sentence with a full stop, unless it ends with a quotation that has one."""
+    """Add a full stop to the sentence, unless it ends with a quotation that has one."""
     return sentence if sentence.endswith((".”", "!”", "?”")) else f"{sentence}."
 
 
 def settings(view: View) -> dict[str, str]:
-    """Name a view's settings as the page's URL does; the pin, last, only if there is one."""
+    """Return a view's settings under their names in the page's URL; the pin, last, only if there is one."""
     values = {name: getattr(view, name) for name in OPTIONS if name != "pin"}
     return values | ({"pin": view.pin} if view.pin else {})
 
 
 def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
-    """What was done to the weights, and which of them are drawn."""
+    """Describe what was done to the weights, and which of them are drawn."""
     by_words = all(attention.queries.unit == "words" for attention in attentions)
     has_pair = any(attention.queries.pair for attention in attentions)
     sentences = {
@@ -220,25 +233,27 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
 
 
 def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -> str:
-    """How a drawing of this ``kind`` shows the tokens that the pin holds; empty if it does not. ``is_partly``: some of
-    its panels lack them."""
+    """Describe how a drawing of this ``kind`` shows the pinned tokens; empty if it does not.
+
+    ``is_partly``: some of its panels lack these tokens.
+    """
     axes = units(attention, view)
-    at = focus(axes, view)
-    if at is None or kind not in ("heatmap", "links"):
+    pinned = focus(axes, view)
+    if pinned is None or kind not in ("heatmap", "links"):
         return ""
-    row = f"“{axes.rows[at.row].drawn}”" if at.row is not None else ""
-    col = f"“{axes.cols[at.col].drawn}”" if at.col is not None else ""
+    row = f"“{axes.rows[pinned.row].drawn}”" if pinned.row is not None else ""
+    col = f"“{axes.cols[pinned.col].drawn}”" if pinned.col is not None else ""
     where = " in the panels that have it" * is_partly
     if kind == "links":
-        one, ends = ("link", "is") if row and col else ("links", "are")
-        way = " ".join(filter(None, (row and f"from {row}", col and f"to {col}")))
-        return f"Only the {one} {way} {ends} drawn{where}."
-    what = f"cell from {row} to {col}" if row and col else f"row of {row}" if row else f"column of {col}"
-    return f"The {what} is outlined{where}."
+        noun, verb = ("link", "is") if row and col else ("links", "are")
+        ends = " ".join(filter(None, (row and f"from {row}", col and f"to {col}")))
+        return f"Only the {noun} {ends} {verb} drawn{where}."
+    target = f"cell from {row} to {col}" if row and col else f"row of {row}" if row else f"column of {col}"
+    return f"The {target} is outlined{where}."
 
 
 def scale_range(view: View, parts: Sequence[Block], kind: str, is_of_layers: bool) -> str:
-    """The range of the colours, or of the width and darkness of lines, which is one for all heads."""
+    """State the range of the colours, or of the width and darkness of lines, which all heads share."""
     if kind == "links":
         return f"Width and darkness: {span(link_scale(view.scale), parts)}."
     words = span(view.scale, parts)
@@ -249,13 +264,13 @@ def scale_range(view: View, parts: Sequence[Block], kind: str, is_of_layers: boo
 
 
 def hidden(parts: Sequence[Block]) -> float:
-    """The mean share that is not shown, over heads and rows; 1 if none of them is shown."""
+    """Return the mean share that is not shown, over heads and rows; 1 if no row is shown."""
     values = [float(part.hidden.mean()) for part in parts if part.hidden.size]
     return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding can make it slightly negative
 
 
 def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
-    """The sentence on the share that is not shown; empty if everything is."""
+    """Return the sentence about the share that is not shown; empty if everything is."""
     is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
     choice = OPTIONS["special"].choice("rescale" if is_before else view.special)
     what = choice[0].hides if choice else ""
@@ -271,8 +286,10 @@ def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Blo
 
 
 def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: Sequence[Head]) -> str:
-    """The strongest link of a single head, for readers who cannot see the picture; as on screen between words if there
-    are any, because most heads give most weight to [CLS] or [SEP]."""
+    """Name the strongest link of a single head, for readers who cannot see the picture.
+
+    As on screen, it is a link between words if there are any, because most heads give most weight to [CLS] or [SEP].
+    """
     if len(heads) != 1 or not parts[0].w.size:
         return ""
     axes, w = units(attention, view), parts[0].w
@@ -280,6 +297,6 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     words = ~(special[0][:, None] | special[1][None])  # [row, column]
     size = np.abs(w)
     row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
-    which = f"Strongest link{f' between {units_in_words(view)}' if words[row, col] else ''}"
+    label = f"Strongest link{f' between {units_in_words(view)}' if words[row, col] else ''}"
     number = parts[0].written(float(w[row, col])) + ", rescaled" * (view.special == "rescale" and not parts[0].signed)
-    return f"{which}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {number}."
+    return f"{label}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {number}."

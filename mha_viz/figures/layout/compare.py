@@ -38,7 +38,7 @@ ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap
 NARROW = 60  # the least width of a title, pixels
 AXES = "query ↓   key →"
 NARROWEST = {"heatmap": 230, "links": 270}
-STRENGTHS = {"heatmap": "Colour", "links": "Width and darkness"}  # the visual property that shows how large a weight is
+STRENGTHS = {"heatmap": "Colour", "links": "Width and darkness"}  # the visual property that shows the size of a weight
 
 As = Literal["heatmap", "links"]
 
@@ -52,25 +52,26 @@ def compare(
     pin_of: int = 0,
     diff: tuple[int, int] | None = None,
 ) -> Drawing:
-    """Panels in rows of ``columns``, all on one scale and with cells of one size; without ``columns``, as many as fit,
-    in even rows: four panels become two by two if three fit.
+    """Draw panels in rows of ``columns``, all on one scale and with cells of one size.
 
-    ``scale="head"`` means up to the largest weight of all panels here; "row" is refused because it is not a shared
-    scale, and so is one side of a pair. The pin counts tokens of panel ``pin_of``; the other panels hold the
-    corresponding word, if there is one; for the two panels that ``diff`` names, whose difference is drawn beside this
-    figure, a replaced word corresponds too. Raises SettingError, UnknownHead.
+    Without ``columns``, as many panels as fit are in a row, in even rows: four panels become two by two if three fit.
+
+    ``scale="head"`` runs to the largest weight of all panels; "row" is refused because it is not a shared scale, and so
+    is one side of a pair. The pin counts tokens of panel ``pin_of``; the other panels pin the corresponding word, if
+    there is one. For the two panels that ``diff`` names, whose difference is shown with this figure, a replaced word
+    corresponds too. Raises SettingError, UnknownHead.
     """
     view, size = (view or View()).of([panel.attention for panel in panels]), size or Size()
     check(panels, view, pin_of)
     check_panel_kind(kind, columns)
     check_diff(diff, len(panels))
     theme, across = THEMES[size.look], columns or columns_for(len(panels), size.pixels, kind)
-    every = [units(p.attention, view) for p in panels]
-    places = _places(every, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
+    all_axes = [units(p.attention, view) for p in panels]
+    places = _places(all_axes, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
     held = held_by_panels(panels, view, pin_of, diff)
-    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
+    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     scale = span(view.scale, parts)
-    few = next(filter(None, (few_links(axes, view) for axes in every if kind == "links")), "")
+    few = next(filter(None, (few_links(axes, view) for axes in all_axes if kind == "links")), "")
     _, below = _shared_scale(kind, scale, places.whole, theme, parts, few)
     footer = said_below(caption.off_line([(p.attention, p.head) for p in panels]), places.whole, theme.ink)
     high = (size.tallest - footer[1]) / math.ceil(len(panels) / across) - ABOVE - below
@@ -78,7 +79,7 @@ def compare(
         panels, held, view, kind, places.drawn, theme, not size.transparent, math.inf, high, ON_PAPER, places.unnamed
     )
     marks, bottom = _rows(panels, drawings, places, theme)
-    foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)  # all are alike
+    foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)
     hardly_seen = (faint_links if kind == "links" else faint_cells)(view, parts)
     drawn = Drawing(
         places.whole,
@@ -94,8 +95,11 @@ def compare(
 
 
 class PanelRows(NamedTuple):
-    """Where panels stand: ``across`` of them in a row of ``whole`` pixels. ``label``: the room for labels of rows. The
-    panels ``unnamed`` have none, because those of the first panel of their row serve them, too."""
+    """The positions of panels: ``across`` of them in a row of ``whole`` pixels.
+
+    ``label`` is the room for row labels. The panels ``unnamed`` have none, because the labels of the first panel of
+    their row serve them, too.
+    """
 
     across: int
     whole: float
@@ -104,47 +108,50 @@ class PanelRows(NamedTuple):
 
     @property
     def shared(self) -> float:
-        """The room for labels of rows that all panels of a row share."""
+        """The room for row labels that all panels of a row share."""
         return self.label if self.unnamed else 0.0
 
     @property
     def drawn(self) -> float:
-        """The width of a panel with labels of rows."""
+        """The width of a panel with row labels."""
         return self.shared + (self.whole - self.shared - (self.across - 1) * GAP) / self.across
 
     def left(self, panel: int) -> float:
-        """Where the labels of a panel begin, or its cells if it has none."""
+        """Return the left edge of a panel's labels, or of its cells if it has no labels."""
         column = panel % self.across
         return column * (self.drawn - self.shared + GAP) + (self.shared if column else 0.0)
 
 
-def _places(every: Sequence[Axes], kind: As, across: int, whole: float) -> PanelRows:
-    """Place panels with these tokens; if all have the same rows, these are named once in each row of panels."""
+def _places(all_axes: Sequence[Axes], kind: As, across: int, whole: float) -> PanelRows:
+    """Lay out panels with these tokens; if all have the same rows, label the rows once per row of panels."""
     if kind == "links":
         return PanelRows(across, whole, 0.0, frozenset())
-    rows = {tuple((unit.text, unit.special) for unit in axes.rows) for axes in every}
-    unnamed = frozenset(i for i in range(len(every)) if len(rows) == 1 and i % across)
-    return PanelRows(across, whole, max(map(label_room, every)), unnamed)
+    rows = {tuple((unit.text, unit.special) for unit in axes.rows) for axes in all_axes}
+    unnamed = frozenset(i for i in range(len(all_axes)) if len(rows) == 1 and i % across)
+    return PanelRows(across, whole, max(map(label_room, all_axes)), unnamed)
 
 
 def _shared_scale(
     kind: As, scale: str, width: float, theme: Theme, parts: Sequence[Block], note: str
 ) -> tuple[tuple[Mark, ...], float]:
-    """Below all panels: what rows and columns are, and what colours, or the width and darkness of lines, mean; and the
-    height of that. ``note``: which links are drawn, or which labels."""
-    whole = f"one scale{' of width and darkness' if kind == 'links' else ''}, {scale}"
+    """Return the marks below all panels and their height: the axes, and the scale of colours, or of the width and
+    darkness of lines.
+
+    ``note`` names the links that are drawn, or the labels that are left out.
+    """
+    legend = f"one scale{' of width and darkness' if kind == 'links' else ''}, {scale}"
     if kind == "links":
         colour = theme.signed[-2] if any(part.signed for part in parts) else theme.ink
         whose = f"{note} of each" if note and len(parts) > 1 else note
-        return line_foot(parts, (colour, theme.signed[1]), (whole, scale), whose, width, theme)
-    room = width - 90 - fonts.width(whole, 11) - 2 * GAP
-    says = next((text for text in (f"{AXES}   {note}".rstrip(), note) if fonts.width(text, 11) <= room), AXES)
-    bar = scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), whole)
-    return (Text(0, FOOT / 2, says, 11, theme.muted), *bar), FOOT
+        return line_foot(parts, (colour, theme.signed[1]), (legend, scale), whose, width, theme)
+    room = width - 90 - fonts.width(legend, 11) - 2 * GAP
+    remark = next((text for text in (f"{AXES}   {note}".rstrip(), note) if fonts.width(text, 11) <= room), AXES)
+    bar = scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), legend)
+    return (Text(0, FOOT / 2, remark, 11, theme.muted), *bar), FOOT
 
 
 def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
-    """Raises SettingError for panels that cannot be shown side by side in a view."""
+    """Raise SettingError for panels that cannot be shown side by side in a view."""
     if not 1 <= len(panels) <= MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MOST}.")
     quantities = sorted({f"{panel.attention.quantity}s" for panel in panels})
@@ -165,7 +172,7 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
 
 
 def check_panel_kind(kind: str, columns: int | None) -> None:
-    """Raises SettingError for an unknown kind of panel, or an impossible number of columns."""
+    """Raise SettingError for an unknown kind of panel, or an impossible number of columns."""
     if not isinstance(kind, str) or kind not in NARROWEST:
         raise SettingError(f"kind is {shorten_value(kind)!r}.", "Expected heatmap or links.")
     if columns is not None and not (_is_whole(columns) and 1 <= columns <= MOST):
@@ -173,7 +180,7 @@ def check_panel_kind(kind: str, columns: int | None) -> None:
 
 
 def check_diff(diff: tuple[int, int] | None, count: int) -> None:
-    """Raises SettingError unless ``diff`` names two of ``count`` panels, or none."""
+    """Raise SettingError unless ``diff`` names two of ``count`` panels, or none."""
     if diff is None:
         return
     named = {i for i in diff if _is_whole(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
@@ -186,14 +193,16 @@ def _is_whole(given: object) -> bool:
 
 
 def columns_for(count: int, width: float, kind: As) -> int:
-    """How many of ``count`` panels are in a row of ``width`` pixels: as few rows as possible, evenly filled. The same
-    as ``columns`` in ``browser/compare/together.js``."""
+    """Return how many of ``count`` panels fit in a row of ``width`` pixels: as few rows as possible, evenly filled.
+
+    Equal to ``columns`` in ``browser/compare/together.js``.
+    """
     fit = max(1, min(count, int((width + GAP) // (NARROWEST[kind] + GAP))))
     return math.ceil(count / math.ceil(count / fit))
 
 
 class PanelDrawing(NamedTuple):
-    """Hold the drawing of a panel; ``missing``: what is said of labels that are left out."""
+    """The drawing of a panel. ``missing``: a sentence about labels that are left out."""
 
     marks: tuple[Mark, ...]
     height: float
@@ -214,26 +223,29 @@ def drawings_of(
     spacing: Spacing = ON_SCREEN,
     unnamed: Container[int] = (),
 ) -> list[PanelDrawing]:
-    """What is drawn below each panel's title. All panels have the same layout, so that cells can be compared by
-    position. Links are at most ``height`` high if their rows allow it. The matrices of ``unnamed`` panels have no
-    labels of rows, because those of another one serve them, too, and are narrower by their room."""
-    every = [units(p.attention, view) for p in panels]
-    most = max(len(side) for axes in every for side in axes)
-    label = [token_room(axes, spacing) if kind == "links" else label_room(axes) for axes in every]
+    """Draw each panel's part below its title.
+
+    All panels have the same layout, so that cells can be compared by position. Links are at most ``height`` high if
+    their rows allow it. The matrices of ``unnamed`` panels have no row labels, because the labels of another panel
+    serve them, too, and are narrower by that room.
+    """
+    all_axes = [units(p.attention, view) for p in panels]
+    most = max(len(side) for axes in all_axes for side in axes)
+    label = [token_room(axes, spacing) if kind == "links" else label_room(axes) for axes in all_axes]
     room = Room(max(label), most)
-    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
+    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     drawings = []
-    for i, (panel, axes, part, spot) in enumerate(zip(panels, every, parts, held, strict=True)):
+    for i, (panel, axes, part, pinned) in enumerate(zip(panels, all_axes, parts, held, strict=True)):
         if kind == "links":
             strands = strands_of(panel.attention, [panel.head], view, axes, theme, top)
-            drawn, spread = link_marks(strands, axes, spot, width, theme, room, height - TOP, spacing)
+            drawn, spread = link_marks(strands, axes, pinned, width, theme, room, height - TOP, spacing)
             drawings.append(PanelDrawing(drawn, spread.height + TOP))
         else:
-            matrix = Matrix(painted(part, view.scale, theme, top), axes, spot, part.w if part.signed else None)
+            matrix = Matrix(painted(part, view.scale, theme, top), axes, pinned, part.w if part.signed else None)
             wide, is_named = (width - room.label, False) if i in unnamed else (width, True)
             drawn, layout = matrix_marks(matrix, wide, theme, lines, largest, room, has_row_labels=is_named)
-            notes = unlabelled(layout, (width, TALL), every, most=most)  # a matrix may be as high as it is wide
+            notes = unlabelled(layout, (width, TALL), all_axes, most=most)  # a matrix may be as high as it is wide
             drawings.append(PanelDrawing(drawn, layout.height, notes, thinned(layout)))
     return drawings
 
@@ -241,35 +253,36 @@ def drawings_of(
 def _rows(
     panels: Sequence[Panel], drawings: Sequence[PanelDrawing], places: PanelRows, theme: Theme
 ) -> tuple[list[Mark], float]:
-    """The panels with their titles, row by row, and where they end."""
+    """Place the panels with their titles, row by row; also return where they end."""
     marks: list[Mark] = []
     y = 0.0
     for start in range(0, len(panels), places.across):
         row = range(start, min(start + places.across, len(panels)))
-        made = [_panel(panels, panels[i], drawings[i], places, i in places.unnamed, theme) for i in row]
-        for i, one in zip(row, made, strict=True):
-            marks += moved(one.marks, places.left(i), y)
-        y += max(one.height for one in made) + 18
+        drawn = [_panel(panels, panels[i], drawings[i], places, i in places.unnamed, theme) for i in row]
+        for i, panel in zip(row, drawn, strict=True):
+            marks += moved(panel.marks, places.left(i), y)
+        y += max(panel.height for panel in drawn) + 18
     return marks, y - 8
 
 
 def _panel(
     panels: Sequence[Panel], panel: Panel, drawing: PanelDrawing, places: PanelRows, is_unnamed: bool, theme: Theme
 ) -> PanelDrawing:
-    """A panel with its title above its cells."""
+    """Draw a panel with its title above its cells."""
     attention, head, name = panel
     left, width = 0.0 if is_unnamed else places.label, max(NARROW, places.drawn - places.label)
     title = f"{caption.named(attention, head)}  {name}".strip()
     marks: list[Mark] = [Text(left, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
-    most = 3 if places.label else 2  # above cells alone there is less room in a line
-    mine = enumerate(wrapped(_whose(panels, panel), width, 11, most))
-    marks += [Text(left, 26 + 14 * i, line, 11, theme.muted) for i, line in mine]
-    below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, most)) for p in panels)  # rows begin at one height
+    most = 3 if places.label else 2  # a panel without labels has less room in a line
+    lines = enumerate(wrapped(_whose(panels, panel), width, 11, most))
+    marks += [Text(left, 26 + 14 * i, line, 11, theme.muted) for i, line in lines]
+    # The cells of all panels begin at the same height.
+    below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, most)) for p in panels)
     return PanelDrawing((*marks, *moved(drawing.marks, 0, below)), drawing.height + below)
 
 
 def _whose(panels: Sequence[Panel], panel: Panel) -> str:
-    """The model, the sentence and the steps applied since, as far as panels differ in them."""
+    """Return the model, the sentence and the steps applied since, as far as the panels differ in them."""
     models = {(p.attention.model, p.attention.revision) for p in panels}
     is_one_model = len({model for model, _ in models}) == 1
     texts = {_sentences(p.attention) for p in panels}
@@ -278,12 +291,12 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     model += f" ({revision})" if model and is_one_model else ""
     sentences = _sentences(panel.attention) if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}
-    done = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""
-    return ": ".join(s for s in (model, ", ".join(s for s in (sentences, done) if s)) if s)
+    applied = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""
+    return ": ".join(s for s in (model, ", ".join(s for s in (sentences, applied) if s)) if s)
 
 
 def _sentences(attention: Attention) -> str:
-    """What is read: the sentence, or both; for cross-attention, the sentence of the rows to that of the columns."""
+    """Quote the sentence, or both of a pair; for cross-attention, the sentence of the rows and that of the columns."""
     text = attention.queries
     to = f" to “{attention.keys.text}”" if attention.is_cross and not attention.has_sink else ""
     return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to
@@ -298,8 +311,11 @@ def figure_words(
     pin_of: int,
     is_partly_held: bool = False,
 ) -> caption.Words:
-    """Caption, description and metadata of panels that may come from several readings. ``figure``: what kind of figure
-    it is, and how its heads are drawn. ``is_partly_held``: some of the panels lack what is held."""
+    """Write caption, alternative text and metadata of panels that may come from several readings.
+
+    ``figure``: the kind of figure, and how its heads are drawn. ``is_partly_held``: some of the panels lack the pinned
+    tokens.
+    """
     kind, drawn = figure
     readings = {p.attention.key: caption.reading(p.attention) for p in panels}
     named = [f"{caption.named(p.attention, p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
@@ -308,12 +324,12 @@ def figure_words(
     else:
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     pinned = panels[pin_of].attention
-    every = [panel.attention for panel in panels]
-    title = caption.titled(kind, every)
+    attentions = [panel.attention for panel in panels]
+    title = caption.titled(kind, attentions)
     sentences = [caption.stopped(f"{title}: {listed}"), caption.off_note([(p.attention, p.head) for p in panels])]
-    sentences += [caption.quantities(every)]
-    sentences += [caption.done(every, view, drawn), caption.held(pinned, view, drawn, is_partly_held), scale]
-    sentences += [caption.hidden_note(every, view, parts)]
+    sentences += [caption.quantities(attentions)]
+    sentences += [caption.done(attentions, view, drawn), caption.held(pinned, view, drawn, is_partly_held), scale]
+    sentences += [caption.hidden_note(attentions, view, parts)]
     about = {
         "figure": kind,
         **_joined([caption.identity(p.attention) for p in panels]),
@@ -325,14 +341,14 @@ def figure_words(
     }
     return {
         "caption": " ".join(s for s in sentences if s),
-        "alt": f"{title}: {', '.join(named)}, for {caption.texts(every)}.",
+        "alt": f"{title}: {', '.join(named)}, for {caption.texts(attentions)}.",
         "about": about,
     }
 
 
 def _joined(identities: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The entries that panels share, once; those in which they differ as a list with one entry per panel, in order, so
-    that each head has its text."""
+    """Merge metadata: entries that panels share appear once, all others as a list with one entry per panel,
+    in order."""
     names = dict.fromkeys(name for identity in identities for name in identity)
-    every = {name: [identity.get(name, "") for identity in identities] for name in names}
-    return {name: v[0] if len(set(v)) == 1 else json.dumps(v, ensure_ascii=False) for name, v in every.items()}
+    by_name = {name: [identity.get(name, "") for identity in identities] for name in names}
+    return {name: v[0] if len(set(v)) == 1 else json.dumps(v, ensure_ascii=False) for name, v in by_name.items()}

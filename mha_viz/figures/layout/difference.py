@@ -31,7 +31,7 @@ from mha_viz.figures.layout.view import Axes, Block, Unit, View, block, focus, u
 from mha_viz.model_names import label_model, revision_in_words
 from mha_viz.text import TokenizedText, align
 
-ABOVE = 56  # line that says what is minus what, and which colour is whose, pixels
+ABOVE = 56  # pixels of the title and of the key of colours
 LINE = 18  # pixels of a title's second line
 MOST_LINES = 2
 
@@ -47,7 +47,7 @@ class Difference(NamedTuple):
 def difference(
     first: Panel, second: Panel, view: View | None = None, size: Size | None = None, pin_of: int = 0
 ) -> Drawing:
-    """The weight that ``second`` gives more (orange) or less (blue) than ``first``; cells where they agree are empty.
+    """Draw where ``second`` gives more weight (orange) or less (blue) than ``first``; cells where they agree are empty.
 
     The scale extends to the largest absolute difference in both directions. The pin counts tokens of the first, or with
     ``pin_of`` 1 of the second. Raises SettingError if the rows and columns of the two do not correspond one to one,
@@ -81,44 +81,49 @@ def difference(
 
 
 def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:
-    """The line above a difference: what is subtracted from what, and which colour is whose. ``marked`` is the
-    difference from which on cells carry a minus, empty if they carry none."""
+    """Draw the title above a difference and the key of its colours.
+
+    ``marked`` is the difference from which cells are marked with a minus, empty if none are.
+    """
     one, two = told_apart(first, second)
     title = _title(first, second, width)
-    marks: list[Mark] = [Text(0, 9 + LINE * at, line, 14, theme.ink, weight=600) for at, line in enumerate(title)]
+    marks: list[Mark] = [Text(0, 9 + LINE * i, line, 14, theme.ink, weight=600) for i, line in enumerate(title)]
     below = LINE * (len(title) - 1)
     sign = f"with a minus from {marked} down" if marked else ""
     keys = [(theme.signed[-2], f"more in {two}", ""), (theme.signed[1], f"more in {one}", sign)]
-    for line, (colour, words, after) in enumerate(keys):
+    for line, (colour, words, suffix) in enumerate(keys):
         y = 27 + 15 * line + below
         marks.append(Rect(0, y - 6, 12, 12, fill=colour))
-        marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if after else []
-        whole = fonts.cut(words, 11, width - 18 - (fonts.width(f", {after}", 11) if after else 0))
-        marks.append(Text(18, y, f"{whole}, {after}" if after else whole, 11, theme.muted))
+        marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if suffix else []
+        label = fonts.cut(words, 11, width - 18 - (fonts.width(f", {suffix}", 11) if suffix else 0))
+        marks.append(Text(18, y, f"{label}, {suffix}" if suffix else label, 11, theme.muted))
     return PanelDrawing(tuple(marks), _above(first, second, width))
 
 
 def _title(first: Panel, second: Panel, width: float) -> list[str]:
-    """What is minus what, in as many lines as necessary."""
+    """Return the title "two minus one" in as many lines as necessary."""
     one, two = told_apart(first, second)
     return wrapped(f"{two} minus {one}", width, 14, MOST_LINES, 600)
 
 
 def _above(first: Panel, second: Panel, width: float) -> float:
-    """The height of everything above the matrix."""
+    """Return the height of everything above the matrix."""
     return ABOVE + LINE * (len(_title(first, second, width)) - 1)
 
 
 def _unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
-    """A note that nothing shows the sign in grey, if cells are too small for a minus."""
+    """Return a note that grey does not show the sign, if cells are too small for a minus."""
     if not theme.has_minus or layout.cell >= MARKED:
         return ()
     return (Note("", "Cells are too small to carry a minus, so that grey does not show their sign. Raise width_mm."),)
 
 
 def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
-    """Two panels, each named by everything in which they differ, in this order: head, model or its revision, words,
-    steps applied. The quantity is always the same: other quantities cannot be subtracted."""
+    """Name two panels by everything in which they differ, in this order: head, model or its revision, words, steps
+    applied.
+
+    The quantity is always the same: different quantities cannot be subtracted.
+    """
     readings = (first.attention, second.attention)
     differing = (_models(*readings), _words(*readings), _steps(*readings))
     heads = [caption.named(panel.attention, panel.head) for panel in (first, second)]
@@ -126,20 +131,20 @@ def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
     return (one, two) if one != two else ("the first", "the second")
 
 
-SAME = ("", "")  # what two panels have in common
+SAME = ("", "")  # the words for a property that two panels share
 
 
 def _models(first: Attention, second: Attention) -> tuple[str, str]:
-    """The models of the readings, if they differ, or, for one model, the revisions."""
+    """Name the models of the readings, if they differ, or, for one model, the revisions."""
     one, two = (f"of {label_model(reading.model)}" for reading in (first, second))
     if one == two and first.revision != second.revision:
-        was, now = (revision_in_words(reading.model, reading.revision) or "no revision" for reading in (first, second))
-        return f"{one} ({was})", f"{two} ({now})"
+        revisions = [revision_in_words(reading.model, reading.revision) or "no revision" for reading in (first, second)]
+        return f"{one} ({revisions[0]})", f"{two} ({revisions[1]})"
     return (one, two) if one != two else SAME
 
 
 def _words(first: Attention, second: Attention) -> tuple[str, str]:
-    """The texts, if they differ."""
+    """Name the texts, if they differ."""
     for ours, theirs in texts(first, second):
         one, two = _only(ours, theirs), _only(theirs, ours)
         if one != two:
@@ -148,40 +153,45 @@ def _words(first: Attention, second: Attention) -> tuple[str, str]:
 
 
 def _steps(first: Attention, second: Attention) -> tuple[str, str]:
-    """The steps applied to the weights, if they differ."""
+    """Name the steps applied to the weights, if they differ."""
     one, two = (caption.steps(reading) or "as read" for reading in (first, second))
     return (one, two) if one != two else SAME
 
 
 def _only(text: TokenizedText, other: TokenizedText) -> str:
-    """The words that the other text lacks, or the whole text if there are many."""
+    """Quote the words that the other text lacks, or the whole text if there are many."""
     same = align(text, other).same
     words = [word.text for word, partner in zip(text.by_words().tokens, same, strict=True) if partner is None]
     return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 
 
 def difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
-    """The signed difference as a matrix to draw. Units of both are in the same order, so a held token of either is a
-    position in it."""
+    """Return the signed difference as a matrix to draw.
+
+    Units of both panels are in the same order, so a pinned token of either is a position in it.
+    """
     pixels = palette(theme.signed)[levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
     return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view), subtracted.d)
 
 
 def signed(first: Panel, second: Panel, view: View) -> Difference:
-    """The signed difference, second minus first, unit by unit. Raises SettingError if the units do not correspond."""
+    """Compute the signed difference, second minus first, unit by unit. Raises SettingError if the units do not
+    correspond."""
     pairs = [(units(p.attention, view), p) for p in (first, second)]
-    one, two = (axes for axes, _ in pairs)
+    first_axes, second_axes = (axes for axes, _ in pairs)
     reason = mismatch(first.attention, second.attention, view)
     if reason:
         raise SettingError("These two readings have no common rows and columns.", reason)
     a, b = (block(p.attention, p.head, view, axes) for axes, p in pairs)
-    renamed = Axes(_renamed(one.rows, two.rows), _renamed(one.cols, two.cols))
+    renamed = Axes(_renamed(first_axes.rows, second_axes.rows), _renamed(first_axes.cols, second_axes.cols))
     return Difference(renamed, b.w - a.w, (a, b))
 
 
 def most_changed(first: Panel, second: Panel, view: View) -> str:
-    """The pin of the word whose attention to words of both texts differs most; empty if nothing can be subtracted, or
-    nothing differs."""
+    """Return the pin of the word whose attention to words of both texts differs most.
+
+    It is empty if nothing can be subtracted, or nothing differs.
+    """
     if mismatch(first.attention, second.attention, view):
         return ""
     subtracted = signed(first, second, view)
@@ -193,13 +203,13 @@ def most_changed(first: Panel, second: Panel, view: View) -> str:
     return f"q{subtracted.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""
 
 
-def _renamed(one: tuple[Unit, ...], two: tuple[Unit, ...]) -> tuple[Unit, ...]:
+def _renamed(first: tuple[Unit, ...], second: tuple[Unit, ...]) -> tuple[Unit, ...]:
     return tuple(
         u if u.special or same_word(u.text, v.text) else u._replace(text=f"{u.text} / {v.text}", name="")
-        for u, v in zip(one, two, strict=True)
+        for u, v in zip(first, second, strict=True)
     )
 
 
 def levels(d: npt.NDArray[np.float32], top: float) -> npt.NDArray[np.uint8]:
-    """Each difference as a level on the signed scale, 0…255; 128 is no difference."""
+    """Return each difference as a level on the signed scale, 0…255; 128 is no difference."""
     return np.clip(np.rint(128 + 127 * d.astype(np.float64) / (top or 1)), 0, 255).astype(np.uint8)

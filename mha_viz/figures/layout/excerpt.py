@@ -1,4 +1,4 @@
-"""Which tokens of a long text a figure shows if its page has not enough room for all of them with their labels."""
+"""The excerpt of a long text that a figure shows if its page has not enough room for all tokens with their labels."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from mha_viz import numerals
 from mha_viz.figures.drawing.marks import Note
 from mha_viz.figures.layout.view import Axes, Focus
 
-REMEDY = "For all of them, raise max_height_mm or lower font_pt"  # of links, whose height is what tokens need
+REMEDY = "For all of them, raise max_height_mm or lower font_pt"  # for links: more tokens need more height
 
 
 class Excerpt(NamedTuple):
-    """Rows and columns that are shown together, each a range without gaps."""
+    """Rows and columns that are shown together, each a contiguous range."""
 
     rows: range
     cols: range
 
     def axes(self, axes: Axes) -> Axes:
-        """The tokens of the excerpt."""
+        """Return the tokens of the excerpt."""
         return Axes(*(tuple(side[i] for i in places) for side, places in zip(axes, self, strict=True)))
 
     def held(self, held: Focus | None) -> Focus | None:
-        """The held tokens, by their numbers in an excerpt that contains them."""
+        """Return the pinned tokens by their positions in this excerpt, which must contain them."""
         if held is None:
             return None
         return Focus(*(None if at is None else at - side.start for at, side in zip(held, self, strict=True)))
@@ -37,11 +37,12 @@ class Excerpt(NamedTuple):
 def excerpts(
     w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int, has_share: bool = True
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
-    """The excerpts of ``w`` [row, column] of at most ``fit`` tokens per axis, and what they leave out.
+    """Return the excerpts of ``w`` [row, column] of at most ``fit`` tokens per axis, and notes on what they leave out.
 
-    If everything fits, it is one excerpt of all; otherwise one around the held token or, without one, up to ``across``
-    excerpts of equal height beside each other. An axis that fits is complete in each. ``has_share``: whether the note
-    says how much of the attention is left out; where only some links are drawn, this would be too little.
+    If everything fits, there is one excerpt with all tokens. Otherwise there is one around the pinned token or, without
+    a pin, up to ``across`` excerpts of equal height side by side. An axis that fits is complete in each. ``has_share``:
+    whether the note states how much of the attention is left out; where only some links are drawn, this number would be
+    too small.
     """
     lengths = w.shape
     longest = max(lengths)
@@ -55,16 +56,16 @@ def excerpts(
     parts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
     missing = numerals.percent(1 - sum(float(w[np.ix_(*part)].sum()) for part in parts) / max(float(w.sum()), 1e-12))
     tokens = f"The {longest} tokens" if drawn == longest else f"The first {drawn} of {longest} tokens"
-    stand = f"are set in {count} columns" if count > 1 else "are drawn"
-    left = f"; {missing} of the attention is left out." if has_share else "."
+    placement = f"are set in {count} columns" if count > 1 else "are drawn"
+    omitted = f"; {missing} of the attention is left out." if has_share else "."
     or_width = "" if drawn == longest else "For the rest in further columns, raise width_mm. "
     around_pin = "With a pin, those around it are drawn."
-    return parts, (Note(f"{tokens} {stand}{left}", f"{REMEDY}. {or_width}{around_pin}"),)
+    return parts, (Note(f"{tokens} {placement}{omitted}", f"{REMEDY}. {or_width}{around_pin}"),)
 
 
 def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
-    """An axis cut into ``count`` parts, which contain the share ``drawn`` of it; the complete axis each time if it
-    fits."""
+    """Cut an axis into ``count`` parts, which cover the share ``drawn`` of it; if it fits, yield the complete axis each
+    time."""
     if length <= fit:
         yield from [range(length)] * count
         return
@@ -75,19 +76,21 @@ def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
 def around(
     w: npt.NDArray[np.float64], held: Focus, fit: int, remedy: str = REMEDY
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
-    """The excerpt of ``w`` [row, column] with the held token in its middle and, on the other axis, the ``fit``
-    consecutive tokens with the largest total weight; and the note on what is left out."""
-    of_held = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
-    across = None if of_held.ndim == 0 else of_held
+    """Return the excerpt of ``w`` [row, column] around the pinned token, and a note on what is left out.
+
+    The pinned token is in the middle; the other axis has the ``fit`` consecutive tokens with the largest total weight.
+    """
+    pinned_weights = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
+    across = None if pinned_weights.ndim == 0 else pinned_weights
     part = Excerpt(_window(w.shape[0], held.row, fit, across), _window(w.shape[1], held.col, fit, across))
-    inside = of_held if across is None else across[part.rows if held.row is None else part.cols]
-    missing = numerals.percent(1 - float(inside.sum()) / max(float(of_held.sum()), 1e-12))
-    says = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around the pinned token; "
-    return [part], (Note(f"{says}{missing} of its attention is left out.", f"{remedy}."),)
+    inside = pinned_weights if across is None else across[part.rows if held.row is None else part.cols]
+    missing = numerals.percent(1 - float(inside.sum()) / max(float(pinned_weights.sum()), 1e-12))
+    sentence = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around the pinned token; "
+    return [part], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)
 
 
 def _window(length: int, at: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
-    """At most ``fit`` consecutive tokens: around token ``at``, or else those with the largest sum of weights."""
+    """Return at most ``fit`` consecutive tokens: around token ``at``, or else those with the largest sum of weights."""
     if length <= fit:
         return range(length)
     if at is not None or weights is None:

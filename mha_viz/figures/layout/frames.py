@@ -1,4 +1,4 @@
-"""A training as frames for the browser, which plays them: ``browser/player`` draws this data."""
+"""A training as frames for the browser: ``browser/player`` plays and draws this data."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ RELATION_COLOURS = (1, 2, 0)  # indices into Theme.heads for the marks of the fi
 
 
 class HeadMatrix(NamedTuple):
-    """Every two heads compared, ``values`` [step, head, head], shown from ``low`` to ``high``. ``legend``: what some of
-    the values mean."""
+    """A comparison of every two heads, ``values`` [step, head, head], shown from ``low`` to ``high``.
+
+    ``legend``: the meaning of some of the values.
+    """
 
     title: str
     values: Array
@@ -36,8 +38,10 @@ class Flow(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """The first numbers of a matrix of each head, ``numbers`` [step, head, number], drawn over its map; the absolute
-    value ``largest`` has the full colour."""
+    """The first numbers of a matrix of each head, ``numbers`` [step, head, number], drawn over its map.
+
+    The absolute value ``largest`` has the full colour.
+    """
 
     name: str
     numbers: Array
@@ -53,15 +57,17 @@ class PlayedCurve(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """What the slider of a training shows behind it."""
+    """The curves behind the slider of a training."""
 
     title: str
     lines: Sequence[PlayedCurve]
 
 
 class RecordedRow(NamedTuple):
-    """A row of maps that are one training of several: its title, and what to say of it at each step. Its curve is
-    dashed if ``is_dashed``."""
+    """A row of maps of one of several trainings: its title, and the note for each step.
+
+    ``is_dashed``: whether its curve is dashed.
+    """
 
     title: str
     notes: Sequence[str]
@@ -69,12 +75,20 @@ class RecordedRow(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """The recording of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places`` [relation,
-    word], the word to look at, -1 if there is none; ``notes`` [relation][step], what to say of it. ``labels``: names of
-    the steps, if they are not all steps of training; ``asked``: the sentence that ends with the relations, and ``note``
-    what follows it; ``rows``: where the maps are those of several trainings, each has a row of as many; ``large``:
-    the heads whose maps are large, beside small ones of the others; by default all. ``off`` [step, head]: whether a
-    head is removed. ``key`` names the recording."""
+    """The recording of one training.
+
+    Attributes:
+        key: the name of the recording.
+        maps: [step, head, query, key], values from 0 to 1.
+        places: [relation, word], the word to look at, -1 if there is none.
+        notes: [relation][step], the note for each step.
+        labels: names of the steps, if some are not steps of training.
+        curves, matrices, flow, strip: further parts of the player.
+        off: [step, head], whether a head is removed.
+        asked: the sentence that ends with the relations; ``note`` follows it.
+        rows: if the maps are of several trainings, each has a row with an equal number of maps.
+        large: the heads whose maps are large; the maps of all others are small. By default, all maps are large.
+    """
 
     key: str
     steps: Sequence[int]
@@ -99,9 +113,11 @@ class Recording(NamedTuple):
 
 
 def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
-    """The data for the browser: all recorded steps of a training; the step in view is number ``at``. Maps have 256
-    levels, comparisons three decimals."""
-    in_a_row = len(recording.names) // max(1, len(recording.rows))
+    """Return the data for the browser: all recorded steps of a training; the step in view is number ``at``.
+
+    Maps have 256 levels, comparisons three decimals.
+    """
+    heads_per_row = len(recording.names) // max(1, len(recording.rows))
     return {
         "key": f"{recording.key}|{theme.paper}",
         "steps": [int(step) for step in recording.steps],
@@ -113,7 +129,7 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         "asked": recording.asked,
         "note": recording.note,
         "heads": [
-            {"name": name, "colour": theme.heads[h % in_a_row % len(theme.heads)]}
+            {"name": name, "colour": theme.heads[h % heads_per_row % len(theme.heads)]}
             for h, name in enumerate(recording.names)
         ],
         "rows": [{"title": row.title, "notes": list(row.notes), "dashed": row.is_dashed} for row in recording.rows],
@@ -135,8 +151,11 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
 
 
 def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatrix, ...]:
-    """How alike every two heads are, [step, head, head] each: the cosine of their weights, the divergence of their
-    attention as a share of ln 2, the cosine of their gradients."""
+    """Compare every two heads, [step, head, head] each.
+
+    The comparisons are the cosine of their weights, the divergence of their attention as a share of ln 2, and the
+    cosine of their gradients.
+    """
     direction = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
     rows = ((0.0, "same rows"), (1.0, "no word in common"))
     return (
@@ -151,8 +170,11 @@ def _levels(maps: Array) -> str:
 
 
 def losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -> list[PlayedCurve]:
-    """The loss of the training number ``shown`` and, faintly, of the others, by their logarithms and evenly from 0 to
-    1, on one scale with those ``beside``; all 1 if they are equal."""
+    """Scale loss curves to the range from 0 to 1 by their logarithms; all values are 1 if they are equal.
+
+    Return the curve of the training number ``shown`` and, faintly, those of the others. The curves ``beside`` share
+    their scale but are not returned.
+    """
     logs = np.log(np.maximum(np.stack([*of_each, *beside]), np.finfo(np.float32).tiny))
     span = float(np.ptp(logs))
     shares = (logs - logs.min()) / span if span else np.ones_like(logs)
@@ -176,7 +198,8 @@ def _curves(curves: Curves, theme: Theme) -> dict[str, Any]:
 def _strip(strip: Strip) -> dict[str, Any]:
     largest = strip.largest or 1.0
     shares = strip.numbers / largest
-    levels = np.rint(128 + np.sign(shares) * np.sqrt(np.abs(shares)) * 127).astype(np.uint8)  # small ones are seen too
+    # Square roots make small numbers visible.
+    levels = np.rint(128 + np.sign(shares) * np.sqrt(np.abs(shares)) * 127).astype(np.uint8)
     return {
         "name": strip.name,
         "size": strip.numbers.shape[-1],

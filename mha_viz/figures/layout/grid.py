@@ -21,14 +21,14 @@ from mha_viz.view.quantities import QUANTITIES
 
 SHARPEST = 96  # the most rows and columns of one small picture
 FOOT = 22
-WIDE = 44  # pixels for "L11H11"
-TALLEST = 1.15  # the highest grid of more layers than heads that fits a page, in widths
+WIDE = 44  # the pixels that the label "L11H11" needs
+TALLEST = 1.15  # the greatest height, in widths, of a grid with more layers than heads
 
 
 def grid(
     attention: Attention, view: View | None = None, size: Size | None = None, heads: Sequence[Head] = ()
 ) -> Drawing:
-    """Every head at a glance, or ``heads``: of each of some layers the same ones."""
+    """Draw every head at a glance, or ``heads``, which must be the same ones in each of some layers."""
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
@@ -39,16 +39,16 @@ def grid(
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
     parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
     marks = grid_marks(parts, layout, view.scale, theme, *names_of(attention, layers, numbers, layout))
-    every = [part for row in parts for part in row]
-    marks += foot(attention, layout, theme, every, view.scale, scale_colours(every, theme))
+    blocks = [part for row in parts for part in row]
+    marks += foot(attention, layout, theme, blocks, view.scale, scale_colours(blocks, theme))
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        notes=faint_cells(view, every),
+        notes=faint_cells(view, blocks),
         **caption.of_heads(
-            attention, () if len(drawn) == attention.layers * attention.heads else drawn, view, every, "grid"
+            attention, () if len(drawn) == attention.layers * attention.heads else drawn, view, blocks, "grid"
         ),
     )
     return sheet(drawing, size, footer)
@@ -62,7 +62,7 @@ def grid_marks(
     rows: Sequence[str],
     columns: Sequence[str],
 ) -> list[Mark]:
-    """The small pictures of ``parts`` [layer][head], with the names of ``rows`` and ``columns``."""
+    """Return the small pictures of ``parts`` [layer][head], with the names of ``rows`` and ``columns``."""
     marks: list[Mark] = []
     for place, (name, row) in enumerate(zip(rows, parts, strict=True)):
         y = layout.top + place * layout.step
@@ -77,8 +77,11 @@ def grid_marks(
 def names_of(
     attention: Attention, layers: Sequence[int], numbers: Sequence[int], layout: GridLayout
 ) -> tuple[list[str], list[str]]:
-    """The names of rows and of columns, by their numbers in the model: layers and heads; layers alone of a quantity
-    with one map per layer; and nothing and heads, if there is room, of heads that were kept."""
+    """Return the names of rows and of columns, by their numbers in the model.
+
+    They are layers and heads; only layers for a quantity with one map per layer; and only heads, if there is room, for
+    a reading whose heads were selected.
+    """
     if _has_kept_heads(attention):
         names = [str(in_model(attention.made, Head(0, number))) for number in numbers]
         return [""] * len(layers), names if layout.step >= WIDE else []
@@ -91,13 +94,13 @@ def _has_kept_heads(attention: Attention) -> bool:
 
 
 def row_name(layout: GridLayout, place: int, name: str, theme: Theme) -> Text:
-    """The name of a row beside it, the row at this ``place``."""
+    """Return the label of the row at this ``place``."""
     y = layout.top + place * layout.step + layout.size / 2
     return Text(layout.left - 8, y, name, 11, theme.muted, anchor="end")
 
 
 def column_names(layout: GridLayout, names: Sequence[str], theme: Theme) -> list[Text]:
-    """The names of columns above them."""
+    """Return the names of columns above them."""
     places = [layout.left + place * layout.step + layout.size / 2 for place in range(len(names))]
     return [
         Text(x, layout.top / 2, name, 11, theme.muted, anchor="middle") for x, name in zip(places, names, strict=True)
@@ -112,7 +115,7 @@ def foot(
     scale: str,
     ramp: tuple[str, ...] | Pixels,
 ) -> list[Mark]:
-    """Below all maps: what rows and columns are, and the colour scale ``ramp`` with its range."""
+    """Return the marks below all maps: the names of the axes, and the colour scale ``ramp`` with its range."""
     y = layout.height + FOOT / 2
     rows = "" if _has_kept_heads(attention) else "rows: layers"
     columns = "" if QUANTITIES[attention.quantity].of_layers else "columns: heads"
@@ -122,7 +125,7 @@ def foot(
 
 
 def span_of_each(attention: Attention, scale: str, parts: Sequence[Block]) -> str:
-    """The range of the colours in words."""
+    """Return the range of the colours in words."""
     if scale != "head":
         return span(scale, parts)
     whose = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
@@ -130,7 +133,7 @@ def span_of_each(attention: Attention, scale: str, parts: Sequence[Block]) -> st
 
 
 def _pooled(part: Block) -> Weights:
-    """As :func:`pooled`; for signed numbers, the largest in absolute value."""
+    """Pool as :func:`pooled`; of signed numbers, take the largest in absolute value."""
     largest = pooled(part.w, SHARPEST)
     if not part.signed:
         return largest
@@ -139,7 +142,7 @@ def _pooled(part: Block) -> Weights:
 
 
 def pooled(w: Weights, most: int) -> Weights:
-    """The matrix reduced to at most ``most`` rows and columns by taking the largest weight of each block."""
+    """Reduce the matrix to at most ``most`` rows and columns by taking the largest weight of each block."""
     if w.size == 0 or max(w.shape) <= most:
         return w
     steps = [math.ceil(n / most) for n in w.shape]

@@ -34,24 +34,26 @@ from mha_viz.figures.layout.view import (
 )
 
 LABEL = 96  # the greatest width of labels, pixels
-LETTERS = 40  # characters of a token that are measured
-LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise five tokens would fill a page with 25 numbers
+LETTERS = 40  # measure only this many characters of a token
+LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise 25 cells of five tokens would fill a page
 AROUND = " With a pin, the part around it is drawn with all labels."
-LABELLED = 9  # from this cell size on, each row and column has its label
+LABELLED = 9  # from this cell size on, every row and column has its label
 HAIRLINES = 10  # from this cell size on, there are lines between cells
-FRAMED = 6  # from this cell size on, what is held has a frame; smaller cells would be hidden by it
-FRAME, HALO, TICK = 1.5, 3.5, 4  # pixels: a frame, the paper around it, and a tick beside small cells
-MARKED = 4  # from this cell size on, cells below 0 carry a minus in the grey theme
-FAINT = 0.1  # share of the largest difference: smaller ones need no minus, because their colour is hardly visible
+FRAMED = 6  # from this cell size on, pinned cells have a frame; it would hide smaller cells
+FRAME, HALO, TICK = 1.5, 3.5, 4  # pixels: a frame, the paper around it, and a tick next to small cells
+MARKED = 4  # from this cell size on, cells below 0 are marked with a minus in the grey theme
+FAINT = 0.1  # share of the largest difference: smaller ones get no minus, because their colour is hardly visible
 DEEP = 0.52  # share of the largest difference from which a cell is nearer to the ink than to the paper
 GAP = 11  # gap between a colour scale and its words, pixels
-SHADES = slice(None, None, 5)  # of the 256 shades, those on a printed colour scale: 0, 5, …, 255
+SHADES = slice(None, None, 5)  # the shades on a printed colour scale, of 256: 0, 5, …, 255
 FOOT = 26  # room below a matrix for the names of the axes and the colour scale, pixels
 
 
 class Matrix(NamedTuple):
-    """A matrix to draw: ``pixels`` [row, column, rgb] with its axes and the held tokens; for a difference and for a
-    signed quantity also its numbers ``d`` [row, column], whose sign is marked."""
+    """A matrix to draw: ``pixels`` [row, column, rgb] with its axes and the pinned tokens.
+
+    A difference, and a signed quantity, also has its numbers ``d`` [row, column], whose sign is marked.
+    """
 
     pixels: Pixels
     axes: Axes
@@ -60,23 +62,23 @@ class Matrix(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What drawings of equal size must all have room for: labels this wide, this many rows and columns."""
+    """The room that drawings of equal size have in common: for labels this wide, and this many rows and columns."""
 
     label: float
     most: int
 
 
 def heatmap(attention: Attention, head: Head, view: View | None = None, size: Size | None = None) -> Drawing:
-    """One head's matrix. Raises UnknownHead."""
+    """Draw one head's matrix. Raises UnknownHead."""
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
     part = block(attention, head, view, axes)
-    every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
+    complete = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
     footer = said_below(caption.off_line([(attention, head)]), size.pixels, theme.ink)
     lines, most_high = not size.transparent, size.tallest - FOOT - footer[1]
     page = (size.pixels, most_high)
-    matrix, notes = _window(every, part.w, page)
+    matrix, notes = _window(complete, part.w, page)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     marks += foot(layout, theme, scale_colours([part], theme), span(view.scale, [part]))
     drawn = Drawing(
@@ -91,18 +93,20 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
 
 
 def _window(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tuple[Matrix, tuple[Note, ...]]:
-    """If a matrix holds a token and is too large for a label at each row on a ``page`` of this width and height: the
-    part around that token with all labels, and the note on what is left out. Otherwise the matrix itself. ``w`` [row,
-    column]."""
+    """Return the part of the matrix around a pinned token that has room for all labels, and a note on what is left out.
+
+    Return the matrix itself if nothing is pinned, or if a ``page`` of this width and height has room for a label at
+    each row. ``w``: the weights [row, column].
+    """
     label = label_room(matrix.axes)
     fit = max(1, int((min(page) - label) // LABELLED))
     if matrix.held is None or max(w.shape) <= fit:
         return matrix, ()
     remedy = f"{_raise(page, label, w.shape)} or lower font_pt"
     (part,), notes = around(w.astype(np.float64), matrix.held, fit, f"For all of them, {remedy}")
-    some = np.ix_(*part)
-    d = None if matrix.d is None else matrix.d[some]
-    return Matrix(matrix.pixels[some], part.axes(matrix.axes), part.held(matrix.held), d), notes
+    cells = np.ix_(*part)
+    d = None if matrix.d is None else matrix.d[cells]
+    return Matrix(matrix.pixels[cells], part.axes(matrix.axes), part.held(matrix.held), d), notes
 
 
 def matrix_marks(
@@ -115,8 +119,10 @@ def matrix_marks(
     height: float = TALL,
     has_row_labels: bool = True,
 ) -> tuple[tuple[Mark, ...], HeatmapLayout]:
-    """A matrix with labels in at most ``width`` × ``height`` pixels, if cells of 2 pixels fit; no cell exceeds
-    ``largest``."""
+    """Draw a matrix with labels in at most ``width`` × ``height`` pixels, if cells of 2 pixels fit.
+
+    No cell exceeds ``largest``.
+    """
     rows, cols = matrix.axes
     label, most = room or Room(label_room(matrix.axes), 0)
     across = label if has_row_labels else 0
@@ -135,12 +141,12 @@ def matrix_marks(
 
 
 def centred(marks: tuple[Mark, ...], layout: HeatmapLayout, width: float) -> tuple[Mark, ...]:
-    """The marks of a matrix with cells of the largest allowed size, centred in ``width`` pixels."""
+    """Centre a matrix in ``width`` pixels if its cells have the largest allowed size."""
     return moved(marks, (width - layout.width) / 2, 0) if layout.cell == LARGEST else marks
 
 
 def label_room(axes: Axes) -> float:
-    """The room for labels on both axes."""
+    """Return the room for labels on both axes."""
     return min(LABEL, widest(axes, LABEL_SIZE) + 12)
 
 
@@ -148,13 +154,13 @@ LABEL_SIZE = 13
 
 
 def widest(axes: Axes, size: float) -> int:
-    """The width in pixels of the widest token."""
+    """Return the width in pixels of the widest token."""
     texts = {u.drawn[:LETTERS] for side in axes for u in side}
     return math.ceil(max((fonts.width(text, size) for text in texts), default=0))
 
 
 def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list[Mark]:
-    """Lines of one pixel between cells, if these are large enough."""
+    """Return lines of one pixel between cells, if these are large enough."""
     left, top, cell = layout.left, layout.top, layout.cell
     if cell < HAIRLINES:
         return []
@@ -164,7 +170,8 @@ def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list
 
 
 def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
-    """A minus in every cell that is clearly below 0, in the grey theme, where the two ends of the scale look alike."""
+    """Return a minus in every cell that is clearly below 0, in the grey theme, where the two ends of the scale look
+    alike."""
     if not theme.has_minus or matrix.d is None or layout.cell < MARKED:
         return []
     d, cell = matrix.d.astype(np.float64), layout.cell
@@ -182,8 +189,11 @@ def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
 
 
 def _frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: bool) -> list[Mark]:
-    """A frame around what is held; of cells that a frame would hide, a tick beside their row and above their column.
-    No cell fades: its colour is its number. ``has_halo``: the frame is seen on cells of every colour."""
+    """Return a frame around the pinned row, column or cell.
+
+    A frame would hide small cells: they get a tick next to their row and above their column. No cell fades, because its
+    colour is its number. ``has_halo``: paper around the frame makes it visible on cells of every colour.
+    """
     if matrix.held is None:
         return []
     (row, col), (left, top, cell) = matrix.held, (layout.left, layout.top, layout.cell)
@@ -192,80 +202,85 @@ def _frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: bool) 
     if cell >= FRAMED:
         lines = [(theme.paper, HALO)] * has_halo + [(theme.accent, FRAME)]
         return [Rect(x, y, wide, high, stroke=colour, stroke_width=width) for colour, width in lines]
-    beside = [Rect(left - TICK - 1, y, TICK, high, fill=theme.accent)] if row is not None else []
-    above = [Rect(x, top - TICK - 1, wide, TICK, fill=theme.accent)] if col is not None else []
-    return [*beside, *above]
+    row_ticks = [Rect(left - TICK - 1, y, TICK, high, fill=theme.accent)] if row is not None else []
+    column_ticks = [Rect(x, top - TICK - 1, wide, TICK, fill=theme.accent)] if col is not None else []
+    return [*row_ticks, *column_ticks]
 
 
 def label_step(layout: HeatmapLayout) -> tuple[float, int]:
-    """The size of labels, and at every how many rows or columns there is one."""
+    """Return the size of labels, and at how many rows or columns there is one."""
     size = max(9 if layout.cell < 10 else 10, min(LABEL_SIZE, layout.cell - 1))  # as in browser/heatmap.js
     return size, math.ceil(size / layout.cell)
 
 
 def thinned(layout: HeatmapLayout) -> str:
-    """Say which labels are left out; empty if all are there."""
-    _, every = label_step(layout)
-    return "" if layout.width == layout.left else every_named(every)  # nothing is drawn
+    """Return a sentence about labels that are left out; empty if all are there."""
+    _, interval = label_step(layout)
+    return "" if layout.width == layout.left else every_named(interval)  # nothing is drawn
 
 
 def unlabelled(
     layout: HeatmapLayout, page: tuple[float, float], every: Sequence[Axes], pinning: str = "", most: int = 0
 ) -> tuple[Note, ...]:
-    """A note that labels are left out, if they are, with what helps. ``page``: the width and height that matrices of
-    ``every`` axes have, each with room for ``most`` rows and columns; ``pinning``: what a pin does about it."""
-    says = thinned(layout)
-    if not says:
+    """Return a note that labels are left out, if they are, with a remedy.
+
+    ``page``: the width and height of matrices of ``every`` axes, each with room for ``most`` rows and columns;
+    ``pinning``: a sentence on the effect of a pin.
+    """
+    sentence = thinned(layout)
+    if not sentence:
         return ()
     sides = [[axes.rows for axes in every], [axes.cols for axes in every]]
     counts = [max(most, max(map(len, side))) for side in sides]
     words = [max(sum(not unit.special for unit in axis) for axis in side) for side in sides]
     if most:
         words = [max(words)] * 2
-    ways = [_raise(page, layout.top, counts), "lower font_pt"]
+    remedies = [_raise(page, layout.top, counts), "lower font_pt"]
     if words != counts and not _raise(page, layout.top, words):
-        ways.append("hide special tokens")
-    listed = f"{', '.join(ways[:-1])} or {ways[-1]}"
-    return (Note(f"{says[0].upper()}{says[1:]}.", f"For all of them, {listed}.{pinning}"),)
+        remedies.append("hide special tokens")
+    listed = f"{', '.join(remedies[:-1])} or {remedies[-1]}"
+    return (Note(f"{sentence[0].upper()}{sentence[1:]}.", f"For all of them, {listed}.{pinning}"),)
 
 
 def _raise(page: tuple[float, float], label: float, counts: Sequence[int]) -> str:
-    """Name what must be raised so that each of so many rows and columns has a label; empty if nothing."""
+    """Name the settings to raise so that each of so many rows and columns has a label; empty if none."""
     rows, cols = counts
     needed = zip(("width_mm", "max_height_mm"), page, (cols, rows), strict=True)
-    short = [name for name, room, count in needed if room - label < LABELLED * count]
-    return f"raise {' and '.join(short)}" if short else ""
+    too_small = [name for name, room, count in needed if room - label < LABELLED * count]
+    return f"raise {' and '.join(too_small)}" if too_small else ""
 
 
 def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
-    held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
-    size, every = label_step(layout)
+    pinned = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
+    size, interval = label_step(layout)
     marks: list[Mark] = []
-    for i in sorted(with_label(len(side), every, held)):
+    for i in sorted(with_label(len(side), interval, pinned)):
         unit = side[i]
-        at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
-        colour = theme.accent if held == i else theme.muted if unit.special else theme.ink
-        weight: Strength = 600 if held == i else 400
-        x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
-        of_axis = Text(x, y, unit.drawn, size, colour, weight, "end" if is_row else "start", 0 if is_row else 90)
-        marks += label(of_axis, LABEL - 6, layout.cell)
-        if every > 1:  # which of several rows a label belongs to
-            x, y, wide, high = (layout.left - 5, at - 0.5, 4, 1) if is_row else (at - 0.5, layout.top - 5, 1, 4)
+        middle = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
+        colour = theme.accent if pinned == i else theme.muted if unit.special else theme.ink
+        weight: Strength = 600 if pinned == i else 400
+        x, y = (layout.left - 6, middle) if is_row else (middle, layout.top - 6)
+        text = Text(x, y, unit.drawn, size, colour, weight, "end" if is_row else "start", 0 if is_row else 90)
+        marks += label(text, LABEL - 6, layout.cell)
+        if interval > 1:  # a tick shows the row to which the label belongs
+            x, y, wide, high = (layout.left - 5, middle - 0.5, 4, 1) if is_row else (middle - 0.5, layout.top - 5, 1, 4)
             marks.append(Rect(x, y, wide, high, fill=theme.muted))
     return marks
 
 
 def with_label(count: int, every: int, held: int | None) -> set[int]:
-    """Which of ``count`` rows or columns get a label: every ``every``-th, and a held one in place of those too near to
-    it."""
+    """Return which of ``count`` rows or columns get a label: every ``every``-th.
+
+    A pinned one replaces those that are too near to it.
+    """
     regular = {i for i in range(0, count, every) if held is None or abs(i - held) >= every}
     return regular if held is None else {held, *regular}
 
 
 def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
-    """Below a matrix: the names of the axes, or, where labels are left out, that they are; and the colour scale with
-    its range in words."""
+    """Return the marks below a matrix: the colour scale with its range, and the names of the axes or a remark on
+    missing labels."""
     y = layout.height + FOOT / 2 + 2
     names, missing = "rows: from (query)   columns: to (key)", thinned(layout)
     text_width = fonts.width(words, 11)
@@ -280,8 +295,10 @@ def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str)
 def scale_bar(
     right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...] | Pixels, words: str
 ) -> tuple[Mark, ...]:
-    """A colour scale that ends at ``right``, followed by its range in words; ``ramp``: its stops, or its colours
-    [line, place, rgb]."""
+    """Draw a colour scale that ends at ``right``, followed by its range in words.
+
+    ``ramp``: its stops, or its colours [line, place, rgb].
+    """
     x = right - fonts.width(words, 11) - GAP - bar
     colours = palette(ramp)[None, SHADES] if isinstance(ramp, tuple) else ramp
     high = 8 if len(colours) == 1 else 14

@@ -1,4 +1,7 @@
-"""The label of a row or column, in one line or as [UNK] with what was typed beneath; so does ``browser/ink.js``."""
+"""The label of a row or column, in one line, or in two for an unknown word: [UNK] with the typed word beneath.
+
+``browser/ink.js`` draws it alike.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import Text
 from mha_viz.text import UNKNOWN
 
-LEAST = 18  # pixels of a row, or a column, with room for two lines
-FIRST, SECOND = 0.5, 0.8  # the size of the first line, at most this share of the room; that of the second, of the first
+LEAST = 18  # the least pixels of a row or column with room for two lines
+FIRST, SECOND = 0.5, 0.8  # greatest size of the first line per room; size of the second line per first line
 
 
 def label(text: Text, width: float, room: float) -> list[Text]:
-    """A label cut to a ``width``; in two lines if it is that of an unknown word and its row has the ``room``."""
+    """Return a label cut to a ``width``, in two lines if it is an unknown word and its row has the ``room``."""
     typed = text.text.removeprefix(f"{UNKNOWN} ")
     if typed == text.text or room < LEAST:
         return [_cut(text, width)]
@@ -28,5 +31,5 @@ def _cut(text: Text, width: float) -> Text:
 
 
 def _lowered(text: Text, by: float) -> Text:
-    """The text moved down, or to the right if it is read upwards."""
+    """Move a text down, or to the right if it is read upwards."""
     return replace(text, x=text.x + by) if text.turn else replace(text, y=text.y + by)

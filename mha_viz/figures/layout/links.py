@@ -1,7 +1,7 @@
-"""Token links as a static figure: queries on the left, keys on the right, one line per weight, whose width and darkness
-are the shade of the weight on one scale for the whole figure.
+"""Token links as a static figure: queries on the left, keys on the right, one line per weight.
 
-The layout is computed in pixels of the screen, as in ``browser/links.js``, and scaled to points at the end.
+Width and darkness of a line are the shade of the weight on one scale for the whole figure. The layout is computed in
+pixels of the screen, as in ``browser/links.js``, and scaled to points at the end.
 """
 
 from __future__ import annotations
@@ -56,19 +56,22 @@ from mha_viz.figures.layout.view import (
 
 LEVELS = 24  # number of different line strengths
 KEY_LINE, SWATCH = 16, 34  # in the key of heads: the height of a row, the length of a sample line, pixels
-BESIDE = 4  # pixels between the lines of two heads that link the same tokens
+BESIDE = 4  # distance between the lines of two heads that link the same tokens, pixels
 TOP = 20  # room above the first tokens for the names of the columns, pixels
-NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and of the gap to the next, pixels
-NUMBERED = 0.05  # smaller shares, or smaller parts of the largest of other numbers, are not written
-BEHIND = 6  # pixels between a token and the number behind it
+NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and the gap between columns, pixels
+NUMBERED = 0.05  # smaller shares, or smaller fractions of the largest number, are not written
+BEHIND = 6  # distance from a token to the number behind it, pixels
 WRITTEN = 3  # the most heads whose weights are written behind a token
 DARKENING = 0.7  # the exponent of a line's strength
 BAR = 60  # the length of the scale of the lines, pixels
 
 
 class Strand(NamedTuple):
-    """One head in a link diagram. ``chosen``: the links that the view's rule leaves, which a held token shows;
-    ``drawn``: those that are drawn where nothing is held; ``below``: the colour of links below 0."""
+    """One head in a link diagram.
+
+    ``chosen``: the links that the view's rule selects, which are drawn for pinned tokens; ``drawn``: the links that are
+    drawn if no token is pinned; ``below``: the colour of links below 0.
+    """
 
     head: Head
     colour: str
@@ -80,7 +83,7 @@ class Strand(NamedTuple):
     below: str
 
     def level(self, row: int, col: int) -> int:
-        """The strength of a line, from 0, no line, to LEVELS."""
+        """Return the strength of a line, from 0 (no line) to LEVELS."""
         return math.floor(int(self.shade[row, col]) / 255 * LEVELS + 0.5)
 
     def is_numbered(self, row: int, col: int) -> bool:
@@ -90,8 +93,10 @@ class Strand(NamedTuple):
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
-    """The links of one head, or of several, each with its colour and dashes. Raises UnknownHead, and SettingError
-    without a head."""
+    """Draw the links of one head, or of several, each with its colour and dashes.
+
+    Raises UnknownHead, and SettingError without a head.
+    """
     if not heads:
         raise SettingError("No head was named.", "Name one, as in L3H1.")
     view, size = (view or View()).of([attention]), size or Size()
@@ -124,20 +129,23 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
 def line_foot(
     parts: Sequence[Block], ends: tuple[str, str], words: tuple[str, str], few: str, width: float, theme: Theme
 ) -> tuple[tuple[Mark, ...], float]:
-    """Below a diagram: what width and darkness of a line mean, with the second of ``words`` if the first is too wide;
-    and, beside or above it, which links of many are drawn (``few``). ``ends``: the colours of the strongest lines above
-    and below 0. Also the height of this foot."""
-    says = next((one for one in words if BAR + fonts.width(one, 11) + GAP <= width), words[-1])
-    bar = max(8.0, min(BAR, width - fonts.width(says, 11) - GAP))
-    is_above = bool(few) and fonts.width(few, 11) + bar + fonts.width(says, 11) + 2 * GAP > width
+    """Return the marks below a diagram and their height.
+
+    They explain width and darkness of a line, with the second of ``words`` if the first is too wide, and, next to or
+    above that, name the drawn links if there are too many (``few``). ``ends``: the colours of the strongest lines above
+    and below 0.
+    """
+    legend = next((text for text in words if BAR + fonts.width(text, 11) + GAP <= width), words[-1])
+    bar = max(8.0, min(BAR, width - fonts.width(legend, 11) - GAP))
+    is_above = bool(few) and fonts.width(few, 11) + bar + fonts.width(legend, 11) + 2 * GAP > width
     y, down = FOOT / 2 + 2, KEY_LINE * is_above
     ramp = line_ramp(theme, ends[0], ends[1] if any(part.signed for part in parts) else None)
     note = (Text(0, y, fonts.cut(few, 11, width), 11, theme.muted),) if few else ()
-    return (*note, *scale_bar(width, y + down, bar, theme, ramp, says)), FOOT + down
+    return (*note, *scale_bar(width, y + down, bar, theme, ramp, legend)), FOOT + down
 
 
 def line_ramp(theme: Theme, colour: str, below: str | None = None) -> tuple[str, ...]:
-    """How dark lines are on the paper from 0 to full strength, or from full strength ``below`` 0."""
+    """Return the colours of lines on paper from 0 to full strength; with ``below``, from full strength below 0."""
     steps = [round(255 * opacity(step / 8)) for step in range(9)]
     above, less = (palette((theme.paper, end or theme.paper)) for end in (colour, below))
     falling = [less[shade] for shade in steps[:0:-1]] if below else []
@@ -145,13 +153,15 @@ def line_ramp(theme: Theme, colour: str, below: str | None = None) -> tuple[str,
 
 
 def opacity(strength: float) -> float:
-    """How dark a line of a strength from 0 to 1 is: weak ones darker than in proportion, since a line of the least
-    weight that is written would hardly be seen."""
+    """Return the opacity of a line of a strength from 0 to 1.
+
+    Weak lines are darker than in proportion, since a line of the least weight that is written would be hardly visible.
+    """
     return round(float(strength**DARKENING), 3)
 
 
 class LinksPage(NamedTuple):
-    """A diagram on a page, with notes on what is left out; ``within``: how many of the strongest links are drawn, if
+    """A diagram on a page, with notes on what is left out. ``within``: the number of strongest links that are drawn, if
     some are not."""
 
     marks: tuple[Mark, ...]
@@ -163,45 +173,52 @@ class LinksPage(NamedTuple):
 def _on_page(
     strands: Sequence[Strand], axes: Axes, held: Focus | None, page: tuple[float, float], theme: Theme
 ) -> LinksPage:
-    """The diagram on a page of this size in pixels: a long text is set in columns, or cut to the part around the held
-    token."""
+    """Lay out the diagram on a page of this size in pixels.
+
+    A long text is set in columns, or cut to the part around the pinned token.
+    """
     width, height = page
-    every = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
+    mean_weights = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
     fit = max(1, int((height - TOP) // ON_PAPER.least))
     across, has_few = max(1, int((width + GAP) // (NARROWEST + GAP))), held is None and is_crowded(axes)
-    parts, notes = excerpts(every, held, fit, across, has_share=not has_few)
+    parts, notes = excerpts(mean_weights, held, fit, across, has_share=not has_few)
     column = (width - (len(parts) - 1) * GAP) / len(parts)
     room = Room(token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
     marks: list[Mark] = []
     high = 0.0
     for place, part in enumerate(parts):
-        some = [_cut(strand, part) for strand in strands]
-        spot = part.held(held)
-        drawn, layout = link_marks(some, part.axes(axes), spot, column, theme, room, height - TOP, ON_PAPER)
+        strand_parts = [_cut(strand, part) for strand in strands]
+        pinned = part.held(held)
+        drawn, layout = link_marks(strand_parts, part.axes(axes), pinned, column, theme, room, height - TOP, ON_PAPER)
         marks += moved(drawn, place * (column + GAP), 0)
         high = layout.height + TOP
     if not has_few:
         return LinksPage(tuple(marks), high, notes)
-    whole = sum(int(strand.drawn.sum()) for strand in strands)
+    total = sum(int(strand.drawn.sum()) for strand in strands)
     within = sum(int(strand.drawn[np.ix_(*part)].sum()) for strand in strands for part in parts)
-    if within == whole:
+    if within == total:
         return LinksPage(tuple(marks), high, notes)
-    says = f"{whole - within} of the {whole} strongest links have an end in another column or beyond the last"
-    return LinksPage(tuple(marks), high, (*notes, Note(f"{says} and are left out.", f"{REMEDY}.")), within)
+    problem = f"{total - within} of the {total} strongest links have an end in another column or beyond the last"
+    return LinksPage(tuple(marks), high, (*notes, Note(f"{problem} and are left out.", f"{REMEDY}.")), within)
 
 
 def _cut(strand: Strand, part: Excerpt) -> Strand:
-    """A head with an excerpt of its weights."""
-    some = np.ix_(*part)
-    shown = strand.part._replace(w=strand.part.w[some], hidden=strand.part.hidden[part.rows])
-    return strand._replace(part=shown, chosen=strand.chosen[some], drawn=strand.drawn[some], shade=strand.shade[some])
+    """Restrict a head to an excerpt of its weights."""
+    cells = np.ix_(*part)
+    excerpt = strand.part._replace(w=strand.part.w[cells], hidden=strand.part.hidden[part.rows])
+    return strand._replace(
+        part=excerpt, chosen=strand.chosen[cells], drawn=strand.drawn[cells], shade=strand.shade[cells]
+    )
 
 
 def strands_of(
     attention: Attention, heads: Sequence[Head], view: View, axes: Axes, theme: Theme, top: float | None = None
 ) -> list[Strand]:
-    """Heads as their links are drawn together. ``top`` is the weight of full strength if other diagrams share the
-    scale; otherwise it is the largest of these heads."""
+    """Build the strands of heads that are drawn together.
+
+    ``top`` is the weight of full strength if other diagrams share the scale; otherwise it is the largest of these
+    heads.
+    """
     parts = [block(attention, head, view, axes) for head in heads]
     most = max(part.top for part in parts) if top is None else top
     drawn = links_at_rest(parts, view.links, axes)
@@ -225,14 +242,16 @@ def link_marks(
     height: float = TALL,
     spacing: Spacing = ON_SCREEN,
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
-    """Lines and tokens with exact weights behind them, below a line that names the columns: the weights of a held
-    token; where nothing is held, of the strongest link that reaches a token."""
+    """Draw lines and tokens, with exact weights behind the tokens, below a line that names the columns.
+
+    The weights are those of the pinned token; without a pin, that of the strongest link that reaches a token.
+    """
     rows, cols = axes
     label, most = room or Room(token_room(axes, spacing), 0)
     count = (max(most, len(rows)), max(most, len(cols)))
     layout = links_layout(width, *count, label, height, spacing, _numbers_wide(strands, width))
-    beside = apart(len(strands), layout)
-    pairs = zip(strands, beside, strict=True)
+    offsets = apart(len(strands), layout)
+    pairs = zip(strands, offsets, strict=True)
     marks: list[Mark] = [curve for s, shift in pairs for curve in strand_curves(s, held, layout, shift)]
     marks += [
         mark
@@ -240,57 +259,61 @@ def link_marks(
         for i, unit in enumerate(side)
         for mark in _token(unit, i, is_query, strands, held, layout, theme, spacing)
     ]
-    left, right = ("from (query)", "to (key)")  # they begin at the edge: short tokens leave less room than they need
-    begins = max(layout.left - 8, fonts.width(left, 11))
-    ends = min(layout.right + 8, layout.width - fonts.width(right, 11))
+    left, right = ("from (query)", "to (key)")
+    left_x = max(layout.left - 8, fonts.width(left, 11))  # short tokens leave less room than these words need
+    right_x = min(layout.right + 8, layout.width - fonts.width(right, 11))
     y = TOP / 2 - 1
     return (
-        Text(begins, y, left, 11, theme.muted, anchor="end"),
-        Text(ends, y, right, 11, theme.muted),
+        Text(left_x, y, left, 11, theme.muted, anchor="end"),
+        Text(right_x, y, right, 11, theme.muted),
         *moved(tuple(marks), 0, TOP),
     ), layout
 
 
 def key(attention: Attention, strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
-    """A key of colours and dashes by head, or by layer of rollout, in rows of at most ``width``, and its height; empty
-    for a single one."""
+    """Draw a key of colours and dashes by head, or by layer of rollout, in rows of at most ``width``; also return its
+    height.
+
+    It is empty for a single head.
+    """
     if len(strands) < 2:
         return (), 0
     marks: list[Mark] = []
     x, y = 0.0, KEY_LINE / 2 + 4
-    for one in strands:
-        name = caption.named(attention, one.head)
-        needs = SWATCH + 6 + fonts.width(name, 11)
-        if x and x + needs > width:
+    for strand in strands:
+        name = caption.named(attention, strand.head)
+        entry_width = SWATCH + 6 + fonts.width(name, 11)
+        if x and x + entry_width > width:
             x, y = 0.0, y + KEY_LINE
-        marks.append(straight(x, y, x + SWATCH, one.colour, 3, one.dash))
+        marks.append(straight(x, y, x + SWATCH, strand.colour, 3, strand.dash))
         marks.append(Text(x + SWATCH + 6, y, name, 11, theme.muted))
-        x += needs + 16
+        x += entry_width + 16
     return tuple(marks), y + KEY_LINE / 2
 
 
 def straight(
     x: float, y: float, end: float, colour: str, width: float, dash: tuple[float, ...] = (), opacity: float = 1
 ) -> Curve:
-    """A horizontal line, as in a key."""
+    """Return a horizontal line, as in a key."""
     return Curve(((x, y), (x, y), (end, y), (end, y)), colour, width, opacity, dash)
 
 
 def token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
-    """The room for tokens on each side."""
+    """Return the room for tokens on each side."""
     return widest(axes, spacing.measured) + 8
 
 
 def apart(heads: int, layout: LinksLayout) -> list[float]:
-    """How far up or down the lines of each head are moved, so that equal links of two heads are drawn side by side."""
+    """Return the vertical offsets of the lines of each head, so that equal links of two heads are drawn
+    side by side."""
     step = min(BESIDE, layout.row_height / 2 / heads)
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 
 
 def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float) -> list[Curve]:
-    """The lines of one head, weak ones first, each whole from token to token."""
+    """Return the lines of one head, weak ones first, each from token to token."""
     begin, end = layout.left, layout.right
-    if held is not None and held.row is None:  # numbers stand behind the queries: lines begin behind these
+    if held is not None and held.row is None:  # numbers stand behind the queries: lines begin after these
         begin += layout.wide * layout.written + BEHIND
     reach = bend(begin, end)
     mask = strand.drawn if held is None else strand.chosen
@@ -299,14 +322,14 @@ def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift
         for count, at in zip(mask.shape, (None, None) if held is None else held, strict=True)
     )
     visible = [(level, r, c) for r in rows for c in cols if mask[r, c] and (level := strand.level(r, c))]
-    made = []
+    curves = []
     for level, r, c in sorted(visible):
         y1, y2 = (r + 0.5) * layout.row_height + shift, (c + 0.5) * layout.row_height + shift
         strength = level / LEVELS
-        line = strand.below if strand.part.w[r, c] < 0 else strand.colour
+        colour = strand.below if strand.part.w[r, c] < 0 else strand.colour
         points = ((begin, y1), (begin + reach, y1), (end - reach, y2), (end, y2))
-        made.append(Curve(points, line, 1 + 2.5 * strength, opacity(strength), strand.dash))
-    return made
+        curves.append(Curve(points, colour, 1 + 2.5 * strength, opacity(strength), strand.dash))
+    return curves
 
 
 def _token(
@@ -320,8 +343,8 @@ def _token(
     spacing: Spacing,
 ) -> list[Mark]:
     size = max(10, min(spacing.letters, layout.row_height - spacing.leading))
-    held_here = None if held is None else held.row if is_query else held.col
-    weight: Strength = 600 if held is not None and held_here == i else 400
+    pinned = None if held is None else held.row if is_query else held.col
+    weight: Strength = 600 if held is not None and pinned == i else 400
     colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
     y = (i + 0.5) * layout.row_height
     x = layout.left - 8 if is_query else layout.right + 8
@@ -330,29 +353,31 @@ def _token(
     widths = (fonts.width(mark.text, mark.size, mark.weight) for mark in marks if isinstance(mark, Text))
     behind = x if is_query else x + max(widths)
     for slot, (strand, row, col) in enumerate(_numbered(strands, is_query, i, held)[: layout.written]):
-        at = behind + BEHIND + slot * layout.wide
+        left = behind + BEHIND + slot * layout.wide
         number = strand.part.written(float(strand.part.w[row, col]))
-        marks.append(Text(at, y + 0.5, number, layout.digits, theme.ink, weight=600))
-        if len(strands) > 1:  # whose number it is
-            marks.append(Rect(at, y + layout.digits * 0.6, layout.wide * 0.9, 2, fill=strand.colour))
+        marks.append(Text(left, y + 0.5, number, layout.digits, theme.ink, weight=600))
+        if len(strands) > 1:  # the colour shows the head to which the number belongs
+            marks.append(Rect(left, y + layout.digits * 0.6, layout.wide * 0.9, 2, fill=strand.colour))
     return marks
 
 
 def _numbered(strands: Sequence[Strand], is_query: bool, i: int, held: Focus | None) -> list[tuple[Strand, int, int]]:
-    """The links whose weights are written behind token ``i`` of a side: those of a held token, one for each head;
-    where nothing is held, the strongest that reaches a key."""
+    """Return the links whose weights are written behind token ``i`` of a side.
+
+    They are those of a pinned token, one for each head; without a pin, the strongest that reaches a key.
+    """
     if held is None:
-        of_key = [(s, r, i) for s in strands if not is_query for r in np.flatnonzero(s.drawn[:, i]).tolist()]
-        seen = [(abs(float(s.part.w[r, c])), (s, r, c)) for s, r, c in of_key if s.is_numbered(r, c)]
-        return [max(seen, key=lambda link: link[0])[1]] if seen else []
+        candidates = [(s, r, i) for s in strands if not is_query for r in np.flatnonzero(s.drawn[:, i]).tolist()]
+        sized = [(abs(float(s.part.w[r, c])), (s, r, c)) for s, r, c in candidates if s.is_numbered(r, c)]
+        return [max(sized, key=lambda link: link[0])[1]] if sized else []
     if is_query:
-        at = None if held.col is None or held.row is not None else (i, held.col)
+        cell = None if held.col is None or held.row is not None else (i, held.col)
     else:
-        at = None if held.row is None or held.col not in (None, i) else (held.row, i)
-    return [] if at is None else [(s, *at) for s in strands if s.chosen[at] and s.is_numbered(*at)]
+        cell = None if held.row is None or held.col not in (None, i) else (held.row, i)
+    return [] if cell is None else [(s, *cell) for s in strands if s.chosen[cell] and s.is_numbered(*cell)]
 
 
 def _numbers_wide(strands: Sequence[Strand], width: float) -> tuple[float, int]:
-    """How wide a number is, in heights of its letters, and how many may stand behind a token."""
+    """Return the width of a number, in heights of its letters, and how many may stand behind a token."""
     wide = 3.2 if all(strand.part.is_share for strand in strands) else 7.2
     return wide, max(1, min(WRITTEN, len(strands), int(width * 0.2 // (wide * 12))))

@@ -1,4 +1,4 @@
-"""What heads of a vision transformer look at: for each head, the weights of the patches over the image."""
+"""Maps of what heads of a vision transformer attend to: for each head, the weights of the patches over the image."""
 
 from __future__ import annotations
 
@@ -29,23 +29,26 @@ from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 from mha_viz.view.quantities import QUANTITIES
 
-SHARP = 1600  # pixels of an image along all heads of a row, and of a column
-FAINT = 0.45  # of an image's own light and shade, where no attention is
-GREYS = 8  # of an image, on the colour scale
-DENSE = 0.85  # how much the colour of the largest weight covers the image
+SHARP = 1600  # target pixels of all images in a row, and in a column, of heads
+FAINT = 0.45  # opacity of the image where there is no attention
+GREYS = 8  # grey levels of an image on the colour scale
+DENSE = 0.85  # opacity of the colour of the largest weight over the image
 
 BRACKETED = re.compile(r"\[[^\[\]]*\]|<[^<>]*>")
 NUMBER = re.compile(r"\d+")
 PLACE = re.compile(r"\(?\s*\d{1,6}\s*,\s*\d{1,6}\s*\)?")
-BETWEEN = re.compile(r"[\s,;:._x×/-]*(?:c|col|column)?[\s_]*", re.IGNORECASE)  # a row and a column
+BETWEEN = re.compile(r"[\s,;:._x×/-]*(?:c|col|column)?[\s_]*", re.IGNORECASE)  # the separator of row and column
 
 COLUMNS = ("layer", "head", "row", "column", "value")
 Grey = npt.NDArray[np.float64]
 
 
 class Held(NamedTuple):
-    """The token from which, or if ``is_key`` to which, the weights are shown; and the patches, ``rows`` × ``columns``
-    tokens, row by row."""
+    """The pinned token and the patches of a figure.
+
+    The weights are those from the token, or to it if ``is_key``; the patches are ``rows`` × ``columns`` tokens, row by
+    row.
+    """
 
     token: int
     is_key: bool
@@ -55,7 +58,8 @@ class Held(NamedTuple):
 
 
 def held_token(attention: Attention, view: View, columns: int | None) -> Held:
-    """What a figure shows of each head. Raises SettingError, and ShapeError if the tokens are no such patches."""
+    """Return the pinned token and the patches. Raises SettingError, and ShapeError if the tokens are not
+    such patches."""
     query, key = view.pinned
     if (query is None) == (key is None):
         raise SettingError(f"pin is {view.pin!r}.", 'Pin one token: "q0" as query, "k0" as key.')
@@ -69,9 +73,11 @@ def held_token(attention: Attention, view: View, columns: int | None) -> Held:
 
 
 def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
-    """Return the names of the patches by token: those with numbers and without brackets. Raises ShapeError for the
-    tokens of a text, which have other names, or were made by a tokenizer, and for names of two kinds, of which one is
-    of other tokens."""
+    """Return the names of the patches by token: those with numbers and without brackets.
+
+    Raises ShapeError for the tokens of a text, which have other names or were made by a tokenizer, and for names of two
+    kinds, one of which belongs to other tokens.
+    """
     names = {
         place: token.text
         for place, token in enumerate(text.tokens)
@@ -82,35 +88,38 @@ def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
         problem = f"All {counted(len(text.tokens), 'token')} have names in brackets, or are special: none is a patch."
         raise ShapeError(problem, "Name the patches by number, without brackets: “0,1”.")
     if words or not names or request_of(attention) is not None:
-        one = quoted((words or [*names.values()] or [text.tokens[0].text])[0])
+        example = quoted((words or [*names.values()] or [text.tokens[0].text])[0])
         raise ShapeError(
-            f"The tokens are those of a text, such as {one}, and not patches of an image.",
+            f"The tokens are those of a text, such as {example}, and not patches of an image.",
             "Give what a vision transformer attends to (Attention.from_cache), with patches named by number: “0,1”.",
         )
     kinds = {NUMBER.sub("0", name): name for name in names.values()}
     if len(kinds) > 1:
-        one, other = [*map(quoted, kinds.values())][:2]
-        problem = f"Names of two kinds have numbers, such as {one} and {other}."
+        example, other = [*map(quoted, kinds.values())][:2]
+        problem = f"Names of two kinds have numbers, such as {example} and {other}."
         raise ShapeError(problem, "Give names in brackets, such as [REG1], to the tokens that are no patches.")
     return names
 
 
 def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int, ...], int, int]:
-    """Return the tokens of the patches row by row, and their rows and columns: from names such as “0,1”, from
-    ``columns``, or as a square. Raises ShapeError if they do not fill these."""
-    count, places = len(names), [*names]
-    at = _places_in([*names.values()])
-    if at:
-        rows, wide = (max(numbers) - min(numbers) + 1 for numbers in zip(*at, strict=True))
+    """Return the tokens of the patches row by row, and the numbers of rows and columns.
+
+    The layout is read from names such as “0,1”, or from ``columns``, or is a square. Raises ShapeError if the patches
+    do not fill it.
+    """
+    count, tokens = len(names), [*names]
+    positions = _places_in([*names.values()])
+    if positions:
+        rows, wide = (max(numbers) - min(numbers) + 1 for numbers in zip(*positions, strict=True))
         if columns not in (None, wide):
             raise ShapeError(f"The names of the patches say rows of {wide}, columns is {columns}.", "Leave it out.")
-        if len({*at}) < count or count != rows * wide:
+        if len({*positions}) < count or count != rows * wide:
             raise ShapeError(
-                f"{counted(count, 'patch', 'patches')} with {len({*at})} places do not fill the {rows} × {wide} = "
-                f"{rows * wide} that their names say.",
+                f"{counted(count, 'patch', 'patches')} with {len({*positions})} places do not fill the {rows} × {wide} "
+                f"= {rows * wide} that their names say.",
                 "Give each patch the name of its own place, “row,column”, and names in brackets to other tokens.",
             )
-        return tuple(place for _, place in sorted(zip(at, places, strict=True))), rows, wide
+        return tuple(token for _, token in sorted(zip(positions, tokens, strict=True))), rows, wide
     wide = math.isqrt(count) if columns is None else columns
     if wide < 1 or count % wide or (columns is None and wide * wide != count):
         shape = f"a square of {wide**2} or {(wide + 1) ** 2}" if columns is None else f"rows of {wide}"
@@ -119,12 +128,14 @@ def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int,
             f"{count} patches do not form {shape}{more}.",
             "Give columns=, or names “row,column” to the patches and in brackets, such as [REG1], to other tokens.",
         )
-    return tuple(places), count // wide, wide
+    return tuple(tokens), count // wide, wide
 
 
 def _places_in(names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the row and column that names of one kind say, "0,1", "patch_0_1" or "r0c1", in the two numbers that are
-    not the same in all; empty if only one number is not. Raises ShapeError for other numbers, such as those of frames.
+    """Read the row and column from names of one kind, "0,1", "patch_0_1" or "r0c1".
+
+    They are the two numbers that vary; return an empty list if only one number varies. Raises ShapeError for other
+    numbers, such as those of frames.
     """
     numbers = np.array([[int(number) for number in NUMBER.findall(name)] for name in names], dtype=object)
     varying = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
@@ -132,23 +143,25 @@ def _places_in(names: Sequence[str]) -> list[tuple[int, int]]:
         varying = [0, 1]
     if len(varying) < 2:
         return []
-    between = NUMBER.split(names[0])[varying[0] + 1]
-    if len(varying) > 2 or not BETWEEN.fullmatch(between):
+    separator = NUMBER.split(names[0])[varying[0] + 1]
+    if len(varying) > 2 or not BETWEEN.fullmatch(separator):
         problem = f"Names such as {quoted(names[0])} have several numbers that are not a row and a column."
         raise ShapeError(problem, "Give the patches of one image, with names “row,column”.")
     return [(int(row), int(column)) for row, column in numbers[:, varying]]
 
 
 def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:
-    """[row, column]: the weights of one head between the held token and each patch. Raises UnknownHead."""
+    """Return the weights [row, column] of one head between the pinned token and each patch. Raises UnknownHead."""
     matrix = attention[head]
     line = matrix[:, shown.token] if shown.is_key else matrix[shown.token]
     return line[[*shown.patches]].reshape(shown.rows, shown.columns)
 
 
 def grey_of(image: Any) -> Grey:
-    """[row, column] from 0 to 1: a picture, or an array [row, column], [row, column, colour] or [colour, row, column].
-    Raises ShapeError."""
+    """Convert a picture to grey values from 0 to 1, [row, column].
+
+    ``image``: a picture, or an array [row, column], [row, column, colour] or [colour, row, column]. Raises ShapeError.
+    """
     remedy = "Give a picture, or an array [row, column, colour]."
     if isinstance(image, str | os.PathLike):
         raise ShapeError(f"{shorten_value(image, 60)!r} is the path of an image.", "Open it: PIL.Image.open(path).")
@@ -170,16 +183,19 @@ def grey_of(image: Any) -> Grey:
 
 
 def _white(pixels: npt.NDArray[Any]) -> float:
-    """The number of a white pixel: 255 or 65,535 of integers, and 1 of others, if none is larger."""
-    largest, whole = float(pixels.max()), pixels.dtype.kind in "ui"
-    usual = (1.0,) if not whole else (255.0,) if pixels.dtype == np.uint8 else (255.0, 65535.0)
+    """Return the value of a white pixel.
+
+    It is 255 or 65,535 for integers, and 1 for floats, unless larger values occur; then it is the largest.
+    """
+    largest, is_integer = float(pixels.max()), pixels.dtype.kind in "ui"
+    usual = (1.0,) if not is_integer else (255.0,) if pixels.dtype == np.uint8 else (255.0, 65535.0)
     return next((white for white in usual if largest <= white), largest)
 
 
 def over_image(
     attention: Attention, image: Grey | None, heads: Sequence[Head], shown: Held, view: View, size: Size
 ) -> Drawing:
-    """The patches of all ``heads``, of each of some layers the same ones. Raises UnknownHead."""
+    """Draw the patches of all ``heads``, which must be the same ones in each of some layers. Raises UnknownHead."""
     theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
     layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
     footer = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
@@ -211,7 +227,7 @@ def over_image(
 
 
 def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:
-    """The weights that the figure shows."""
+    """Return the weights that the figure shows."""
     rows = [
         (*head, row, column, float(value))
         for head in heads
@@ -227,14 +243,14 @@ def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:
 
 
 def _fitted(image: Grey, shown: Held, sharp: int) -> Grey:
-    """The image with ``sharp`` pixels along each side of a patch."""
+    """Resize the image to ``sharp`` pixels along each side of a patch."""
     picture = Image.fromarray((image * 255).astype(np.uint8))
     resized = picture.resize((shown.columns * sharp, shown.rows * sharp), Image.Resampling.LANCZOS)
     return np.asarray(resized, np.float64) / 255
 
 
 def _seen(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
-    """[row, column, rgb]: the colours of the weights, the more opaque the larger, over the faint image."""
+    """Return the colours of the weights over the faint image, [row, column, rgb]; larger weights are more opaque."""
     cells = painted(part, scale, theme)
     if under is None:
         return cells
@@ -244,16 +260,16 @@ def _seen(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
 
 
 def _over(colours: Pixels, share: Grey, theme: Theme, under: Grey) -> Pixels:
-    """[row, column, rgb]: colours over the faint image, the more opaque the larger the ``share`` [row, column]."""
+    """Blend colours over the faint image, [row, column, rgb]; the larger the ``share`` [row, column], the
+    more opaque."""
     paper = np.array(ImageColor.getrgb(theme.paper))
     faint = paper + FAINT * (255 * under[..., None] - paper)
-    seen: Pixels = np.rint(faint + DENSE * share[..., None] * (colours - faint)).astype(np.uint8)
-    return seen
+    blended: Pixels = np.rint(faint + DENSE * share[..., None] * (colours - faint)).astype(np.uint8)
+    return blended
 
 
 def _ramp(parts: Sequence[Block], theme: Theme, under: Grey | None) -> tuple[str, ...] | Pixels:
-    """The colour scale: its stops or, over an image, what each colour looks like on black, in the first line, to
-    white, in the last."""
+    """Return the colour scale: its stops or, over an image, its colours on black (first line) to white (last line)."""
     stops = scale_colours(parts, theme)
     if under is None:
         return stops
@@ -264,7 +280,7 @@ def _ramp(parts: Sequence[Block], theme: Theme, under: Grey | None) -> tuple[str
 
 
 def _picture(pixels: Pixels, layout: GridLayout, across: int, y: float, shown: Held) -> CellPicture:
-    """In the middle of its square."""
+    """Place a picture in the middle of its square."""
     side = layout.size / max(shown.rows, shown.columns)
     width, height = side * shown.columns, side * shown.rows
     x = layout.left + across * layout.step + (layout.size - width) / 2
@@ -277,15 +293,15 @@ def _token(attention: Attention, shown: Held) -> str:
 
 
 def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: str, is_over: bool) -> caption.Words:
-    whole = len(heads) == attention.layers * attention.heads
-    listed = caption.all_of(attention) if whole else ", ".join(caption.named(attention, head) for head in heads)
+    has_all = len(heads) == attention.layers * attention.heads
+    listed = caption.all_of(attention) if has_all else ", ".join(caption.named(attention, head) for head in heads)
     token, patches = f"“{_token(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
-    way = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
-    title = f"Attention over an image: {listed} of {cite_model(attention.model, attention.revision)}, {way}"
-    done = "".join(f", {each}" for each in (caption.steps(attention),) if each)
+    direction = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
+    title = f"Attention over an image: {listed} of {cite_model(attention.model, attention.revision)}, {direction}"
+    steps = f", {applied}" if (applied := caption.steps(attention)) else ""
     off = caption.off_note([(attention, head) for head in heads])
     how = "; the scale shows each over the image’s black, above, to its white, below" * is_over
-    sentences = (f"{title}{done}.", off, caption.quantities([attention]), f"Colour: {colours}{how}.")
+    sentences = (f"{title}{steps}.", off, caption.quantities([attention]), f"Colour: {colours}{how}.")
     about = {
         "figure": "image",
         "model": name_in_column(attention.model),

@@ -1,10 +1,10 @@
-"""One reading, packed for a browser: everything the interactive drawing needs, in one run of bytes.
+"""One reading, packed for a browser: all data of the interactive drawing as bytes.
 
 Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded so that the body starts at
 a multiple of four), the body. Full matrices are uint16 levels; every row has one float32 scale for ordinary keys and
 one for special ones, so that a weight is exact to 8e-6 of the largest in its part of the row: three decimals on screen
-are correct, even if little weight is left after special tokens are hidden and the rest is rescaled. Thumbnails are
-uint8, 255 × √weight.
+are correct, even if little weight is left after special tokens are hidden and the other weights are rescaled.
+Thumbnails are uint8, 255 × √weight.
 
 The header's ``tokens`` and the fields that belong to them describe the rows, and also the columns unless there are
 ``keys``, which then describe the columns (the text that is attended to).
@@ -43,18 +43,18 @@ from mha_viz.view.quantities import QUANTITIES
 
 FULL_BYTES = 1_250_000  # up to this size all heads are full
 LAYER_BYTES = 500_000  # up to this size the open layer is full
-ALONE_BYTES = 24_000_000  # up to this size all heads are full in a page without a server
-MATRIX_BYTES = 4_000_000  # of heads that are drawn together
+ALONE_BYTES = 24_000_000  # up to this size all heads are full in a page that works without a server
+MATRIX_BYTES = 4_000_000  # the most bytes of heads that are drawn together
 COARSE_BYTES = 1_200_000  # up to this size a matrix has 16-bit levels
 COARSE_BITS = 8
-THUMB_BYTES = 200_000  # of all thumbnails together
+THUMB_BYTES = 200_000  # the most bytes of all thumbnails together
 _THEMES = {name: theme._asdict() for name, theme in THEMES.items()}
 ISOLATED_SPECIALS = 8  # the most special tokens with a thumbnail row each
 
 
 @dataclass(frozen=True)
 class RankedLink:
-    """A ranking of all heads by their weight from one unit to another.
+    """The link by which all heads are ranked: their weight from one unit to another.
 
     ``query`` and ``key`` are token indices; ``words`` extends them to the words they belong to.
     """
@@ -65,8 +65,10 @@ class RankedLink:
 
 
 def link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float32]:
-    """[layer, head]: the weight from ``link.query`` to ``link.key`` (the sum over the pieces of a key word, the mean
-    over those of a query word)."""
+    """Return the weights from ``link.query`` to ``link.key``, [layer, head].
+
+    For words, this is the sum over the subwords of the key and the mean over those of the query.
+    """
     queries, keys = [link.query], [link.key]
     if link.words:
         queries = list(_group_of(attention.queries, link.query))
@@ -83,7 +85,7 @@ class OpenHead:
 
 
 class Overview(NamedTuple):
-    """The part of a packet about all heads, independent of which are open; worth caching because computing it takes
+    """The part of a packet about all heads, independent of which are open. Caching it pays, because computing it takes
     most of the time."""
 
     metrics: list[dict[str, object]]
@@ -92,7 +94,7 @@ class Overview(NamedTuple):
 
 
 def overview(attention: Attention) -> Overview:
-    """Numbers of every head, and thumbnails unless all heads are sent in full."""
+    """Compute the measures of every head, and thumbnails unless all heads are sent in full."""
     is_share = QUANTITIES[attention.quantity].is_share
     values = {name: _five_digits(numbers) for name, numbers in measure_all(attention).items()}
     metrics = [{**measure, "values": values[str(measure["name"])]} for measure in _of_each_head(is_share)]
@@ -110,7 +112,7 @@ def overview(attention: Attention) -> Overview:
 
 
 def _of_each_head(is_share: bool) -> list[dict[str, object]]:
-    """The measures, without their numbers."""
+    """Return the measures, without their numbers."""
     return [
         {
             "name": metric.name,
@@ -124,8 +126,10 @@ def _of_each_head(is_share: bool) -> list[dict[str, object]]:
 
 
 def common(model: str, revision: str, layers: int, heads: int) -> dict[str, object]:
-    """The fields of the header that all readings of a model have in common, with all heads in full: the rest is made in
-    a browser that reads by itself (``browser/live/reader.js``)."""
+    """Return the header fields that all readings of a model share, with all heads in full.
+
+    A browser that runs the model adds the other fields (``browser/live/reader.js``).
+    """
     named = {"model": cite_model(model), "cited": cite_model(model, revision)}
     shape = {"layers": layers, "heads": heads, "together": heads}
     return {**named, **shape, "metrics": _of_each_head(True), "themes": _THEMES}
@@ -141,19 +145,18 @@ def packet(
     bits: int = 16,
     drawn: Sequence[Head] = (),
 ) -> bytes:
-    """The bytes for one reading. ``wanted`` heads are full, only the first ones if there are too many.
+    """Return the bytes for one reading. ``wanted`` heads are full; only the first ones if there are too many.
 
-    ``summary`` is the reading's :func:`overview`, if already computed. ``everything``: for a page without a server, all
-    heads are full up to ALONE_BYTES, or those that are ``drawn`` in the grid, where it draws rows and columns of all.
-    ``bits`` per level: with 12, a weight is exact to 1.3e-4 of the largest in its
-    part of the row, and the bytes compress to three quarters. Raises UnknownHead for a head that the model does not
-    have.
+    ``summary`` is the reading's :func:`overview`, if already computed. ``everything``: for a page without a server,
+    send all heads in full up to ALONE_BYTES, or only those ``drawn`` in a grid with selected rows and columns. ``bits``
+    per level: with 12, a weight is exact to 1.3e-4 of the largest in its part of the row, and the bytes compress to
+    three quarters. Raises UnknownHead for a head that the model does not have.
     """
     summary = summary or overview(attention)
-    whole = everything and _total_bytes(attention) <= ALONE_BYTES
+    has_all_heads = everything and _total_bytes(attention) <= ALONE_BYTES
     if not everything and is_coarse(attention):
         bits = COARSE_BITS
-    full = (drawn or attention.every_head()) if whole else full_heads(attention, wanted)
+    full = (drawn or attention.every_head()) if has_all_heads else full_heads(attention, wanted)
     special = attention.keys.special
     signed = QUANTITIES[attention.quantity].is_signed
     layers, numbers = divmod(np.array(attention.places(full)), attention.heads)
@@ -163,7 +166,7 @@ def packet(
     if drawn and len(drawn) < attention.layers * attention.heads:
         rows = {attention.layer_numbers.index(head.layer) for head in drawn}
         header["drawn"] = {"layers": sorted(rows), "heads": sorted({head.head for head in drawn})}
-    if attention.hidden.any():  # hidden before: the page states how much in any case
+    if attention.hidden.any():  # tokens were hidden before: the page always states how much weight they had
         header["hidden"] = [_five_digits(row) for row in attention.hidden[layers, numbers]]
     if summary.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _five_digits(link_weights(attention, link))}
@@ -171,20 +174,21 @@ def packet(
 
 
 def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
-    """The heads that are sent in full, in order: all of them, or the wanted ones' layer, or the wanted ones."""
+    """Return the heads that are sent in full, in order: all of them, or the layers of the wanted ones, or the wanted
+    ones."""
     for head in wanted:
         _ = attention[head]  # raises UnknownHead
-    every = list(attention.every_head())
+    all_heads = list(attention.every_head())
     if _all_fit(attention):
-        return every
+        return all_heads
     if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
         layers = {head.layer for head in wanted}
-        return [head for head in every if head.layer in layers]
+        return [head for head in all_heads if head.layer in layers]
     return sorted(dict.fromkeys(wanted[: most_together(attention)]))
 
 
 def most_together(attention: Attention) -> int:
-    """How many heads of one layer can be drawn together: all of them, or fewer if the text is very long."""
+    """Return how many heads of one layer can be drawn together: all of them, or fewer if the text is very long."""
     return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
 
 
@@ -193,7 +197,7 @@ def _matrix_bytes(attention: Attention) -> int:
 
 
 def is_coarse(attention: Attention) -> bool:
-    """Whether one head has so many weights that the browser gets one byte for each."""
+    """Return whether a head has so many weights that the browser gets one byte for each."""
     return _matrix_bytes(attention) > COARSE_BYTES
 
 
@@ -208,11 +212,11 @@ def _all_fit(attention: Attention) -> bool:
 def quantised(
     matrices: npt.NDArray[np.float32], special: Sequence[bool], bits: int = 16, signed: bool = False
 ) -> list[bytes]:
-    """Scales [head, query, 2] (ordinary keys, special keys) as float32 and levels [head, query, key] as uint16, with
-    COARSE_BITS as uint8.
+    """Quantise matrices to scales and levels.
 
-    A weight is its level × the scale of its part of the row; for signed numbers, the middle level (32,768 or 128) is
-    first subtracted from its level.
+    Return the scales [head, query, 2] (ordinary keys, special keys) as float32 and the levels [head, query, key] as
+    uint16, or uint8 with COARSE_BITS. A weight is its level × the scale of its part of the row; for signed numbers, the
+    middle level (32,768 or 128) is first subtracted from its level.
     """
     runs = _runs(special)
     sizes = np.abs(matrices) if signed else matrices
@@ -236,7 +240,7 @@ def quantised(
 
 
 def _runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
-    """Runs of columns that are all special, 1, or all ordinary, 0: the slices of a row with separate scales."""
+    """Return runs of columns that are all special (1) or all ordinary (0): the slices of a row with separate scales."""
     runs, start = [], 0
     for part, columns in groupby(special):
         end = start + len(list(columns))
@@ -246,11 +250,10 @@ def _runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
 
 
 def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
-    """How at most ``side`` thumbnail rows cover the tokens: the first token of each row, and which rows are hidden with
-    special tokens.
+    """Divide the tokens among at most ``side`` thumbnail rows.
 
-    The first special tokens have a row each, so that hiding them is exact; the tokens between them share the remaining
-    rows evenly.
+    Return the first token of each row, and which rows are hidden together with special tokens. The first special tokens
+    have a row each, so that hiding them is exact; the tokens between them share the other rows evenly.
     """
     n = len(text)
     isolated = {i for i, special in enumerate(text.special) if special}
@@ -264,8 +267,10 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
 
 
 def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
-    """Every head max-pooled over bins of rows and of columns, by default the same bins: [layer, head, row, column] as
-    uint8, 255 × √weight, ignoring signs."""
+    """Max-pool every head over bins of rows and of columns, by default the same bins.
+
+    Return [layer, head, row, column] as uint8, 255 × √weight, ignoring signs.
+    """
     column_starts = row_starts if column_starts is None else column_starts
     row_spans = list(zip(row_starts, [*row_starts[1:], len(attention.queries)], strict=True))
     column_spans = list(zip(column_starts, [*column_starts[1:], len(attention.keys)], strict=True))
@@ -282,14 +287,18 @@ def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: S
 
 
 def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
-    """A key of the text and of its words (``given``, if it is given as words), which tells whether a view was set for
-    the text that is now requested."""
+    """Return a key of a text, and of its words (``given``) if it was given as words.
+
+    It tells whether a view was set for the text that is now requested.
+    """
     return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
 
 
 def belongs_to(attention: Attention) -> str:
-    """What a view of a reading belongs to: its text and, for an encoder–decoder, the source, the target and the
-    part."""
+    """Return the key of the text to which the view of a reading belongs.
+
+    For an encoder–decoder, it depends on the source, the target and the part.
+    """
     request, text = attention.request, attention.queries
     if request is None or not request.part:
         return text_key(text.text, text.pair, text.given)
@@ -297,8 +306,8 @@ def belongs_to(attention: Attention) -> str:
 
 
 def requested(attention: Attention) -> dict[str, object]:
-    """What else the page needs to ask for this reading again: the request to an encoder–decoder, or the heads that are
-    off."""
+    """Return further fields that the page needs to request this reading again: encoder–decoder input, or
+    ablated heads."""
     request = attention.request
     if request is not None and request.part:
         return {"request": {"text": request.text, "target": request.target, "part": request.part}}
@@ -309,17 +318,17 @@ def requested(attention: Attention) -> dict[str, object]:
 
 
 def _header(
-    attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview, alone: bool = False
+    attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview, is_standalone: bool = False
 ) -> dict[str, object]:
-    """``alone``: of a file, which is not to say where on somebody's disk the model is."""
+    """Build the header. ``is_standalone``: for a file, which must not reveal where the model is on somebody's disk."""
     text, heads, maps = attention.queries, attention.heads, attention.every_head()
-    of_model = [in_model(attention.made, head) for head in maps]
+    numbers_in_model = [in_model(attention.made, head) for head in maps]
     numbers, written = name_numbers(attention.quantity, attention.made), first_written(attention)
     return {
         "key": attention.key,
         "of": belongs_to(attention),
         "start": asdict(start),
-        "model": cite_model(attention.model) if alone else attention.model,
+        "model": cite_model(attention.model) if is_standalone else attention.model,
         "cited": cite_model(attention.model, attention.revision),
         "layers": attention.layers,
         "heads": heads,
@@ -331,7 +340,7 @@ def _header(
         **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
-        **({"in_model": of_model} if of_model != [*maps] else {}),
+        **({"in_model": numbers_in_model} if numbers_in_model != [*maps] else {}),
         **({"layer_numbers": attention.layer_numbers} if attention.layer_numbers[-1] >= attention.layers else {}),
         "full": attention.places(full),
         "metrics": thumbnails.metrics,
@@ -340,7 +349,7 @@ def _header(
 
 
 def axis_tokens(text: TokenizedText) -> dict[str, object]:
-    """The data from which rows or columns are drawn: the tokens, and the words that they form."""
+    """Return the data from which rows or columns are drawn: the tokens, and the words that they form."""
     return {
         "n": len(text),
         "tokens": [t.drawn for t in text.tokens],

@@ -3,8 +3,8 @@ side.
 
 Layout of the packet: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded to four
 bytes), then one packet for each distinct reading in the layout of :mod:`mha_viz.figures.layout.packet`, with the heads
-of its panels only; ``sizes`` of the header says how many bytes each has. A head costs 2 · n² bytes, shared by panels
-that show it twice: 0.5 MB for the longest text, 8.4 MB for sixteen of them. The same panels give the same bytes.
+of its panels only; ``sizes`` of the header states the bytes of each. A head costs 2 · n² bytes, shared by panels that
+show it twice: 0.5 MB for the longest text, 8.4 MB for sixteen of them. The same panels give the same bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NUMBER = "Their words differ in number. Compare two sentences of equal length th
 
 
 class Panel(NamedTuple):
-    """One head of one reading, with the name that a user gave it, if any."""
+    """One head of one reading, with a name that a user gave it, if any."""
 
     attention: Attention
     head: Head
@@ -44,13 +44,13 @@ class Panel(NamedTuple):
 def held_by_panels(
     panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
 ) -> list[Focus | None]:
-    """The held tokens of each panel."""
+    """Return the pinned tokens of each panel."""
     pinned = panels[pin_of].attention
-    two = [panels[i].attention for i in diff or ()]
-    if two and mismatch(two[0], two[1], view):
-        two = []
-    subtracted = {attention.key for attention in two}
-    order = [panel.attention.key for panel in panels]  # the page aligns each reading with those that come after it
+    pair = [panels[i].attention for i in diff or ()]
+    if pair and mismatch(pair[0], pair[1], view):
+        pair = []
+    subtracted = {attention.key for attention in pair}
+    order = [panel.attention.key for panel in panels]  # the page aligns each reading with later ones
     return [
         focus(units(pinned, view), view)  # units of both are in the same order
         if {pinned.key, panel.attention.key} <= subtracted
@@ -60,7 +60,7 @@ def held_by_panels(
 
 
 def held_in(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
-    """The position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
+    """Return the position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
 
     There may be several equally good alignments; ``back`` uses that of ``other`` to ``first``.
     """
@@ -76,8 +76,8 @@ def held_in(first: Attention, other: Attention, view: View, back: bool = False) 
 
 
 def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
-    """The pin, which counts tokens of panel ``pin_of``, counted in tokens of panel ``number``; empty if nothing
-    corresponds to it."""
+    """Convert the pin, which counts tokens of panel ``pin_of``, to tokens of panel ``number``; empty if nothing
+    corresponds."""
     axes, held = units(panels[number].attention, view), held_by_panels(panels, view, pin_of)[number]
     if held is None:
         return ""
@@ -86,8 +86,10 @@ def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str
 
 
 def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
-    """The pin of a comparison for the difference of two of its panels: which of the two panels it belongs to, and the
-    held token."""
+    """Convert the pin of a comparison for the difference of two of its panels.
+
+    Return which of the two panels it belongs to, and the pin.
+    """
     pinned = panels[pin_of].attention
     for side, number in enumerate(diff):
         if panels[number].attention.key == pinned.key:
@@ -96,12 +98,12 @@ def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: V
 
 
 def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
-    """The texts of the rows of two readings, and those of their columns."""
+    """Return the texts of the rows of two readings, and those of their columns."""
     return (first.queries, other.queries), (first.keys, other.keys)
 
 
 def _unit_for(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
-    """The pieces of ``other`` that correspond to the word of a token of ``first``."""
+    """Return the subwords of ``other`` that correspond to the word of a token of ``first``."""
     unit = next((i for i, group in enumerate(first.groups) if token in group), None)
     if unit is None:
         return None
@@ -118,7 +120,7 @@ def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None
 
 
 def mismatch(first: Attention, second: Attention, view: View) -> str:
-    """Why the units of two readings do not correspond one to one; empty if they do."""
+    """Explain why the units of two readings do not correspond one to one; empty if they do."""
     if first.quantity != second.quantity:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
     if first.is_cross != second.is_cross:
@@ -130,7 +132,7 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
 
 
 def _unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
-    """Why the units of two texts do not correspond one to one; empty if they do."""
+    """Explain why the units of two texts do not correspond one to one; empty if they do."""
     place = align(a, b).place
     ours, theirs = (_shown_units(text, view) for text in (a, b))
     if [place[i] for i in ours] != theirs:
@@ -141,8 +143,8 @@ def _unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
 
 
 def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
-    """Whether pieces of words can be subtracted: equally many, and with the same characters if the words are the
-    same."""
+    """Return whether subwords can be subtracted: equally many, and with the same characters if the words
+    are the same."""
     same_text = (a.text, a.pair) == (b.text, b.pair)
     ours, theirs = a.by_words().tokens, b.by_words().tokens
     for i, j in partners:
@@ -158,11 +160,12 @@ def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[i
 
 
 def same_word(one: str, two: str) -> bool:
+    """Return whether two words are equal, ignoring case."""
     return one.casefold() == two.casefold()
 
 
 def _shown_units(text: TokenizedText, view: View) -> list[int]:
-    """The words, and the special tokens if they are kept, by number."""
+    """Return the numbers of the words, and of the special tokens if they are shown."""
     return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]
 
 
@@ -180,15 +183,20 @@ FIELDS = (
 
 
 class _Reading(NamedTuple):
-    """One reading with the heads that its panels show, each once, in order of layer and head."""
+    """One reading with the heads that its panels show, without repetition, in order of layer and head."""
 
     attention: Attention
     heads: tuple[Head, ...]
 
 
 class _Pair(NamedTuple):
-    """How two readings correspond: the partners of the first's words and special tokens in the second, for rows and for
-    columns; and the units in which both have the same rows and columns. None where nothing corresponds."""
+    """The correspondence of two readings.
+
+    Attributes:
+        rows, columns: the partners of the first's words and special tokens in the second; None where nothing
+            corresponds.
+        unit: the unit in which both have the same rows and columns, or None.
+    """
 
     rows: Alignment
     columns: Alignment
@@ -196,7 +204,7 @@ class _Pair(NamedTuple):
 
 
 def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, everything: bool = False) -> bytes:
-    """The bytes for up to 16 panels.
+    """Return the bytes for up to 16 panels.
 
     ``editable``: whether the user may rename, move and remove these panels. If some panels of a list cannot be shown,
     it contains each panel's place in that list. ``everything``: for a page without a server. Raises SettingError,
@@ -206,7 +214,7 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, eve
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MOST}.")
     readings = _readings(panels)
     numbers = {key: number for number, key in enumerate(readings)}
-    of = [numbers[panel.attention.key] for panel in panels]
+    reading_numbers = [numbers[panel.attention.key] for panel in panels]
     distinct = list(readings.values())
     pairs = {
         (i, j): _pair(distinct[i].attention, distinct[j].attention) for i, j in combinations(range(len(distinct)), 2)
@@ -214,11 +222,11 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, eve
     packets = [_packet(reading, everything) for reading in distinct]
     header = {
         "editable": editable is not False,
-        "panels": [_panel_header(panel, of[i], _source(editable, i)) for i, panel in enumerate(panels)],
+        "panels": [_panel_header(panel, reading_numbers[i], _source(editable, i)) for i, panel in enumerate(panels)],
         "sizes": [len(p) for p in packets],
         **_tables([reading.attention.queries for reading in distinct], {ij: pair.rows for ij, pair in pairs.items()}),
         "compared": [[_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
-        "divergence": _divergences(panels, of, distinct, pairs),
+        "divergence": _divergences(panels, reading_numbers, distinct, pairs),
         "themes": {name: theme._asdict() for name, theme in THEMES.items()},
     }
     if any(reading.attention.is_cross for reading in distinct):
@@ -228,20 +236,22 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, eve
 
 
 def opened(packet: bytes, **start: str) -> bytes:
-    """Return a packet whose panels open with a difference (``diff``, "0-1"), a held word (``pin``, "q3") and special
-    tokens as ``special`` says, if the address does not say otherwise."""
+    """Set the initial state of a packet's panels, which the address can override.
+
+    ``start``: a difference (``diff``, "0-1"), a pinned word (``pin``, "q3"), and special tokens (``special``).
+    """
     (length,) = struct.unpack("<I", packet[:4])
     header = json.loads(packet[4 : 4 + length])
     return _packed({**header, "start": start}, [packet[4 + length :]])
 
 
 def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
-    """Distinct readings by their keys, in the order of their first panels."""
+    """Return distinct readings by their keys, in the order of their first panels."""
     readings: dict[str, _Reading] = {}
     for attention, head, _ in panels:
         _ = attention[head]  # raises UnknownHead
-        before = readings[attention.key].heads if attention.key in readings else ()
-        readings[attention.key] = _Reading(attention, tuple(sorted({*before, head})))
+        earlier = readings[attention.key].heads if attention.key in readings else ()
+        readings[attention.key] = _Reading(attention, tuple(sorted({*earlier, head})))
     return readings
 
 
@@ -258,7 +268,7 @@ def _source(editable: bool | Sequence[int], panel: int) -> int | None:
 
 
 def _packet(reading: _Reading, alone: bool) -> bytes:
-    """One reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
+    """Pack one reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
     attention, heads = reading
     special = attention.keys.special
     header = _header(attention, heads, OpenHead(), Overview([], {}, b""), alone)
@@ -275,7 +285,7 @@ def _packet(reading: _Reading, alone: bool) -> bytes:
 
 
 def _typed(text: TokenizedText) -> dict[str, object]:
-    """The typed text, and the span of each token in it."""
+    """Return the typed text, and the span of each token in it."""
     spans = [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens]
     return {"text": text.text, "pair": text.pair, "spans": spans}
 
@@ -291,23 +301,25 @@ def _pair(first: Attention, second: Attention) -> _Pair:
     return _Pair(rows, columns, unit)
 
 
-def _tables(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Alignment]) -> dict[str, object]:
-    """Both ways of counting partners: the same words only, or replaced ones too."""
+def _tables(texts: Sequence[TokenizedText], alignments: dict[tuple[int, int], Alignment]) -> dict[str, object]:
+    """Return both ways of counting partners: only the same words, or replaced ones too."""
     return {
-        "aligned": _table(texts, {ij: list(alignment.same) for ij, alignment in of.items()}),
-        "place": _table(texts, {ij: list(alignment.place) for ij, alignment in of.items()}),
+        "aligned": _table(texts, {ij: list(alignment.same) for ij, alignment in alignments.items()}),
+        "place": _table(texts, {ij: list(alignment.place) for ij, alignment in alignments.items()}),
     }
 
 
-def _table(texts: Sequence[TokenizedText], of: dict[tuple[int, int], PlaceOfEach]) -> list[list[PlaceOfEach | None]]:
-    """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing differs."""
+def _table(
+    texts: Sequence[TokenizedText], partners: dict[tuple[int, int], PlaceOfEach]
+) -> list[list[PlaceOfEach | None]]:
+    """Return the partners of the first's units in the second, [reading, reading]; None on the diagonal."""
     table: list[list[PlaceOfEach | None]] = [[None] * len(texts) for _ in texts]
-    for (i, j), place in of.items():
-        turned: PlaceOfEach = [None] * len(texts[j].groups)
-        for a, b in reversed(list(enumerate(place))):  # if several share a partner, it is that of the first
+    for (i, j), place in partners.items():
+        inverse: PlaceOfEach = [None] * len(texts[j].groups)
+        for a, b in reversed(list(enumerate(place))):  # if several share a partner, it gets the first of them
             if b is not None:
-                turned[b] = a
-        table[i][j], table[j][i] = place, turned
+                inverse[b] = a
+        table[i][j], table[j][i] = place, inverse
     return table
 
 
@@ -316,9 +328,13 @@ def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> UnitName | Non
 
 
 def _divergences(
-    panels: Sequence[Panel], of: Sequence[int], distinct: Sequence[_Reading], pairs: dict[tuple[int, int], _Pair]
+    panels: Sequence[Panel],
+    reading_numbers: Sequence[int],
+    distinct: Sequence[_Reading],
+    pairs: dict[tuple[int, int], _Pair],
 ) -> list[list[float | None]]:
-    """[panel, panel]: Jensen–Shannon divergence in nats, mean over rows; None where rows do not correspond."""
+    """Return the Jensen–Shannon divergence of panels [panel, panel], in nats, mean over rows; None where rows do not
+    correspond."""
     by_words = {
         i: reading.attention.only(reading.heads).by_words()
         for i, reading in enumerate(distinct)
@@ -326,12 +342,13 @@ def _divergences(
     }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
     for p, q in combinations(range(len(panels)), 2):
-        shares = all(QUANTITIES[panels[x].attention.quantity].is_share for x in (p, q))  # else no divergence is defined
-        unit = _unit(pairs, of[p], of[q]) if shares else None
+        # The divergence is defined for shares only.
+        are_shares = all(QUANTITIES[panels[x].attention.quantity].is_share for x in (p, q))
+        unit = _unit(pairs, reading_numbers[p], reading_numbers[q]) if are_shares else None
         matrices = [
             panels[x].attention[panels[x].head]
             if unit == "pieces"
-            else by_words[of[x]].weights[0, distinct[of[x]].heads.index(panels[x].head)]
+            else by_words[reading_numbers[x]].weights[0, distinct[reading_numbers[x]].heads.index(panels[x].head)]
             for x in (p, q)
             if unit
         ]
@@ -340,7 +357,7 @@ def _divergences(
 
 
 def _key(header: dict[str, object], packets: Sequence[bytes]) -> str:
-    """A key that is the same for the same panels, so that a browser can keep what it already shows."""
+    """Return a key that is equal for equal panels, so that a browser can keep what it already shows."""
     digest = hashlib.blake2b(json.dumps(header).encode(), digest_size=12)
     for packet in packets:
         digest.update(packet)

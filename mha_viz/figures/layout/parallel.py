@@ -1,4 +1,4 @@
-"""What each head of a layer is fed, and what each layer is fed: heads side by side, layers one after the other."""
+"""Pictures of what each head of a layer reads, and each layer: heads work in parallel, layers one after another."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from mha_viz.figures.drawing.marks import Curve, Drawing, Mark, Rect, Text, move
 from mha_viz.figures.drawing.theme import Theme
 
 COUNT = 4  # heads, and layers
-WIDE, HIGH = 44, 30  # of a box
-ROW = 44  # from head to head
-MIDDLE = 100  # where x enters
+WIDE, HIGH = 44, 30  # width and height of a box
+ROW = 44  # distance between heads
+MIDDLE = 100  # the height at which x enters
 HEADS = "Four heads read the same x in parallel, and W_O joins them."
 LAYERS = "Each of four layers reads the output of the one before."
 
 
 def parallel(theme: Theme) -> tuple[Drawing, Drawing]:
-    """The two drawings, without a background; each fits a phone."""
+    """Return the two drawings, without a background; each fits a phone."""
     heads, layers = tuple(_heads(theme)), moved(tuple(_layers(theme)), -390, 0)
     return Drawing(302, 220, heads, None, alt=HEADS), Drawing(324, 220, layers, None, alt=LAYERS)
 

@@ -1,4 +1,4 @@
-"""The Python code that makes a figure again."""
+"""Python code that reproduces a figure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mha_viz.view.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.view.settings import keep_taken, only_on_page
 
 START = "import mha_viz as mv\n"
-STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # by their names
+STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # the calls of steps, by name
 
 
 def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
-    """For a heatmap, links or a grid of one reading."""
+    """Return the code for a heatmap, links or a grid of one reading."""
     named: dict[str, Any] = {}
     if len(heads) == 1:
         named = {"layer": heads[0].layer, "head": heads[0].head}
@@ -35,7 +35,7 @@ def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, 
 
 
 def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str, Any], kind: str, file: str) -> str:
-    """For a comparison or a difference; ``options`` are its other arguments."""
+    """Return the code for a comparison or a difference; ``options`` are its other arguments."""
     readings = {panel.attention.key: panel.attention for panel in panels}
     names = {key: chr(ord("a") + i) for i, key in enumerate(readings)}
     lines = [_reading(names[key], attention) for key, attention in readings.items()]
@@ -44,15 +44,17 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
         parts = [names[panel.attention.key], repr(str(panel.head))]
         parts += [repr(panel.name)] if panel.name else []
         listed.append(f"({', '.join(parts)})")
-    given = f"[{', '.join(listed)}]" if kind == "compare" else ", ".join(listed)
-    rest = _arguments(options | _changed(view, kind, options.get("kind", "")) | _changed(size))
-    call = f"mv.{kind}({given}{', ' if rest else ''}{rest})"
+    heads = f"[{', '.join(listed)}]" if kind == "compare" else ", ".join(listed)
+    arguments = _arguments(options | _changed(view, kind, options.get("kind", "")) | _changed(size))
+    call = f"mv.{kind}({heads}{', ' if arguments else ''}{arguments})"
     return f"{START}\n" + "\n".join(lines) + f"\n{call}.save({file!r})\n"
 
 
 def _reading(name: str, attention: Attention) -> str:
-    """The code that makes a reading again: the request that a model answered, then each step that was applied. If no
-    call makes it, the reading is opened from a file."""
+    """Return the code that reproduces a reading: the model's request, then each step that was applied.
+
+    If no call reproduces it, the code opens the reading from a file.
+    """
     request = attention.request
     call = _call(request, attention.revision) if request is not None and _says_all(attention, request) else ""
     for step in later_steps(attention):
@@ -65,57 +67,60 @@ def _reading(name: str, attention: Attention) -> str:
 
 
 def _says_all(attention: Attention, request: Request) -> bool:
-    """Whether a request says everything: not which corpus's means replace heads, nor which recipes, unless they are
-    those that come with the model."""
+    """Return whether a request determines a reading completely.
+
+    It does not if the means or recipes that replace heads come from elsewhere than the model's bundled files.
+    """
     if any(step.row.means for step in attention.made if step.row.name != "without"):
         return False
     if not request.off or request.method not in ("mean", RECIPE):
         return True
-    given = next(step.row.means for step in attention.made if step.row.name == "without")
-    is_whole = not later_steps(attention) and len(attention.queries) <= LONGEST  # with the tokens that rules see
+    means = next(step.row.means for step in attention.made if step.row.name == "without")
+    is_whole = not later_steps(attention) and len(attention.queries) <= LONGEST  # all tokens that rules need
     recipes = shipped(attention.model, attention.revision) if request.method == RECIPE else None
-    return is_whole and recipes is not None and given == digest(predicted(attention, recipes))
+    return is_whole and recipes is not None and means == digest(predicted(attention, recipes))
 
 
 def _call(request: Request, revision: str) -> str:
-    """The call that makes a request."""
-    of = QUANTITIES[request.quantity]
-    if "{call}" in of.code:
-        return _of_call(of, _call(replace(request, quantity=WEIGHT), revision))
+    """Return the call that makes a request."""
+    quantity = QUANTITIES[request.quantity]
+    if "{call}" in quantity.code:
+        return _of_call(quantity, _call(replace(request, quantity=WEIGHT), revision))
     encoder = _encoder(request.model, revision)
     if request.prefix:
         encoder += f".prefixed({request.prefix!r})"
     text, pair, words = request.text, request.pair, list(request.words)
     typed = f"{text!r}, {pair!r}" if pair else repr(text)
-    either = f"'', words={words!r}" if words else typed
+    text_arguments = f"'', words={words!r}" if words else typed
     if request.part:
-        given_target = {"target": request.target} if request.target else {}
-        return f"{encoder}.encode({text!r}, {_arguments(given_target | {'part': request.part})})"
+        target = {"target": request.target} if request.target else {}
+        return f"{encoder}.encode({text!r}, {_arguments(target | {'part': request.part})})"
     if request.off:
         source = f", source={request.source!r}" if request.source else ""
-        return f"mv.ablate({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r}{source})"
-    if of.code:
+        names = [*map(str, request.off)]
+        return f"mv.ablate({encoder}, {names!r}, {text_arguments}, method={request.method!r}{source})"
+    if quantity.code:
         question = "" if request.question is None else _arguments(_question(request.question))
-        return of.code.format(encoder=encoder, text=either, question=question)
+        return quantity.code.format(encoder=encoder, text=text_arguments, question=question)
     return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
 
 
 def _question(question: Question) -> dict[str, object]:
-    """The arguments that ask a question again."""
+    """Return the arguments that ask a question again."""
     if question.kind == COSINE:
         return {"other": question.other, **({} if question.off_in == BOTH else {"off_in": question.off_in})}
     return {"word": question.word} | ({"place": question.place} if question.kind == MASK else {})
 
 
 def _after(call: str, step: Step) -> str:
-    """The code for one more step of ``Attention.made``; empty if no call does it."""
-    if step.row.name == WRITTEN:  # the whole text is read again
+    """Append the code for one more step of ``Attention.made``; empty if no call does it."""
+    if step.row.name == WRITTEN:  # the recipe runs the model on the whole text again
         return call
     if step.row.name in (ONLY, ONLY_LAYERS):
         names = [f"L{head.layer}" if step.row.name == ONLY_LAYERS else str(head) for head in step.row.heads]
         return f"{call}.only({names!r})"
-    made = next((of for of in QUANTITIES.values() if of.step == step.row.name and "{call}" in of.code), None)
-    return _of_call(made, call) if made else call + STEPS[step] if step in STEPS else ""
+    quantity = next((q for q in QUANTITIES.values() if q.step == step.row.name and "{call}" in q.code), None)
+    return _of_call(quantity, call) if quantity else call + STEPS[step] if step in STEPS else ""
 
 
 def _of_call(quantity: Quantity, call: str) -> str:
@@ -123,7 +128,7 @@ def _of_call(quantity: Quantity, call: str) -> str:
 
 
 def _encoder(model: str, revision: str) -> str:
-    """The code that loads the model of a reading, or makes it from the loaded one."""
+    """Return the code that loads the model of a reading, or derives its untrained version."""
     dtype = dtype_of(revision)
     typed = "" if dtype == DTYPES[0] else f", dtype={dtype!r}"
     typed += f", name={name!r}" if (name := display_name_of(model)) else ""
@@ -132,7 +137,7 @@ def _encoder(model: str, revision: str) -> str:
 
 
 def _changed(settings: View | Size, kind: str = "", panels: str = "") -> dict[str, Any]:
-    """Give the settings that differ from their defaults and that files of a ``kind`` of figure show."""
+    """Return the settings that differ from their defaults and that files of a ``kind`` of figure show."""
     changed = {f.name: getattr(settings, f.name) for f in fields(settings) if getattr(settings, f.name) != f.default}
     if not kind:
         return changed

@@ -1,7 +1,7 @@
-"""What is shown of a reading: units, hidden tokens, links, shades and their colours, as on screen; and the note on a
-figure in which hardly anything is visible.
+"""What a view shows of a reading: units, hidden tokens, links, shades and their colours, as on screen.
 
-The browser computes the same in ``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree.
+It also holds the notes on figures in which hardly anything is visible. The browser computes the same in
+``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import default_scale
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
-CROWDED, STRONGEST = 25, 20  # from so many words on, so many links are drawn where nothing is held
-FAINT = 0.15  # on a scale from 0 to 1: weights below this have nearly the colour of the paper
+CROWDED, STRONGEST = 25, 20  # from 25 words on, only the 20 strongest links are drawn if nothing is pinned
+FAINT = 0.15  # on a scale from 0 to 1, weights below this have nearly the colour of the paper
 
 _ORDINAL = {2: "nd", 3: "rd"}
 
@@ -42,27 +42,29 @@ class View(ViewOptions):
     ``unit``: words or pieces. ``special``: keep, hide, or rescale (hide, then rows sum to 1 again). ``links``: all,
     "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1), head (to the
     largest weight shown), row, log; by default fixed for shares of 1 and head for other numbers. ``side``, for pairs:
-    all, or from and to, as "ab". ``pin``: "q10" holds query token 10, "k1" key token 1, "q10k1" one link; tokens count
-    pieces, whatever the unit.
+    all, or from and to, as "ab". ``pin``: "q10" pins query token 10, "k1" key token 1, "q10k1" one link; the numbers
+    count subwords, whatever the unit.
 
     Raises SettingError for any other value.
     """
 
     def of(self, attentions: Sequence[Attention]) -> View:
-        """The view of these readings: with the default scale of their quantities unless it states one."""
+        """Return the view for these readings, with the default scale of their quantities unless it states one."""
         return replace(self, scale=self.scale or default_scale(*(attention.quantity for attention in attentions)))
 
     @property
     def pinned(self) -> tuple[int | None, int | None]:
-        """The tokens that ``pin`` names: (query, key), each None if it names none."""
+        """The tokens that ``pin`` names: (query, key), None for a side that it does not name."""
         match = re.fullmatch(r"(?:q(\d+))?(?:k(\d+))?", self.pin)
         query, key = match.groups() if match else (None, None)
         return (None if query is None else int(query)), (None if key is None else int(key))
 
 
 class Unit(NamedTuple):
-    """One row or column of a picture: a word, a piece or a special token. ``tokens`` are indices of pieces. ``name``:
-    what is drawn instead of its text, if that is something else (``Token.drawn``)."""
+    """One row or column of a picture: a word, a subword or a special token.
+
+    ``tokens`` are indices of subwords. ``name`` is drawn instead of the text if it is not empty (``Token.drawn``).
+    """
 
     text: str
     tokens: tuple[int, ...]
@@ -72,7 +74,7 @@ class Unit(NamedTuple):
 
     @property
     def drawn(self) -> str:
-        """Return the text to draw: its name, if it has one."""
+        """The text to draw: the unit's name, if it has one."""
         return self.name or self.text
 
 
@@ -84,15 +86,17 @@ class Axes(NamedTuple):
 
 
 class Focus(NamedTuple):
-    """The held row and column; None if there is none."""
+    """The pinned row and column; None for an axis without a pin."""
 
     row: int | None
     col: int | None
 
 
 class Block(NamedTuple):
-    """The part of one head's matrix that a view shows. ``signed``: its numbers can be below 0; ``is_share``: they are
-    shares of 1."""
+    """The part of one head's matrix that a view shows.
+
+    ``signed``: its numbers can be below 0; ``is_share``: they are shares of 1.
+    """
 
     w: Weights  # [row, column]
     hidden: Weights  # [row]: share of the row that is not shown
@@ -100,11 +104,11 @@ class Block(NamedTuple):
     is_share: bool = True
 
     def written(self, number: float) -> str:
-        """One of its numbers in words."""
+        """Format one of its numbers."""
         return numerals.weight(number) if self.is_share else numerals.three_digits(number, self.signed)
 
     def size(self, number: float) -> str:
-        """The same without its sign."""
+        """Format one of its numbers without the sign."""
         return self._replace(signed=False).written(abs(number))
 
     @property
@@ -114,7 +118,7 @@ class Block(NamedTuple):
 
 
 def units(attention: Attention, view: View) -> Axes:
-    """Rows and columns of a view: of the queries and of the keys."""
+    """Return the rows and columns of a view: the units of the queries and of the keys."""
     rows = _side(attention.queries, view, view.side[0])
     if not attention.is_cross and view.side[0] == view.side[1]:
         return Axes(rows, rows)
@@ -122,24 +126,24 @@ def units(attention: Attention, view: View) -> Axes:
 
 
 def _side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
-    """The units of one axis; ``letter`` names the sentence of a pair, "a" or "b", if ``side`` is not "all"."""
+    """Return the units of one axis; ``letter`` names the sentence of a pair, "a" or "b", if ``side`` is not "all"."""
     names = (text.by_words() if view.unit == "words" else text).tokens
     groups = text.groups if view.unit == "words" else tuple((i,) for i in range(len(text)))
-    every = (
+    all_units = (
         Unit(name.text, group, text.special[group[0]], text.tokens[group[0]].segment, "" if name.known else name.drawn)
         for name, group in zip(names, groups, strict=True)
     )
     is_whole = view.side == "all" or all(t.segment == 0 for t in text.tokens)
     return tuple(
         unit
-        for unit in every
+        for unit in all_units
         if (view.special == "keep" or not unit.special) and (is_whole or unit.segment == "ab".index(letter))
     )
 
 
 def focus(axes: Axes, view: View) -> Focus | None:
-    """The rows and columns of ``axes`` that the pin holds; None without a pin, or if it names a token that is not
-    shown."""
+    """Return the rows and columns of ``axes`` that are pinned; None without a pin, or if the pinned token
+    is not shown."""
     query, key = view.pinned
     if query is None and key is None:
         return None
@@ -148,14 +152,14 @@ def focus(axes: Axes, view: View) -> Focus | None:
 
 
 def check_view(attention: Attention, view: View) -> None:
-    """Raise SettingError for a pin that holds nothing, and for a part of a pair where there is no second text."""
+    """Raise SettingError for a pin without a visible token, and for a side of a pair without a second text."""
     if view.side != "all" and not attention.queries.pair:
         raise SettingError(f"side is {view.side!r}, but there is no second text.", "Read a pair, or leave side out.")
     check_pin(attention, view)
 
 
 def check_pin(attention: Attention, view: View) -> None:
-    """Raise SettingError for a pin that holds nothing, because the token does not exist or is not shown."""
+    """Raise SettingError for a pin whose token does not exist or is not shown."""
     if not view.pin or focus(units(attention, view), view) is not None:
         return
     for number, text in zip(view.pinned, (attention.queries, attention.keys), strict=True):
@@ -171,37 +175,37 @@ def _index(units_: tuple[Unit, ...], token: int | None) -> int | None:
 
 
 def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
-    """One head as a view shows it: the sum over the pieces of a key word, the mean over those of a query word (Clark et
-    al. 2019, 4.1).
+    """Return one head as a view shows it: the sum over the subwords of a key word, the mean over those of a query word
+    (Clark et al. 2019, 4.1).
 
     Raises UnknownHead.
     """
     matrix = attention[head].astype(np.float64)
-    of_row = attention.hidden.reshape(-1, len(attention.queries))
-    before = of_row[attention.place(head)].astype(np.float64)  # for a reading that was rescaled before
+    hidden_by_head = attention.hidden.reshape(-1, len(attention.queries))
+    hidden_before = hidden_by_head[attention.place(head)].astype(np.float64)  # the share hidden by earlier steps
     rows, cols = ([unit.tokens for unit in side] for side in axes)
     w = between(matrix, rows, cols)
     shown, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
-    before_view = averaged(before, rows, 0)
-    part = shown
+    before_view = averaged(hidden_before, rows, 0)
+    visible_share = shown
     if not quantity.is_share:
         sizes = np.abs(averaged(matrix, rows, 0))  # [row, key]
-        seen = sizes[:, [key for tokens in cols for key in tokens]].sum(axis=1)
-        part = seen / np.maximum(sizes.sum(axis=1), 1e-12)
+        visible = sizes[:, [key for tokens in cols for key in tokens]].sum(axis=1)
+        visible_share = visible / np.maximum(sizes.sum(axis=1), 1e-12)
     if len(attention.keys) == sum(map(len, cols)):
-        part = np.ones_like(part)  # rows of float32 sum to 1 ± 1e-7
-    hidden = before_view + (1 - before_view) * (1 - np.minimum(part, 1))
+        visible_share = np.ones_like(visible_share)  # rows of float32 sum to 1 ± 1e-7
+    hidden = before_view + (1 - before_view) * (1 - np.minimum(visible_share, 1))
     if view.special == "rescale" and w.size and not quantity.is_signed:
-        left = shown[:, None]
-        w = np.where(left > 1e-12, w / np.maximum(left, 1e-12), 1 / w.shape[1])
+        totals = shown[:, None]
+        w = np.where(totals > 1e-12, w / np.maximum(totals, 1e-12), 1 / w.shape[1])
     return Block(w.astype(np.float32), hidden.astype(np.float32), quantity.is_signed, quantity.is_share)
 
 
 def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
-    """The numbers of ``heads`` as a view shows them; links that a rule does not draw keep their numbers. Raises
+    """Return the numbers of ``heads`` as a view shows them; links that are not drawn keep their numbers. Raises
     UnknownHead."""
     axes = units(attention, view)
-    every = units(attention, View(unit=view.unit))
+    all_axes = units(attention, View(unit=view.unit))
     parts = [block(attention, head, view, axes) for head in heads]
     return Shown(
         attention.model,
@@ -215,14 +219,14 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
         np.stack([part.hidden for part in parts]),
         tuple(unit.text for unit in axes.rows),
         tuple(unit.text for unit in axes.cols),
-        tuple(every.rows.index(unit) for unit in axes.rows),
-        tuple(every.cols.index(unit) for unit in axes.cols),
+        tuple(all_axes.rows.index(unit) for unit in axes.rows),
+        tuple(all_axes.cols.index(unit) for unit in axes.cols),
         {"unit": view.unit, "special": view.special, "side": view.side},
     )
 
 
 def steps_of_view(attention: Attention, view: View) -> Iterator[Step]:
-    """Say what a view does to the numbers of a reading."""
+    """Yield the steps that a view applies to the numbers of a reading."""
     if view.unit == "words" and not attention.queries.unit == attention.keys.unit == "words":
         yield BY_WORDS
     if view.special != "keep":
@@ -231,8 +235,11 @@ def steps_of_view(attention: Attention, view: View) -> Iterator[Step]:
 
 
 def chosen(w: Weights, links: str) -> Mask:
-    """[row, column]: True if the link is drawn. top: the k largest keys of a query; min: weight ≥ value; mass: the
-    fewest keys of a query that contain this share of what its row shows. Signs are ignored."""
+    """Select the links to draw, [row, column].
+
+    top: the k largest keys of a query; min: weight ≥ value; mass: the fewest keys of a query that contain this share of
+    what its row shows. Signs are ignored.
+    """
     w = np.abs(w)
     rule = re.fullmatch(r"(all|top|min|mass)(.*)", links)
     mode, value = (rule[1], float(rule[2] or 0)) if rule else ("all", 0)
@@ -254,14 +261,17 @@ def chosen(w: Weights, links: str) -> Mask:
 
 
 def is_crowded(axes: Axes) -> bool:
-    """Whether so many words are shown that all their links together could not be told apart."""
+    """Return whether so many words are shown that all their links together would be indistinguishable."""
     return max(sum(not unit.special for unit in side) for side in axes) >= CROWDED
 
 
 def links_at_rest(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
-    """Which links of heads in one diagram are drawn where nothing is held: those that the rule of the view leaves; of
-    many words the strongest of those between words. The rule is then one about words, too: most heads give a special
-    token so much that the heaviest key of every word is [CLS] or [SEP]."""
+    """Return the links of heads in one diagram that are drawn without a pin.
+
+    They are the links that the rule of the view selects; of many words, the strongest of those between words. The rule
+    is then applied to words only, too: most heads give a special token so much that the heaviest key of every word is
+    [CLS] or [SEP].
+    """
     if not is_crowded(axes):
         return [chosen(part.w, links) for part in parts]
     rows, cols = (np.array([not unit.special for unit in side]) for side in axes)
@@ -275,31 +285,36 @@ def links_at_rest(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
 
 
 def few_links(axes: Axes, view: View) -> str:
-    """The words for a diagram that draws only the strongest links; empty if it draws all."""
+    """Return the words for a diagram that draws only the strongest links; empty if it draws all."""
     if view.pin or not is_crowded(axes):
         return ""
     return f"the {STRONGEST} strongest links between {units_in_words(view)}"
 
 
 def units_in_words(view: View) -> str:
-    """Name what rows and columns are: "words" or "tokens"."""
+    """Return the noun for rows and columns: "words" or "tokens"."""
     return "words" if view.unit == "words" else "tokens"
 
 
 def every_named(every: int, what: str = "token") -> str:
-    """The words for labels of which only each ``every``-th has room, "every 2nd token is named"; empty if all have."""
+    """Return the words for labels of which only every ``every``-th has room: "every 2nd token is named"; empty if all
+    have."""
     return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is named"
 
 
 def link_scale(scale: str) -> str:
-    """The scale of links: one for all lines of a figure, because a scale for each row would give a weak link the ink
-    of a strong one."""
+    """Return the scale of links, which all lines of a figure share.
+
+    A scale for each row would make a weak link as dark as a strong one.
+    """
     return "head" if scale == "row" else scale
 
 
 def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
-    """The shade of every cell, 0…255, ignoring signs. fixed: 0 to 1; head: up to ``top``, by default the largest
-    weight; row: up to the largest of each row."""
+    """Return the shade of every cell, 0…255, ignoring signs.
+
+    fixed: 0 to 1; head: up to ``top``, by default the largest weight; row: up to the largest of each row.
+    """
     if w.size == 0:
         return np.zeros(w.shape, np.uint8)
     exact = np.abs(w.astype(np.float64))
@@ -318,7 +333,7 @@ def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
 
 
 def span(scale: str, parts: Sequence[Block]) -> str:
-    """The range of the colour scale of ``parts`` in words, for captions and legends."""
+    """Describe the range of the colour scale of ``parts``, for captions and legends."""
     largest = max(parts, key=lambda part: part.top).size(max(part.top for part in parts)) if parts else "0"
     if any(part.signed for part in parts):
         ends = {"fixed": "1", "head": largest, "row": "each row's largest size"}
@@ -329,8 +344,10 @@ def span(scale: str, parts: Sequence[Block]) -> str:
 
 
 def painted(part: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
-    """A matrix in the colours of its scale, [row, column, rgb]; ``top`` as for :func:`shades`. For signed numbers, 0
-    has the colour of the paper. The same as ``diverging`` in the browser's ``ink.js``."""
+    """Return a matrix in the colours of its scale, [row, column, rgb]; ``top`` is as for :func:`shades`.
+
+    For signed numbers, 0 has the colour of the paper. Equal to ``diverging`` in the browser's ``ink.js``.
+    """
     shade = shades(part.w, scale, top)
     if not part.signed:
         return palette(theme.ramp)[shade]
@@ -339,12 +356,12 @@ def painted(part: Block, scale: str, theme: Theme, top: float | None = None) -> 
 
 
 def scale_colours(parts: Iterable[Block], theme: Theme) -> tuple[str, ...]:
-    """The stops of the colour scale for these parts."""
+    """Return the stops of the colour scale for these parts."""
     return theme.signed if any(part.signed for part in parts) else theme.ramp
 
 
 def faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
-    """A note that all weights shown are so small that a scale from 0 to 1 hardly shows them."""
+    """Return a note if all weights shown are so small that a scale from 0 to 1 hardly shows them."""
     if view.scale != "fixed" or not 0 < _largest(parts) < FAINT:
         return ()
     problem = f"All weights shown are below {FAINT:g}, hardly visible on a scale from 0 to 1."
@@ -352,7 +369,7 @@ def faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
 
 
 def faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
-    """The same for links, or a note that the rule of the view leaves none."""
+    """Return the same note for links, or a note that no link satisfies the rule of the view."""
     if any(chosen(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
         return faint_cells(view, parts)
     remedy = f'The largest weight shown is {parts[0].size(_largest(parts))}: ask for less than links="{view.links}".'

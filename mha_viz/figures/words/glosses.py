@@ -1,5 +1,4 @@
-"""What each relation and each other role means in plain words, with an example, and which roles a search in plain words
-means."""
+"""Relations and other roles in plain words, with an example, and the search for roles by plain words."""
 
 from __future__ import annotations
 
@@ -10,10 +9,16 @@ from typing import NamedTuple
 
 
 class Gloss(NamedTuple):
-    """A role in plain words: ``name`` ("subject"), ``link`` ("subject → its verb"), an ``example`` in which the
-    first word of the link is marked with asterisks and the second with underscores ("the *dog* _barks_"), and further
-    ``words`` that a person may search for. In the example, each head of a shipped model that has the role attends as
-    it says (tests/test_gloss_sentences.py)."""
+    """A role in plain words.
+
+    Attributes:
+        name: "subject".
+        link: "subject → its verb".
+        example: "the *dog* _barks_": the first word of the link is marked with asterisks, the second with underscores.
+            In the example, each head of a bundled model that has the role attends accordingly
+            (tests/test_gloss_sentences.py).
+        words: further words that a person may search for.
+    """
 
     name: str
     link: str
@@ -138,7 +143,7 @@ RELATIONS = MappingProxyType(
         ),
     }
 )
-# The other roles, by their details in a profile.
+# Other roles than relations; the keys are their details in a profile.
 PATTERNS = MappingProxyType(
     {
         "third_person": _pattern(
@@ -171,7 +176,7 @@ PATTERNS = MappingProxyType(
         "entropy": _pattern("broad", "any token → many tokens", "", "everywhere evenly average uniform entropy wide"),
     }
 )
-# Roles on repeated random tokens (analysis/repeats.py), which no profile has and no search asks for.
+# Roles on repeated random tokens (analysis/repeats.py). They are not in profiles and cannot be searched for.
 REPEATED = MappingProxyType(
     {
         "induction": _pattern("induction", "token → what followed it last time", "", ""),
@@ -201,8 +206,8 @@ PARTS_OF_SPEECH = MappingProxyType(
         "X": "other word",
     }
 )
-AGREEMENT = "agreement"  # the rule beside roles of coreference
-# Words that occur in any question and carry no meaning.
+AGREEMENT = "agreement"  # the simple rule that coreference roles are compared with
+# Words without meaning for a search.
 _EMPTY = re.compile(
     r"\b(a|an|the|heads?|that|for|of|to|at|in|on|its|their|is|are|do|does|find|me|looks?|looking|attends?|attending|links?"
     r"|linking|between|from|with|and|tokens?|words?|one|what|s)\b"
@@ -210,57 +215,65 @@ _EMPTY = re.compile(
 
 
 def gloss(detail: str) -> Gloss | None:
-    """The gloss of a relation ("nsubj", "nmod:poss", also "nsubj dep_to_head") or of another role's detail ("sep").
+    """Return the gloss of a relation ("nsubj", "nmod:poss", also "nsubj dep_to_head") or of another role's detail
+    ("sep").
 
-    A subtype without a gloss of its own has that of its relation; None for relations that the shipped treebanks do not
-    have.
+    A subtype without its own gloss has that of its relation. The result is None for relations that do not occur in the
+    bundled treebanks.
     """
     name = detail.partition(" ")[0]
     return PATTERNS.get(name) or REPEATED.get(name) or RELATIONS.get(name) or RELATIONS.get(name.partition(":")[0])
 
 
 def labelled(relation: str) -> str:
-    """ "subject (nsubj)"; the relation alone if it has no gloss."""
+    """Return "subject (nsubj)"; the relation alone if it has no gloss."""
     meaning = gloss(relation)
     return f"{meaning.name} ({relation})" if meaning else relation
 
 
 def link(detail: str) -> str:
-    """How a head attends: "subject → its verb" for "nsubj dep_to_head", "its verb → subject" for "nsubj head_row",
-    "subject ← its verb, more than any other word" for "nsubj head_to_dep". Relations without a gloss are
-    between a dependent and its head; other roles without one have ""."""
+    """Describe how a head attends.
+
+    "subject → its verb" for "nsubj dep_to_head", "its verb → subject" for "nsubj head_row", "subject ← its verb, more
+    than any other word" for "nsubj head_to_dep". Relations without a gloss are between a dependent and its head; other
+    roles without a gloss give "".
+    """
     meaning, direction = gloss(detail), detail.partition(" ")[2]
-    forth = meaning.link if meaning else "dependent → its head" if direction else ""
-    first, _, second = forth.partition(" → ")
-    turned = {"head_row": f"{second} → {first}", "head_to_dep": f"{first} ← {second}, more than any other word"}
-    return turned.get(direction, forth)
+    forward = meaning.link if meaning else "dependent → its head" if direction else ""
+    first, _, second = forward.partition(" → ")
+    reversed_ = {"head_row": f"{second} → {first}", "head_to_dep": f"{first} ← {second}, more than any other word"}
+    return reversed_.get(direction, forward)
 
 
 def linked(detail: str) -> str:
-    """ "its verb → subject (nsubj)" for "nsubj head_row"."""
+    """Return "its verb → subject (nsubj)" for "nsubj head_row"."""
     return f"{link(detail)} ({detail.partition(' ')[0]})"
 
 
 def explained(detail: str) -> str:
-    """ "subject → its verb, as “dog” → “barks” in “the dog barks”", in the direction in which a head attends, or with
-    "and" for a relation without a direction; "" if there is no gloss."""
+    """Return "subject → its verb, as “dog” → “barks” in “the dog barks”", in the direction in which a head attends.
+
+    A relation without a direction has "and" instead of the arrow. The result is "" if there is no gloss.
+    """
     meaning = gloss(detail)
     if meaning is None:
         return ""
     name, _, direction = detail.partition(" ")
     arrow = {"dep_to_head": " → ", "head_row": " → ", "head_to_dep": " ← "}.get(direction, " and ")
     arrow = " → " if name in PATTERNS else arrow
-    described = link(detail) if arrow != " and " else meaning.link.replace(" → ", arrow)
+    description = link(detail) if arrow != " and " else meaning.link.replace(" → ", arrow)
     marked = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
     if not marked:
-        return described
+        return description
     words = arrow.join(f"“{word}”" for word in (marked[::-1] if direction == "head_row" else marked))
-    return f"{described}, as {words} in “{re.sub('[*_]', '', meaning.example)}”"
+    return f"{description}, as {words} in “{re.sub('[*_]', '', meaning.example)}”"
 
 
 def rule_in_words(rule: str) -> str:
-    """ "nearest noun or name to the right" for "nearest NOUN or PROPN to the right": a rule with its parts of speech in
-    words; "rule of agreement" for "agreement"."""
+    """Return a simple rule with its parts of speech in words.
+
+    "nearest noun or name to the right" for "nearest NOUN or PROPN to the right"; "rule of agreement" for "agreement".
+    """
     named = re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
     return f"rule of {named}" if rule == AGREEMENT else named
 
@@ -278,13 +291,15 @@ _PLAIN_RULES = MappingProxyType(
 
 
 def rule_plainly(rule: str) -> str:
-    """ "its subject" for "its nsubj", "the word it depends on as subject" for "its head, as nsubj": a rule of a recipe
-    for readers who know no labels."""
-    before, _, relation = rule.rpartition(" ")
+    """Return a rule of a recipe for readers who know no labels.
+
+    "its subject" for "its nsubj", "the word it depends on as subject" for "its head, as nsubj".
+    """
+    prefix, _, relation = rule.rpartition(" ")
     meaning = RELATIONS.get(relation)
-    if meaning is None or before not in ("its", "its head, as"):
+    if meaning is None or prefix not in ("its", "its head, as"):
         return _PLAIN_RULES.get(rule, rule)
-    return f"its {meaning.name}" if before == "its" else f"the word it depends on as {meaning.name}"
+    return f"its {meaning.name}" if prefix == "its" else f"the word it depends on as {meaning.name}"
 
 
 RULE_WORDS = MappingProxyType(  # further words that a person may search for
@@ -312,37 +327,38 @@ RULE_WORDS = MappingProxyType(  # further words that a person may search for
 
 
 def asked_for(typed: str) -> tuple[str, ...]:
-    """The relations and details that the typed words mean, best first: "subject", "looks at commas", "word before".
+    """Return the relations and details that match the typed words, best first: "subject", "looks at commas", "word
+    before".
 
-    A complete name ("nsubj", "object") comes first, then those that share most words with the question, and of these
-    those whose name is among its words, then those with most of its empty words too; nothing if none do. If no word is
-    known, the last one may be the beginning of one: "prep".
+    A complete name ("nsubj", "object") comes first. Others must share the most words with the question; among them,
+    roles whose name is contained in the question come first, then those that share the most of its stop words. The
+    result is empty if nothing matches. If no word is known, the last one may be the beginning of a word: "prep".
     """
-    every, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _EMPTY.sub(" ", typed.lower())))
+    all_words, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _EMPTY.sub(" ", typed.lower())))
     phrase = " ".join(words)
-    ranked, begun = [], set[str]()
+    ranked, completions = [], set[str]()
     for order, (detail, meaning) in enumerate((*PATTERNS.items(), *RELATIONS.items())):
         name = re.findall(r"\w+", meaning.name.lower())
         names = {detail, " ".join(name)}
         terms = {detail, *name, *meaning.words, *detail.split(":")}
         hits = _hits(words, terms)
-        begun |= {term for term in terms if words and len(words[-1]) > 2 and term.startswith(words[-1])}
+        completions |= {term for term in terms if words and len(words[-1]) > 2 and term.startswith(words[-1])}
         if hits:
             exact = phrase in names or phrase.rstrip("s") in names
             is_named = _hits(words, name) >= len(name)
-            ranked.append((not exact, -hits, not is_named, -_hits(every, meaning.words), order, detail))
-    if begun and not ranked:
-        return asked_for(" ".join((*words[:-1], min(begun, key=lambda term: (len(term), term)))))
+            ranked.append((not exact, -hits, not is_named, -_hits(all_words, meaning.words), order, detail))
+    if completions and not ranked:
+        return asked_for(" ".join((*words[:-1], min(completions, key=lambda term: (len(term), term)))))
     most = min((entry[1] for entry in ranked), default=0)
     return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == most)
 
 
 def rules_asked_for(typed: str, rules: Iterable[str]) -> tuple[str, ...]:
-    """Those of the rules of recipes, by name, that have most of the typed words: "looks at full stops", "same word";
-    nothing unless a rule has all but the empty ones."""
+    """Return the rules of recipes, by name, that match all typed words but stop words: "looks at full stops", "same
+    word"."""
     words = re.findall(r"[\w:]+", _EMPTY.sub(" ", typed.lower()))
-    fitting = [rule for rule in rules if words and _hits(words, _terms(rule)) == len(words)]
-    return tuple(sorted(fitting, key=lambda rule: len(re.findall(r"\w+", rule.lower()))))
+    matches = [rule for rule in rules if words and _hits(words, _terms(rule)) == len(words)]
+    return tuple(sorted(matches, key=lambda rule: len(re.findall(r"\w+", rule.lower()))))
 
 
 def _terms(rule: str) -> set[str]:
@@ -350,10 +366,10 @@ def _terms(rule: str) -> set[str]:
 
 
 def _hits(words: Iterable[str], terms: Collection[str]) -> int:
-    """How many of the words are among the terms."""
+    """Return how many of the words are among the terms."""
     return sum(any(_alike(word, term) for term in terms) for word in words)
 
 
 def _alike(word: str, term: str) -> bool:
-    """Equal but for a plural s."""
+    """Return whether two words are equal but for a plural s."""
     return word == term or (len(term) > 2 and word == f"{term}s")

@@ -1,5 +1,7 @@
-"""What is known of the heads of a model over all text, for the explorer: their roles and their recipes. What shows of
-it in one text is added where that text is read (``app/explore/badges.py``)."""
+"""Facts about the heads of a model that hold for all text: their roles and their recipes, for the explorer.
+
+The parts that are visible in one text are added where that text is read (``app/explore/badges.py``).
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,15 @@ from mha_viz.figures.words.role_words import (
 
 
 def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
-    """Everything that comes with the app on the heads of a model, as ``HeadRoles`` of ``browser/explorer/roles.js``:
-    nothing of a text, and no roles or recipes where there are none. ``shape``: layers, heads of each."""
-    on = given_corpora(model)
+    """Return the bundled facts about the heads of a model, as ``HeadRoles`` of ``browser/explorer/roles.js``.
+
+    They contain nothing about a text; roles and recipes are empty if the model has none. ``shape``: layers, heads per
+    layer.
+    """
+    corpora = given_corpora(model)
     badges = [{**words, "words": f"{words['words']}.", "active": True}
               for words in roles_in_words(given_roles(model), shape[1]).values()]  # fmt: skip
-    roles = {"kinds": COLOURS, "on": on, "measured": bool(on), "roles": badges}
+    roles = {"kinds": COLOURS, "on": corpora, "measured": bool(corpora), "roles": badges}
     return {**roles, **NOTHING_OF_A_TEXT, "recipes": recipes_of(model, revision, shape)}
 
 
@@ -47,8 +52,10 @@ NOTHING_OF_A_TEXT: Mapping[str, Any] = {
 def roles_in_words(
     findings: Iterable[Finding], heads: int, layers: Sequence[int] = ()
 ) -> Mapping[Finding, Mapping[str, Any]]:
-    """Return what is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer;
-    ``layers``: their numbers, if they are not all layers of the model."""
+    """Describe each role independently of a text, in the order of :func:`most_sought_first`.
+
+    ``heads``: heads per layer; ``layers``: their numbers, if they are not all layers of the model.
+    """
     return {
         finding: {
             "head": finding.head.place(heads, layers),
@@ -64,10 +71,12 @@ def roles_in_words(
 
 
 def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
-    """Return ``on``, the corpora; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest
-    first, as the number of a rule and a share, and the ``interval`` of what they explain; and, not known without a
-    text, ``cells`` of each rule, ``here``, ``annotated``. None if the model has no recipes. To be copied, not changed:
-    every reading gets the same object."""
+    """Return the recipes of the heads of a model; None if it has none.
+
+    The fields are ``on``, the corpora; ``colours`` of kinds of rules; ``rules``; and ``heads``: the parts of each head,
+    largest first, as the number of a rule and a share, and the ``interval`` of what they explain. ``cells`` of each
+    rule, ``here`` and ``annotated`` depend on a text and are empty. The result is shared: copy it, do not change it.
+    """
     recipes = find_recipes(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None

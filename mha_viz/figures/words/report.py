@@ -1,4 +1,4 @@
-"""The roles of a profile as a table for a paper, with how sure each is, what was looked at, and what to cite."""
+"""The roles of a profile as a table for a paper, with how sure each role is, what was tested, and what to cite."""
 
 from __future__ import annotations
 
@@ -70,8 +70,14 @@ CONDITIONS: Mapping[str, tuple[str, Callable[[Finding], bool]]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """``caption``: what the table shows; ``roles``: its rows, in the order of the profile; ``notes``: sentences below
-    it, the last of which says what to cite; ``of``: what was measured. Printed, it is :meth:`markdown`."""
+    """A table of roles for a paper. Printed, it is :meth:`markdown`.
+
+    Attributes:
+        caption: a description of the table.
+        roles: its rows, in the order of the profile.
+        notes: sentences below it, the last of which says what to cite.
+        of: the model and the corpora.
+    """
 
     caption: str
     roles: tuple[ReportedRole, ...]
@@ -80,8 +86,10 @@ class Report:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per role, with HEADING and, for each third corpus, OF_THIRD: numbers as they are, a head counted from
-        0 and, in ``paper``, from 1."""
+        """One row per role, with the columns HEADING and, for each third corpus, OF_THIRD.
+
+        Numbers are not rounded; a head is counted from 0 and, in ``paper``, from 1.
+        """
         import pandas as pd
 
         numbers = range(1, len(self.of.thirds) + 1)
@@ -89,11 +97,11 @@ class Report:
         return pd.DataFrame([report_cells(self.of, role) for role in self.roles], columns=columns)
 
     def csv(self) -> str:
-        """:attr:`table` as CSV, without the notes."""
+        """Return :attr:`table` as CSV, without the notes."""
         return as_csv(self.table)
 
     def markdown(self) -> str:
-        """The table between its caption and its notes. What comes from files is text, whatever it contains."""
+        """Return the table between its caption and its notes. Content of files is escaped, whatever it contains."""
         columns = printed(self.of, self.roles)
         rows = [
             [as_text(text, IN_MARKDOWN) for text in (column.cell(role) for column in columns)] for role in self.roles
@@ -105,8 +113,10 @@ class Report:
         return "\n\n".join([caption, "\n".join(table), *notes]) + "\n"
 
     def latex(self) -> str:
-        """The same as a table for LaTeX with the packages array, booktabs and longtable, which goes on over pages; made
-        for a landscape page. What comes from files is text, whatever it contains."""
+        """Return the table for LaTeX with the packages array, booktabs and longtable.
+
+        It may span several pages, and is made for a landscape page. Content of files is escaped, whatever it contains.
+        """
         columns = printed(self.of, self.roles)
         caption, *notes = (as_text(text, IN_LATEX) for text in (self.caption, *self.notes))
         headings = " & ".join(as_text(column.heading, IN_LATEX) for column in columns)
@@ -132,14 +142,16 @@ def report(
     kinds: str | Iterable[str] = (),
     only: str | Iterable[str] = (),
 ) -> Report:
-    """The roles of a profile as a table for a paper (Markdown, LaTeX, CSV), with intervals, baselines, the strongest
-    simple rule with q-values over all heads and relations that were looked at, the accuracy on the other corpus that
-    establishes them, on which third corpora they hold, whether they are used, and the sentence to cite.
+    """Make a table for a paper from the roles of a profile (Markdown, LaTeX, CSV).
 
-    ``replicated``: profiles of the same model on third corpora; one that chose a role replicates nothing. ``kinds``:
-    the kinds of roles to show, of KINDS. ``only``: what must be true of them, of CONDITIONS: "established", and
-    "beats", "equals" or "below" for what the head does to the strongest simple rule. Both may be text with commas:
-    "syntax,coreference".
+    It has intervals, baselines, the strongest simple rule with q-values over all heads and relations that were tested,
+    the accuracy on the other corpus that establishes the roles, the third corpora on which they hold, whether they are
+    used, and the sentence to cite.
+
+    ``replicated``: profiles of the same model on third corpora; a corpus that helped to choose a role replicates
+    nothing. ``kinds``: the kinds of roles to show, of KINDS. ``only``: conditions that they must meet, of CONDITIONS:
+    "established", and "beats", "equals" or "below" for a comparison of the head with the strongest simple rule. Both
+    may be text with commas: "syntax,coreference".
 
     Raises CorpusError for a profile without roles and for one of another model or of the same corpus, SettingError for
     other kinds and conditions, and where no role is left.
@@ -148,13 +160,13 @@ def report(
     listed = replicated if is_list else [replicated]
     others = list_items(listed, "replicated", "Give profiles of the same model.")
     check_each((profile, *others), Profile, *PROFILE)
-    every = profile.findings()
-    if not every:
+    all_findings = profile.findings()
+    if not all_findings:
         raise CorpusError(f"The profile of {profile.corpus} has no roles.", "Take that of a treebank or of more text.")
     shown_kinds, conditions = _listed(kinds, KINDS, "kinds"), _listed(only, CONDITIONS, "only")
-    findings = [f for f in every if _is_shown(f, shown_kinds, conditions)]
+    findings = [f for f in all_findings if _is_shown(f, shown_kinds, conditions)]
     if not findings:
-        raise SettingError(*_none_is_left(profile, every, shown_kinds, conditions))
+        raise SettingError(*_none_is_left(profile, all_findings, shown_kinds, conditions))
     tests = looked_at(profile.tables)
     tested = [*tests[ROLE].itertuples(index=False, name=None)]
     q, rule_q = (dict(zip(tested, tests[column], strict=True)) for column in (Q, RULE_Q))
@@ -166,24 +178,25 @@ def report(
         for f, key, outcomes in zip(findings, keys, thirds, strict=True)
     )
     names = (profile.corpus, tuple(other.corpus for other in others))
-    of = ReportSubject(name_in_column(profile.model), str(profile.facts["revision"]), *names)
+    subject = ReportSubject(name_in_column(profile.model), str(profile.facts["revision"]), *names)
     choice = "; ".join(filter(None, [", ".join(shown_kinds), *(CONDITIONS[name][0] for name in conditions)]))
-    count = f"{len(roles)} of {counted(len(every), 'role')} ({choice})" if choice else counted(len(roles), "role")
+    total = counted(len(all_findings), "role")
+    count = f"{len(roles)} of {total} ({choice})" if choice else counted(len(roles), "role")
     layers, heads = profile.shape
-    model = f"{cite_model(profile.model, of.revision)}, {layers} layers × {heads} heads,"
-    caption = f"What heads of {model} do on {of.corpus}: {count}."
-    return Report(caption, roles, (*_notes(profile, roles, tests, of), f"To cite: {citation()}"), of)
+    model = f"{cite_model(profile.model, subject.revision)}, {layers} layers × {heads} heads,"
+    caption = f"What heads of {model} do on {subject.corpus}: {count}."
+    return Report(caption, roles, (*_notes(profile, roles, tests, subject), f"To cite: {citation()}"), subject)
 
 
 def _listed(names: str | Iterable[str], values: Collection[str], option: str) -> tuple[str, ...]:
-    """Names of a list, or of a text with commas, each once. Raises SettingError for one that is not known."""
+    """Parse a list of names, or a text with commas, without duplicates. Raises SettingError for an unknown name."""
     listed = names.split(",") if isinstance(names, str) else [*names]
-    given = [str(name).strip() for name in listed if str(name).strip()]
-    for name in given:
+    stripped = [str(name).strip() for name in listed if str(name).strip()]
+    for name in stripped:
         if name not in values:
             remedy = f"{did_you_mean(name, values)} Choose from {', '.join(values)}.".strip()
             raise SettingError(f"{quoted(name)} is not a value of {option}.", remedy)
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(stripped))
 
 
 def _is_shown(finding: Finding, kinds: Collection[str], conditions: Iterable[str]) -> bool:
@@ -191,31 +204,33 @@ def _is_shown(finding: Finding, kinds: Collection[str], conditions: Iterable[str
 
 
 def _none_is_left(
-    profile: Profile, every: Sequence[Finding], kinds: Collection[str], conditions: Collection[str]
+    profile: Profile, all_findings: Sequence[Finding], kinds: Collection[str], conditions: Collection[str]
 ) -> tuple[str, str]:
-    """Say which options leave no role, and where such roles are: in another profile of the model that comes with the
-    app, or which others this one has."""
-    given = [
+    """Write the error for options that leave no role.
+
+    The remedy names another bundled profile of the model that has such roles, or the kinds that this profile has.
+    """
+    named = [
         f"{name} {quoted(', '.join(values))}" for name, values in (("kinds", kinds), ("only", conditions)) if values
     ]
-    problem = f"No role is left by {series(given)} on {profile.corpus}."
+    problem = f"No role is left by {series(named)} on {profile.corpus}."
     for folder in shipped_profiles(profile.model):
         other = read_profile(folder)
-        left = [finding for finding in other.findings() if _is_shown(finding, kinds, conditions)]
-        if left and other.corpus != profile.corpus:
-            statuses = series(sorted({finding.status for finding in left}))
-            where = f"The profile of {other.corpus} has {counted(len(left), 'such role')} ({statuses})"
+        matches = [finding for finding in other.findings() if _is_shown(finding, kinds, conditions)]
+        if matches and other.corpus != profile.corpus:
+            statuses = series(sorted({finding.status for finding in matches}))
+            where = f"The profile of {other.corpus} has {counted(len(matches), 'such role')} ({statuses})"
             return problem, f"{where}: give it, {folder}."
     if kinds and conditions:
         return problem, "Leave one of them out."
     if conditions:
-        return problem, f"Leave it out to see {counted(len(every), 'role')}."
-    listed = [kind for kind in KINDS if any(finding.role == kind for finding in every)]
+        return problem, f"Leave it out to see {counted(len(all_findings), 'role')}."
+    listed = [kind for kind in KINDS if any(finding.role == kind for finding in all_findings)]
     return problem, f"Choose from those that it has: {', '.join(listed)}."
 
 
 def citation() -> str:
-    """The sentence by which to cite this program, from CITATION.cff."""
+    """Return the sentence by which to cite this program, from CITATION.cff."""
     text = (app_root() / "CITATION.cff").read_text("utf-8")
     fields = dict(re.findall(r'^([\w-]+): "?(.+?)"?$', text, re.MULTILINE))
     authors = series(re.findall(r"^  - name: (.+)$", text, re.MULTILINE))
@@ -225,28 +240,34 @@ def citation() -> str:
 def _on_thirds(
     profile: Profile, findings: Sequence[Finding], others: Sequence[Profile]
 ) -> list[tuple[Replication | None, ...]]:
-    """For each role what became of it on each of ``others``; None where that corpus chose the role."""
+    """Return the outcome of each role on each of ``others``; None where that corpus helped to choose the role."""
     for other in others:
         check(other.facts, profile.facts)
-    measured = [
+    by_corpus = [
         [None if _chose(replication, other) else replication for replication in replicate(findings, other)]
         for other in others
     ]
-    return [tuple(outcomes[at] for outcomes in measured) for at in range(len(findings))]
+    return [tuple(outcomes[i] for outcomes in by_corpus) for i in range(len(findings))]
 
 
 def _chose(replication: Replication, other: Profile) -> bool:
-    """Whether a corpus is one of those that established a role: by its name or, where the file was named otherwise, by
-    the number of its cases that are right."""
-    finding, here, _ = replication
+    """Return whether a corpus is one of those that established a role.
+
+    It is recognised by its name or, if the file was named differently, by the number of its correct cases.
+    """
+    finding, role_score, _ = replication
     if finding.status != ESTABLISHED or finding.elsewhere is None:
         return finding.status == ESTABLISHED and other.corpus in finding.corpora
-    is_same = here is not None and here.n > 0 and round(here.n * (here.score - finding.elsewhere.score), 4) == 0
+    is_same = (
+        role_score is not None
+        and role_score.n > 0
+        and round(role_score.n * (role_score.score - finding.elsewhere.score), 4) == 0
+    )
     return other.corpus in finding.corpora or is_same
 
 
 def _use(profile: Profile) -> dict[Any, Use]:
-    """Whether each role that was measured is used."""
+    """Return whether each measured role is used."""
     if "used" not in profile.tables:
         return {}
     table = profile.tables["used"]
@@ -254,8 +275,10 @@ def _use(profile: Profile) -> dict[Any, Use]:
     return dict(zip(table[ROLE].itertuples(index=False, name=None), uses, strict=True))
 
 
-def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame, of: ReportSubject) -> Iterator[str]:
-    """What was looked at, how sure it is, and what else a reader needs."""
+def _notes(
+    profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame, subject: ReportSubject
+) -> Iterator[str]:
+    """Yield notes on the tests, on how sure the results are, and other remarks for readers."""
     if len(tests):
         yield _looked_at(profile, tests)
         with_q = [role.rule_q for role in roles if not math.isnan(role.rule_q)]
@@ -283,24 +306,25 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame,
         )
     if any(has_few(f) for f in findings):
         yield "Few documents: interval and q take cases as independent, and apply to these documents alone."
-    for number, corpus in enumerate(of.thirds):
+    for number, corpus in enumerate(subject.thirds):
         if all(role.thirds[number] is None for role in roles):
             yield f"{corpus} is one of the corpora that chose these roles: that they hold there replicates nothing."
     if any(role.use for role in roles):
-        by = profile.tables["used"].iloc[0]
+        row = profile.tables["used"].iloc[0]
         yield (
-            f"{capital(USE)}: measured on {name_sample(by['corpus'], by['every'])} ({by['measure']}, {by['method']}). "
-            f"{use_explained(str(by['measure']))}"
+            f"{capital(USE)}: measured on {name_sample(row['corpus'], row['every'])} "
+            f"({row['measure']}, {row['method']}). {use_explained(str(row['measure']))}"
         )
 
 
 def _looked_at(profile: Profile, tests: pd.DataFrame) -> str:
-    """ "Looked at on UD English EWT test: 72 heads × 48 relations × 3 directions; 10,368 tests with a case." """
+    """Count the tests: "Looked at on UD English EWT test: 72 heads × 48 relations × 3 directions; 10,368 tests with a
+    case"."""
     layers, heads = profile.shape
     syntax = tests[tests["role"] == "syntax"]
     relations = syntax["detail"].str.rpartition(" ")[0].nunique() if len(syntax) else 0
-    every = counted(layers * heads, "head")
-    parts = [f"{every} × {counted(relations, 'relation')} × {len(DIRECTIONS)} directions"] * bool(relations)
-    parts += [f"{every} on third-person pronouns"] * (len(syntax) < len(tests))
+    all_heads = counted(layers * heads, "head")
+    parts = [f"{all_heads} × {counted(relations, 'relation')} × {len(DIRECTIONS)} directions"] * bool(relations)
+    parts += [f"{all_heads} on third-person pronouns"] * (len(syntax) < len(tests))
     count = counted(int((tests["n"] > 0).sum()), "test")
     return f"Looked at on {profile.corpus}: {series(parts)}; {count} with a case."

@@ -1,4 +1,4 @@
-"""The columns of a report: the table of its roles with numbers as they are, and as it is printed."""
+"""The columns of a report: a table of roles for programs, with unformatted numbers, and one for print."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ HEADING = (
     *(*BESIDE, "untrained", Q, RULE_Q, "also_established_on"),
     *(*(f"other_{name}" for name in OF_OTHER), "used_more_than_neighbours"),
 )
-# The further columns of the first third corpus are replicated_1_corpus, replicated_1_outcome, …
+# For the first third corpus, the columns are replicated_1_corpus, replicated_1_outcome, …
 OF_THIRD = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
 _RAGGED = r">{\raggedright\arraybackslash}"
-FOR_TEXT, FOR_GAP = 0.82, 0.009  # of the line of a landscape page: all but the numbers; the gap beside a column
+FOR_TEXT, FOR_GAP = 0.82, 0.009  # shares of the line of a landscape page: columns of text; the gap of a column
 NONE = "–"
-LEAST_Q = 0.001  # smaller ones are written as less than this
+LEAST_Q = 0.001  # smaller q-values are written as "< 0.001"
 IN_MARKDOWN = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
 IN_LATEX = {
     **{ord(sign): f"\\{sign}" for sign in "{}$&#%_"},
@@ -65,9 +65,13 @@ class Use(NamedTuple):
 
 
 class ReportedRole(NamedTuple):
-    """A role; its q-values against the baseline and against the strongest simple rule, NaN if it was not tested; what
-    became of it on each third corpus, None where that is one of the corpora that chose the role; whether it is used,
-    None if that was not measured."""
+    """A role with the results of its tests.
+
+    Attributes:
+        q, rule_q: q-values against the baseline and against the strongest simple rule, NaN if the role was not tested.
+        thirds: the outcome on each third corpus, None if that corpus helped to choose the role.
+        use: whether the head is used, None if that was not measured.
+    """
 
     finding: Finding
     q: float
@@ -77,7 +81,7 @@ class ReportedRole(NamedTuple):
 
 
 class ReportSubject(NamedTuple):
-    """Hold the subject of a report: the model's name and revision, the corpus, and the third corpora."""
+    """The subject of a report: the model's name and revision, the corpus, and the third corpora."""
 
     model: str
     revision: str
@@ -86,90 +90,100 @@ class ReportSubject(NamedTuple):
 
 
 def report_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
+    """Return the cells of a role in the table for programs, in the order of HEADING and then OF_THIRD for each third
+    corpus."""
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
     baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.beside, f.untrained)
-    there = f.elsewhere or Elsewhere("", math.nan)
-    other = (CORPORA.join(_also_established(f)), there.score, there.upos, there.upos_rule, *there.beside)
+    other = f.elsewhere or Elsewhere("", math.nan)
+    others = (CORPORA.join(_also_established(f)), other.score, other.upos, other.upos_rule, *other.beside)
     thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _of_third(*third))
     use = "" if role.use is None else role.use.used
-    return (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, role.rule_q, *other, use, *thirds)
+    return (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, role.rule_q, *others, use, *thirds)
 
 
 def _of_third(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
-    """The cells of OF_THIRD; without an outcome where the corpus chose the role."""
+    """Return the cells of OF_THIRD; they have no outcome if the corpus helped to choose the role."""
     if replication is None:
         return (corpus, "", *[math.nan] * 4, "", "")
-    here = replication.here or RoleScore(math.nan, math.nan, 0)
-    documents = "" if here.documents is None else here.documents
-    scores = (here.score, here.low, here.high, here.baseline, here.n, documents)
+    role_score = replication.here or RoleScore(math.nan, math.nan, 0)
+    documents = "" if role_score.documents is None else role_score.documents
+    scores = (role_score.score, role_score.low, role_score.high, role_score.baseline, role_score.n, documents)
     return (corpus, _outcome(replication), *scores)
 
 
 def _outcome(replication: Replication) -> str:
-    """The outcome on another corpus, beside its name: "holds", "fewer than 100 cases"."""
+    """Return the outcome on another corpus, for a column with its name: "holds", "fewer than 100 cases"."""
     return replication.outcome.removesuffix(" here")
 
 
 def _also_established(finding: Finding) -> tuple[str, ...]:
-    """The other corpora that establish a role; the profile's own is that whose numbers are not ``elsewhere``."""
+    """Return the other corpora that establish a role. The profile's own corpus is the one whose numbers are not
+    ``elsewhere``."""
     if finding.status != ESTABLISHED:
         return ()
     return (finding.elsewhere.corpus,) if finding.elsewhere else ()
 
 
 def has_few(finding: Finding) -> bool:
+    """Return whether a role was measured on few documents."""
     return finding.documents is not None and finding.documents < FEW
 
 
 def _score(finding: Finding) -> str:
-    """ "68.6%", "99.7% (mean weight)"."""
-    of = measure(finding)
-    return percent(finding.score) + (f" ({of})" if of != ACCURACY else "")
+    """Return "68.6%", "99.7% (mean weight)"."""
+    name = measure(finding)
+    return percent(finding.score) + (f" ({name})" if name != ACCURACY else "")
 
 
 def _interval(finding: Finding) -> str:
-    """ "66.4%–70.7% (267 documents)"."""
+    """Return "66.4%–70.7% (267 documents)"."""
     if math.isnan(finding.low):
         return NONE
-    over = "one or none named" if finding.documents == 1 else counted(finding.documents or 0, "document")
-    over = f"few documents: {over}" if has_few(finding) else over
-    beside = "" if finding.documents is None else f" ({over})"
-    return f"{percent(finding.low)}–{percent(finding.high)}{beside}"
+    documents = "one or none named" if finding.documents == 1 else counted(finding.documents or 0, "document")
+    documents = f"few documents: {documents}" if has_few(finding) else documents
+    remark = "" if finding.documents is None else f" ({documents})"
+    return f"{percent(finding.low)}–{percent(finding.high)}{remark}"
 
 
 def _baselines(finding: Finding) -> str:
-    """ "best fixed offset 38.6%, untrained 6.1%"."""
+    """Return "best fixed offset 38.6%, untrained 6.1%"."""
     scores = {baseline_name(finding): finding.baseline, "untrained": finding.untrained}
     return ", ".join(f"{name} {percent(score)}" for name, score in scores.items() if not math.isnan(score))
 
 
 def _rule(finding: Finding) -> str:
-    """ "below: nearest noun or name to the right 69.3%; there nearest noun to the right 74.2%"."""
+    """Return "below: nearest noun or name to the right 69.3%; there nearest noun to the right 74.2%"."""
     if not finding.state:
         return NONE
-    rule, there = rule_in_words(finding.upos_rule), finding.elsewhere
+    rule, other = rule_in_words(finding.upos_rule), finding.elsewhere
     elsewhere = ""
-    if there and there.upos_rule:
-        name = "" if there.upos_rule == finding.upos_rule else f"{rule_in_words(there.upos_rule)} "
-        elsewhere = f"; there {name}{percent(there.upos)}"
+    if other and other.upos_rule:
+        name = "" if other.upos_rule == finding.upos_rule else f"{rule_in_words(other.upos_rule)} "
+        elsewhere = f"; there {name}{percent(other.upos)}"
     return f"{finding.state}: {rule} {percent(finding.upos)}{elsewhere}"
 
 
 def _choice(finding: Finding) -> str:
-    """ "88.3%, nearest 85.8%"; of few cases nothing."""
-    beside = finding.beside
-    return f"{percent(beside.choice)}, nearest {percent(beside.nearest)}" if beside.choice_n >= CASES else NONE
+    """Return "88.3%, nearest 85.8%"; a dash if there are few cases."""
+    comparison = finding.beside
+    if comparison.choice_n < CASES:
+        return NONE
+    return f"{percent(comparison.choice)}, nearest {percent(comparison.nearest)}"
 
 
 def q_in_words(q: float) -> str:
+    """Format a q-value: "0.012", "< 0.001", or a dash if there is none."""
     return NONE if math.isnan(q) else f"< {LEAST_Q}" if q < LEAST_Q else f"{q:.3f}"
 
 
 class PrintedColumn(NamedTuple):
-    """A column of the printed table; ``place``: its alignment in LaTeX, "l", "r" or, for text of several lines, "p",
-    which takes the share ``width`` of these columns."""
+    """A column of the printed table.
+
+    ``place``: its alignment in LaTeX, "l", "r" or, for text of several lines, "p", which takes the share ``width`` of
+    these columns.
+    """
 
     heading: str
     place: str
@@ -178,7 +192,7 @@ class PrintedColumn(NamedTuple):
 
 
 def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
-    """The columns of the printed table; a corpus that chose all roles has none of its own."""
+    """Return the columns of the printed table; a third corpus that helped to choose all roles has no column."""
     rule = (
         "Simple rule (of one part of speech)" if is_older(role.finding for role in roles) else "Strongest simple rule"
     )
@@ -200,36 +214,38 @@ def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedCo
 
 
 def _on_third(number: int, corpus: str) -> PrintedColumn:
-    """The column of one third corpus: "67.9%: holds"."""
+    """Return the column of one third corpus: "67.9%: holds"."""
 
     def cell(role: ReportedRole) -> str:
         replication = role.thirds[number]
         if replication is None:
             return NONE
-        here = replication.here
-        score = "" if here is None or math.isnan(here.score) else f"{percent(here.score)}: "
-        return f"{score}{_outcome(replication)}"
+        role_score = replication.here
+        text = "" if role_score is None or math.isnan(role_score.score) else f"{percent(role_score.score)}: "
+        return f"{text}{_outcome(replication)}"
 
     return PrintedColumn(f"Replicates on {corpus}", "p", cell, 0.1)
 
 
 def _established_there(finding: Finding) -> str:
-    """ "UD English GUM dev: 68.5%"."""
-    there = finding.elsewhere
-    return NONE if there is None else f"{there.corpus}: {percent(there.score)}"
+    """Return "UD English GUM dev: 68.5%"."""
+    other = finding.elsewhere
+    return NONE if other is None else f"{other.corpus}: {percent(other.score)}"
 
 
 def latex_places(columns: Sequence[PrintedColumn]) -> str:
-    """The columns for LaTeX; those of text share what the others leave of the line."""
-    total, left = sum(column.width for column in columns), FOR_TEXT - FOR_GAP * len(columns)
-    wide = (f"{_RAGGED}p{{{column.width / total * left:.3f}\\linewidth}}" for column in columns)
-    return "".join(width if column.place == "p" else column.place for column, width in zip(columns, wide, strict=True))
+    """Return the column specification for LaTeX; columns of text share the width that the others leave."""
+    total, available = sum(column.width for column in columns), FOR_TEXT - FOR_GAP * len(columns)
+    widths = (f"{_RAGGED}p{{{column.width / total * available:.3f}\\linewidth}}" for column in columns)
+    pairs = zip(columns, widths, strict=True)
+    return "".join(width if column.place == "p" else column.place for column, width in pairs)
 
 
 def capital(words: str) -> str:
+    """Capitalise the first letter."""
     return f"{words[:1].upper()}{words[1:]}"
 
 
 def as_text(text: str, escaped: Mapping[int, str]) -> str:
-    """A text in one line, with the signs that mean something in a format escaped."""
+    """Return a text on one line, with the special characters of a format escaped."""
     return " ".join(printable(text, " ").split()).translate(escaped)

@@ -1,4 +1,4 @@
-"""The words for what a head does, and the colour of each kind of role."""
+"""Words for the roles of heads, and the colours of kinds of roles."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from mha_viz.figures.words.glosses import explained, gloss, labelled, link, link
 from mha_viz.numerals import counted, percent
 from mha_viz.quotes import shortened
 
-WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
+WITHIN_WORDS = 0.25  # from this share on, the text of a position role states how much attention stays within words
 # Indices into a theme's heads.
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "repetition": 6, "delimiter": 4, "broad": 5}
-KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # of rules of recipes, likewise; others are grey
-# Of what a head finds its keys by, likewise.
+KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # kinds of rules of recipes; others are grey
+# Groups of features by which a head finds its keys; indices into a theme's heads, too.
 GROUP_COLOURS = {"word": 6, "position": 0, "earlier heads": 3, "feed-forward": 4}
-GLYPHS = ("previous", "next", "same")  # positions that have a glyph each; every other kind of role has one
-# In the order in which people look for them.
+GLYPHS = ("previous", "next", "same")  # positions with their own glyphs; other kinds of roles have one each
+# Kinds of roles, in the order in which people look for them.
 SOUGHT = ("coreference", "syntax", "repetition", "position", "broad", "delimiter")
 SHORT = {
     "cls": "[CLS]",
@@ -44,18 +44,18 @@ SHORT = {
     "vocative": "voc.",
 }
 FEW_DOCUMENTS = "few documents: applies to these alone"
-STATE_WORDS = {BEATS: "beats the rule", EQUALS: "equals the rule", BELOW: "below the rule"}  # of a head
+STATE_WORDS = {BEATS: "beats the rule", EQUALS: "equals the rule", BELOW: "below the rule"}  # said of a head
 IN_A_CHIP = {state: words.replace(" the", "") for state, words in STATE_WORDS.items()}
-# Of each kind of role that has one: the strongest simple rule, and what it knows that the head does not.
+# The strongest simple rule of a kind of role, and the information that the rule has and the head does not.
 RULES = {SYNTAX: "the rule by parts of speech", COREFERENCE: "the rule of agreement"}
 WHAT_RULES_KNOW = {
     SYNTAX: "The rule is told the parts of speech; the head finds them itself.",
     COREFERENCE: "The rule is told number and subjects; the head finds them itself.",
 }
 OLDER_RULE = "by an older version, whose rule uses one part of speech"
-LONGEST_CORPUS = 12  # characters of the name of a corpus in a role's short form
-HELD_OUT = "held-out"  # cases on which the head was not chosen
-STANDINGS = {  # in plain words
+LONGEST_CORPUS = 12  # the most characters of a corpus's name in a role's short form
+HELD_OUT = "held-out"  # for cases that were not used to choose the head
+STANDINGS = {  # the statuses of roles in plain words
     ESTABLISHED: "They hold on two corpora of different origin.",
     SUGGESTED: "One corpus shows them; no second one was checked.",
 }
@@ -67,36 +67,37 @@ DIRECTIONS = {
 
 
 def short(finding: Finding) -> str:
-    """A word that fits into a cell of the map."""
+    """Return a word that fits into a cell of the map."""
     name = finding.detail.split()[0]
     return SHORT.get(name, name)
 
 
 def glyph(finding: Finding) -> str:
-    """The name of the picture of what a head does, in ``browser/glyphs.css``."""
+    """Return the name of the icon for what a head does, in ``browser/glyphs.css``."""
     return finding.detail if finding.detail in GLYPHS else finding.role
 
 
 def plain_name(finding: Finding) -> str:
-    """ "subject (nsubj)", "previous token": a role in as few words as a student would understand."""
+    """Return a role in plain words: "subject (nsubj)", "previous token"."""
     meaning = None if finding.role == "syntax" else gloss(finding.detail)
     return meaning.name if meaning else labelled(finding.detail.split()[0])
 
 
 def linked_words(finding: Finding) -> str:
-    """ "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
+    """Return "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
     if finding.role == "syntax":
         return linked(finding.detail)
     return link(finding.detail) or f"{finding.role}: {finding.detail}"
 
 
 def standing(finding: Finding) -> str:
-    """ "established", "suggested, below the rule": how far a role can be trusted, and what the head does to a rule."""
+    """Return the status of a role, and how the head compares with a rule: "established", "suggested, below
+    the rule"."""
     return ", ".join(filter(None, (finding.status, STATE_WORDS.get(finding.state))))
 
 
 def counted_states(findings: Sequence[Finding]) -> str:
-    """ "beats the rule 0, equals 1, below 26"; empty without such a rule."""
+    """Return "beats the rule 0, equals 1, below 26"; empty without such a rule."""
     if not any(finding.state for finding in findings):
         return ""
     beats, equals, below = (sum(finding.state == state for finding in findings) for state in STATES)
@@ -104,18 +105,19 @@ def counted_states(findings: Sequence[Finding]) -> str:
 
 
 def is_older(findings: Iterable[Finding]) -> bool:
-    """Whether roles were measured by an older version, which has no interval beside the rule."""
+    """Return whether roles were measured by an older version, which has no interval for the comparison with
+    the rule."""
     return any(finding.state and math.isnan(finding.beside.rule_low) for finding in findings)
 
 
 def _in_short(corpus: str) -> str:
-    """ "GUM" for "UD English GUM dev": a corpus in the least words that tell it apart."""
+    """Return a short but distinct name of a corpus: "GUM" for "UD English GUM dev"."""
     name = re.fullmatch(r"(?:UD \S+ )?(.+?)(?: (?:train|dev|test))?", corpus)
     return shortened(name[1] if name else corpus, LONGEST_CORPUS)
 
 
 ACCURACY, WEIGHT, LARGEST, ENTROPY = "accuracy", "mean weight", "share of largest weights", "share of largest entropy"
-# What a score says in short, and what it is compared with.
+# A template for a score in short, and the name of its baseline.
 _OFTEN = {
     ACCURACY: ("right in {}", "simple rule"),
     WEIGHT: ("{} of its weight", "uniform attention"),
@@ -125,95 +127,108 @@ _OFTEN = {
 
 
 def measure(finding: Finding) -> str:
-    """What the score of a role is: ACCURACY, WEIGHT, LARGEST or ENTROPY."""
+    """Return the measure of a role's score: ACCURACY, WEIGHT, LARGEST or ENTROPY."""
     if finding.role in ("syntax", "coreference"):
         return ACCURACY
     if finding.role == "broad":
         return ENTROPY
-    return WEIGHT if math.isnan(finding.low) else LARGEST  # only counted rows have an interval
+    return WEIGHT if math.isnan(finding.low) else LARGEST  # only counts of rows have an interval
 
 
 def at_a_glance(finding: Finding) -> str:
-    """ "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)": what a head does and how often,
-    and what its score is compared with."""
+    """Summarise what a head does, how often, and the baseline of its score.
+
+    "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)".
+    """
     if not finding.state:
         return f"{does_in_list(finding)}; {rule_in_list(finding)}"
-    best = percent(best_baseline(finding)[1], 0)
-    does = f"{does_in_list(finding)}{_on_other_corpus(finding, lambda there: there.score)}"
-    return f"{does}; {STATE_WORDS[finding.state]}, {best}{_on_other_corpus(finding, lambda there: there.upos)}"
+    rule_score = percent(best_baseline(finding)[1], 0)
+    head_part = f"{does_in_list(finding)}{_on_other_corpus(finding, lambda other: other.score)}"
+    rule_part = f"{rule_score}{_on_other_corpus(finding, lambda other: other.upos)}"
+    return f"{head_part}; {STATE_WORDS[finding.state]}, {rule_part}"
 
 
 def does_in_list(finding: Finding, after: Finding | None = None) -> str:
-    """ "preposition → its noun, right in 69%"; ``after`` a role of the same measure the score stands alone: "form of
-    “be” → its predicate, 61%"."""
-    says = "{}" if _is_repeated(finding, after) else _OFTEN[measure(finding)][0]
-    return f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
+    """Return "preposition → its noun, right in 69%".
+
+    If the role ``after`` which it is listed has the same measure, the score stands alone: "form of “be” → its
+    predicate, 61%".
+    """
+    template = "{}" if _is_repeated(finding, after) else _OFTEN[measure(finding)][0]
+    return f"{link(finding.detail) or finding.detail}, {template.format(percent(finding.score, 0))}"
 
 
 def rule_in_list(finding: Finding, after: Finding | None = None) -> str:
-    """Return "rule 69% (GUM 68% < 74%)", "uniform attention 5%": what the score is compared with, and both on the other
-    corpus where the numbers of this one would deny the state. "Simple rule" where no mark of a state names it."""
+    """Return the baseline of the score: "rule 69% (GUM 68% < 74%)", "uniform attention 5%".
+
+    Numbers of the other corpus are added if those of this corpus alone would contradict the state of the role. It is
+    called "simple rule" where no mark of a state names it.
+    """
     name, best = _OFTEN[measure(finding)][1], best_baseline(finding)[1]
     name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
     return f"{name} {percent(best, 0)}{numbers_elsewhere(finding)}"
 
 
 def numbers_elsewhere(finding: Finding, digits: int = 0) -> str:
-    """Return " (GUM 68% < 74%)": what head and rule get right on the other corpus, where the numbers of the first alone
-    would deny the state of the role; otherwise ""."""
-    there, seems_matched = finding.elsewhere, round(finding.score, 2) < round(best_baseline(finding)[1], 2)
-    if not finding.state or finding.is_matched == seems_matched or not there:
+    """Return " (GUM 68% < 74%)": how often head and rule are right on the other corpus.
+
+    The result is "" unless the numbers of the first corpus alone would contradict the state of the role.
+    """
+    other, seems_matched = finding.elsewhere, round(finding.score, 2) < round(best_baseline(finding)[1], 2)
+    if not finding.state or finding.is_matched == seems_matched or not other:
         return ""
-    sign = "<" if there.score < there.upos else "≥"
-    return f" ({_in_short(there.corpus)} {percent(there.score, digits)} {sign} {percent(there.upos, digits)})"
+    sign = "<" if other.score < other.upos else "≥"
+    return f" ({_in_short(other.corpus)} {percent(other.score, digits)} {sign} {percent(other.upos, digits)})"
 
 
-def _is_repeated(finding: Finding, after: Finding | None) -> bool:
-    return after is not None and measure(after) == measure(finding)
+def _is_repeated(finding: Finding, previous: Finding | None) -> bool:
+    return previous is not None and measure(previous) == measure(finding)
 
 
 def _on_other_corpus(finding: Finding, score: Callable[[Elsewhere], float]) -> str:
-    """ " (GUM 74%)": a score on the other corpus."""
-    there = finding.elsewhere
-    return f" ({_in_short(there.corpus)} {percent(score(there), 0)})" if there and not math.isnan(score(there)) else ""
+    """Return a score on the other corpus: " (GUM 74%)"."""
+    other = finding.elsewhere
+    return f" ({_in_short(other.corpus)} {percent(score(other), 0)})" if other and not math.isnan(score(other)) else ""
 
 
 def beside_rule(finding: Finding, digits: int = 0, is_told: bool = True) -> str:
-    """What the strongest simple rule does, with ``is_told`` what it is told, and how the head chooses among words of
-    the right kind; "" without such a rule: "The nearest noun or name to the right: 69%; on GUM, the nearest noun, name
-    or adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word, it
-    picks the right one in 88% (nearest: 86%)."
+    """Compare a head with the strongest simple rule.
+
+    State the rule's score, with ``is_told`` the information it has, and how the head chooses among words of the right
+    kind; "" without such a rule. For example: "The nearest noun or name to the right: 69%; on GUM, the nearest noun,
+    name or adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word,
+    it picks the right one in 88% (nearest: 86%)."
     """
     if not finding.state:
         return ""
-    here, there, beside = rule_in_words(finding.upos_rule), finding.elsewhere, finding.beside
+    here, other, comparison = rule_in_words(finding.upos_rule), finding.elsewhere, finding.beside
     elsewhere = ""
-    if there and there.upos_rule:
-        rule, score = rule_in_words(there.upos_rule), percent(there.upos, digits)
+    if other and other.upos_rule:
+        rule, score = rule_in_words(other.upos_rule), percent(other.upos, digits)
         side = re.search(r" to the \w+$", here)
         rule = rule.removesuffix(side[0]) if side else rule
         elsewhere = (
-            f"; on {_in_short(there.corpus)}{'' if there.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
+            f"; on {_in_short(other.corpus)}{'' if other.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
         )
     sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}."]
     sentences += [WHAT_RULES_KNOW[finding.role]] if is_told else []
-    if beside.choice_n >= CASES:
-        choice, nearest = percent(beside.choice, digits), percent(beside.nearest, digits)
+    if comparison.choice_n >= CASES:
+        choice, nearest = percent(comparison.choice, digits), percent(comparison.nearest, digits)
         sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
     return " ".join(sentences)
 
 
 def described(finding: Finding) -> str:
-    """What a role means, with an example if it is a relation between words, and :func:`standing_with_numbers`."""
+    """Explain a role, with an example if it is a relation between words, followed by :func:`standing_with_numbers`."""
     measured = f"{finding.role}, {standing_with_numbers(finding)}"
     meaning = explained(finding.detail) if finding.role in ("syntax", "coreference") else ""
     return f"{meaning}. {measured[:1].upper()}{measured[1:]}" if meaning else measured
 
 
 def standing_with_numbers(finding: Finding) -> str:
-    """Sentences on a role: how far it can be trusted, its numbers, and :func:`beside_rule`."""
-    beside = beside_rule(finding, 1)
-    return f"{_trusted(finding)}: {_measured(finding)}{f'. {beside}' if beside else ''}"
+    """Return sentences on a role: how far it can be trusted, its numbers, and :func:`beside_rule`."""
+    comparison = beside_rule(finding, 1)
+    return f"{_trusted(finding)}: {_measured(finding)}{f'. {comparison}' if comparison else ''}"
 
 
 def _trusted(finding: Finding) -> str:
@@ -240,13 +255,13 @@ def _measured(finding: Finding) -> str:
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
         if measure(finding) == WEIGHT:
-            says = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+            sentence = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
         else:
-            says = f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
-        return f"{says}{_within_words(finding)}"
+            sentence = f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
+        return f"{sentence}{_within_words(finding)}"
     if finding.detail in MEASURES:
-        goes = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
-        return f"{goes} ({baseline} if it looked everywhere equally){_untrained_score(finding)}"
+        sentence = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
+        return f"{sentence} ({baseline} if it looked everywhere equally){_untrained_score(finding)}"
     if finding.role == "delimiter":
         where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT[finding.detail]
         return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
@@ -254,8 +269,10 @@ def _measured(finding: Finding) -> str:
 
 
 def _within_words(finding: Finding) -> str:
-    """How much of the attention of a position role stays within words, if that is a quarter or more: the neighbouring
-    token is then often a piece of the same word, not another word."""
+    """State how much of the attention of a position role stays within words, if that is a quarter or more.
+
+    The neighbouring token is then often a subword of the same word, not another word.
+    """
     if finding.detail == "same" or not finding.within_words >= WITHIN_WORDS:
         return ""
     return f"; {percent(finding.within_words)} of its attention there stays within a word"
@@ -275,8 +292,10 @@ def _interval(finding: Finding) -> str:
 
 
 def over(documents: int | None) -> str:
-    """What an interval is over: it can speak for few documents no further than of these. "" where nobody counted them,
-    in tables of older versions."""
+    """Return the number of documents behind an interval, which applies to no other documents if they are few.
+
+    It is "" if the documents were not counted, in tables of older versions.
+    """
     if documents is None:
         return ""
     if documents == 1:
@@ -287,12 +306,13 @@ def over(documents: int | None) -> str:
 
 
 def marks_of_few(documents: Iterable[int | None]) -> list[str]:
-    """The cells beside a table's numbers of documents: "few documents" where an interval is over few, else ""."""
+    """Return the cells next to a table's numbers of documents: "few documents" where an interval is over
+    few, else ""."""
     return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
 def best_baseline(finding: Finding) -> tuple[str, float]:
-    """The simple rule with the best score that a role is compared with: its name and its score."""
+    """Return name and score of the best simple rule that a role is compared with."""
     rules = {baseline_name(finding): finding.baseline}
     if finding.upos_rule:
         rules[rule_in_words(finding.upos_rule)] = finding.upos
@@ -300,35 +320,36 @@ def best_baseline(finding: Finding) -> tuple[str, float]:
 
 
 def baseline_name(finding: Finding) -> str:
-    """The rule that decides whether there is a role."""
+    """Return the rule that decides whether there is a role."""
     names = {SYNTAX: "best fixed offset", COREFERENCE: "better of two simple rules", "broad": "average head"}
     return names.get(finding.role, "if it looked everywhere equally")
 
 
 def _state_rank(finding: Finding) -> int:
-    """0 for a head that beats the rule, or has none beside it; then those that equal it, and those below it."""
+    """Return 0 for a head that beats the rule, or has none; 1 and 2 for heads that equal it or are below it."""
     return STATES.index(finding.state) if finding.state else 0
 
 
 def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The roles by what the head does to the rule, and by gain; those of largest weights alone come last of these."""
+    """Sort roles by how the head compares with the rule, then by gain; roles measured by largest weights come last in
+    each state."""
     return sorted(findings, key=lambda f: (_state_rank(f), measure(f) == LARGEST, -f.gain))
 
 
 def most_sought_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The roles in the order in which people look for them, those of one kind as :func:`strongest_first`."""
+    """Sort roles in the order in which people look for them, and within a kind as :func:`strongest_first`."""
     return sorted(strongest_first(findings), key=lambda f: SOUGHT.index(f.role))
 
 
 def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
-    """The roles of each head that has any, in the order of :func:`most_sought_first`."""
+    """Group roles by head, in the order of :func:`most_sought_first`."""
     grouped: dict[Head, list[Finding]] = {}
     for finding in most_sought_first(findings):
         grouped.setdefault(finding.head, []).append(finding)
     return grouped
 
 
-NULLS = {  # what is drawn, and what a draw is called
+NULLS = {  # what is drawn at random, and the word for a draw
     (SYNTAX, PERMUTATION): ("the trees of other sentences", "permutation"),
     (COREFERENCE, PERMUTATION): ("chains turned along their documents", "permutation"),
     (SYNTAX, KIND): ("another word of the same part of speech in the place of each right one", "draw"),
@@ -336,7 +357,7 @@ NULLS = {  # what is drawn, and what a draw is called
 
 
 def by_chance_in_words(chance: ChanceRoles) -> str:
-    """ "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
+    """Return "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
     most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
     drawn, draw = NULLS[chance.role, chance.null]
     roles, draws = counted(chance.observed, "role"), counted(len(chance.drawn), draw)

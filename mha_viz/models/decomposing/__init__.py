@@ -1,1 +1,1 @@
-"""The parts of the scores and outputs of heads."""
+"""Decompose attention scores and head outputs into parts."""

@@ -1,6 +1,9 @@
-"""What a head adds: its direct contribution to a word's logit, for models in which it can be read off (Elhage et al.
-2021, "A Mathematical Framework for Transformer Circuits"); and attention weighted by the norm of the vectors that it
-moves (Kobayashi et al. 2020, "Attention is Not Only a Weight")."""
+"""Measure what a head adds.
+
+The direct contribution of a head to a word's logit is computed for models in which it can be read off (Elhage et al.
+2021, "A Mathematical Framework for Transformer Circuits"). Attention can also be weighted by the norm of the vectors
+that it moves (Kobayashi et al. 2020, "Attention is Not Only a Weight").
+"""
 
 from __future__ import annotations
 
@@ -26,24 +29,26 @@ from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.reading.probe import epsilon, is_centred
 from mha_viz.request import COSINE, Question
 
-_one_decomposition = threading.Lock()
+_one_decomposition = threading.Lock()  # guards the cache below
 _of_encoders: WeakKeyDictionary[Encoder, list[torch.Tensor]] = WeakKeyDictionary()
 
 
 def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
-    """[layer, head]: the contribution of each head to the logit of the word in question through the residual stream
-    alone: its output at the place, times its slice of W_O, the final norm with the scale that it has on this text, and
-    the word's row of the unembedding. What other layers compute from the head's output is not included.
+    """Return each head's direct contribution to the logit of the word in question, [layer, head].
+
+    A head's output at the predicted token is multiplied by its slice of W_O, by the final norm with its scale on this
+    text, and by the word's row of the unembedding. What other layers compute from the head's output is not included.
 
     Raises ModelUnsupported for models other than pre-norm ones with an unembedding, and the errors of
     :meth:`Encoder.encode`.
     """
     norm = _final_norm(encoder, question)
-    given, thread = list[torch.Tensor](), threading.get_ident()
+    norm_inputs, thread = list[torch.Tensor](), threading.get_ident()
 
     def take(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+        """Record the input of the norm. Passes of other threads are ignored."""
         if threading.get_ident() == thread:
-            given.append(inputs[0])
+            norm_inputs.append(inputs[0])
 
     hook = norm.register_forward_pre_hook(take)
     try:
@@ -52,19 +57,22 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
         hook.remove()
     assert isinstance(tap, Recorded)
     head = answers.word_head(encoder)
-    unembedding = head.embed_out if hasattr(head, "embed_out") else head.lm_head  # the first of GPT-NeoX
-    row = unembedding.weight[question.piece].detach() * getattr(head, "logit_scale", 1)  # of Cohere
-    direction = _before_norm(norm, given[-1][0, question.place].float(), row.float())  # [d_model]
-    added = []
+    unembedding = head.embed_out if hasattr(head, "embed_out") else head.lm_head  # GPT-NeoX has embed_out
+    row = unembedding.weight[question.piece].detach() * getattr(head, "logit_scale", 1)  # Cohere scales its logits
+    direction = _before_norm(norm, norm_inputs[-1][0, question.place].float(), row.float())  # [d_model]
+    head_contributions = []
     for layer, output in enumerate(tap.outputs):
         w_o = encoder.w_o(layer)  # [head · d_head, d_model]
-        moved = torch.bmm(output[0, question.place][:, None], w_o.reshape(output.shape[2], -1, w_o.shape[-1]))[:, 0]
-        added.append(moved @ direction)
-    contributions: Numbers = torch.stack(added).cpu().numpy().astype(np.float64)
+        residual_updates = torch.bmm(
+            output[0, question.place][:, None], w_o.reshape(output.shape[2], -1, w_o.shape[-1])
+        )[:, 0]
+        head_contributions.append(residual_updates @ direction)
+    contributions: Numbers = torch.stack(head_contributions).cpu().numpy().astype(np.float64)
     return contributions
 
 
 def _final_norm(encoder: Encoder, question: Question) -> Any:
+    """Return the model's final norm. Raises ModelUnsupported where direct contributions cannot be computed."""
     family = family_of(encoder.config)
     width = getattr(encoder.config, "word_embed_proj_dim", encoder.d_model)  # OPT: another matrix follows the norm
     is_readable = family.final_norm and holds(family.pre_norm, encoder.config) and width == encoder.d_model
@@ -78,9 +86,11 @@ def _final_norm(encoder: Encoder, question: Question) -> Any:
 
 
 def _before_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-    """The direction of the residual stream, [d_model], whose product with a vector is its contribution to a row of the
-    unembedding: the norm backwards, with its scale fixed. ``state``: the input of the norm. RMSNorm does not subtract
-    the mean."""
+    """Return the direction in the residual stream that corresponds to a row of the unembedding, [d_model].
+
+    The product of a vector with this direction is the vector's contribution to the logit. It is the final norm applied
+    backwards with its scale fixed at ``state``, the input of the norm. RMSNorm does not subtract the mean.
+    """
     has_mean = is_centred(norm)
     centred = state - state.mean() if has_mean else state
     direction: torch.Tensor = row * norm.weight.detach() / (centred.square().mean() + epsilon(norm)).sqrt()
@@ -88,26 +98,30 @@ def _before_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Ten
 
 
 def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
-    """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ for every head, where W_O is its slice, without b_O (equation 3): [layer, head,
-    query, key]. Rows do not sum to 1.
+    """Return norm-weighted attention, ‖A[i, j] · (x_j W_V + b_V) W_O‖₂, of every head, [layer, head, query, key].
 
-    It says how much a key contributes to a query, which is little if a large weight meets a short vector. It does not
-    say what later layers do with it. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``.
+    W_O is the head's slice, without b_O (equation 3). Rows do not sum to 1.
+
+    The value says how much a key contributes to a query, which is little if a large weight meets a short vector. It
+    does not say what later layers do with it. ``words``: the sentence as words, in place of ``text``. Raises as
+    ``encode``.
     """
     encoder = in_one_stack(encoder)
-    reading, norms = encoder.through(text, pair, Recorded, words)
-    assert isinstance(norms, Recorded)
-    lengths = [torch.bmm(*each).norm(dim=-1) for each in zip(norms.values, _turned(encoder), strict=True)]
+    reading, recorded = encoder.through(text, pair, Recorded, words)
+    assert isinstance(recorded, Recorded)
+    lengths = [torch.bmm(*matrices).norm(dim=-1) for matrices in zip(recorded.values, _turned(encoder), strict=True)]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
     return replace(reading, weights=weights, quantity="norm", made=read_as(words, NORM_WEIGHTED, prefix=encoder.prefix))
 
 
 def _turned(encoder: Encoder) -> list[torch.Tensor]:
-    """For each layer, a matrix per head, [head, d_head, d_head], that gives vectors the same length as the head's slice
-    of W_O does: the triangular factor of a QR decomposition, since a rotation keeps lengths."""
+    """Return for each layer matrices [head, d_head, d_head] that preserve the lengths that slices of W_O produce.
+
+    They are the triangular factors of a QR decomposition, since a rotation keeps lengths.
+    """
     with _one_decomposition:
         if encoder not in _of_encoders:
             matrices = [encoder.w_o(layer) for layer in range(encoder.layers)]
             slices = [w_o.reshape(encoder.heads, -1, w_o.shape[1]) for w_o in matrices]
-            _of_encoders[encoder] = [torch.linalg.qr(each.mT, mode="r").R.mT for each in slices]
+            _of_encoders[encoder] = [torch.linalg.qr(w_o_slices.mT, mode="r").R.mT for w_o_slices in slices]
         return _of_encoders[encoder]

@@ -1,4 +1,4 @@
-"""By what the heads of a model find their keys on a text."""
+"""Explain how the heads of a model find their keys on a text."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ def explain_scores(
     target: str = "",
     part: str = "",
 ) -> Why:
-    """Say by what each head finds its keys on a text: words, positions, earlier heads, feed-forward parts or constants.
+    """Compute what each head uses to find its keys on a text: words, positions, earlier heads, feed-forward parts,
+    constants.
 
     Args:
         encoder: a model from :func:`mha_viz.load`.
         text: the text that the model reads.
-        head: the heads of its layer alone, in place of all.
+        head: a head; only the heads of its layer are explained. By default, all heads are.
         pair: a second text, read together with the first.
         words: the sentence as words, in place of ``text``.
-        target: of T5, the text of its decoder, as for its :meth:`score_parts <EncoderDecoder.score_parts>`.
-        part: of T5, "encoder", "decoder" or "cross"; by default the encoder.
+        target: for T5, the text of its decoder, as for its :meth:`score_parts <EncoderDecoder.score_parts>`.
+        part: for T5, "encoder", "decoder" or "cross"; by default the encoder.
 
     Returns the shares of the groups in a head's scores (:meth:`Why.table`), those of single parts (:meth:`Why.parts`),
     and the earlier heads that a head depends on (:meth:`Why.arrows`). Raises as :meth:`Encoder.score_parts`.
@@ -50,5 +51,5 @@ def explain_scores(
         layers = [Head.among(head, stack.layers, stack.heads, stack.name).layer]
     read = stack.pieces(text, pair, words)
     with one_blas_thread:
-        measured = [variation(trace, parts) for trace, parts in stack.in_parts(read, layers)]
-    return Why(stack.name, read.tokenized(), tuple(layers), tuple(measured))
+        variations = [variation(trace, parts) for trace, parts in stack.in_parts(read, layers)]
+    return Why(stack.name, read.tokenized(), tuple(layers), tuple(variations))

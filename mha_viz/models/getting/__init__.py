@@ -1,1 +1,1 @@
-"""From the name of a model to its files."""
+"""Find the files of a model by its name."""

@@ -1,8 +1,8 @@
-"""How much disk space all downloads together may take, and which are deleted first when it is used up.
+"""Limit the disk space of all downloads together, and choose which are deleted first when it is used up.
 
-A note beside each model in the Hugging Face cache lists the files that were downloaded here; only those are ever
-counted or removed, never files of other programs. The modification time of the note is when the model was downloaded or
-last used, by any process: the process that downloads is not the one that reads.
+A note in the folder of each model in the Hugging Face cache lists the files that were downloaded here. Only those are
+counted or removed, never files of other programs. The modification time of the note records when the model was
+downloaded or last used by any process, because the process that downloads is not the one that reads.
 """
 
 from __future__ import annotations
@@ -25,20 +25,23 @@ from mha_viz.quotes import quoted
 SETTING = "MHA_VIZ_DOWNLOADS_MB"
 ONE_SETTING = "MHA_VIZ_MAX_MODEL_MB"
 PROFILES_SETTING = "MHA_VIZ_DISK_MB"
-WEIGHTS_SETTING = "MHA_VIZ_WEIGHTS_MB"  # memory for one reading: 2²⁰ bytes each
+WEIGHTS_SETTING = "MHA_VIZ_WEIGHTS_MB"  # memory for one reading, in units of 2²⁰ bytes
 DEFAULTS = MappingProxyType(  # megabytes
     {SETTING: 20_000, ONE_SETTING: 2_000, PROFILES_SETTING: 500, WEIGHTS_SETTING: 600}
 )
 NOTE = "mha-viz.json"
-FRESH_SECONDS = 3600.0  # seconds since its last use in which a model is not removed
-NOTED_SECONDS = 60.0  # seconds: uses that are closer together are noted once
+FRESH_SECONDS = 3600.0  # seconds after its last use during which a model is not removed
+NOTED_SECONDS = 60.0  # seconds between records of use; closer uses are recorded once
 
 
 def megabytes(setting: str) -> int:
-    """A setting of DEFAULTS from the environment, in 10^6 bytes; only profiles may have 0. Raises SettingError."""
+    """Read a setting of DEFAULTS from the environment, in 10^6 bytes.
+
+    Only the setting for profiles may be 0. Raises SettingError.
+    """
     typed = os.environ.get(setting, "").strip() or str(DEFAULTS[setting])
-    least = 0 if setting == PROFILES_SETTING else 1
-    if not (typed.isascii() and typed.isdigit() and len(typed) <= 9 and int(typed) >= least):
+    minimum = 0 if setting == PROFILES_SETTING else 1
+    if not (typed.isascii() and typed.isdigit() and len(typed) <= 9 and int(typed) >= minimum):
         raise SettingError(
             f"{setting} is {quoted(typed)}.", f"Expected a whole number of megabytes, such as {DEFAULTS[setting]}."
         )
@@ -52,24 +55,27 @@ def check_settings() -> None:
 
 
 def note(place: Path, commit: str, names: Collection[str], written: Path) -> None:
-    """Write the note in ``place``, a model's folder in the cache, on which files are about to be put there; ``written``
-    is a path for its first version."""
-    noted = _read(place) | {commit: sorted(names)}
-    written.write_text(json.dumps(noted), encoding="utf-8")
+    """Write the note in ``place``, a model's folder in the cache, that lists the files about to be put there.
+
+    ``written`` is the path of a temporary file, which then replaces the note.
+    """
+    names_by_commit = _read(place) | {commit: sorted(names)}
+    written.write_text(json.dumps(names_by_commit), encoding="utf-8")
     written.replace(place / NOTE)
 
 
 def record_use(folder: Path) -> None:
     """Record that the model in ``folder`` is used now, so that its files stay for FRESH_SECONDS."""
-    noted = folder.parent.parent / NOTE
+    note_path = folder.parent.parent / NOTE
     with suppress(OSError):  # not a download of this app, or a cache that cannot be written
-        if time.time() - noted.stat().st_mtime > NOTED_SECONDS:
-            os.utime(noted)
+        if time.time() - note_path.stat().st_mtime > NOTED_SECONDS:
+            os.utime(note_path)
 
 
 @contextmanager
 def room_for(size: int, who: str) -> Iterator[None]:
-    """Within this block ``size`` bytes may be downloaded; the least recently used models are deleted first.
+    """Reserve space to download ``size`` bytes inside this block. The least recently used models are deleted if
+    necessary.
 
     Raises ModelUnsupported if ``size`` exceeds the total limit, ModelError if all models are in use, SettingError.
     """
@@ -84,12 +90,12 @@ def room_for(size: int, who: str) -> Iterator[None]:
 
 
 _lock = threading.Lock()
-_promised: list[int] = []  # bytes of current downloads
+_promised: list[int] = []  # bytes reserved by current downloads
 
 
 @dataclass(frozen=True)
 class _Fetched:
-    """The downloaded files of one model."""
+    """The downloaded files of one model, and when it was last used."""
 
     place: Path
     files: tuple[Path, ...]
@@ -97,17 +103,18 @@ class _Fetched:
 
     @property
     def bytes(self) -> int:
+        """The size of the files that still exist."""
         return sum(f.stat().st_size for f in self.files if f.is_file())
 
     @property
     def in_use(self) -> bool:
+        """Whether the model was used recently."""
         return time.time() - self.used < FRESH_SECONDS
 
     def remove(self) -> int:
-        """Remove the files, config.json first, because a folder without it counts as absent. Returns the number of
-        bytes freed.
+        """Remove the files and then empty folders. Return the number of bytes freed.
 
-        Folders are removed when they are empty.
+        config.json is removed first, because a folder without it counts as absent.
         """
         before = self.bytes
         with suppress(OSError):  # no permission
@@ -119,30 +126,37 @@ class _Fetched:
                 folder.rmdir()
         with suppress(OSError):
             (self.place / "snapshots").rmdir()
-            shutil.rmtree(self.place / "refs", ignore_errors=True)  # they name nothing any more
+            shutil.rmtree(self.place / "refs", ignore_errors=True)  # their targets are gone
             self.place.rmdir()
         return before - self.bytes
 
 
 def _make_room(size: int, who: str) -> None:
+    """Delete the least recently used models until ``size`` more bytes fit. Raises ModelUnsupported, ModelError."""
     limit = megabytes(SETTING) * 10**6
     if size > limit:
         raise ModelUnsupported(
             f"{who} has {size / 1e6:,.0f} MB, more than this server’s limit for all downloads.",
             "Choose a smaller model.",
         )
-    fetched = list[_Fetched]()
+    downloads = list[_Fetched]()
     for path in storage.root().glob(f"models--*/{NOTE}"):
-        place = path.parent
-        files = [place / "snapshots" / commit / name for commit, names in _read(place).items() for name in names]
+        model_folder = path.parent
+        files = [
+            model_folder / "snapshots" / commit / name
+            for commit, names in _read(model_folder).items()
+            for name in names
+        ]
         with suppress(OSError):  # another process has just removed it
-            fetched.append(_Fetched(place, tuple(f for f in files if not f.is_symlink()), path.stat().st_mtime))
-    fetched.sort(key=lambda model: model.used)
-    taken = sum(model.bytes for model in fetched) + sum(_promised)
-    for model in fetched:
-        if taken + size > limit and not model.in_use:
-            taken -= model.remove()
-    if taken + size > limit:
+            downloads.append(
+                _Fetched(model_folder, tuple(f for f in files if not f.is_symlink()), path.stat().st_mtime)
+            )
+    downloads.sort(key=lambda model: model.used)
+    used_bytes = sum(model.bytes for model in downloads) + sum(_promised)
+    for model in downloads:
+        if used_bytes + size > limit and not model.in_use:
+            used_bytes -= model.remove()
+    if used_bytes + size > limit:
         raise ModelError(
             f"There is no room for {who}: the stored models are in use.",
             "Try again later, or choose a stored model.",
@@ -150,14 +164,16 @@ def _make_room(size: int, who: str) -> None:
 
 
 def _read(place: Path) -> dict[str, list[str]]:
-    """The note of a model: commit → names of files. Empty for anything that is not such a note."""
+    """Read the note of a model: commit → names of files. Return an empty dictionary for anything that is not such a
+    note.
+    """
     try:
-        noted = json.loads((place / NOTE).read_text(encoding="utf-8"))
-        good = {
+        content = json.loads((place / NOTE).read_text(encoding="utf-8"))
+        names_by_commit = {
             commit: [name for name in names if Path(name).name == name]
-            for commit, names in noted.items()
+            for commit, names in content.items()
             if storage.COMMIT.fullmatch(commit)
         }
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
-    return good
+    return names_by_commit

@@ -1,6 +1,6 @@
-"""The models that can be chosen, and what a typed name refers to.
+"""List the models that can be chosen, and find the model that a typed name refers to.
 
-No torch, no transformers, no network, so that menus open before any model is loaded.
+Uses no torch, no transformers and no network, so that menus open before any model is loaded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SETTING = "MHA_VIZ_MODELS"
 ACCESS = "MHA_VIZ_ACCESS"
 
 MAX_NAME = 255  # characters of a folder's path
-LIKENESS = 0.75  # similarity from which a name is suggested: many names on the Hub are alike
+LIKENESS = 0.75  # minimum similarity of suggested names; it is high because many names on the Hub are alike
 
 # A branch, a tag, a commit or the beginning of one, as in "owner/name@step1000" or "owner/name@refs/pr/1".
 _REVISION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?")
@@ -43,13 +43,20 @@ MAX_REVISION = 96  # characters
 
 @dataclass(frozen=True)
 class Model:
-    """One model that can be chosen.
+    """A model that can be chosen.
 
-    ``name`` is the name that users type and that the URL contains, ``hub_id`` the id on the Hub. ``path`` is the
-    folder (kind "folder"), the Python package that holds it ("bundled"), or its folder among the app's own files
-    ("own"). ``revision``: the branch, tag or commit on the Hub; empty for the main branch. ``english``: whether it was
-    trained on English alone, as far as is known. ``layers``, ``heads`` (in each layer), ``d_model`` (width of a token's
-    vector) and ``megabytes`` (10^6 bytes of weights) are 0 while they are unknown.
+    Attributes:
+        name: the name that users type and that the URL contains.
+        label: its description in menus.
+        hub_id: its id on the Hub.
+        layers, heads, d_model: number of layers, heads per layer, and width of a token's vector; 0 while unknown.
+        megabytes: 10^6 bytes of weights; 0 while unknown.
+        note: a sentence about the model.
+        kind: where its files are: in a Python package ("bundled"), among the app's own files ("own"), on the Hub
+            ("hub"), or in a folder ("folder").
+        path: the package, the folder among the app's own files, or the folder.
+        english: whether it was trained on English alone, as far as is known.
+        revision: the branch, tag or commit on the Hub; empty for the main branch.
     """
 
     name: str
@@ -165,16 +172,17 @@ _BY_HUB_ID = MappingProxyType({row.hub_id: row for row in _ROWS if row.hub_id})
 
 
 def restricted() -> bool:
-    """True if MHA_VIZ_MODELS limits this server to a list."""
+    """Return whether MHA_VIZ_MODELS limits this server to a list of models."""
     return bool(os.environ.get(SETTING, "").strip())
 
 
 def _access() -> str:
+    """Return the value of MHA_VIZ_ACCESS."""
     return os.environ.get(ACCESS, "").strip()
 
 
 def only_here() -> bool:
-    """True if MHA_VIZ_ACCESS is "here": only models on this machine, no folders, no downloads.
+    """Return whether MHA_VIZ_ACCESS is "here": only models on this machine, no folders, no downloads.
 
     "open", the default, allows everything. Raises SettingError for any other value.
     """
@@ -188,24 +196,24 @@ def only_here() -> bool:
 
 
 def stated() -> bool:
-    """True if MHA_VIZ_MODELS or MHA_VIZ_ACCESS states what this server offers; a blank setting states nothing."""
+    """Return whether MHA_VIZ_MODELS or MHA_VIZ_ACCESS is set to something that is not blank."""
     return restricted() or bool(_access())
 
 
 def hosted() -> bool:
-    """True if this is a public server: visitors may type neither ids nor folders, and messages reveal nothing about the
-    machine.
+    """Return whether this is a public server.
 
-    Raises SettingError.
+    Visitors of a public server may type neither ids nor folders, and messages reveal nothing about the machine. Raises
+    SettingError.
     """
     return only_here() or restricted()
 
 
 def offered() -> tuple[Model, ...]:
-    """The models for the menu: the catalogue, or what MHA_VIZ_MODELS lists, in its order.
+    """Return the models for the menu: the catalogue, or what MHA_VIZ_MODELS lists, in its order.
 
-    The list may hold catalogue names, "owner/name" ids and folders. If MHA_VIZ_ACCESS is "here", models that are not on
-    this machine are left out. Raises SettingError, which names the invalid entry, also if nothing is left.
+    The list may contain catalogue names, "owner/name" ids and folders. If MHA_VIZ_ACCESS is "here", models that are not
+    on this machine are left out. Raises SettingError, which names the invalid entry, also if no model is left.
     """
     models = _selected()
     if not only_here():
@@ -220,18 +228,21 @@ def offered() -> tuple[Model, ...]:
 
 
 def default() -> Model:
-    """The model of a visitor who has chosen none: DEFAULT if it is offered, otherwise the first one offered."""
+    """Return the model for a visitor who has not chosen one: DEFAULT if it is offered, otherwise the first offered
+    model.
+    """
     models = offered()
     return next((m for m in models if m.name == DEFAULT), models[0])
 
 
 def resolve(name: str) -> Model:
-    """The model that a typed name refers to: a catalogue row, an id on the Hub, or a folder on this machine. A model of
-    the Hub may have a revision: "owner/name@step1000", a branch, a tag or a commit.
+    """Return the model that a typed name refers to: a catalogue row, an id on the Hub, or a folder on this machine.
+
+    A model of the Hub may have a revision, as in "owner/name@step1000": a branch, a tag or a commit.
 
     A folder is written as an absolute path, or begins with "./" or "~/". Only a name of that form touches the file
-    system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a public server, which
-    looks nothing up for a name that it does not offer.
+    system, and nothing here touches the network. Raises UnknownModel. On a public server, raises ModelNotAllowed for a
+    name that it does not offer, without looking anything up.
     """
     if not isinstance(name, str):
         raise UnknownModel(
@@ -254,8 +265,11 @@ def resolve(name: str) -> Model:
 
 @contextmanager
 def suggesting(name: str, choose: str) -> Iterator[None]:
-    """Adds suggestions to an error about an unknown name: the model that may have been meant, and those that come with
-    the package. ``choose`` replaces "Choose one from the list" for a reader who sees no list."""
+    """Add suggestions to an error about an unknown name raised inside this block.
+
+    They are the model that may have been meant, and the models that come with the package. ``choose`` replaces "Choose
+    one from the list" for readers who see no list.
+    """
     try:
         yield
     except (UnknownModel, ModelUnreachable) as error:
@@ -269,24 +283,24 @@ def suggesting(name: str, choose: str) -> Iterator[None]:
 
 
 def _selected() -> tuple[Model, ...]:
-    """The catalogue, or the models in MHA_VIZ_MODELS, whether they are on this machine or not."""
+    """Return the catalogue, or the models in MHA_VIZ_MODELS, whether or not they are on this machine."""
     if not restricted():
         return tuple(CATALOG.values())
     names = [n.strip() for n in os.environ[SETTING].split(",") if n.strip()]
     models = [_listed(n) for n in names]
     unknown = [quoted(n) for n, m in zip(names, models, strict=True) if m is None]
     if unknown or not names:
-        what = f"lists {', '.join(unknown)}, which is not a known model" if unknown else "lists no model"
-        raise SettingError(f"{SETTING} {what}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
+        complaint = f"lists {', '.join(unknown)}, which is not a known model" if unknown else "lists no model"
+        raise SettingError(f"{SETTING} {complaint}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
     return tuple(dict.fromkeys(m for m in models if m is not None))
 
 
 def _of_these(name: str, models: tuple[Model, ...]) -> Model:
-    """The model among ``models``, or a snapshot of one, that a name refers to, if its files may be used."""
+    """Return the model of ``models``, or the snapshot of one, that a name refers to, if its files may be used."""
     match = next((m for m in models if name and name in (m.name, "" if m.revision else m.hub_id)), None)
-    past = None if match else _snapshot(name)
-    if past and past.name.partition("@")[0] in {m.name for m in models}:
-        match = past
+    training_snapshot = None if match else _snapshot(name)
+    if training_snapshot and training_snapshot.name.partition("@")[0] in {m.name for m in models}:
+        match = training_snapshot
     if match is None or (only_here() and not _present(match)):
         remedy = f"Choose one of: {', '.join(m.name for m in models)}." if restricted() else "Choose one from the list."
         raise ModelNotAllowed(f"This server does not offer {quoted(name)}.", remedy)
@@ -294,41 +308,46 @@ def _of_these(name: str, models: tuple[Model, ...]) -> Model:
 
 
 def _present(model: Model) -> bool:
-    """True if the model's files are on this machine; the hub module checks whether they are valid."""
+    """Return whether the model's files are on this machine. The hub module checks whether they are valid."""
     if model.kind == "bundled":
         return find_spec(model.path) is not None
     return model.kind != "hub" or any(storage.snapshot(hub_id, model.revision) for hub_id in hub_ids(model))
 
 
 def hub_ids(model: Model) -> tuple[str, ...]:
-    """The ids under which a model of the Hub may be stored: some were renamed, and files that were downloaded under the
-    short id are still used."""
+    """Return the ids under which a model of the Hub may be stored.
+
+    Some models were renamed, and files that were downloaded under the short id are still used.
+    """
     return tuple(dict.fromkeys((model.hub_id, model.name.partition("@")[0])))
 
 
 def _listed(name: str) -> Model | None:
-    """A catalogue row, an "owner/name" id or a folder; a single unknown word is more likely a typing error than an
-    id."""
+    """Return a catalogue row, an "owner/name" id or a folder.
+
+    A single unknown word is more likely a typing error than an id, so it is not accepted.
+    """
     row = CATALOG.get(name) or _BY_HUB_ID.get(name) or _snapshot(name) or _revision(name)
     return row or _folder_model(name) or (_hub_model(name) if "/" in name else None)
 
 
 def _revision(name: str) -> Model | None:
-    """ "gpt2@main": a row of the catalogue that is on the Hub, in another revision."""
-    model, at, revision = name.partition("@")
+    """Return a catalogue row that is on the Hub in another revision, for a name such as "gpt2@main"."""
+    model, separator, revision = name.partition("@")
     row = CATALOG.get(model) or _BY_HUB_ID.get(model)
-    if not at or row is None or row.kind != "hub" or not _is_revision(revision):
+    if not separator or row is None or row.kind != "hub" or not _is_revision(revision):
         return None
     return replace(row, name=f"{row.name}@{revision}", label=f"{row.label}, {revision}", revision=revision)
 
 
 def _is_revision(typed: str) -> bool:
+    """Return whether a text has the form of a revision."""
     is_path = ".." in typed or "//" in typed or typed.endswith((".lock", ".git"))
     return len(typed) <= MAX_REVISION and _REVISION.fullmatch(typed) is not None and not is_path
 
 
 def _snapshot(name: str) -> Model | None:
-    """ "toy@400": one of the app's own models as it was at a step of its training."""
+    """Return one of the app's own models at a step of its training, for a name such as "toy@400"."""
     match = re.fullmatch(r"([a-z]+)@(\d{1,6})", name, re.ASCII)
     row = CATALOG.get(match[1]) if match else None
     if match is None or row is None or row.kind != "own" or int(match[2]) not in snapshots.steps(asset(row.path)):
@@ -340,27 +359,29 @@ def _snapshot(name: str) -> Model | None:
 
 
 def _check_step(name: str) -> None:
-    """Raise UnknownModel, with the steps that exist, for "toy@7" where step 7 was not saved."""
-    model, at, _ = name.partition("@")
+    """Raise UnknownModel, naming the steps that exist, for a name such as "toy@7" if step 7 was not saved."""
+    model, separator, _ = name.partition("@")
     row = CATALOG.get(model)
-    if at and row is not None and row.kind == "own":
+    if separator and row is not None and row.kind == "own":
         saved = ", ".join(map(str, snapshots.steps(asset(row.path))))
         raise UnknownModel(f"{quoted(name)} does not exist.", f"Give {model}@ and one of the steps {saved}.")
-    if at and row is not None and row.kind == "bundled":
+    if separator and row is not None and row.kind == "bundled":
         raise UnknownModel(f"{quoted(name)} does not exist: {model} comes with the app.", f"Give {model}.")
 
 
 def _hub_model(name: str) -> Model | None:
-    hub_id, at, revision = name.partition("@")
-    if not is_hub_id(hub_id) or (at and not _is_revision(revision)):
+    """Return the model of the Hub with an id, or None if the name is no id."""
+    hub_id, separator, revision = name.partition("@")
+    if not is_hub_id(hub_id) or (separator and not _is_revision(revision)):
         return None
-    if at and hub_id in CATALOG:  # a step that was not saved, or a model that comes with the app
+    if separator and hub_id in CATALOG:  # a step that was not saved, or a model that comes with the app
         return None
     return Model(name, name, hub_id, note="A model on the Hugging Face Hub.", revision=revision)
 
 
 def _folder_model(name: str) -> Model | None:
-    try:  # the message is the same for a folder without a model and for none at all
+    """Return the model in a folder, or None if the name is no path of a model."""
+    try:  # the message is the same for a folder without a model and for a missing folder
         path = _path(name)
         if path is None or not (path / "config.json").is_file():
             return None
@@ -370,7 +391,7 @@ def _folder_model(name: str) -> Model | None:
     return Model(name, label, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
 
 
-# Forms of models that cannot be read as they are: a file that says so, what they are, and what can be done.
+# Forms of models that cannot be read directly: a file by which they are recognised, what they are, and the remedy.
 _OTHER_FORMS = (
     (
         re.compile(r"adapter_config\.json"),
@@ -391,7 +412,7 @@ _OTHER_FORMS = (
 
 
 def check_form(files: Collection[str], who: str) -> None:
-    """Raise ModelUnsupported for a model without a config.json whose ``files`` say what else it is."""
+    """Raise ModelUnsupported if ``files`` have no config.json and show that the model has another form."""
     for file, problem, remedy in _OTHER_FORMS:
         if "config.json" not in files and any(map(file.fullmatch, files)):
             raise ModelUnsupported(f"{who} {problem}.", remedy)
@@ -412,7 +433,7 @@ def _check_path(name: str) -> None:
 
 
 def _path(name: str) -> Path | None:
-    """The path, if a name is written as one; nothing is looked up on the disk."""
+    """Return the path, if a name is written as one; nothing is looked up on the disk."""
     if len(name) > MAX_NAME or not name.isprintable() or ".." in name:
         return None
     path = Path(name)

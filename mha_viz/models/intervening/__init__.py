@@ -1,1 +1,1 @@
-"""Heads switched off or replaced in a pass, and gradients."""
+"""Change a forward pass: switch heads off, patch them, follow gradients."""

@@ -1,7 +1,7 @@
-"""Heads switched off during the forward pass, and the effect on later layers.
+"""Switch heads off during the forward pass, and observe the effect on later layers.
 
-What is replaced is a head's output before W_O, its d_head columns of the concatenation, at every token. Everything
-after it is computed anew; everything before it is computed only once, however many replacements are tried.
+A head's output before W_O, its d_head columns of the concatenation, is replaced at every token. Everything after it is
+computed anew; everything before it is computed only once, however many replacements are tried.
 """
 
 from __future__ import annotations
@@ -29,21 +29,28 @@ from mha_viz.request import METHODS, RECIPE, RESAMPLE, TEXT
 
 FloatSums = npt.NDArray[np.float64]
 # Takes a layer's number, its weights [head, query, key] or [head, sentence, query, key], its values [sentence, head, n,
-# d_head] and outputs [sentence, n, head, d_head]; returns the outputs of heads that are off, as the outputs.
+# d_head] and outputs [sentence, n, head, d_head]. Returns replacement outputs for the heads that are off, in the shape
+# of the outputs.
 Substitute = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-# Takes the outputs of a layer, and those of its heads when they are off; returns the variants to continue with,
-# [variant, n, head, d_head].
+# Takes the outputs of a layer and their replacements. Returns the variants to continue with, [variant, n, head,
+# d_head].
 Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
-    """The output of a head that is off: "zero"; its "mean" over a corpus, given as ``means`` [layer, head, d_head]
-    (:func:`means_over`); "uniform", its output with equal weights on all keys that are not masked; "recipe", its output
-    with the weights that its recipe predicts of the text, given as ``means`` [layer, head, query, key]; or its output
-    on another "text", or on random sentences ("resample"), given as ``means`` [layer, n, head, d_head]
-    (:mod:`mha_viz.models.intervening.other_texts`).
+    """Return the function that computes what replaces the output of a head that is off.
 
-    Raises SettingError for another method, and if ``means`` are missing or not those of this model.
+    The methods are:
+
+    * "zero"
+    * "mean": its mean over a corpus, given as ``means`` [layer, head, d_head] (:func:`means_over`)
+    * "uniform": its output with equal weights on all keys that are not masked
+    * "recipe": its output with the weights that its recipe predicts for the text, given as ``means`` [layer, head,
+      query, key]
+    * "text" and "resample": its output on another text or on random sentences, given as ``means`` [layer, n, head,
+      d_head] (:mod:`mha_viz.models.intervening.other_texts`)
+
+    Raises SettingError for another method, and if ``means`` are missing or do not fit this model.
     """
     if method == "zero":
         return lambda _, __, ___, outputs: torch.zeros_like(outputs)
@@ -63,7 +70,7 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
 
 
 def unchanged(_layer: int, _weights: torch.Tensor, _values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-    """The outputs as they are: of heads in a text in which they are not off."""
+    """Return the outputs as they are, for a text in which the heads stay on."""
     return outputs
 
 
@@ -77,26 +84,29 @@ _MISSING = {
 
 
 def attending(rows: Weights) -> Substitute:
-    """The outputs of heads that have other weights, ``rows`` [layer, head, query, key], in place of their own."""
+    """Return a substitute that applies other weights, ``rows`` [layer, head, query, key], to a head's own values."""
     return lambda layer, _weights, values, _outputs: _outputs_of(torch.tensor(rows[layer]).to(values), values)
 
 
 def _outputs_of(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """[sentence, n, head, d_head]: ``weights`` [head, query, key] on ``values`` [sentence, head, n, d_head]; heads may
-    share values."""
+    """Return ``weights`` [head, query, key] times ``values`` [sentence, head, n, d_head]: [sentence, n, head, d_head].
+
+    Heads may share values.
+    """
     shared = values.repeat_interleave(len(weights) // values.shape[1], dim=1)
     return (weights @ shared).transpose(1, 2)
 
 
 def _uniform(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-    # A masked key, of a later token or beyond a window, has the weight 0 in all heads.
+    """Return the outputs with equal weights on all keys that are not masked."""
+    # A masked key, such as a later token or one beyond a window, has weight 0 in all heads.
     visible = (weights.flatten(0, -3) > 0).any(0).to(values.dtype)  # [query, key]
     means = visible / visible.sum(-1, keepdim=True) @ values  # [sentence, head, n, d_head]
     return means.repeat_interleave(outputs.shape[2] // means.shape[1], dim=1).transpose(1, 2)  # heads may share values
 
 
 class Means:
-    """The mean output of every head before W_O over all tokens of some texts, which can be added in parts."""
+    """The mean output of every head before W_O over all tokens of some texts. Texts can be added in parts."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -104,8 +114,10 @@ class Means:
         self._tokens = 0
 
     def add(self, texts: Iterable[str | Sequence[str]]) -> None:
-        """Add texts, as typed or as words. Raises the errors of ``encode``; a text that could not be read is then not
-        counted."""
+        """Add texts, given as strings or as words.
+
+        Raises the errors of ``encode``; a text that could not be read is not counted.
+        """
         for text in texts:
             outputs: list[torch.Tensor] = []
             typed, words = (text, ()) if isinstance(text, str) else ("", text)
@@ -113,17 +125,17 @@ class Means:
             self.add_sums(torch.stack(outputs).cpu().numpy(), len(reading.queries))
 
     def add_sums(self, sums: FloatSums, tokens: int) -> None:
-        """Add the sums of outputs [layer, head, d_head] over so many tokens."""
+        """Add sums of outputs, [layer, head, d_head], over a number of ``tokens``."""
         if tokens:
             self._sums, self._tokens = self._sums + sums, self._tokens + tokens
 
     @property
     def sums(self) -> tuple[FloatSums, int]:
-        """The sums so far in float64, and over how many tokens."""
+        """The sums so far in float64, and the number of tokens they cover."""
         return self._sums, self._tokens
 
     def values(self) -> Weights:
-        """[layer, head, d_head], summed in float64. Raises EmptyText if there was no text."""
+        """Return the means, [layer, head, d_head], summed in float64. Raises EmptyText if there was no text."""
         if not self._tokens:
             raise EmptyText("There is no text to take mean outputs over.", "Give at least one sentence.")
         means: Weights = (self._sums / self._tokens).astype(np.float32)
@@ -131,7 +143,7 @@ class Means:
 
 
 class _Outputs(Tap):
-    """Appends the sum over tokens of each layer's outputs, [head, d_head], to a list."""
+    """A tap that appends the sum over tokens of each layer's outputs, [head, d_head], to a list."""
 
     changes = False
 
@@ -145,8 +157,10 @@ class _Outputs(Tap):
 
 
 def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
-    """The mean output of every head before W_O over all tokens of ``texts``: [layer, head, d_head]. Raises the errors
-    of ``encode``, and EmptyText if there is no text."""
+    """Return the mean output of every head before W_O over all tokens of ``texts``, [layer, head, d_head].
+
+    Raises the errors of ``encode``, and EmptyText if there is no text.
+    """
     means = Means(encoder)
     means.add(texts)
     return means.values()
@@ -163,18 +177,32 @@ def without(
     *,
     source: str = "",
 ) -> Attention:
-    """The attention of every head while all of ``heads`` are off. Their own weights are still computed, but have no
-    effect. ``words``: the sentence as words, in place of ``text``. ``source``: by the method "text", the other text on
-    which the heads' outputs are taken; by "resample", they are taken on random ones of the built-in sentences. Raises
-    the errors of ``encode``, :func:`substitute` and :mod:`mha_viz.models.intervening.other_texts`, and UnknownHead."""
+    """Return the attention of every head while all of ``heads`` are off.
+
+    The heads' own weights are still computed, but have no effect.
+
+    Args:
+        encoder: a model with one stack of layers.
+        heads: the heads that are off.
+        text: the text that the model reads.
+        pair: a second text, read together with the first.
+        method: what replaces the output of a head (:func:`substitute`).
+        means: as for :func:`substitute`.
+        words: the sentence as words, in place of ``text``.
+        source: with the method "text", the text whose outputs are used instead. "resample" uses random sentences of the
+            built-in ones.
+
+    Raises the errors of ``encode``, :func:`substitute` and :mod:`mha_viz.models.intervening.other_texts`, and
+    UnknownHead.
+    """
     encoder = in_one_stack(encoder)
     off = existing(encoder, heads)
     if method in (TEXT, RESAMPLE):
         means = other_texts.outputs_for(encoder, method, encoder.pieces(text, pair, words), source)
     reading = encoder.through(text, pair, replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method in ("mean", RECIPE) else None
-    which = "" if used is None else digest(used)
-    step = [Step(Row("without", off, method, which, source=source if method == TEXT else None))] if off else []
+    means_digest = "" if used is None else digest(used)
+    step = [Step(Row("without", off, method, means_digest, source=source if method == TEXT else None))] if off else []
     return replace(reading, made=read_as(words, *step, prefix=encoder.prefix))
 
 
@@ -186,22 +214,31 @@ def states_without(
     pair: str = "",
     words: Sequence[str] = (),
 ) -> Weights:
-    """The output of the last layer, [variant, n, d_model], while the heads of each of ``variants`` are off, in one
-    batch. ``words``: the sentence as words, in place of ``text``. Raises the errors of ``encode``."""
+    """Return the output of the last layer for several sets of heads that are off, [variant, n, d_model], in one batch.
+
+    ``variants`` lists the heads that are off in each variant. ``words``: the sentence as words, in place of ``text``.
+    Raises the errors of ``encode``.
+    """
     return encoder.states(text, pair, replacing(variants, by), len(variants), words)
 
 
 def replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
-    """A tap for a batch of one text, in which the heads of each of ``variants`` are off."""
+    """Return a tap for a batch of one text in which the heads of each variant are off."""
 
     class Without(Tap):
+        """Replaces the outputs of the heads that are off in each variant."""
+
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-            off = [(at, head.head) for at, heads in enumerate(variants) for head in heads if head.layer == index]
+            off = [
+                (variant, head.head) for variant, heads in enumerate(variants) for head in heads if head.layer == index
+            ]
             if not off:
                 return output
-            places, numbers = (list(each) for each in zip(*off, strict=True))
+            variant_numbers, head_numbers = (list(column) for column in zip(*off, strict=True))
             replaced: torch.Tensor = output.clone()
-            replaced[places, :, numbers] = by(index, self.slot(index), value, output)[places, :, numbers]
+            replaced[variant_numbers, :, head_numbers] = by(index, self.slot(index), value, output)[
+                variant_numbers, :, head_numbers
+            ]
             return replaced
 
     return Without
@@ -210,67 +247,81 @@ def replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]
 def states_at_random(
     encoder: Encoder, heads: Sequence[Head], by: Substitute, draws: range, text: str, pair: str = "", seed: int = 0
 ) -> Weights:
-    """The last states [draw, n, d_model] if random directions are removed in place of ``heads``, in one batch, which
-    begins at the layer of the heads if all of them are in one layer.
+    """Return the last states, [draw, n, d_model], with random directions removed in place of ``heads``.
 
-    In each layer with such heads, as many orthonormal directions of the concatenation are removed as the heads have
-    columns. They are determined by the seed, the layer and the number of the draw; what is removed is scaled for each
-    token to the length of what it loses with the heads. Raises the errors of ``encode``.
+    All draws are read in one batch, which begins at the layer of the heads if all of them are in one layer. In each
+    layer with such heads, as many orthonormal directions of the concatenation are removed as the heads have columns.
+    The directions are determined by the seed, the layer and the number of the draw. What is removed is scaled for each
+    token to the length of what the token loses with the heads. Raises the errors of ``encode``.
     """
-    numbers: dict[int, list[int]] = {}
+    heads_by_layer: dict[int, list[int]] = {}
     for head in heads:
-        numbers.setdefault(head.layer, []).append(head.head)
-    removing = {layer: _at_random(some, [(seed, layer, draw) for draw in draws]) for layer, some in numbers.items()}
-    if len(removing) == 1:
-        ((layer, variants),) = removing.items()
+        heads_by_layer.setdefault(head.layer, []).append(head.head)
+    removals = {
+        layer: _at_random(head_numbers, [(seed, layer, draw) for draw in draws])
+        for layer, head_numbers in heads_by_layer.items()
+    }
+    if len(removals) == 1:
+        ((layer, variants),) = removals.items()
         return forked(encoder, layer, variants, by, text, pair).states
 
     class AtRandom(Tap):
+        """Removes random directions in the layers that have heads to compare with."""
+
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-            if index not in removing:
+            if index not in removals:
                 return output
-            return removing[index](output, by(index, self.slot(index), value, output))
+            return removals[index](output, by(index, self.slot(index), value, output))
 
     return encoder.states(text, pair, AtRandom, len(draws))
 
 
 def _at_random(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> Variants:
-    """A variant for each of ``seeds``, without as many random directions as ``heads`` have columns."""
+    """Return variants, one per seed, that lack as many random directions as ``heads`` have columns."""
 
-    def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
-        lost = (outputs - off)[:, :, heads].flatten(2).norm(dim=-1, keepdim=True)
-        joined = outputs.flatten(2)  # [1 or draw, n, d_model]
-        drawn = _of_one_head if len(heads) == 1 else _directions
-        shape = joined.shape[-1], len(heads) * outputs.shape[-1]
-        directions = torch.stack([drawn(*shape, seed) for seed in seeds]).to(joined)
-        part = joined @ directions @ directions.transpose(1, 2)
-        part *= lost / part.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
-        return (joined - part).view(len(seeds), *outputs.shape[1:])
+    def variants(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
+        """Remove the directions from the concatenated outputs."""
+        lost_length = (outputs - replaced)[:, :, heads].flatten(2).norm(dim=-1, keepdim=True)
+        concatenated = outputs.flatten(2)  # [1 or draw, n, d_model]
+        draw_directions = _of_one_head if len(heads) == 1 else _directions
+        shape = concatenated.shape[-1], len(heads) * outputs.shape[-1]
+        directions = torch.stack([draw_directions(*shape, seed) for seed in seeds]).to(concatenated)
+        removed = concatenated @ directions @ directions.transpose(1, 2)
+        removed *= lost_length / removed.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(removed.dtype).tiny)
+        return (concatenated - removed).view(len(seeds), *outputs.shape[1:])
 
     return variants
 
 
 def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.Tensor:
-    """Orthonormal columns, [d_model, count]."""
+    """Return orthonormal columns drawn with a seed, [d_model, count]."""
     normal = np.random.default_rng(seed).standard_normal((d_model, count), np.float32)
     return torch.from_numpy(np.linalg.qr(normal)[0])
 
 
-# Each head of a layer is compared with the same draws. Those of one layer take 42 MB in a model with d_model = 4096.
+# All heads of a layer are compared with the same draws. The draws of one layer take 42 MB if d_model = 4096.
 _of_one_head = lru_cache(maxsize=20)(_directions)
 
 
 def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
-    """The heads in order, each once; one alone need not be in a list. Raises UnknownHead for one that the model does
-    not have, SettingError for what is not a model or not a list."""
+    """Return the heads in order, without duplicates. A single head need not be in a list.
+
+    Raises UnknownHead for a head that the model does not have, SettingError for something that is not a model or a
+    list.
+    """
     encoder = in_one_stack(encoder)
     listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
     return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in listed}))
 
 
 class Whole(NamedTuple):
-    """One text through the whole model: ``weights`` [layer, head, query, key], ``states`` [n, d_model], the output of
-    the last layer, and ``entering``, one array [1, n, d_model] for each layer, if passes can begin there."""
+    """The result of a full pass over one text.
+
+    Attributes:
+        weights: [layer, head, query, key].
+        states: [n, d_model], the output of the last layer.
+        entering: the input of each layer, [1, n, d_model], if passes can begin at any layer; otherwise empty.
+    """
 
     weights: Weights
     states: Weights
@@ -278,15 +329,19 @@ class Whole(NamedTuple):
 
 
 class Forked(NamedTuple):
-    """A text in variants that diverge at one layer: ``weights``, one array [head, variant, query, key] for each later
-    layer, and ``states`` [variant, n, d_model], the output of the last layer."""
+    """The result of a pass whose variants diverge at one layer.
+
+    Attributes:
+        weights: for each later layer, [head, variant, query, key].
+        states: [variant, n, d_model], the output of the last layer.
+    """
 
     weights: tuple[Weights, ...]
     states: Weights
 
 
-# A cache of the latest texts per model, because every head is tried on them; two texts may be compared. Long texts are
-# not cached.
+# The latest passes of each model are cached, because every head is tried on the same text, or on two texts that are
+# compared. Long texts are not cached.
 CACHED_TEXTS = 2
 MOST_CACHED_BYTES = 80_000_000  # bytes of the weights of one text
 _one_whole = threading.Lock()
@@ -294,7 +349,7 @@ _wholes: WeakKeyDictionary[Encoder, dict[tuple[str, str], Whole]] = WeakKeyDicti
 
 
 def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
-    """A text through the whole model, with which all variants are compared. Raises the errors of ``encode``."""
+    """Return the full pass over a text, with which all variants are compared. Raises the errors of ``encode``."""
     with _one_whole:
         cached = _wholes.setdefault(encoder, {}).get((text, pair))
     if cached is not None:
@@ -311,7 +366,7 @@ def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
 
 
 class _Entering(Tap):
-    """Records the input of each layer."""
+    """A tap that records the input of each layer."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)
@@ -322,21 +377,22 @@ class _Entering(Tap):
 
 
 def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = "") -> Forked:
-    """A pass that continues in several variants from the W_O of ``layer``; everything before is computed once, for all
-    layers of a model whose passes can begin at any layer.
+    """Continue a pass in several variants from the W_O of ``layer``.
 
-    The residual that is added to W_O's result has one text, not one per variant: PyTorch broadcasts it. Raises the
-    errors of ``encode``, and UnknownHead for a layer that does not exist.
+    For models whose passes can begin at any layer, everything before it is computed only once, for all layers. The
+    residual that is added to the result of W_O has a single text, not one per variant; PyTorch broadcasts it. Raises
+    the errors of ``encode``, and UnknownHead for a layer that does not exist.
     """
     existing(encoder, [(layer, 0)])
     thread, taps = threading.get_ident(), list[_Fork]()
 
     def make(weights: torch.Tensor) -> _Fork:
+        """Create the tap of the pass and keep it."""
         taps.append(_Fork(weights, layer, variants, by))
         return taps[0]
 
     def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
-        """Passes the variants to W_O in place of the single text. The passes of other threads are left alone."""
+        """Pass the variants to W_O in place of the single text. The passes of other threads are left alone."""
         is_here = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
         return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_here else None
 
@@ -352,8 +408,10 @@ def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, tex
 
 
 class _Fork(Tap):
-    """Stores the variants of one layer's outputs until W_O needs them, and records the weights of every later layer for
-    all of them."""
+    """A tap that stores the variants of one layer's outputs until W_O needs them.
+
+    It records the weights of every later layer for all variants.
+    """
 
     stop_after_last = False
 
@@ -377,12 +435,13 @@ class _Fork(Tap):
 
 
 def each_alone(heads: Sequence[int]) -> Variants:
-    """A variant for each of ``heads``, in which this head alone is off."""
+    """Return variants in each of which a single one of ``heads`` is off."""
 
-    def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
+    def variants(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
+        """Replace the output of one head per variant."""
         changed = outputs.repeat(len(heads), 1, 1, 1)
         for variant, head in enumerate(heads):
-            changed[variant, :, head] = off[0, :, head]
+            changed[variant, :, head] = replaced[0, :, head]
         return changed
 
     return variants

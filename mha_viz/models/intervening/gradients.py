@@ -1,4 +1,4 @@
-"""Attention weighted by the gradient of a score: to first order, how much an answer depends on each weight."""
+"""Weight attention by the gradient of a score: to first order, how much an answer depends on each weight."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def gradient_weighted(
 ) -> Attention:
     """Weight each attention weight by its gradient: A[i, j] · ∂s/∂A[i, j].
 
-    It says, to first order, by how much the score s would rise if the weight grew by its own size. A weight may matter
+    To first order, this is how much the score s would rise if the weight grew by its own size. A weight may matter
     although its gradient is near 0, if s is flat there. s is the log-probability of ``word`` or, with ``other``, the
     cosine of the vectors of the two texts (:func:`mha_viz.models.reading.answers.question_about`).
 
@@ -43,11 +43,11 @@ def gradient_weighted(
         text: the text that the model reads.
         pair: a second text, read together with the first.
         words: the sentence as words, in place of ``text``.
-        place: the token that is asked about, counted from 0, if several are masked; −1 for the first of them.
-        word: the one whose log-probability is the score, by default the most probable one.
+        place: the token to predict, counted from 0, if several are masked; −1 for the first of them.
+        word: the word whose log-probability is the score, by default the most probable word.
         other: a text to compare ``text`` with.
         off_in: with ``other``, "both" or "first" for the weights and tokens of ``text``, while the weights of ``other``
-            stay as they are; "second" for the other way round, where ``text`` is a single one.
+            stay as they are; "second" for the reverse, which needs ``text`` to be a single text.
 
     Returns a reading with the products of every head, [layer, head, query, key], signed; rows do not sum to 1. Raises
     as :func:`mha_viz.models.reading.answers.question_about`, and ReadingFailed where a gradient is not finite.
@@ -58,7 +58,7 @@ def gradient_weighted(
 
 
 def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
-    """As :func:`gradient_weighted`, for a given question."""
+    """Return :func:`gradient_weighted` for a given question."""
     if question.off_in == SECOND_TEXT:
         if pair or words:
             problem = "The gradient with respect to the second text needs the first as one text."
@@ -75,21 +75,23 @@ def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", wo
         raise ReadingFailed(
             f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
         )
-    made = read_as(words, Step(Row("gradient", question=question)), prefix=encoder.prefix)
-    tokens, numbers = read.tokenized(), weighted.cpu().numpy()
-    return Attention(encoder.name, encoder.revision, tokens, numbers, made=made, quantity="gradient")
+    steps = read_as(words, Step(Row("gradient", question=question)), prefix=encoder.prefix)
+    tokens, products_array = read.tokenized(), weighted.cpu().numpy()
+    return Attention(encoder.name, encoder.revision, tokens, products_array, made=steps, quantity="gradient")
 
 
 def importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
-    """[layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|, mean over the tokens of a text, ℓ2-normalised within each layer (Michel
-    et al. 2019, equation 2). Att_h is the output of the head, the loss L is minus the score of the question. The tokens
-    are those of the text or, where two are compared, of those that the question's heads are off in. Raises the errors
-    of ``encode``."""
+    """Return the gradient importance of each head, [layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|.
+
+    It is the mean over the tokens of a text, ℓ2-normalised within each layer (Michel et al. 2019, equation 2). Att_h is
+    the output of the head, and the loss L is minus the score of the question. Where two texts are compared, the tokens
+    are those of the texts in which the question's heads are off. Raises the errors of ``encode``.
+    """
     texts = [(text, pair), (question.other, "")] if question.kind == COSINE else [(text, pair)]
     products = []
-    for place in (place for place in range(len(texts)) if question.is_off_in(place)):
-        score = partial(_score, encoder, question, other=texts[1 - place] if question.other else ("", ""))
-        tap, gradients = _backwards(encoder, score, encoder.pieces(*texts[place]))
+    for index in (index for index in range(len(texts)) if question.is_off_in(index)):
+        score = partial(_score, encoder, question, other=texts[1 - index] if question.other else ("", ""))
+        tap, gradients = _backwards(encoder, score, encoder.pieces(*texts[index]))
         products.append((torch.cat(gradients) * torch.cat(tap.outputs)).sum(-1))  # [layer, n, head]
     sizes = torch.cat(products, dim=1).abs().mean(1)  # [layer, head]
     lengths = sizes.norm(dim=1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
@@ -100,20 +102,23 @@ def importance(encoder: Encoder, question: Question, text: str, pair: str = "") 
 def outputs_and_slopes(
     encoder: Encoder, read: TextPieces | WordPieces, score: Callable[[torch.Tensor], torch.Tensor]
 ) -> tuple[list[torch.Tensor], tuple[torch.Tensor, ...]]:
-    """The outputs of the heads, and the gradient with respect to them of a score of the last states [n, d_model]:
-    [1, n, head, d_head] for each layer, both."""
+    """Return the outputs of the heads, and the gradient of a score with respect to them.
+
+    ``score`` is a function of the last states, [n, d_model]. Both results have one tensor per layer, [1, n, head,
+    d_head].
+    """
     tap, gradients = _backwards(encoder, score, read)
     return tap.outputs, gradients
 
 
 def _backwards(
-    encoder: Encoder, score_of: Callable[[torch.Tensor], torch.Tensor], read: TextPieces | WordPieces
+    encoder: Encoder, score_states: Callable[[torch.Tensor], torch.Tensor], read: TextPieces | WordPieces
 ) -> tuple[_Outputs, tuple[torch.Tensor, ...]]:
-    """What the tap records, and the gradient of the score with respect to the outputs of the heads."""
+    """Return the tap of a pass over a text, and the gradient of the score with respect to the outputs of the heads."""
     states, tap = encoder.last_states(read, _Outputs)
     assert isinstance(tap, _Outputs)
     with torch.enable_grad():
-        score = score_of(states[0])  # it may read another text, which takes the lock
+        score = score_states(states[0])  # it may read another text, which takes the lock
         with cores.pass_lock:
             gradients = torch.autograd.grad(score, tap.outputs)
     return tap, gradients
@@ -122,8 +127,10 @@ def _backwards(
 def _score(
     encoder: Encoder, question: Question, states: torch.Tensor, other: tuple[str, str] = ("", "")
 ) -> torch.Tensor:
-    """The score, from the last states [n, d_model]. ``other``: the text that a cosine is with, by default that of the
-    question."""
+    """Return the score computed from the last states, [n, d_model].
+
+    ``other`` is the text that a cosine compares with, by default that of the question.
+    """
     if question.kind == COSINE:
         texts = other if other[0] else (question.other, "")
         compared = torch.as_tensor(encoder.states(*texts)).to(states)
@@ -133,7 +140,9 @@ def _score(
 
 
 class _Outputs(Recorded):
-    """With gradients that flow back to the outputs. An output is A V, so ∂s/∂A[i, j] is the product of the gradient at
-    output i and value j."""
+    """A tap whose outputs receive gradients.
+
+    An output is A V, so ∂s/∂A[i, j] is the product of the gradient at output i and value j.
+    """
 
     differentiable = True

@@ -1,4 +1,7 @@
-"""The outputs of heads on other texts, at the tokens of a text: of one other text, or of random sentences."""
+"""Compute the outputs of heads on other texts, aligned with the tokens of a text.
+
+The other texts are a given text, or random sentences.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ from mha_viz.quotes import quoted
 from mha_viz.request import TEXT
 from mha_viz.text import TokenizedText, WordPieces
 
-SEED = 0  # with a text, of the sentences that are drawn for it
-SentencesAsWords = Sequence[Sequence[str]]  # given as words
+SEED = 0  # with the text, determines which sentences are drawn
+SentencesAsWords = Sequence[Sequence[str]]
 
 
 def outputs_for(
@@ -35,9 +38,11 @@ def outputs_for(
     source: str = "",
     sentences: SentencesAsWords = (),
 ) -> Weights:
-    """The outputs of every head that take the place of its own on a text that was ``read``, [layer, n, head, d_head]:
-    by the method "text" those on ``source``, by "resample" those on random ones of ``sentences``, by default of the
-    built-in ones. Raises as :func:`of_text` and :func:`of_sentences`."""
+    """Return the outputs that replace those of every head on a text, [layer, n, head, d_head].
+
+    With the method "text" they are those on ``source``. With "resample" they are those on random ``sentences``, by
+    default the built-in ones. Raises as :func:`of_text` and :func:`of_sentences`.
+    """
     if method == TEXT:
         return of_text(encoder, read, source)
     return of_sentences(encoder, read, sentences or _forms_of(grammar.corpus))
@@ -45,52 +50,67 @@ def outputs_for(
 
 @cache
 def _forms_of(corpus: Callable[[], Corpus]) -> SentencesAsWords:
+    """Return the words of the sentences of a corpus."""
     return [sentence.forms for sentence in corpus().sentences]
 
 
 def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Weights:
-    """The outputs of every head on ``source``, with the second text of the one that was ``read`` if it has one, at the
-    tokens of that text, [layer, n, head, d_head]: token by token if both have equally many, and special ones at the
-    same places; otherwise word by word, where a word in other pieces takes the mean over those of its
-    counterpart. Raises SettingError for no ``source``, for the text itself, and for one that cannot be aligned; and the
-    errors of ``encode``."""
+    """Return the outputs of every head on ``source`` at the tokens of a text that was ``read``, [layer, n, head,
+    d_head].
+
+    If that text has a second text, ``source`` is read together with it. The texts are aligned token by token if both
+    have equally many tokens, with special tokens at the same places. Otherwise they are aligned word by word, and a
+    word that is split differently takes the mean over the tokens of its counterpart.
+
+    Raises SettingError for an empty ``source``, for the text itself, and for a text that cannot be aligned; and the
+    errors of ``encode``.
+    """
     check_kind(source, str, "a text", "Give the sentence as text.")
     if not source.strip():
         raise SettingError("There is no text to take outputs from.", "Name one (source=, --from).")
-    mine, other = read.tokenized(), encoder.pieces(source, read.pair if isinstance(read, TextPieces) else "")
-    if tuple(read.ids) == tuple(other.ids):
+    tokens, source_pieces = read.tokenized(), encoder.pieces(source, read.pair if isinstance(read, TextPieces) else "")
+    if tuple(read.ids) == tuple(source_pieces.ids):
         raise SettingError(
             f"Both texts are the same to {quote_model(encoder.name)}.",
             "Change a word in one of them, to one that it knows.",
         )
-    aligned: Weights = np.einsum("nm,lmhd->lnhd", alignment(mine, other.tokenized()), outputs(encoder, other))
+    aligned: Weights = np.einsum(
+        "nm,lmhd->lnhd", alignment(tokens, source_pieces.tokenized()), outputs(encoder, source_pieces)
+    )
     return aligned.astype(np.float32)
 
 
 def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords) -> Weights:
-    """The outputs of every head on random sentences at the tokens of a text, [layer, n, head, d_head] (resampling, as
-    Chan et al. 2022, "Causal scrubbing"): its words take, in order, the outputs at the tokens of one sentence and, if
-    that is too short, of the next; special tokens take those of the first. Which sentences these are depends on the
-    text and a fixed seed; the sentence itself is not among them. Raises SettingError if none of them can be read."""
-    mine, running, ends = np.array(read.tokenized().special), list[Weights](), list[Weights]()
-    for drawn in _drawn(encoder, read, sentences):
-        theirs, special = outputs(encoder, drawn), np.array(drawn.tokenized().special)
-        running.append(theirs[:, ~special])
-        ends.append(theirs[:, special])
-        if sum(each.shape[1] for each in running) >= (~mine).sum():
+    """Return the outputs of every head on random sentences, at the tokens of a text, [layer, n, head, d_head].
+
+    This is resampling as in Chan et al. 2022, "Causal scrubbing". Words take, in order, the outputs at the tokens of
+    one sentence and, if that is too short, of the next. Special tokens take those of the first sentence. The sentences
+    are determined by the text and a fixed seed; the text itself is not among them. Raises SettingError if none of them
+    can be read.
+    """
+    is_special, word_outputs, special_outputs = np.array(read.tokenized().special), list[Weights](), list[Weights]()
+    for sentence in _drawn(encoder, read, sentences):
+        sentence_outputs, is_sentence_special = outputs(encoder, sentence), np.array(sentence.tokenized().special)
+        word_outputs.append(sentence_outputs[:, ~is_sentence_special])
+        special_outputs.append(sentence_outputs[:, is_sentence_special])
+        if sum(outputs_part.shape[1] for outputs_part in word_outputs) >= (~is_special).sum():
             break
     else:
         raise SettingError("There is no other sentence to take outputs from.", "Name a corpus with more sentences.")
-    values = np.empty((encoder.layers, len(mine), *running[0].shape[2:]), np.float32)
-    values[:, ~mine] = np.concatenate(running, axis=1)[:, : (~mine).sum()]
-    first = ends[0] if ends[0].shape[1] else running[0]  # of models whose texts begin and end without special tokens
-    values[:, mine] = first[:, np.minimum(np.arange(mine.sum()), first.shape[1] - 1)]
+    values = np.empty((encoder.layers, len(is_special), *word_outputs[0].shape[2:]), np.float32)
+    values[:, ~is_special] = np.concatenate(word_outputs, axis=1)[:, : (~is_special).sum()]
+    first = (
+        special_outputs[0] if special_outputs[0].shape[1] else word_outputs[0]
+    )  # of models whose texts begin and end without special tokens
+    values[:, is_special] = first[:, np.minimum(np.arange(is_special.sum()), first.shape[1] - 1)]
     return values
 
 
 def _drawn(encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords) -> Iterator[WordPieces]:
-    """The sentences in random order, and again from the first on, without the text itself and those that the model
-    cannot read; none if no sentence is left."""
+    """Yield the sentences in random order, repeating them without end.
+
+    The text itself and sentences that the model cannot read are left out; nothing is yielded if no sentence is left.
+    """
     ids = tuple(read.ids)
     order = Random(f"{SEED} {ids}").sample(range(len(sentences)), len(sentences))
     usable = False
@@ -98,18 +118,20 @@ def _drawn(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sentences
         if count == len(order) and not usable:
             return
         try:
-            drawn = encoder.read_words(sentences[number])
+            sentence = encoder.read_words(sentences[number])
         except TextError:
             continue
-        # The text may be this sentence, maybe cut, or with masked tokens.
-        is_same = all(one in (other, encoder.mask) for one, other in zip(ids, drawn.ids, strict=False))
-        if drawn.forms and not (is_same and len(ids) <= len(drawn.ids)):
+        # The text may be this very sentence, cut or with masked tokens.
+        is_same = all(
+            text_id in (sentence_id, encoder.mask) for text_id, sentence_id in zip(ids, sentence.ids, strict=False)
+        )
+        if sentence.forms and not (is_same and len(ids) <= len(sentence.ids)):
             usable = True
-            yield drawn
+            yield sentence
 
 
 def outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
-    """The outputs of every layer's heads on a text, [layer, n, head, d_head]."""
+    """Return the outputs of every layer's heads on a text, [layer, n, head, d_head]."""
     _, tap = encoder.last_states(read, Recorded)
     assert isinstance(tap, Recorded)
     values: Weights = torch.cat(tap.outputs).cpu().numpy()
@@ -117,13 +139,15 @@ def outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
 
 
 def alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
-    """[token of the first text, token of the second]: rows sum to 1. Raises SettingError."""
+    """Return the alignment of two texts, [token of the first text, token of the second]; rows sum to 1. Raises
+    SettingError.
+    """
     if mine.special == theirs.special:
         return np.eye(len(mine))
     groups = mine.groups, theirs.groups
-    kinds = [[text.special[group[0]] for group in each] for text, each in zip((mine, theirs), groups, strict=True)]
-    units = mine.by_words().tokens, theirs.by_words().tokens
-    words = [sum(not unit.special and not unit.segment for unit in each) for each in units]
+    kinds = [[text.special[group[0]] for group in item] for text, item in zip((mine, theirs), groups, strict=True)]
+    words_of_texts = mine.by_words().tokens, theirs.by_words().tokens
+    words = [sum(not unit.special and not unit.segment for unit in item) for item in words_of_texts]
     if words[0] != words[1]:
         raise SettingError(
             f"{quoted(mine.text)} has {counted(words[0], 'word')}, {quoted(theirs.text)} has {words[1]}, punctuation "

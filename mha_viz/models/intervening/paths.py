@@ -1,4 +1,4 @@
-"""Paths between heads: the output of one head on another text reaches only the query, key or value of a later head."""
+"""Patch paths between heads: a head's output on another text reaches only the query, key or value of a later head."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from mha_viz.text import WordPieces
 
 
 def ending(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Head | None:
-    """The head in which paths end; None if neither it nor a side was named. Raises SettingError, UnknownHead."""
+    """Return the head in which paths end; None if neither a head nor a side was named. Raises SettingError,
+    UnknownHead.
+    """
     if to == "" and not side:
         return None
     if not exact:
@@ -41,31 +43,44 @@ def ending(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Head | None
 def states(
     encoder: Encoder, read: TextPieces | WordPieces, theirs: Weights, to: Head, side: str, at_once: int
 ) -> Iterator[tuple[list[Head], Weights]]:
-    """Some earlier heads, and for each of them the last states [head, n, d_model] if its output, as in ``theirs``
-    [layer, n, head, d_head], reaches only one side of ``to``. Raises ModelUnsupported."""
-    _, whole = encoder.last_states(read, partial(_Path, to=to))
-    assert isinstance(whole, _Path)
-    if not whole.sides:
+    """Yield earlier heads with the last states, [head, n, d_model], that result when each is patched along a path.
+
+    The output of each earlier head in ``theirs``, [layer, n, head, d_head], reaches only one side of ``to``. Raises
+    ModelUnsupported.
+    """
+    _, unpatched = encoder.last_states(read, partial(_Path, to=to))
+    assert isinstance(unpatched, _Path)
+    if not unpatched.sides:
         raise ModelUnsupported(
             f"The queries and keys of {quote_model(encoder.name)} cannot be replaced.",
             "Choose a model such as BERT or GPT-2.",
         )
     heads = [Head(layer, head) for layer in range(to.layer) for head in range(encoder.heads)]
     for chunk in ranges(0, len(heads), at_once):
-        some, number = [heads[place] for place in chunk], SIDES.index(side)
-        outputs = [output.repeat(len(some), 1, 1, 1) for output in whole.outputs]
-        for variant, head in enumerate(some):
+        sources, side_index = [heads[index] for index in chunk], SIDES.index(side)
+        outputs = [output.repeat(len(sources), 1, 1, 1) for output in unpatched.outputs]
+        for variant, head in enumerate(sources):
             outputs[head.layer][variant, :, head.head] = torch.from_numpy(theirs[head.layer][:, head.head])
-        _, sent = encoder.last_states(read, partial(_Path, to=to, outputs=outputs), len(some))
-        assert isinstance(sent, _Path)
-        received = partial(_Path, to=to, outputs=whole.outputs, received=(number, sent.sides[number]))
-        yield some, encoder.last_states(read, received, len(some))[0].cpu().numpy()
+        _, patched_sources = encoder.last_states(read, partial(_Path, to=to, outputs=outputs), len(sources))
+        assert isinstance(patched_sources, _Path)
+        received = partial(
+            _Path, to=to, outputs=unpatched.outputs, received=(side_index, patched_sources.sides[side_index])
+        )
+        yield sources, encoder.last_states(read, received, len(sources))[0].cpu().numpy()
 
 
 class _Path(Tap):
-    """Records the outputs of each layer's heads up to that of ``to``, [sentence, n, head, d_head], and the queries,
-    keys and values of its layer, ``sides``, [sentence, head, n, d_head]. Given ``outputs``, heads of earlier layers
-    have these; ``received``: a side of ``to``, as its place in SIDES, and what it is there."""
+    """A tap for one pass of path patching.
+
+    It records the outputs of each layer's heads up to the layer of ``to``, [sentence, n, head, d_head], and in
+    ``sides`` the queries, keys and values of that layer, [sentence, head, n, d_head].
+
+    Args:
+        weights: memory for the attention weights.
+        to: the head in which paths end.
+        outputs: if given, what replaces the outputs of heads in earlier layers.
+        received: the side of ``to`` that is replaced, as its index in SIDES, and its replacement.
+    """
 
     stop_after_last = False
 
@@ -82,7 +97,7 @@ class _Path(Tap):
         self._to, self._given, self._received = to, outputs, received
 
     def attends(self, index: int, *sides: torch.Tensor) -> Triple:
-        """Replace one side of the head."""
+        """Record the queries, keys and values of the layer of ``to``, and replace one side of them if requested."""
         if index == self._to.layer:
             self.sides = tuple(side.clone() for side in sides)
             if self._received is not None:
@@ -92,7 +107,7 @@ class _Path(Tap):
         return query, key, value
 
     def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
-        """Keep the outputs of all other heads, also of those that share the keys of the head."""
+        """Replace outputs, including those of heads that share the keys of ``to``; only ``to`` keeps its own."""
         if index > self._to.layer:
             return output
         self.outputs.append(output.clone())

@@ -1,1 +1,1 @@
-"""From the files of a model and a text to attention."""
+"""Read a model and a text, and return attention."""

@@ -1,5 +1,8 @@
-"""Tokenizers that are written in Python and give pieces without their places: the places are found by aligning the
-pieces with the text, and what results has the part of the interface of the library tokenizers that is used here."""
+"""Find the positions of pieces for tokenizers that are written in Python and do not give them.
+
+The pieces are aligned with the text. The result has those parts of the interface of the library tokenizers that are
+used here.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +18,21 @@ from mha_viz.errors import ModelUnsupported, TextError
 from mha_viz.model_names import quote_model
 from mha_viz.quotes import quoted
 
-LONGEST_WORD = 500  # characters between blanks: the time of merging grows with their square
-MOST_CACHED = 20_000  # words whose pieces a tokenizer remembers
-REWRITTEN = 48  # pieces at most that stand for something else than what was typed, such as "HTTPURL" for an address
-WORDS_REWRITTEN = 100  # words and marks at most for which they stand
-MOST_TRIED = 1_000  # places where text and pieces may agree again
+LONGEST_WORD = 500  # maximum characters between blanks; merging time grows with their square
+MOST_CACHED = 20_000  # maximum number of words whose pieces a tokenizer caches
+REWRITTEN = 48  # maximum number of consecutive pieces that differ from the text, such as "HTTPURL" for an address
+WORDS_REWRITTEN = 100  # maximum number of words and punctuation marks that such pieces replace
+MOST_TRIED = 1_000  # maximum number of attempts to find where text and pieces agree again
 QUOTED = 40
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
-_MARKS = re.compile(r"^(?:##|[▁Ġ]+)|(?:@@|</w>)$")  # of a piece that continues a word, or begins or ends one
+_MARKS = re.compile(r"^(?:##|[▁Ġ]+)|(?:@@|</w>)$")  # mark a piece that begins, continues or ends a word
 _PROBES = ("A cat didn't sit.", "It is 12 o'clock, isn't it?")
 
 _Span = tuple[int, int]
 
 
 class Encoding(NamedTuple):
-    """The pieces of one or two texts, one entry each, named as by the library tokenizers."""
+    """The pieces of one or two texts. Fields have one entry per piece and are named as in the library tokenizers."""
 
     ids: list[int]
     type_ids: list[int]
@@ -43,7 +46,7 @@ class Encoding(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The pieces of one text, without those that are added."""
+    """The pieces of one text, without added special tokens."""
 
     names: list[str]
     spans: list[_Span]
@@ -51,23 +54,23 @@ class _Part(NamedTuple):
 
 
 class AlignedTokenizer:
-    """A tokenizer of transformers without places, for texts whose pieces can be found in them."""
+    """A transformers tokenizer without character positions, for texts in which its pieces can be found."""
 
     def __init__(self, tokenizer: Any, name: str) -> None:
         self._tokenizer, self._name = tokenizer, name
 
     def no_truncation(self) -> None:
-        """Texts are never cut here."""
+        """Do nothing: texts are never cut here."""
 
     def no_padding(self) -> None:
-        """Texts are never filled up here."""
+        """Do nothing: texts are never padded here."""
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """Return the text of pieces."""
+        """Return the text of some token ids."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
     def to_str(self) -> str:
-        """Raise ModelUnsupported: the rules are a program."""
+        """Raise ModelUnsupported: the rules of this tokenizer are a program."""
         raise ModelUnsupported(
             f"{quote_model(self._name)} has a tokenizer that is a program, which a web page cannot run.",
             "Leave out --live, or choose another model.",
@@ -85,32 +88,39 @@ class AlignedTokenizer:
             )
 
     def encode(self, text: str | Sequence[str], pair: str | None = None, is_pretokenized: bool = False) -> Encoding:
-        """Return the pieces of a text and of a second one, or of a list of words. Raises TextError where the pieces
-        cannot be found in the text."""
+        """Return the pieces of a text and of a second text, or of a list of words.
+
+        Raises TextError if the pieces cannot be found in the text.
+        """
         words = list(text) if is_pretokenized else None
         parts = [self._of_words(words) if words is not None else self._of_text(str(text))]
         parts += [] if pair is None else [self._of_text(pair)]
         numbers = [self._tokenizer.convert_tokens_to_ids(part.names) for part in parts]
         ids: list[int] = self._tokenizer.build_inputs_with_special_tokens(*numbers)
         types = self._tokenizer.create_token_type_ids_from_sequences(*numbers)
-        of_piece, after = list[tuple[int, int] | None]([None] * len(ids)), 0
-        for segment, part in enumerate(numbers):  # each begins after the one before, and after what is added
-            start = next(at for at in range(after, len(ids) + 1) if list(ids[at : at + len(part)]) == list(part))
-            after = start + len(part)
-            of_piece[start:after] = [(segment, at) for at in range(len(part))]
+        sources, search_start = list[tuple[int, int] | None]([None] * len(ids)), 0
+        for segment, part in enumerate(numbers):  # a text begins after the previous one and after added tokens
+            start = next(
+                index
+                for index in range(search_start, len(ids) + 1)
+                if list(ids[index : index + len(part)]) == list(part)
+            )
+            search_start = start + len(part)
+            sources[start:search_start] = [(segment, index) for index in range(len(part))]
         return Encoding(
             ids,
             list(types) if len(types) == len(ids) else [0] * len(ids),
             [
-                parts[at[0]].names[at[1]] if at else str(self._tokenizer.convert_ids_to_tokens(number))
-                for at, number in zip(of_piece, ids, strict=True)
+                parts[index[0]].names[index[1]] if index else str(self._tokenizer.convert_ids_to_tokens(number))
+                for index, number in zip(sources, ids, strict=True)
             ],
-            [parts[at[0]].spans[at[1]] if at else (0, 0) for at in of_piece],
-            [parts[at[0]].words[at[1]] if at else None for at in of_piece],
-            [at and at[0] for at in of_piece],
+            [parts[index[0]].spans[index[1]] if index else (0, 0) for index in sources],
+            [parts[index[0]].words[index[1]] if index else None for index in sources],
+            [index and index[0] for index in sources],
         )
 
     def _of_text(self, text: str) -> _Part:
+        """Return the pieces of a text."""
         words = [match.span() for match in re.finditer(r"\S+", text)]
         names = self._pieces(text)
         spans = self._spans(text, names)
@@ -118,12 +128,14 @@ class AlignedTokenizer:
         return _Part(names, spans, [sum(begin <= start for begin in begins[1:]) for start, _ in spans])
 
     def _of_words(self, words: Sequence[str]) -> _Part:
-        each = [self._pieces(word) for word in words]
-        spans = [span for word, names in zip(words, each, strict=True) for span in self._spans(word, names)]
-        numbers = [number for number, names in enumerate(each) for _ in names]
-        return _Part([name for names in each for name in names], spans, numbers)
+        """Return the pieces of a list of words."""
+        names_by_word = [self._pieces(word) for word in words]
+        spans = [span for word, names in zip(words, names_by_word, strict=True) for span in self._spans(word, names)]
+        numbers = [number for number, names in enumerate(names_by_word) for _ in names]
+        return _Part([name for names in names_by_word for name in names], spans, numbers)
 
     def _pieces(self, text: str) -> list[str]:
+        """Return the names of the pieces of a text. Raises TextError for very long words."""
         longest = max(text.split(), key=len, default="")
         if len(longest) > LONGEST_WORD:
             raise TextError(
@@ -131,13 +143,14 @@ class AlignedTokenizer:
                 f"{quote_model(self._name)} is given at most {LONGEST_WORD}.",
                 "Separate words by spaces.",
             )
-        remembered = getattr(self._tokenizer, "cache", None)
-        if isinstance(remembered, dict) and len(remembered) > MOST_CACHED:
-            remembered.clear()
+        cache = getattr(self._tokenizer, "cache", None)
+        if isinstance(cache, dict) and len(cache) > MOST_CACHED:
+            cache.clear()
         names: list[str] = self._tokenizer.tokenize(text)
         return names
 
     def _spans(self, text: str, names: Sequence[str]) -> list[_Span]:
+        """Return the spans of pieces in a text. Raises TextError if they cannot be found."""
         spans = spans_of_pieces(text, names, self._tokenizer.unk_token)
         if spans is None:
             raise TextError(
@@ -149,7 +162,10 @@ class AlignedTokenizer:
 
 
 class _Folded:
-    """A text as it is compared: without blanks, case, accents and forms of quotes; with the place of each character."""
+    """A text in the form in which it is compared: without blanks, case, accents and variants of quotes.
+
+    ``signs`` are the folded characters, and ``places`` their positions in the text.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -157,11 +173,12 @@ class _Folded:
         self.signs, self.places = "".join(sign for sign, _ in pairs), [place for _, place in pairs]
 
     def span(self, start: int, end: int) -> _Span:
-        """Return the piece of the text between two places in ``signs``; with the marks that belong to its last
-        character."""
+        """Return the span in the text between two positions in ``signs``, including combining marks of the last
+        character.
+        """
         if start == end:
-            at = self.places[start] if start < len(self.places) else len(self.text)
-            return at, at
+            position = self.places[start] if start < len(self.places) else len(self.text)
+            return position, position
         last = self.places[end - 1] + 1
         while last < len(self.text) and unicodedata.category(self.text[last]).startswith("M"):
             last += 1
@@ -169,18 +186,19 @@ class _Folded:
 
     @cached_property
     def boundaries(self) -> list[int]:
-        """Places in ``signs`` where a word or a mark of punctuation begins, and the end."""
-        joined = [one.isalnum() and two.isalnum() for one, two in pairwise(self.signs)]
-        apart = [two > one + 1 for one, two in pairwise(self.places)]
+        """Positions in ``signs`` where a word or a punctuation mark begins, and the end."""
+        joined = [first.isalnum() and second.isalnum() for first, second in pairwise(self.signs)]
+        gaps = [second > first + 1 for first, second in pairwise(self.places)]
         begins = [
-            at
-            for at, (is_joined, is_apart) in enumerate(zip(joined, apart, strict=True), 1)
-            if is_apart or not is_joined
+            index
+            for index, (is_joined, is_gap) in enumerate(zip(joined, gaps, strict=True), 1)
+            if is_gap or not is_joined
         ]
         return [*begins, len(self.signs)]
 
 
 def _fold(written: str) -> str:
+    """Return the folded form of a text."""
     plain = unicodedata.normalize("NFKD", written.translate(_QUOTES)).casefold()
     return "".join(sign for sign in plain if not (sign.isspace() or unicodedata.category(sign).startswith("M")))
 
@@ -188,47 +206,53 @@ def _fold(written: str) -> str:
 def spans_of_pieces(
     text: str, names: Sequence[str], unknown: str | None = None, rewritten: int = REWRITTEN
 ) -> list[_Span] | None:
-    """Return the span in the text of each piece, of which ``names`` are the names; None where they do not follow it.
+    """Return the span in the text of each piece, given the ``names`` of the pieces; None if they do not follow the
+    text.
 
-    Pieces that stand for something else than what was typed, such as a user or an address, at most ``rewritten`` of
-    them, share the span of that, up to the first word after which text and pieces agree.
+    Pieces that differ from what was typed, such as those for a user name or an address, share the span of what they
+    replace, up to the first word after which text and pieces agree again. There may be at most ``rewritten`` of them in
+    a row.
     """
     folded = _Folded(text)
-    written = [None if name == unknown else _fold(_MARKS.sub("", name)) for name in names]
+    folded_names = [None if name == unknown else _fold(_MARKS.sub("", name)) for name in names]
     spans: list[_Span] = []
-    at = piece = 0
-    open_ends: list[tuple[int, int, Iterator[tuple[int, int]]]] = []  # where another end may be tried
+    position = piece = 0
+    open_ends: list[tuple[int, int, Iterator[tuple[int, int]]]] = []  # choices that can be revised
     failed = set[tuple[int, int]]()
     for _ in range(MOST_TRIED):
-        while piece < len(names) and (signs := written[piece]) is not None and folded.signs.startswith(signs, at):
-            spans.append(folded.span(at, at + len(signs)))
-            at, piece = at + len(signs), piece + 1
-        if piece == len(names) and at == len(folded.signs):
+        while (
+            piece < len(names)
+            and (signs := folded_names[piece]) is not None
+            and folded.signs.startswith(signs, position)
+        ):
+            spans.append(folded.span(position, position + len(signs)))
+            position, piece = position + len(signs), piece + 1
+        if piece == len(names) and position == len(folded.signs):
             return spans
-        if (at, piece) not in failed:
-            failed.add((at, piece))
-            most = rewritten if piece < len(names) and written[piece] is not None else REWRITTEN
-            open_ends.append((at, piece, _ends(folded, written, at, piece, most)))
+        if (position, piece) not in failed:
+            failed.add((position, piece))
+            max_pieces = rewritten if piece < len(names) and folded_names[piece] is not None else REWRITTEN
+            open_ends.append((position, piece, _ends(folded, folded_names, position, piece, max_pieces)))
         while open_ends:
-            at, piece, ends = open_ends[-1]
+            position, piece, ends = open_ends[-1]
             if (end := next(ends, None)) is not None:
                 break
             open_ends.pop()
         else:
             return None
         del spans[piece:]
-        spans += [folded.span(at, end[0])] * (end[1] - piece)
-        at, piece = end
+        spans += [folded.span(position, end[0])] * (end[1] - piece)
+        position, piece = end
     return None
 
 
 def _ends(folded: _Folded, written: Sequence[str | None], at: int, piece: int, most: int) -> Iterator[tuple[int, int]]:
-    """Find where text and pieces may agree again: after the fewest words, and then the fewest pieces."""
+    """Yield positions where text and pieces may agree again: after the fewest words, and then the fewest pieces."""
     first = bisect_right(folded.boundaries, at)
     for end in folded.boundaries[first : first + WORDS_REWRITTEN]:
-        for later in range(piece + 1, min(len(written), piece + most) + 1):
-            signs = written[later] if later < len(written) else None
-            if (later == len(written)) == (end == len(folded.signs)) and (
-                later == len(written) or signs is None or (signs and folded.signs.startswith(signs, end))
+        for next_piece in range(piece + 1, min(len(written), piece + most) + 1):
+            signs = written[next_piece] if next_piece < len(written) else None
+            if (next_piece == len(written)) == (end == len(folded.signs)) and (
+                next_piece == len(written) or signs is None or (signs and folded.signs.startswith(signs, end))
             ):
-                yield end, later
+                yield end, next_piece

@@ -1,4 +1,4 @@
-"""The answer of a model: the word at a masked token, the next token, or how similar two texts are.
+"""Compute the answer of a model: the word at a masked token, the next token, or the similarity of two texts.
 
 The part of a model that turns its last states into words is read from its files when it is first used; the layers below
 it are those of the encoder.
@@ -29,11 +29,11 @@ from mha_viz.models.reading.tokenizer import panics_in_words
 from mha_viz.quotes import quoted
 from mha_viz.request import BOTH, COSINE, FIRST, MASK, NEXT, OFF_IN, Question
 
-MOST_WORD = 60  # the most characters of a word that is looked up
-BLANK = "␣"  # stands for the space that a piece begins with
+MOST_WORD = 60  # maximum number of characters of a word that is looked up
+BLANK = "␣"  # shown for the space at the beginning of a piece
 
 _one_head = threading.Lock()
-_heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # or the reason why there is none
+_heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # a head, or the reason why there is none
 
 
 def question_about(
@@ -47,14 +47,22 @@ def question_about(
     other: str = "",
     off_in: str = BOTH,
 ) -> Question:
-    """The question to a model about a text: with ``other``, a second text, how similar the two are; otherwise the next
-    token of a causal model, or the word at a mask.
+    """Return the question to a model about a text.
 
-    ``off_in``: with ``other``, in which of the two texts heads are off where this question is asked without them, and
-    over whose tokens importance is a mean: "both", "first" (``text``) or "second" (``other``).
+    With ``other``, a second text, it asks how similar the two are. Otherwise it asks for the next token of a causal
+    model, or for the word at a mask.
 
-    ``place``: the masked token, if there are several; FIRST means the first one. ``word``: the piece whose
-    log-probability is the score, by default the most probable one; a space before it may be omitted.
+    Args:
+        encoder: a model with one stack of layers.
+        text: the text that the model reads.
+        pair: a second text, read together with the first.
+        words: the sentence as words, in place of ``text``.
+        place: the masked token, if there are several; FIRST means the first one.
+        word: the piece whose log-probability is the score, by default the most probable one. A space before it may be
+            omitted.
+        other: a text to compare ``text`` with.
+        off_in: with ``other``, in which of the two texts heads are off when the question is asked again with heads off,
+            and over whose tokens importance is a mean: "both", "first" (``text``) or "second" (``other``).
 
     Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
     several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked, and
@@ -71,7 +79,7 @@ def question_about(
         return Question(COSINE, other=other, off_in=off_in)
     ids = encoder.pieces(text, pair, words).ids
     word_head(encoder)
-    masks = () if encoder.causal else tuple(at for at, piece in enumerate(ids) if piece == encoder.mask)
+    masks = () if encoder.causal else tuple(index for index, piece in enumerate(ids) if piece == encoder.mask)
     if encoder.causal:
         question = Question(NEXT, len(ids) - 1)
     else:
@@ -85,7 +93,7 @@ def question_about(
 
 
 def predicts(encoder: Encoder, text: str, pair: str = "") -> bool:
-    """Whether the model has a word to predict in a text, and weights for words."""
+    """Return whether a text has a word for the model to predict, and the model has weights for words."""
     if not encoder.causal and encoder.mask not in encoder.pieces(text, pair).ids:
         return False
     try:
@@ -96,6 +104,7 @@ def predicts(encoder: Encoder, text: str, pair: str = "") -> bool:
 
 
 def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
+    """Return the masked token to predict. Raises TextError and SettingError as :func:`question_about`."""
     if not masks:
         raise TextError(
             f"The text has no {mask}, so there is no word to predict.",
@@ -112,27 +121,30 @@ def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
 
 
 def _piece(encoder: Encoder, word: str) -> int:
-    """The number of a word that is one piece: as written inside a text, or else as in the vocabulary. Raises
-    TextError."""
+    """Return the number of a word that is a single piece, as written inside a text or else as in the vocabulary.
+
+    Raises TextError for other words, EmptyText for an empty one.
+    """
     tokenizer, typed = encoder.vocabulary, word.strip()[:MOST_WORD].replace(BLANK, " ")
     if not typed.strip():
         raise EmptyText("No word was given.", "Type one, or leave it to the model.")
     with panics_in_words(encoder.name):
-        spelt = [
-            tokenizer.encode(each, add_special_tokens=False) for each in dict.fromkeys((f" {typed.strip()}", typed))
+        encodings = [
+            tokenizer.encode(spelling, add_special_tokens=False)
+            for spelling in dict.fromkeys((f" {typed.strip()}", typed))
         ]
-        named = tokenizer.convert_tokens_to_ids(typed)
-    pieces = [ids[0] for ids in spelt if len(ids) == 1] + ([] if named is None else [named])
+        vocabulary_id = tokenizer.convert_tokens_to_ids(typed)
+    pieces = [ids[0] for ids in encodings if len(ids) == 1] + ([] if vocabulary_id is None else [vocabulary_id])
     pieces = [piece for piece in pieces if piece != tokenizer.unk_token_id]
     if not pieces:
-        count = min(map(len, spelt))
+        count = min(map(len, encodings))
         problem = f"is {count} tokens" if count > 1 else "is not in the vocabulary"
         raise TextError(f"{quoted(typed.strip())} {problem} of {encoder.name}.", "Choose a word that is one token.")
     return int(pieces[0])
 
 
 def word_name(encoder: Encoder, piece: int) -> str:
-    """A readable form of a piece of the vocabulary; "␣" stands for the space that it begins with."""
+    """Return a readable form of a piece of the vocabulary; "␣" stands for a space at its beginning."""
     tokenizer = encoder.vocabulary
     raw = str(tokenizer.convert_ids_to_tokens(piece))
     if raw.startswith("▁"):
@@ -142,11 +154,14 @@ def word_name(encoder: Encoder, piece: int) -> str:
 
 
 def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
-    """The log-probability of every piece of the vocabulary, from last states [variant, d_model]: [variant, piece],
-    float64. Raises ModelUnsupported, and ModelBroken if the model's probabilities are not numbers."""
-    given = torch.as_tensor(np.array(states), device=encoder.device)
+    """Return the log-probability of every piece of the vocabulary, [variant, piece], in float64.
+
+    ``states`` are last states, [variant, d_model]. Raises ModelUnsupported, and ModelBroken if the model's
+    probabilities are not numbers.
+    """
+    state_tensor = torch.as_tensor(np.array(states), device=encoder.device)
     with torch.inference_mode():
-        logits = logits_of(word_head(encoder), given)
+        logits = logits_of(word_head(encoder), state_tensor)
         probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
     if np.isnan(probabilities).any():
         raise ModelBroken(
@@ -157,14 +172,16 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
 
 
 def logits_of(head: Any, states: torch.Tensor) -> torch.Tensor:
-    """The logits of last states [variant, d_model]: [variant, piece]."""
+    """Return the logits of last states [variant, d_model]: [variant, piece]."""
     logits: torch.Tensor = head(inputs_embeds=states[None].to(head.dtype)).logits
     return logits[0].float()
 
 
 def word_head(encoder: Encoder) -> Any:
-    """The module that computes logits from last states, with gradients if required. Raises ModelUnsupported, with the
-    reason, if the files do not contain it."""
+    """Return the module that computes logits from last states, with gradients if required.
+
+    Raises ModelUnsupported, with the reason, if the files do not contain it.
+    """
     with _one_head:
         if encoder not in _heads:
             _heads[encoder] = _opened(encoder)
@@ -178,7 +195,7 @@ def word_head(encoder: Encoder) -> Any:
 
 
 def _opened(encoder: Encoder) -> Any:
-    """The head, or the reason why there is none."""
+    """Return the head, or the reason why there is none."""
     if encoder.folder is None:
         return "its weights are random"
     wordless = family_of(encoder.config).wordless
@@ -210,21 +227,22 @@ def _opened(encoder: Encoder) -> Any:
 
 @cache
 def _states() -> Any:
-    """Return the class of what stands for the output of a model's layers."""
+    """Return the class of the object that replaces the output of a model's layers."""
     from mha_viz.models.transformers_parts import BaseModelOutputWithPastAndCrossAttentions
 
-    # Longformer asks for the first of these, Mixtral and Qwen with experts for the second.
-    more = [(name, Any, field(default=None)) for name in ("global_attentions", "router_logits")]
-    return make_dataclass("_States", more, bases=(BaseModelOutputWithPastAndCrossAttentions,))
+    # Longformer reads the first of these, Mixtral and Qwen with experts the second.
+    extra_fields = [(name, Any, field(default=None)) for name in ("global_attentions", "router_logits")]
+    return make_dataclass("_States", extra_fields, bases=(BaseModelOutputWithPastAndCrossAttentions,))
 
 
 class _Given(nn.Module):
-    """Stands in for the layers of a model: its output is its input."""
+    """A module that replaces the layers of a model and returns its input."""
 
     def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> Any:
+        """Return the input as the last states."""
         return _states()(last_hidden_state=inputs_embeds)
 
     @property
     def decoder(self) -> nn.Module:
-        """OPT calls its decoder instead of the whole model."""
+        """The module itself, because OPT calls its decoder instead of the whole model."""
         return self

@@ -1,5 +1,7 @@
-"""The modules of BERT, by the names that they have in transformers, for passes by
-:mod:`mha_viz.models.reading.straight`."""
+"""Define the modules of BERT, with the names that they have in transformers.
+
+:mod:`mha_viz.models.reading.straight` runs passes through them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ __all__ = ["Bert", "eager_attention_forward"]
 
 
 class Bert(nn.Module):
-    """The layers of BERT, without the dropout of its training; its weights have no memory yet."""
+    """The layers of BERT, without the dropout used in training. Its weights have no memory until they are loaded."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -25,16 +27,16 @@ class Bert(nn.Module):
         self.encoder.layer = nn.ModuleList(_layer(config) for _ in range(config.num_hidden_layers))
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> Any:
-        """Name the inputs of a pass, which :class:`mha_viz.models.reading.straight.Straight` runs."""
+        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.straight.Straight` runs."""
         raise NotImplementedError
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """Return the table with a vector for each piece of the vocabulary."""
+        """Return the table of word vectors."""
         return self.embeddings.word_embeddings
 
 
 class _Embeddings(nn.Module):
-    """The vectors of the pieces: the sum of the vectors of piece, segment and place, normalised."""
+    """The input vectors: the normalised sum of the vectors of piece, segment and position."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -47,8 +49,10 @@ class _Embeddings(nn.Module):
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
         """Embed pieces: [sentence, n] → [sentence, n, d_model]."""
         types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-        places = self.position_embeddings.weight[: input_ids.shape[1]]
-        x: torch.Tensor = self.LayerNorm(self.word_embeddings(input_ids) + self.token_type_embeddings(types) + places)
+        positions = self.position_embeddings.weight[: input_ids.shape[1]]
+        x: torch.Tensor = self.LayerNorm(
+            self.word_embeddings(input_ids) + self.token_type_embeddings(types) + positions
+        )
         return x
 
 
@@ -64,20 +68,21 @@ class _Heads(nn.Module):
 
 
 def _layer(config: Any) -> nn.Module:
-    width, wide = config.hidden_size, config.intermediate_size
+    """Return a layer of BERT."""
+    width, inner_width = config.hidden_size, config.intermediate_size
     layer = nn.Module()
     layer.attention = nn.Module()
     layer.attention.self = _Heads(config)
     layer.attention.output = _normalising(width, config)
     layer.intermediate = nn.Module()
-    layer.intermediate.dense = linear_layer(width, wide)
+    layer.intermediate.dense = linear_layer(width, inner_width)
     layer.intermediate.intermediate_act_fn = nn.GELU()
-    layer.output = _normalising(wide, config)
+    layer.output = _normalising(inner_width, config)
     return layer
 
 
 def _normalising(width: int, config: Any) -> nn.Module:
-    """Return a linear layer and the norm of what it gives and of what is added to that."""
+    """Return a linear layer, and the norm that is applied to the sum of its output and the residual."""
     module = nn.Module()
     module.dense = linear_layer(width, config.hidden_size)
     module.LayerNorm = norm(config.hidden_size, config.layer_norm_eps)
@@ -95,6 +100,8 @@ def norm(width: int, eps: float) -> nn.LayerNorm:
 
 
 def table(rows: int, width: int) -> nn.Embedding:
-    """Return a table of vectors, of a given weight: filling it with random numbers without memory would import the
-    compiler of PyTorch (1.5 s)."""
+    """Return a table of vectors without memory.
+
+    Passing the weight avoids random initialisation, which without memory would import PyTorch's compiler (1.5 s).
+    """
     return nn.Embedding(rows, width, _weight=torch.empty(rows, width, device="meta"))

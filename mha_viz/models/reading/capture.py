@@ -1,8 +1,8 @@
-"""The tap: how attention comes out of a transformers model, and where it could be changed on the way.
+"""Record attention during a forward pass of a transformers model, and allow changing it on the way.
 
-transformers can compute a model's attention with a registered function. The one here, which
-:mod:`mha_viz.models.reading.opening` registers, records every layer's
-probabilities in the :class:`Tap` of the current call; a ContextVar separates concurrent calls on one model.
+transformers can compute a model's attention with a registered function. The function here, which
+:mod:`mha_viz.models.reading.opening` registers, records every layer's probabilities in the :class:`Tap` of the current
+call. A ContextVar separates concurrent calls on one model.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ from mha_viz.text import clean
 
 NAME = "mha_capture"  # the attn_implementation with which models are loaded
 
-# The attention of these families is computed here, directly in the tap's memory. That of all others is computed by
-# their own function and copied.
+# The attention of these families is computed here, directly in the tap's memory. Other families use their own function,
+# and the result is copied.
 PLAIN = frozenset(name for name, family in FAMILIES.items() if family.plain)
 
-# PyTorch's softmax processes rows shorter than a vector register one number at a time, about five times slower.
+# PyTorch's softmax is about five times slower for rows shorter than a vector register: it handles single numbers.
 SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 
 
 def implementation(family: str) -> str:
-    """Return the attn_implementation to load a model of a family with: some are rewritten afterwards, others have no
-    row."""
+    """Return the attn_implementation with which to load models of a family.
+
+    It is "eager" for families that are rewritten after loading and for those without a row.
+    """
     return "eager" if not is_listed(family) or is_rewritten(family) else NAME
 
 
 def is_rewritten(family: str) -> bool:
-    """Tell whether this package computes the attention of a family with the installed transformers."""
+    """Return whether this package computes the attention of a family with the installed transformers."""
     return family in FAMILIES and FAMILIES[family].rewritten and not calls_registered(family)
 
 
@@ -51,17 +53,18 @@ class LastLayerSeen(Exception):  # a signal, not an error
 
 
 class Tap:
-    """A record of one forward pass; a subclass may read and change the outputs of each layer's heads.
+    """A record of one forward pass. Subclasses may read and change the outputs of each layer's heads.
 
-    ``weights`` is [layer, head, query, key], float32, and is written in place; for several sentences of equal length
-    [layer, head, sentence, query, key]. ``seen`` counts the layers so far: layers are numbered by call, because ALBERT
-    runs one module many times. With ``stop_after_last`` False, the pass continues after the last layer's attention.
-    With ``differentiable`` True, gradients flow back from the last states to what ``layer`` is given.
+    ``weights`` is [layer, head, query, key], float32, and is written in place; for several sentences of equal length it
+    is [layer, head, sentence, query, key]. ``seen`` counts the layers so far: layers are numbered by call, because
+    ALBERT runs one module many times. With ``stop_after_last`` False, the pass continues after the last layer's
+    attention. With ``differentiable`` True, gradients flow back from the last states to the arguments of ``layer``.
 
-    What a subclass leaves is not the model's own: its readings say "changed by" and the tap's ``name``, which is that
-    of its class unless the subclass sets another. A tap that only reads sets ``changes`` to False.
+    Numbers that a subclass leaves are not the model's own: such readings say "changed by" and the tap's ``name``, by
+    default the name of its class. A tap that only reads sets ``changes`` to False.
 
-    A head that attends evenly, and what later layers then do (``Encoder.through`` makes the tap and runs it):
+    This example makes a head attend evenly and shows what later layers then do (``Encoder.through`` makes the tap and
+    runs it):
 
     >>> class Even(mv.Tap):
     ...     def layer(self, index, query, key, value, output):
@@ -77,64 +80,66 @@ class Tap:
 
     stop_after_last = True
     differentiable = False
-    changes = True  # of subclasses
+    changes = True  # applies to subclasses
     name = ""
 
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = weights
         self.seen = 0
-        self.sentences = 0  # given to the last W_O, for models that need to know
-        self.projected: dict[int, torch.Tensor] = {}  # recorded by the hooks of a layer, by input layer
+        self.sentences = 0  # number of sentences in the input of the last W_O, for models that need it
+        self.projected: dict[int, torch.Tensor] = {}  # by input layer, recorded by the hooks of a layer
 
     def fetched(self) -> Weights:
-        """The weights in the memory of the CPU."""
+        """Return the weights in CPU memory."""
         if self.weights.device.type == "cpu":
             weights: Weights = self.weights.numpy()
             return weights
-        # A GPU writes to pinned memory at full speed, and numpy's pages are huge: 5 ms for 75 MB in place of 60.
+        # A GPU writes to pinned memory at full speed, and numpy uses huge pages: 75 MB take 5 ms instead of 60 ms.
         pinned = torch.empty(self.weights.shape, pin_memory=True).copy_(self.weights)
         weights = np.empty(pinned.shape, np.float32)
         torch.from_numpy(weights).copy_(pinned)
         return weights
 
     def steps(self) -> tuple[Step, ...]:
-        """What ``Attention.made`` says of the numbers that this tap leaves: nothing if they are the model's own."""
+        """Return the steps that ``Attention.made`` records for this tap: none if the numbers are the model's own."""
         is_own = type(self) is Tap or not self.changes
         return () if is_own else (Step(Row("changed", by=clean(self.name or type(self).__name__))),)
 
     def slot(self, index: int) -> torch.Tensor:
-        """The memory for a layer's weights: [head, query, key], or [head, sentence, query, key]."""
+        """Return the memory for a layer's weights: [head, query, key], or [head, sentence, query, key]."""
         return self.weights[index]
 
     def attends(self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Triple:
-        """Called before :meth:`layer`, in families whose attention function is replaced, with what the layer's heads
-        are about to attend with; what it returns takes their place."""
+        """Return the queries, keys and values that the layer's heads attend with.
+
+        Called before :meth:`layer`, in families whose attention function is replaced. The returned tensors replace the
+        arguments.
+        """
         return query, key, value
 
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
-        """Called once per layer, in float32. query, key, value: [sentence, head, n, d_head]; output: [sentence, n,
-        head, d_head].
+        """Return the outputs of a layer's heads, which replace ``output`` as the input of the output projection W_O.
 
-        If heads share keys and values, as in Llama, key and value have fewer heads. The returned array is passed to the
-        output projection W_O in place of ``output``.
+        Called once per layer, in float32. query, key, value: [sentence, head, n, d_head]; output: [sentence, n, head,
+        d_head]. If heads share keys and values, as in Llama, key and value have fewer heads.
         """
         return output
 
     @property
     def only_weights(self) -> bool:
-        """True if neither the outputs of heads nor gradients are needed."""
+        """Whether neither the outputs of heads nor gradients are needed."""
         return type(self).layer is Tap.layer and not self.differentiable
 
     def enters(self, x: torch.Tensor) -> None:
-        """Called with what enters each layer, [sentence, n, d_model], where passes can begin at any layer."""
+        """Receive the input of a layer, [sentence, n, d_model], in models whose passes can begin at any layer."""
 
     def ends_with(self, index: int) -> bool:
-        """True if a pass ends with the weights of this layer, and nobody reads the outputs of its heads."""
-        mine = type(self)
-        looked_at = mine.layer is not Tap.layer or mine.end_if_last is not Tap.end_if_last
-        return self.stop_after_last and index + 1 == len(self.weights) and not looked_at
+        """Return whether the pass ends with the weights of this layer, so that the outputs of its heads are unused."""
+        tap_class = type(self)
+        reads_outputs = tap_class.layer is not Tap.layer or tap_class.end_if_last is not Tap.end_if_last
+        return self.stop_after_last and index + 1 == len(self.weights) and not reads_outputs
 
     def take(self, weights: torch.Tensor) -> None:
         """Record the weights of the next layer, [sentence, head, query, key]."""
@@ -149,8 +154,10 @@ class Tap:
 
 
 class Recorded(Tap):
-    """Keeps, of every layer, the outputs of its heads, [sentence, n, head, d_head], and the values of the first
-    sentence, [head, n, d_head]."""
+    """A tap that keeps the outputs of each layer's heads and the values of the first sentence.
+
+    Outputs are [sentence, n, head, d_head], values [head, n, d_head].
+    """
 
     changes = False
 
@@ -162,7 +169,7 @@ class Recorded(Tap):
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
-        """Keep them; the outputs themselves if gradients flow back to them."""
+        """Record the outputs and values. Outputs are not copied if gradients flow back to them."""
         self.outputs.append(output if self.differentiable else output.clone())
         self.values.append(value[0].detach().repeat_interleave(output.shape[2] // value.shape[1], dim=0))
         return output
@@ -172,13 +179,13 @@ _TAP: ContextVar[Tap | None] = ContextVar("tap", default=None)
 
 
 def current() -> Tap | None:
-    """The tap of the calling thread's forward pass."""
+    """Return the tap of the calling thread's forward pass."""
     return _TAP.get()
 
 
 @contextmanager
 def tapped(tap: Tap) -> Iterator[Tap]:
-    """Within this block, the calling thread's forward passes record their attention in ``tap``."""
+    """Record the calling thread's forward passes in ``tap`` while inside this block."""
     token = _TAP.set(tap)
     try:
         yield tap
@@ -196,7 +203,10 @@ def capture(
     attention_mask: torch.Tensor | None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The registered attention function. Raises LastLayerSeen if the tap needs nothing more."""
+    """Compute attention and record it in the current tap. This is the registered attention function.
+
+    Raises LastLayerSeen if the tap needs nothing more.
+    """
     tap = _TAP.get()
     if tap is None:
         return _eager_attention(module, query, key, value, attention_mask, **options)
@@ -220,10 +230,10 @@ def capture(
 
 
 def attended(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
-    """For a tap that takes only weights: what all heads put out, [sentence, n, head · d_head], without a mask.
+    """Return the outputs of all heads, [sentence, n, head · d_head], for a tap that needs only weights; without a mask.
 
-    ``joined``: [sentence, n, 3 · head · d_head], queries, keys and values side by side, or queries and keys of a layer
-    that the pass ends with. ``size``: d_head. Raises LastLayerSeen when the tap wants no more.
+    ``joined``: [sentence, n, 3 · head · d_head], queries, keys and values side by side; only queries and keys for a
+    layer with which the pass ends. ``size``: d_head. Raises LastLayerSeen when the tap needs nothing more.
     """
     index = tap.seen
     tap.seen += 1
@@ -242,7 +252,7 @@ def attended(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch
 def _eager_attention(
     module: torch.nn.Module, *tensors: torch.Tensor | None, **options: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The family's own eager attention function, found in the module that defines the layer's class."""
+    """Call the family's own eager attention function, found in the module that defines the layer's class."""
     source = type(module).__module__
     if not hasattr(sys.modules[source], "eager_attention_forward"):
         check_function(source)
@@ -257,8 +267,8 @@ def _plain(
     mask: torch.Tensor | None,
     scaling: float,
 ) -> torch.Tensor:
-    """The weights of a layer, [head, sentence, query, key], in the memory of ``slot``."""
-    # Head before sentence, so that the numbers of a head are contiguous.
+    """Compute the weights of a layer, [head, sentence, query, key], in the memory of ``slot``."""
+    # Heads come before sentences, so that the numbers of a head are contiguous.
     sentences, heads = query.shape[:2]
     scores = slot.view(-1, *slot.shape[-2:])  # [head · sentence, query, key]
     torch.baddbmm(scores, _flat(query), _flat(key).transpose(1, 2), beta=0, alpha=scaling, out=scores)
@@ -270,7 +280,7 @@ def _plain(
 
 
 def _softmax_(scores: torch.Tensor) -> None:
-    """Softmax over the last axis, in place."""
+    """Apply softmax over the last axis, in place."""
     if scores.shape[-1] >= SHORT:
         torch.softmax(scores, -1, out=scores)
         return
@@ -279,5 +289,5 @@ def _softmax_(scores: torch.Tensor) -> None:
 
 
 def _flat(projected: torch.Tensor) -> torch.Tensor:
-    """[sentence, head, n, d_head] → [head · sentence, n, d_head]."""
+    """Reshape [sentence, head, n, d_head] to [head · sentence, n, d_head]."""
     return projected.transpose(0, 1).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""Words that a causal model writes after a text: at each step its most probable next token."""
+"""Continue a text with a causal model: at each step with its most probable next token."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.reading.tokenizer import TextPieces
 
 NOTHING = Continuation()
-PIECES_PER_WORD = 6  # on average, at most: without spaces between words, nothing else ends a text
+PIECES_PER_WORD = 6  # maximum on average; without spaces between words, nothing else ends a text
 
 
 def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
-    """Return a text with up to ``words`` words that a causal model writes after it: at each step its most probable next
-    token, so that the same text is always continued in the same way. A model may end earlier.
+    """Return a text continued by up to ``words`` words from a causal model.
+
+    At each step the model's most probable next token is added, so that the same text is always continued in the same
+    way. A model may end earlier.
 
     Raises ModelUnsupported for a model that reads in both directions, is read weights only, or has no weights for
     words; SettingError for a number of words other than 1 to 32; TextError if the text leaves no room for more;
@@ -35,8 +37,10 @@ def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
 
 
 def write_more(model: AnyModel, text: str, words: int, before: Continuation = NOTHING, steps: int = 1) -> Continuation:
-    """Return what a model has written after up to ``steps`` more pieces; ``before`` is what it has already. Raises as
-    :func:`continue_text`."""
+    """Return a model's continuation after up to ``steps`` more pieces.
+
+    ``before`` is the continuation so far. Raises as :func:`continue_text`.
+    """
     encoder = in_one_stack(model)
     if not is_number(words) or not 1 <= words <= MOST_WORDS:
         raise SettingError(f"words is {shorten_value(words)!r}.", f"Expected a number from 1 to {MOST_WORDS}.")
@@ -45,7 +49,7 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
     assert isinstance(read, TextPieces)
     delimiters = {*encoder.vocabulary.all_special_ids}
     prompt = [*read.ids]
-    while len(prompt) > 1 and prompt[-1] in delimiters:  # which some tokenizers put after a text
+    while len(prompt) > 1 and prompt[-1] in delimiters:  # some tokenizers append them to a text
         prompt.pop()
     if read.cut is not None or len(prompt) >= encoder.limit:
         raise TextError(
@@ -85,14 +89,15 @@ def _check_writes(encoder: Encoder) -> None:
 
 
 def _decode(encoder: Encoder, prompt: Sequence[int], pieces: Sequence[int]) -> str:
-    """Return the text of the pieces, as they follow the prompt, without a character whose last bytes are missing."""
+    """Return the text of the pieces as they follow the prompt, without a last character whose bytes are incomplete."""
     decode = encoder.vocabulary.decode
     options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-    start, whole = (str(decode(ids, **options)) for ids in ([*prompt], [*prompt, *pieces]))
-    written = whole[len(start) :] if whole.startswith(start) else f" {decode([*pieces], **options)}"
+    prompt_text, full_text = (str(decode(ids, **options)) for ids in ([*prompt], [*prompt, *pieces]))
+    written = full_text[len(prompt_text) :] if full_text.startswith(prompt_text) else f" {decode([*pieces], **options)}"
     return written.rstrip("\ufffd")
 
 
 def _whole_words(written: str, words: int) -> str:
+    """Return the beginning of a text, up to a number of words."""
     match = re.match(rf"(?:\s*\S+){{0,{words}}}", written)
     return match[0] if match else ""

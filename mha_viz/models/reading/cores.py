@@ -1,7 +1,7 @@
-"""Which cores a forward pass uses: all cores, one pass at a time; or several passes at once, each on its own share.
+"""Divide CPU cores among forward passes: one pass at a time on all cores, or several passes at once on shares of them.
 
-A few large passes are fastest one after the other, each on all cores. For many passes, with other work after each, it
-is better to give every core a pass of its own, so that none waits for another.
+A few large passes are fastest in sequence, each on all cores. When there are many passes with other work after each, it
+is better to give every core a pass of its own, so that no pass waits for another.
 """
 
 from __future__ import annotations
@@ -16,17 +16,21 @@ from typing import Any
 import torch
 from threadpoolctl import ThreadpoolController
 
-MOST = 4  # the most workers of a worker pool: each holds a batch in memory
+MOST = 4  # maximum number of workers in a pool, because each holds a batch in memory
 
 
 @cache
 def _libraries() -> Any:
+    """Return the controller of the thread pools of numeric libraries."""
     return ThreadpoolController()
 
 
 class OneBlasThread:
-    """While anybody is in it, NumPy's products take one thread: the threads of BLAS go on spinning for a while after
-    each product, and those of PyTorch wait for them, which makes a pass several times as slow."""
+    """A context in which NumPy's products use a single thread. Nested and concurrent uses are counted.
+
+    BLAS threads keep spinning for a while after each product, and PyTorch's threads wait for them, which makes a pass
+    several times as slow.
+    """
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
@@ -48,12 +52,16 @@ one_blas_thread = OneBlasThread()
 
 
 class _Mine(threading.local):
-    share = False  # True for the workers of a worker pool, which have cores of their own
+    """State of a thread."""
+
+    share = False  # True for workers of a pool, which have cores of their own
 
 
 class PassLock:
-    """A lock for passes that use every core, because two at once would compete for them. The workers of a worker pool
-    do not wait."""
+    """A lock for passes that use all cores, because two such passes would compete for them.
+
+    The workers of a worker pool do not wait for it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,8 +77,11 @@ class PassLock:
 
     @contextmanager
     def worker_pool(self) -> Iterator[ThreadPoolExecutor]:
-        """Workers among which the cores are divided; a worker of one pool must not open another. At the end, work
-        that has begun is awaited, and no other work begins."""
+        """Yield an executor among whose workers the cores are divided.
+
+        A worker of one pool must not open another. At the end, work that has begun is completed, and other work is
+        cancelled.
+        """
         cores = torch.get_num_threads()
         workers = min(MOST, cores)
         pool = ThreadPoolExecutor(workers, thread_name_prefix="worker_pool")
@@ -81,25 +92,27 @@ class PassLock:
             pool.shutdown(cancel_futures=True)
 
     def _start(self, pool: ThreadPoolExecutor, workers: int, cores: int) -> None:
-        met = threading.Barrier(workers + 1)
+        """Start the workers, each with its share of the cores."""
+        barrier = threading.Barrier(workers + 1)
 
         def begin() -> None:
+            """Set the number of threads of this worker."""
             try:
-                torch.get_num_threads()  # PyTorch reads a thread's number once; only then can it be changed
+                torch.get_num_threads()  # PyTorch initialises this number on first reading; only then can it be changed
                 torch.set_num_threads(cores // workers)
                 self._mine.share = True
-                met.wait()
+                barrier.wait()
             except BaseException:
-                met.abort()  # so that nobody waits for this thread
+                barrier.abort()  # so that nobody waits for this thread
                 raise
 
         with self._lock:  # no other thread may read the number meanwhile
             try:
                 for _ in range(workers):
                     pool.submit(begin)
-                met.wait()
+                barrier.wait()
             finally:
-                met.abort()  # releases threads that wait for one that cannot start
+                barrier.abort()  # releases threads that wait for one that cannot start
                 torch.set_num_threads(cores)
 
 

@@ -1,4 +1,4 @@
-"""What the distance between two tokens adds to a score, in families where it can be told apart from the rest."""
+"""Compute what the distance between two tokens adds to a score, in families where it can be separated from the rest."""
 
 from __future__ import annotations
 
@@ -11,55 +11,64 @@ import torch
 
 from mha_viz.attention.trace import Floats, Relative
 
-# Takes the module of a layer's attention, what it was given by name, the factor of its scores and the number of tokens;
-# returns the factor that it really uses, and what it adds.
+# Takes the module of a layer's attention, its arguments by name, the scale of its scores and the number of tokens.
+# Returns the scale that it really uses, and what it adds.
 DistanceTerms: TypeAlias = Callable[[Any, dict[str, Any], float, int], tuple[float, Relative]]
 
 
 def _numbers(added: torch.Tensor, n: int) -> Relative:
-    """A number for each head and distance, [h, n or 1, n]."""
-    nothing = np.zeros((len(added), 0, 0), np.float32)
-    alone = np.broadcast_to(added.float().cpu().numpy(), (len(added), n, n))
-    return Relative(alone, nothing, nothing, np.zeros((2, n, n), np.intp))
+    """Return a term that adds a number per head and distance, [h, n or 1, n]."""
+    empty = np.zeros((len(added), 0, 0), np.float32)
+    per_pair = np.broadcast_to(added.float().cpu().numpy(), (len(added), n, n))
+    return Relative(per_pair, empty, empty, np.zeros((2, n, n), np.intp))
 
 
 def _mpnet(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
-    """As T5's numbers (Song et al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding"), with
-    scaling."""
+    """Return MPNet's terms: numbers as in T5, with scaling.
+
+    See Song et al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding".
+    """
     return scaling, _numbers(given["position_bias"][0], n)
 
 
 def _bloom(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
-    """ALiBi: the distance times a slope of each head (Press et al. 2022, "Train Short, Test Long", section 3)."""
+    """Return ALiBi's terms: the distance times a slope per head.
+
+    See Press et al. 2022, "Train Short, Test Long", section 3.
+    """
     return scaling, _numbers(given["alibi"], n)
 
 
 def _t5(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
-    """A learned number for each head and bucket of distances, added to q · k, which is not scaled (Raffel et al. 2020,
-    "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section 2.1). The first layer
-    computes the numbers, and gives them to the others."""
+    """Return T5's terms: a learned number per head and bucket of distances, added to q · k, which is not scaled.
+
+    See Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section
+    2.1. The first layer computes the numbers and passes them to the others.
+    """
     added = given.get("position_bias")
     with torch.inference_mode():
         return scaling, _numbers((holder.compute_bias(n, n) if added is None else added)[0], n)
 
 
 def _deberta(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
-    """The products of content with position and of position with content (He et al. 2021, equation 4), all divided by
-    the root of d_k times their number."""
+    """Return DeBERTa's terms: the products of content with position and of position with content.
+
+    All products are divided by the root of d_k times their number (He et al. 2021, equation 4).
+    """
     kinds = [kind for kind in ("c2p", "p2c") if kind in holder.pos_att_type]
     scaling /= (1 + len(kinds)) ** 0.5
     if not holder.relative_attention:
         return scaling, _numbers(torch.zeros(holder.num_attention_heads, n, n), n)
     span = holder.pos_ebd_size
-    apart = given["relative_pos"].reshape(n, n).cpu().numpy()  # of a query from a key, in buckets
-    of = np.stack([np.clip(apart + span, 0, 2 * span - 1), np.clip(-apart.T + span, 0, 2 * span - 1)])
+    buckets = given["relative_pos"].reshape(n, n).cpu().numpy()  # query position minus key position, in buckets
+    indices = np.stack([np.clip(buckets + span, 0, 2 * span - 1), np.clip(-buckets.T + span, 0, 2 * span - 1)])
     keys = _rows(holder, given, "c2p", "key")
     queries = _rows(holder, given, "p2c", "query")
-    return scaling, Relative(np.zeros((1, n, n), np.float32), keys, queries, of.astype(np.intp))
+    return scaling, Relative(np.zeros((1, n, n), np.float32), keys, queries, indices.astype(np.intp))
 
 
 def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Floats:
-    """The keys or queries of distances, [h, distance, d_k]; no rows where the model does not compare with them."""
+    """Return the keys or queries of distances, [h, distance, d_k]; no rows if the model does not compare with them."""
     heads = holder.num_attention_heads
     if kind not in holder.pos_att_type:
         return np.zeros((heads, 0, 0), np.float32)

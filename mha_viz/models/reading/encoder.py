@@ -1,4 +1,4 @@
-"""Text in, Attention out: one model, read from a folder on this machine, safe to use from many threads."""
+"""Read text and return its attention, with one model opened from a local folder. Safe to use from many threads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from mha_viz.text import TokenizedText, WordPieces, clean
 
 
 class InParts:
-    """One stack of layers whose scores can be taken apart."""
+    """One stack of layers whose attention scores can be decomposed."""
 
     name: str
     revision: str
@@ -52,10 +52,11 @@ class InParts:
     _typed: bool
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
-        """The pieces of a text as the stack reads them."""
+        """Return the pieces of a text as the stack reads them."""
         raise NotImplementedError
 
     def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+        """Run one pass. Return the weights, [layer, head, query, key], and the tap that recorded them."""
         raise NotImplementedError
 
     def check_one_stack(self, target: str, part: str) -> None:
@@ -78,13 +79,14 @@ class InParts:
         target: str = "",
         part: str = "",
     ) -> ScoreParts:
-        """Why a head looks from one token to another: the score of the two, part by part.
+        """Decompose the score of a head for one query and one key into parts.
 
-        ``query`` and ``key``: the numbers of the tokens, from 0. ``pair`` and ``words`` as for :meth:`trace`,
+        ``query`` and ``key`` are the numbers of the tokens, from 0. ``pair`` and ``words`` are as for :meth:`trace`,
         ``target`` and ``part`` as for :meth:`encode`. The parts of each token are its word, its position, what each
-        earlier head and feed-forward part has added to it, and constants; every pair of them adds to the score, and all
-        pairs sum to it (:class:`mha_viz.attention.parts.ScoreParts`; Elhage et al. 2021, "A Mathematical Framework for
-        Transformer Circuits"). Norms keep the standard deviations that they had in the pass (Kobayashi et al. 2021).
+        earlier head and feed-forward part has added to it, and constants. Every pair of parts adds to the score, and
+        all pairs sum to it (:class:`mha_viz.attention.parts.ScoreParts`; Elhage et al. 2021, "A Mathematical Framework
+        for Transformer Circuits"). Norms keep the standard deviations that they had in the pass (Kobayashi et al.
+        2021).
 
         Raises as :meth:`encode`, UnknownHead, SettingError for tokens that do not exist or do not see each other, and
         ModelUnsupported, with the reason, for families whose scores cannot be taken apart.
@@ -99,15 +101,17 @@ class InParts:
     def score_parts_of(
         self, text: str, head: AnyHead, query: int, keys: Sequence[int], *, pair: str = "", words: Sequence[str] = ()
     ) -> tuple[ScoreParts, ...]:
-        """:meth:`score_parts` for each of several keys, in one pass."""
-        one = Head.among(head, self.layer_numbers, self.heads, self.name)
+        """Return :meth:`score_parts` for several keys, computed in one pass."""
+        checked_head = Head.among(head, self.layer_numbers, self.heads, self.name)
         with one_blas_thread:
-            ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [one.layer])
-            return score_parts(trace, parts, one, query, keys)
+            ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [checked_head.layer])
+            return score_parts(trace, parts, checked_head, query, keys)
 
     def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
-        """The trace of each of ``layers``, and the parts of what its attention is given, in one pass. Raises as
-        :meth:`score_parts`."""
+        """Yield, for each of ``layers``, its trace and the parts of its attention's input, computed in one pass.
+
+        Raises as :meth:`score_parts`.
+        """
         stream = Stream(self._model, self.name, self.layers, max(layers))
         with stream:
             weights, _ = self._run(read, stream.tap)
@@ -115,9 +119,9 @@ class InParts:
             yield opened.trace(self.revision, read.tokenized(), weights), parts
 
 
-BATCH_WORDS = 400  # the most words per batch: more are no faster
-CELLS = 11_500_000  # the most attention weights per batch, 46 MB; a single text may have more
-WINDOW_CELLS = 32_000_000  # the most of all texts of a window, 128 MB; a single text may have more
+BATCH_WORDS = 400  # maximum number of words per batch; larger batches are no faster
+CELLS = 11_500_000  # maximum number of attention weights per batch, 46 MB; a single text may have more
+WINDOW_CELLS = 32_000_000  # maximum over all texts of a window, 128 MB; a single text may have more
 WINDOW_TEXTS = 2_000
 
 
@@ -135,7 +139,7 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A text as the model reads it, with the tokens of its attention, and how it was given."""
+    """A text prepared for the model, with the tokens of its attention and the steps that say how it was given."""
 
     ids: Sequence[int]
     types: Sequence[int]
@@ -144,20 +148,20 @@ class Prepared:
 
     @property
     def words(self) -> int:
-        """The number of its words, not counting special tokens."""
+        """The number of words in the text, not counting special tokens."""
         return len({token.word for token in self.tokens.tokens if token.word is not None})
 
 
 @dataclass
 class _Window:
-    """Texts that are read ahead together, and the error of the one after them."""
+    """Texts that are read ahead together, and the error raised by the next text, if any."""
 
     texts: list[Prepared]
     error: MhaVizError | None = None
 
 
 def encode_many(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_words: int) -> Iterator[Attention]:
-    """As :meth:`mha_viz.models.reading.encoder.Encoder.encode_many`."""
+    """Yield the attention of each text, as :meth:`mha_viz.models.reading.encoder.Encoder.encode_many`."""
     if not is_number(batch_words) or batch_words < 1:
         raise SettingError(
             f"batch_words is {shorten_value(batch_words)!r}.", "Expected a whole number of words, at least 1."
@@ -168,23 +172,25 @@ def encode_many(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_wo
 
 
 def _in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_words: int) -> Iterator[Attention]:
+    """Encode texts in batches on several workers, and yield the results in the order of the texts."""
     with pass_lock.worker_pool() as workers:
-        before: list[_Place] = []
+        pending: list[_Place] = []
         for window in _windows(encoder, texts):
-            places: dict[int, _Place] = {}
+            pending_by_number: dict[int, _Place] = {}
             for numbers in batches(window.texts, encoder.layers * encoder.heads, batch_words):
                 future = workers.submit(_batch, encoder, [window.texts[number] for number in numbers])
-                places |= {number: (future, at) for at, number in enumerate(numbers)}
-            yield from _results(before)
-            before = [places.pop(number) for number in range(len(window.texts))]
+                pending_by_number |= {number: (future, index) for index, number in enumerate(numbers)}
+            yield from _results(pending)
+            pending = [pending_by_number.pop(number) for number in range(len(window.texts))]
             if window.error is not None:
-                yield from _results(before)
+                yield from _results(pending)
                 raise window.error
-        yield from _results(before)
+        yield from _results(pending)
 
 
 def _windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator[_Window]:
-    heads, cells = encoder.layers * encoder.heads, 0
+    """Yield windows of prepared texts. An error ends the last window."""
+    heads_per_text, weights_in_window = encoder.layers * encoder.heads, 0
     window = _Window([])
     for number, text in enumerate(texts):
         try:
@@ -193,44 +199,49 @@ def _windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator
             window.error = type(error)(f"Text {number}, counted from 0: {error.problem}", error.remedy)
             window.error.__cause__ = error
             break
-        cells += heads * len(window.texts[-1].ids) ** 2
-        if cells >= WINDOW_CELLS or len(window.texts) >= WINDOW_TEXTS:
+        weights_in_window += heads_per_text * len(window.texts[-1].ids) ** 2
+        if weights_in_window >= WINDOW_CELLS or len(window.texts) >= WINDOW_TEXTS:
             yield window
-            window, cells = _Window([]), 0
+            window, weights_in_window = _Window([]), 0
     yield window
 
 
-_Place = tuple["Future[list[Attention]]", int]  # where the attention of a text will be: a batch and a position in it
+_Place = tuple["Future[list[Attention]]", int]  # the batch that will contain a text's attention, and its index there
 
 
 def _results(places: list[_Place]) -> Iterator[Attention]:
+    """Yield the results of a window in order, as soon as they are there."""
     places.reverse()
-    while places:  # texts that were returned are not kept
-        future, at = places.pop()
-        yield future.result()[at]
+    while places:  # drop each result once it was returned
+        future, index = places.pop()
+        yield future.result()[index]
 
 
 def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[list[int]]:
-    """The numbers of texts that are read together: equally long ones, at most ``batch_words`` words and CELLS weights,
-    unless a single text has more. The batch that is needed first comes first."""
-    batches: list[list[int]] = []
+    """Group the numbers of texts into batches of equally long texts.
+
+    A batch has at most ``batch_words`` words and CELLS weights, unless a single text has more. Batches are ordered by
+    the first text they contain.
+    """
+    groups: list[list[int]] = []
     unfinished: dict[int, tuple[list[int], int]] = {}  # by length: the batch that can still grow, and its words
     for number, text in enumerate(texts):
         length = len(text.ids)
         batch, words = unfinished.get(length, ([], 0))
         if not batch or words + text.words > batch_words or (len(batch) + 1) * heads * length**2 > CELLS:
             batch, words = [], 0
-            batches.append(batch)
+            groups.append(batch)
         batch.append(number)
         unfinished[length] = batch, words + text.words
-    return batches
+    return groups
 
 
 def _batch(encoder: Encoder, texts: Sequence[Prepared]) -> list[Attention]:
+    """Encode texts of equal length in one pass."""
     weights = read_only(encoder.batch(texts))  # [layer, head, text, query, key]
     return [
-        encoder.reading(text.tokens, read_only(np.ascontiguousarray(weights[:, :, at])), text.made)
-        for at, text in enumerate(texts)
+        encoder.reading(text.tokens, read_only(np.ascontiguousarray(weights[:, :, index])), text.made)
+        for index, text in enumerate(texts)
     ]
 
 
@@ -243,7 +254,7 @@ _PROBE = "The animal didn't cross the street because it was too tired."
 
 _one_pass: AbstractContextManager[Any] = cores.pass_lock
 
-# Models are created with the process's random state, which nothing else here uses.
+# Untrained models are created with the random state of the process, so only one thread may seed it at a time.
 _one_seed = threading.Lock()
 
 
@@ -251,8 +262,8 @@ class Encoder(InParts, LoadedModel):
     """A model with one stack of layers."""
 
     parts = False
-    otherwise: ClassVar = "Choose another model."  # what can be done where its weights cannot be drawn
-    how: tuple[Step, ...] = ()  # steps of every reading, after the one that says how the text was given
+    otherwise: ClassVar = "Choose another model."  # the remedy in errors about weights that cannot be drawn
+    how: tuple[Step, ...] = ()  # steps of every reading, after the step that says how the text was given
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, self._shape(model, tokenizer, name), name, revision, device)
@@ -263,7 +274,7 @@ class Encoder(InParts, LoadedModel):
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
-        """Return the number of layers, and of heads in each."""
+        """Return the number of layers, and of heads in each layer."""
         return layers(model.config), model.config.num_attention_heads
 
     @classmethod
@@ -274,7 +285,7 @@ class Encoder(InParts, LoadedModel):
 
     @classmethod
     def _ready(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
-        """Open as the base class does, but a plain BERT or GPT-2 on the CPU without transformers."""
+        """Open a plain BERT or GPT-2 on the CPU without transformers; open other models as the base class does."""
         opened = open_plain(folder, name) if device == "cpu" and dtype == torch.float32 else None
         if opened is None:
             return super()._ready(folder, name, revision, device, dtype)
@@ -287,46 +298,50 @@ class Encoder(InParts, LoadedModel):
 
     @property
     def prefix(self) -> str:
-        """What every text follows; empty except for :meth:`prefixed`."""
+        """The prefix of every text; empty unless set by :meth:`prefixed`."""
         return self._tokenizer.prefix
 
     def prefixed(self, prefix: str) -> Self:
-        """The same model for texts that follow a prefix, as some models want it, such as "query: ": for
-        :meth:`encode`, and for all that takes a model and a text. The pieces of the prefix are special tokens: no words
-        of the text, and drawn apart. Of a pair, the first text follows it. An empty prefix is none.
+        """Return the same model for texts that follow a prefix, such as "query: ", which some models require.
+
+        The prefix applies to :meth:`encode` and to everything that takes a model and a text. Its pieces are special
+        tokens: they are not words of the text and are drawn separately. Of a pair, the first text follows the prefix.
+        An empty prefix is the same as none.
 
         >>> mv.load("toy").prefixed("the : ").encode("dog barks .").text.special
         (True, True, True, False, False, False, True)
         """
         if clean(prefix) == self.prefix:
             return self
-        other = copy(self)
-        other._tokenizer = self._tokenizer.prefixed(prefix)
-        return other
+        prefixed_encoder = copy(self)
+        prefixed_encoder._tokenizer = self._tokenizer.prefixed(prefix)
+        return prefixed_encoder
 
     def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "", prefix: str = "") -> Attention:
-        """The attention of every head on ``text``, and on a second text ``pair`` if given.
+        """Return the attention of every head on ``text``, and on a second text ``pair`` if given.
 
-        ``prefix``: what the text follows, as for :meth:`prefixed`.
+        ``prefix`` is as for :meth:`prefixed`.
 
         ``target`` and ``part`` are for encoder–decoders
         (:meth:`mha_viz.models.reading.encoder_decoder.EncoderDecoder.encode`); other models raise SettingError for
         them.
 
-        Text beyond ``limit`` pieces is cut, the longer of the two first: a TextCutWarning says what is kept, and
-        ``attention.text.cut`` how much. Raises EmptyText if nothing is left to read, TextError for a pair that the
+        Text beyond ``limit`` pieces is cut, the longer of the two texts first. A TextCutWarning says what is kept, and
+        ``attention.text.cut`` says how much. Raises EmptyText if nothing is left to read, TextError for a pair that the
         model cannot read.
         """
         self.check_one_stack(target, part)
         return (self.prefixed(prefix) if prefix else self).through(text, pair)[0]
 
     def encode_many(self, texts: Iterable[str | Sequence[str]], batch_words: int = BATCH_WORDS) -> Iterator[Attention]:
-        """The attention of each text, in the order given, at the speed of a study: equally long texts are read
-        together, without padding, which changes numbers by no more than rounding does (1e-6).
+        """Yield the attention of each text, in the order given, at the speed of a study.
 
-        ``texts``: texts as for :meth:`encode`, or lists of words as for :meth:`encode_words`; any iterable, which is
-        read some way ahead, up to 64 million attention weights (256 MB). ``batch_words``: at most this many words are
-        read together. Raises the errors of these two, with the number of the text, after all texts before it were
+        Equally long texts are read together, without padding, which changes numbers by no more than rounding does
+        (1e-6).
+
+        ``texts``: texts as for :meth:`encode`, or lists of words as for :meth:`encode_words`. It may be any iterable,
+        and is read ahead up to 64 million attention weights (256 MB). ``batch_words``: maximum number of words that are
+        read together. Raises the errors of these two methods, with the number of the text, after all earlier texts were
         returned.
 
         >>> entropies = [a.measures()["entropy"].mean() for a in encoder.encode_many(["A cat sat.", "It slept."])]
@@ -336,7 +351,7 @@ class Encoder(InParts, LoadedModel):
         return encode_many(self, texts, batch_words)
 
     def prepared(self, text: str | Sequence[str]) -> Prepared:
-        """A text, or a sentence given as words, ready for :meth:`batch`. Raises the errors of :meth:`encode`."""
+        """Prepare a text, or a sentence given as words, for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
             read = self._read(text)
             return Prepared(read.ids, read.types, read.tokenized(), read_as((), *self.how, prefix=self.prefix))
@@ -348,26 +363,27 @@ class Encoder(InParts, LoadedModel):
     def through(
         self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, words: Sequence[str] = ()
     ) -> tuple[Attention, Tap]:
-        """As :meth:`encode`, with your own tap, which may read or change the outputs of the heads.
+        """Encode a text with your own tap, which may read or change the outputs of the heads.
 
-        ``tap``: a callable that makes it from the array for the weights, such as a subclass of :class:`mha_viz.Tap`,
-        which has an example. ``words``: the sentence as words, in place of ``text``. Returns the reading, with the
-        numbers that the tap left, and the tap. Captions, files and recipes say of the reading that the tap changed it.
+        ``tap``: a callable that makes the tap from the array for the weights, such as a subclass of
+        :class:`mha_viz.Tap`, which has an example. ``words``: the sentence as words, in place of ``text``. The other
+        arguments are as for :meth:`encode`. Returns the reading, with the numbers that the tap left, and the tap.
+        Captions, files and recipes say that the tap changed the reading.
         """
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
-        made = read_as(words, *self.how, *used.steps(), prefix=self.prefix)
-        return self.reading(read.tokenized(), weights, made), used
+        steps = read_as(words, *self.how, *used.steps(), prefix=self.prefix)
+        return self.reading(read.tokenized(), weights, steps), used
 
     def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
         """Return a reading of a text from the weights of a pass, [layer, head, query, key]."""
         return Attention(self.name, self.revision, text, weights, made=made)
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
-        """Every number between the input of one layer's attention and its output.
+        """Return every number between the input of one layer's attention and its output.
 
-        ``layer``: its number, or a head, whose layer it is. ``words``: the sentence as words, in place of ``text``.
+        ``layer``: the number of the layer, or a head in it. ``words``: the sentence as words, in place of ``text``.
         Raises as :meth:`encode`, UnknownHead for a layer that does not exist, ModelUnsupported, with the reason, for
         families whose steps cannot be shown separately.
         """
@@ -380,8 +396,10 @@ class Encoder(InParts, LoadedModel):
         return opened.trace(self.revision, tokens, weights)
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
-        """The pieces of a text, or of a sentence given as ``words``, as the model reads them. Raises the errors of
-        :meth:`encode`."""
+        """Return the pieces of a text, or of a sentence given as ``words``, as the model reads them.
+
+        Raises the errors of :meth:`encode`.
+        """
         return self.read_words(words) if words else self._read(text, pair)
 
     def states(
@@ -392,16 +410,20 @@ class Encoder(InParts, LoadedModel):
         copies: int = 1,
         words: Sequence[str] = (),
     ) -> Weights:
-        """The output of the last layer: [copy, n, d_model]. The text is read ``copies`` times in one batch; the copies
-        differ if ``tap`` makes them differ. ``words``: the sentence as words, in place of ``text``. Raises as
-        :meth:`encode`."""
+        """Return the output of the last layer, [copy, n, d_model].
+
+        The text is read ``copies`` times in one batch; the copies differ if ``tap`` makes them differ. ``words``: the
+        sentence as words, in place of ``text``. Raises as :meth:`encode`.
+        """
         states: Weights = self.last_states(self.pieces(text, pair, words), tap, copies)[0].cpu().numpy()
         return states
 
     def last_states(
         self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap], copies: int = 1
     ) -> tuple[torch.Tensor, Tap]:
-        """As :meth:`states`, as a tensor, with the tap; gradients flow back from it if the tap is differentiable."""
+        """Return :meth:`states` as a tensor, and the tap. Gradients flow back from the tensor if the tap is
+        differentiable.
+        """
         n = len(read.ids)
         used = tap(self._space(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
         used.stop_after_last = False
@@ -409,24 +431,29 @@ class Encoder(InParts, LoadedModel):
 
     @property
     def resumes(self) -> bool:
-        """True if a pass can begin at any layer."""
+        """Whether a pass can begin at any layer."""
         return self._straight is not None
 
     def states_from(self, x: torch.Tensor, tap: Tap) -> torch.Tensor:
-        """The last states, [copy, n, d_model], from x, the input of the layer after those that the tap has seen; for
-        models that can resume."""
+        """Return the last states, [copy, n, d_model], of a pass that begins with ``x``; for models that can resume.
+
+        ``x`` is the input of the layer after those that the tap has seen.
+        """
         assert self._straight is not None
         with _one_pass, torch.inference_mode(), capture.tapped(tap):
             return self._straight.onwards(tap, x)
 
     def space(self, n: int) -> torch.Tensor:
-        """Memory for the weights of a text of ``n`` pieces: [layer, head, query, key]."""
+        """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key]."""
         return self._space(self.layers, self.heads, n, n)
 
     @contextmanager
     def before_w_o(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:
-        """Within this block, ``hook`` is called as a PyTorch forward pre-hook with the input of W_O of a layer. It is
-        also called for other threads' passes and for other layers that share the module."""
+        """Call ``hook`` with the input of a layer's W_O while inside this block.
+
+        ``hook`` is a PyTorch forward pre-hook. It is also called for passes of other threads, and for other layers that
+        share the module.
+        """
         handle = place(self._model, layer).output.register_forward_pre_hook(hook)
         try:
             yield
@@ -434,30 +461,35 @@ class Encoder(InParts, LoadedModel):
             handle.remove()
 
     def module(self, path: str) -> torch.nn.Module:
-        """The module of the model at ``path``, such as "encoder.layer.0"."""
+        """Return the module of the model at ``path``, such as "encoder.layer.0"."""
         module: torch.nn.Module = self._model.get_submodule(path)
         return module
 
     def w_o(self, layer: int) -> torch.Tensor:
-        """W_O of a layer, [head · d_head, d_model], float32, with the heads one below the other."""
+        """Return W_O of a layer, [head · d_head, d_model], in float32, with the heads stacked along the first axis."""
         return matrix(place(self._model, layer).output).float()
 
     # ---- sentences given as words -----------------------------------------------------------------------------------
 
     def read_words(self, forms: Sequence[str]) -> WordPieces:
-        """The pieces of a sentence given as words. Raises TextError if it has more pieces than the model reads, or a
-        word of which the tokenizer keeps nothing."""
+        """Return the pieces of a sentence given as words.
+
+        Raises TextError if the sentence has more pieces than the model reads, or a word of which the tokenizer keeps
+        nothing.
+        """
         return self._tokenizer.read_words(forms)
 
     def encode_words(self, forms: Sequence[str]) -> Attention:
-        """The attention of every head on a sentence that is given as words. Raises the errors of :meth:`read_words`."""
+        """Return the attention of every head on a sentence given as words. Raises the errors of :meth:`read_words`."""
         read = self.read_words(forms)
         weights = self.batch([read])[:, :, 0]
         return self.reading(read.tokenized(), weights, read_as(forms, *self.how, prefix=self.prefix))
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
-        """[layer, head, sentence, query, key] for sentences with equally many pieces, in one pass. The numbers of a
-        sentence do not depend on the others in its batch."""
+        """Return the weights of sentences with equally many pieces, [layer, head, sentence, query, key], in one pass.
+
+        The numbers of a sentence do not depend on the others in its batch.
+        """
         count, n = len(sentences), len(sentences[0].ids)
         if any(len(sentence.ids) != n for sentence in sentences):
             raise ShapeError("The sentences of a batch have different lengths.", "Put equally long ones together.")
@@ -466,7 +498,7 @@ class Encoder(InParts, LoadedModel):
         return tap.fetched()
 
     def untrained(self, seed: int = 0) -> Encoder:
-        """The same architecture and tokenizer with random weights."""
+        """Return a model with the same architecture and tokenizer and with random weights."""
         from mha_viz.models.reading import opening  # imports transformers: 3 s
 
         with _one_seed, torch.random.fork_rng(devices=[]):
@@ -480,7 +512,7 @@ class Encoder(InParts, LoadedModel):
     # ---- the model --------------------------------------------------------------------------------------------------
 
     def _run(self, read: TextPieces | WordPieces, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
-        """One pass: weights [layer, head, query, key], read-only, and the tap that recorded them."""
+        """Run one pass. Return the weights, [layer, head, query, key], read-only, and the tap that recorded them."""
         tap = make_tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
         self._pass([read.ids], [read.types], tap)
         weights = tap.fetched()
@@ -488,7 +520,9 @@ class Encoder(InParts, LoadedModel):
         return weights, tap
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
-        """The last states, [sentence, n, d_model], float32; without rows if the tap ended the pass earlier."""
+        """Run the model. Return the last states, [sentence, n, d_model], float32; no rows if the tap ended the pass
+        early.
+        """
         inputs: dict[str, Any] = {"input_ids": self._tokens(*ids)}
         if self._typed:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
@@ -502,8 +536,10 @@ class Encoder(InParts, LoadedModel):
         return states.float()
 
     def _prepare(self) -> None:
-        """Pack the weights and run once, so that a model that cannot be drawn is refused now and the first visitor does
-        not wait."""
+        """Pack the weights and run once.
+
+        A model that cannot be drawn is then refused now, and the first visitor does not wait.
+        """
         if self.device == "cpu" and self.dtype == DTYPES[0]:
             self._straight = straight(self._model)
             linear.pack(self._model)
@@ -511,7 +547,9 @@ class Encoder(InParts, LoadedModel):
         self._first_weights()
 
     def _first_weights(self) -> Weights:
-        """[layer, head, query, key] of a first sentence. Raises ModelUnsupported for rows that do not sum to 1."""
+        """Return the weights of a first sentence, [layer, head, query, key]. Raises ModelUnsupported if rows do not sum
+        to 1.
+        """
         try:
             probe = self._tokenizer.read(_PROBE)
             return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights

@@ -1,4 +1,7 @@
-"""Models with two stacks: an encoder reads a source, and a decoder attends to a target and to the encoder's output."""
+"""Read text with models that have two stacks.
+
+The encoder reads a source, and the decoder attends to a target and to the encoder's output.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,10 @@ from mha_viz.text import Piece, WordPieces
 
 
 class SourceStack(InParts):
-    """The encoder of a model with two stacks."""
+    """The encoder of an encoder–decoder."""
 
     def __init__(self, whole: EncoderDecoder, stack: Any, shape: tuple[int, int]) -> None:
-        """Raises ModelUnsupported for families whose scores cannot be taken apart."""
+        """Wrap the encoder of a model. Raises ModelUnsupported for families whose scores cannot be decomposed."""
         if stack.config.model_type not in STACKS:
             raise ModelUnsupported(
                 f"The scores of {quote_model(whole.name)} cannot be taken apart: of encoder–decoders, only those of T5 "
@@ -53,12 +56,12 @@ class SourceStack(InParts):
         self._whole, self._model, self._typed = whole, stack, False
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
-        """The pieces of a text. Raises TextError for a pair, and for given words."""
+        """Return the pieces of a text. Raises TextError for a pair, and for given words."""
         self.check_words(words)
         return self._whole.pieces_of_source(text, pair)
 
     def check_words(self, words: Sequence[str]) -> None:
-        """Raise TextError if there are any."""
+        """Raise TextError if words are given."""
         if words:
             raise TextError(f"{short_name(self.name)} reads no sentence given as words.", "Give it as a text.")
 
@@ -66,7 +69,7 @@ class SourceStack(InParts):
         return self._whole.through_encoder(read.ids, tap)
 
     def last_state(self, read: TextPieces | WordPieces) -> tuple[torch.Tensor, OfKeys]:
-        """What the decoder is given of a source, [1, n, d_model], and its parts."""
+        """Return the encoder's last state on a source, [1, n, d_model], which the decoder receives, and its parts."""
         stream = Stream(self._model, self.name, self.layers, self.layers - 1)
         with stream:
             self._run(read, stream.tap)
@@ -76,7 +79,7 @@ class SourceStack(InParts):
 
 
 class TargetStack(InParts):
-    """One of the two attentions of a decoder, "decoder" or "cross", on a target behind the encoder on a source."""
+    """One of the attentions of a decoder, "decoder" or "cross", on a target, after the encoder has read a source."""
 
     def __init__(
         self, whole: EncoderDecoder, source: SourceStack, stack: Any, texts: tuple[TextPieces, TextPieces], part: str
@@ -87,19 +90,21 @@ class TargetStack(InParts):
         self._read, self._target = texts
 
     def pieces(self, text: str = "", pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
-        """The pieces of the target."""
+        """Return the pieces of the target."""
         return self._target
 
     def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
-        """As :meth:`InParts.in_parts`."""
+        """Yield what :meth:`InParts.in_parts` yields, for this attention of the decoder."""
         state, of_keys = self._source.last_state(self._read)
-        places = [2 * layer + (self._part == CROSS) for layer in layers]
+        attention_numbers = [2 * layer + (self._part == CROSS) for layer in layers]
         lengths = [len(self._target.ids), len(self._read.ids)] * self.layers
-        stream = Stream(self._model, self.name, 2 * self.layers, max(places), lengths)
+        stream = Stream(self._model, self.name, 2 * self.layers, max(attention_numbers), lengths)
         with stream:
             weights, _ = self._whole.through_decoder(self._target.ids, state, stream.tap)
-        for place, (opened, parts) in zip(places, stream.parts(self._target, False, places), strict=True):
-            trace = opened.trace(self.revision, self._target.tokenized(), weights[..., : stream.widths[place]])
+        for number, (opened, parts) in zip(
+            attention_numbers, stream.parts(self._target, False, attention_numbers), strict=True
+        ):
+            trace = opened.trace(self.revision, self._target.tokenized(), weights[..., : stream.widths[number]])
             yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)
 
 
@@ -109,8 +114,10 @@ _PROBE = "The animal was tired."
 
 
 class Tokenizers(NamedTuple):
-    """The tokenizers of source and target, as in transformers, and whether the model's files contain all weights that
-    generation needs."""
+    """The transformers tokenizers of source and target.
+
+    ``can_write`` says whether the model's files contain all weights that generation needs.
+    """
 
     source: Any
     target: Any
@@ -118,15 +125,15 @@ class Tokenizers(NamedTuple):
 
 
 class EncoderDecoder(LoadedModel):
-    """A model with two stacks and its tokenizers. ``layers`` and ``heads`` are those of the decoder."""
+    """A model with two stacks, and its tokenizers. ``layers`` and ``heads`` are those of the decoder."""
 
     parts = True
-    how: ClassVar[tuple[Step, ...]] = ()  # as for Encoder
+    how: ClassVar[tuple[Step, ...]] = ()  # as in Encoder
 
     def __init__(self, model: Any, tokenizers: Tokenizers, name: str, revision: str, device: str = "cpu") -> None:
-        of_encoder, of_decoder = self._shapes(model, name)
-        super().__init__(model, tokenizers.source, of_decoder, name, revision, device)
-        self._encoder_shape = of_encoder
+        encoder_shape, decoder_shape = self._shapes(model, name)
+        super().__init__(model, tokenizers.source, decoder_shape, name, revision, device)
+        self._encoder_shape = encoder_shape
         self._target_tokenizer = Tokenizer(tokenizers.target, name, self.limit, pairs=False)
         self._target_vocabulary = tokenizers.target
         self._can_write = tokenizers.can_write
@@ -134,7 +141,7 @@ class EncoderDecoder(LoadedModel):
 
     @classmethod
     def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
-        """Return the number of layers, and of heads in each, of the encoder and of the decoder."""
+        """Return the number of layers, and of heads per layer, of the encoder and of the decoder."""
         stacks, config = ENCODER_DECODERS[model.config.model_type], model.config
         return [(int(getattr(config, stack.layers)), int(getattr(config, stack.heads))) for stack in stacks[:2]]
 
@@ -150,23 +157,28 @@ class EncoderDecoder(LoadedModel):
         return f"EncoderDecoder({self.name}, {self.family}, {encoder}, {self.layers} layers × {self.heads} heads)"
 
     def encode(self, text: str, pair: str = "", *, target: str = "", part: str = CROSS, prefix: str = "") -> Attention:
-        """The attention of every head of one part of the model on a source ``text`` and a ``target``.
+        """Return the attention of every head of one part of the model on a source ``text`` and a ``target``.
 
-        ``part``: "cross", from each token of the target to those of the source, [layer, head, target, source];
-        "decoder", from each token of the target to itself and earlier ones; "encoder", from the source to itself, which
-        needs no target. ``target``: if it is empty, the model generates it: at each step the most probable next token,
-        at most 64 of them. The rows of a target begin with the token that the decoder begins with; the one that ends a
-        target is predicted and never read. Of the settings in generation_config.json, those that name the first tokens,
-        the last one and single tokens that are never generated are obeyed; others, such as min_length, suppress_tokens,
-        no_repeat_ngram_size and repetition_penalty, are not. mBART reads both texts with its tokenizer's default
-        language code, or "en_XX" if the files name none.
+        Args:
+            text: the source.
+            pair: refused, because these models read a single source.
+            target: the target. If it is empty, the model generates it: at each step the most probable next token, at
+                most 64 of them.
+            part: "cross", from each token of the target to those of the source, [layer, head, target, source];
+                "decoder", from each token of the target to itself and earlier ones; "encoder", from the source to
+                itself, which needs no target.
+            prefix: refused. Prefixes are for models with one stack; here the prefix is part of the source.
 
-        A ``prefix`` is for models with one stack: here it is part of the source, and refused with a SettingError.
+        The rows of a target begin with the decoder's start token; the end token of a target is predicted and never
+        read. The settings in generation_config.json for the first tokens, the last token and single tokens that are
+        never generated are obeyed; others, such as min_length, suppress_tokens, no_repeat_ngram_size and
+        repetition_penalty, are not. mBART reads both texts with its tokenizer's default language code, or "en_XX" if
+        the files name none.
 
         A source beyond ``limit`` pieces is cut with a TextCutWarning. Raises EmptyText if there is nothing to read or
         the model generates nothing, TextError for a target with more than ``limit`` pieces and for a ``pair``,
-        SettingError for another part, ModelUnsupported if the files name no token that a target begins with, or lack
-        the weights for generation.
+        SettingError for another part and for a ``prefix``, ModelUnsupported if the files name no token that a target
+        begins with, or lack the weights for generation.
         """
         if prefix:
             problem = f"{quote_model(self.name)} has no separate prefix."
@@ -181,10 +193,10 @@ class EncoderDecoder(LoadedModel):
         is_written, read = not target.strip(), self._target(source, target)
         queries, keys = read.tokenized(), source.tokenized()
         weights = self._weights(source.ids, read.ids, part)
-        made = (*of_part(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written), *self.how)
+        steps = (*of_part(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written), *self.how)
         if part == DECODER:
-            return Attention(self.name, self.revision, queries, weights, made=made)
-        return Attention(self.name, self.revision, queries, weights, made=made, keys=keys)
+            return Attention(self.name, self.revision, queries, weights, made=steps)
+        return Attention(self.name, self.revision, queries, weights, made=steps, keys=keys)
 
     def score_parts(
         self,
@@ -198,22 +210,23 @@ class EncoderDecoder(LoadedModel):
         pair: str = "",
         words: Sequence[str] = (),
     ) -> ScoreParts:
-        """As :meth:`Encoder.score_parts`, of one part of the model: "encoder", "decoder" or "cross".
+        """Decompose a score as :meth:`Encoder.score_parts` does, in one part of the model: "encoder", "decoder" or
+        "cross".
 
-        ``text`` and ``target`` are as for :meth:`encode`, and the query is a token of the target in both attentions of
-        the decoder. Its heads are parts "decoder L0H0", which attend to the target, and "cross L0H0", which attend to
-        the source. In cross-attention, the parts of the key are those of the encoder's last state, "encoder word",
-        "encoder L0H0" and so on.
+        ``text`` and ``target`` are as for :meth:`encode`. In both attentions of the decoder, the query is a token of
+        the target. Heads of the decoder are named "decoder L0H0" if they attend to the target, and "cross L0H0" if they
+        attend to the source. In cross-attention, the parts of the key are those of the encoder's last state, "encoder
+        word", "encoder L0H0" and so on.
 
-        Raises ModelUnsupported for families whose scores cannot be taken apart (those of T5 and mT5 can), UnknownHead,
-        SettingError for tokens that do not exist or do not see each other, and for a target of the encoder, which
-        reads none; TextError for given words, and as :meth:`encode`.
+        Raises ModelUnsupported for families whose scores cannot be decomposed (those of T5 and mT5 can), UnknownHead,
+        SettingError for tokens that do not exist or do not see each other, and for a target of the encoder, which reads
+        none; TextError for given words, and as :meth:`encode`.
         """
         stack = self.stack_of(part, text, pair, words, target)
         return stack.score_parts(text, head, query, key, pair=pair, words=words)
 
     def stack_of(self, part: str, text: str, pair: str, words: Sequence[str], target: str) -> InParts:
-        """The stack with one part of the model, on these texts. Raises as :meth:`score_parts`."""
+        """Return the stack with one part of the model, on these texts. Raises as :meth:`score_parts`."""
         source = SourceStack(self, self._model.get_encoder(), self._encoder_shape)
         if _one_of_parts(part) == ENCODER:
             if target.strip():
@@ -226,7 +239,7 @@ class EncoderDecoder(LoadedModel):
     # ---- the target -------------------------------------------------------------------------------------------------
 
     def _target(self, source: TextPieces, typed: str) -> TextPieces:
-        """The pieces of a target; the model generates it if none was typed."""
+        """Return the pieces of a target; the model generates it if none was typed."""
         if typed.strip():
             return self._typed_target(typed)
         if not self._can_write:
@@ -242,32 +255,36 @@ class EncoderDecoder(LoadedModel):
         return TextPieces(text, "", [start, *ids], [0] * (len(ids) + 1), [self._special(start), *pieces], None)
 
     def _typed_target(self, target: str) -> TextPieces:
-        """The pieces of a target as the decoder reads them: shifted by one, so that each predicts the next."""
+        """Return the pieces of a target as the decoder reads them: shifted by one, so that each predicts the next."""
         read = self._target_tokenizer.read(target)
-        pieces = [(*each, 0) for each in zip(read.ids, read.pieces, strict=True)]
-        while pieces and _is_added(pieces[-1][1]):  # the token that ends a text is predicted, not read
+        pieces = [(*entry, 0) for entry in zip(read.ids, read.pieces, strict=True)]
+        while pieces and _is_added(pieces[-1][1]):  # the end token is predicted, not read
             pieces.pop()
         if self._writing.first is not None:
             while pieces and _is_added(pieces[0][1]):
                 pieces.pop(0)
-        first = self._start(), self._writing.first
-        begin = [(token, self._special(token), 0) for token in first if token is not None]
-        if read.cut or len(begin) + len(pieces) > self.limit:
+        start_tokens = self._start(), self._writing.first
+        start_pieces = [(token, self._special(token), 0) for token in start_tokens if token is not None]
+        if read.cut or len(start_pieces) + len(pieces) > self.limit:
             raise TextError(
                 f"The target is longer than {short_name(self.name)} reads: "
                 f"{self.limit} tokens, including its start token.",
                 "Shorten the target.",
             )
-        ids, named, types = map(list, zip(*begin, *pieces, strict=True))
-        return TextPieces(read.text, "", ids, types, named, None)
+        ids, piece_list, types = map(list, zip(*start_pieces, *pieces, strict=True))
+        return TextPieces(read.text, "", ids, types, piece_list, None)
 
     def _spelt(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
-        """The text of some pieces, and the span of each piece in it: what it adds to the text of those before it."""
+        """Return the text of some token ids, and their pieces with spans.
+
+        The span of a piece is what it adds to the text of the pieces before it.
+        """
         unknown = self._target_vocabulary.unk_token_id  # which stands for a word
         special = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
 
-        def decode(some: Sequence[int]) -> str:
-            plain = [token for token in some if token not in special]
+        def decode(token_ids: Sequence[int]) -> str:
+            """Return the text of tokens that are not special."""
+            plain = [token for token in token_ids if token not in special]
             return str(self._target_vocabulary.backend_tokenizer.decode(plain, skip_special_tokens=False))
 
         text = decode(ids)
@@ -283,6 +300,7 @@ class EncoderDecoder(LoadedModel):
         return text, pieces
 
     def _start(self) -> int:
+        """Return the token that a target begins with. Raises ModelUnsupported if the files name none."""
         if self._writing.start is None:
             raise ModelUnsupported(
                 f"The files of {quote_model(self.name)} name no token that a target begins with "
@@ -292,17 +310,19 @@ class EncoderDecoder(LoadedModel):
         return self._writing.start
 
     def _special(self, token: int) -> Piece:
+        """Return the piece of a special token."""
         return Piece(self._named(token), 0, 0, None, 0)
 
     def _named(self, token: int) -> str:
+        """Return the name of a token of the target."""
         return str(self._target_vocabulary.convert_ids_to_tokens(token) or f"<{token}>")
 
     def pieces_of_source(self, text: str, pair: str = "") -> TextPieces:
-        """The pieces of a source. Raises as :meth:`encode`."""
+        """Return the pieces of a source. Raises as :meth:`encode`."""
         return self._read(text, pair)
 
     def through_encoder(self, ids: Sequence[int], make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
-        """One pass through the encoder: its weights, [layer, head, query, key], and the tap that recorded them."""
+        """Run the encoder. Return its weights, [layer, head, query, key], and the tap that recorded them."""
         tap = make_tap(self._space(*self._encoder_shape, len(ids), len(ids)))
         with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
             self._model.get_encoder()(input_ids=self._tokens(ids))
@@ -311,18 +331,22 @@ class EncoderDecoder(LoadedModel):
     def through_decoder(
         self, ids: Sequence[int], state: torch.Tensor, make_tap: Callable[[torch.Tensor], Tap]
     ) -> tuple[Weights, Tap]:
-        """One pass through the decoder behind the encoder's last state, [1, n, d_model]: as :meth:`through_encoder`,
-        with two attentions per layer, [2 · layer, head, query, key], and room for the longer of the two texts."""
+        """Run the decoder on the encoder's last state, [1, n, d_model]. Return the weights and the tap that recorded
+        them.
+
+        The weights have two attentions per layer, [2 · layer, head, query, key], and room for the longer of the two
+        texts.
+        """
         tap = make_tap(self._space(2 * self.layers, self.heads, len(ids), max(len(ids), state.shape[1])))
         with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
-            given = {"input_ids": self._tokens(ids), "encoder_hidden_states": state.to(self.device)}
-            self._model.get_decoder()(**given, use_cache=False)
+            inputs = {"input_ids": self._tokens(ids), "encoder_hidden_states": state.to(self.device)}
+            self._model.get_decoder()(**inputs, use_cache=False)
         return tap.fetched(), tap
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
     def _weights(self, source: Sequence[int], target: Sequence[int], part: str) -> Weights:
-        """[layer, head, query, key] of one part, read-only."""
+        """Return the weights of one part, [layer, head, query, key], read-only."""
         layers, heads = self._encoder_shape if part == ENCODER else (self.layers, self.heads)
         queries, keys = (target if part != ENCODER else source), (target if part == DECODER else source)
         tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
@@ -334,13 +358,13 @@ class EncoderDecoder(LoadedModel):
         return weights
 
     def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
-        """Record one part in ``tap``."""
+        """Run one part, recording it in ``tap``."""
         with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
-            given = self._tokens(source)
+            source_tokens = self._tokens(source)
             if part == ENCODER:
-                self._model.get_encoder()(input_ids=given)
+                self._model.get_encoder()(input_ids=source_tokens)
             else:
-                self._model(input_ids=given, decoder_input_ids=self._tokens(target), use_cache=False)
+                self._model(input_ids=source_tokens, decoder_input_ids=self._tokens(target), use_cache=False)
 
     def _prepare(self) -> None:
         """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
@@ -350,7 +374,7 @@ class EncoderDecoder(LoadedModel):
 
     @property
     def refusal(self) -> tuple[str, str]:
-        """What is said, and what can be done, where one stack of layers is needed."""
+        """The problem and the remedy of the error raised where one stack of layers is needed."""
         return (
             f"{quote_model(self.name)} is an encoder–decoder: its attention can be read, but this needs a model with "
             "one stack of layers.",
@@ -358,7 +382,7 @@ class EncoderDecoder(LoadedModel):
         )
 
     def __getattr__(self, name: str) -> Any:
-        """What only a model with one stack has is refused in words. Raises NeedsOneStack, AttributeError."""
+        """Raise NeedsOneStack for attributes that only a model with one stack has, AttributeError for others."""
         if name.startswith("_") or not hasattr(Encoder, name):
             raise AttributeError(f"EncoderDecoder has no {name}.")
         raise NeedsOneStack(*self.refusal)
@@ -368,7 +392,9 @@ AnyModel: TypeAlias = Encoder | EncoderDecoder
 
 
 def in_one_stack(model: AnyModel) -> Encoder:
-    """The same model. Raises NeedsOneStack for an encoder–decoder, SettingError for what is not a model."""
+    """Return the model if it has one stack. Raises NeedsOneStack for an encoder–decoder, SettingError for anything
+    else.
+    """
     if isinstance(model, EncoderDecoder):
         raise NeedsOneStack(*model.refusal)
     check_kind(model, Encoder, *LOADED)
@@ -376,12 +402,15 @@ def in_one_stack(model: AnyModel) -> Encoder:
 
 
 class PartTap(Tap):
-    """Records the attention of one part. The layers of the encoder come first, then, for each layer of the decoder, its
-    attention to the target and to the source."""
+    """A tap that records the attention of one part.
+
+    The layers of the encoder come first; then, for each layer of the decoder, its attention to the target and to the
+    source. ``before`` is the number of layers of the encoder.
+    """
 
     def __init__(self, weights: torch.Tensor, part: str, before: int) -> None:
         super().__init__(weights)
-        self.taken = 0  # number of layers
+        self.taken = 0  # number of recorded layers
         first = {ENCODER: 0, DECODER: before, CROSS: before + 1}[part]
         self._calls = (
             range(first, first + len(weights)) if part == ENCODER else range(first, before + 2 * len(weights), 2)
@@ -401,12 +430,12 @@ class PartTap(Tap):
 
 
 def _one_of_parts(part: str) -> str:
-    """The same part. Raises SettingError for one that does not exist."""
+    """Return the part. Raises SettingError if it does not exist."""
     if part not in PARTS:
         raise SettingError(f"part is {shorten_value(part)!r}.", f"Choose one of {', '.join(PARTS)}.")
     return part
 
 
 def _is_added(piece: Piece) -> bool:
-    """Whether the tokenizer added a piece; a typed piece has a span in the text."""
+    """Return whether the tokenizer added a piece. A typed piece has a span in the text."""
     return piece.word is None and not piece.end

@@ -1,4 +1,4 @@
-"""The modules of GPT-2, by the names that they have in transformers, and a pass through them."""
+"""Define the modules of GPT-2, with the names that they have in transformers, and a pass through them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Gpt2", "eager_attention_forward"]
 
 
 class Gpt2(nn.Module):
-    """The layers of GPT-2, without the dropout of its training; its weights have no memory yet."""
+    """The layers of GPT-2, without the dropout used in training. Its weights have no memory until they are loaded."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Gpt2(nn.Module):
         self.ln_f = norm(config.n_embd, config.layer_norm_epsilon)
 
     def forward(self, input_ids: torch.Tensor) -> Any:
-        """Return the last states, as ``last_hidden_state``: [sentence, n] → [sentence, n, d_model]."""
+        """Return the last states as ``last_hidden_state``: [sentence, n] → [sentence, n, d_model]."""
         n = input_ids.shape[1]
         x = self.wte(input_ids) + self.wpe.weight[:n]
         mask = torch.full((1, 1, n, n), torch.finfo(torch.float32).min).triu(1)
@@ -39,11 +39,13 @@ class Gpt2(nn.Module):
         return SimpleNamespace(last_hidden_state=self.ln_f(x))
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """Return the table with a vector for each piece of the vocabulary."""
+        """Return the table of word vectors."""
         return self.wte
 
 
 class _Layer(nn.Module):
+    """A layer of GPT-2."""
+
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.ln_1, self.ln_2 = (norm(config.n_embd, config.layer_norm_epsilon) for _ in range(2))
@@ -51,13 +53,14 @@ class _Layer(nn.Module):
         self.mlp = _FeedForward(config.n_embd, getattr(config, "n_inner", None) or 4 * config.n_embd)
 
     def forward(self, hidden_states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the output of the layer, [sentence, n, d_model]."""
         x = self.attn(self.ln_1(hidden_states), mask) + hidden_states
         y: torch.Tensor = x + self.mlp(self.ln_2(x))
         return y
 
 
 class _Heads(nn.Module):
-    """The attention of a layer: one matrix holds W_Q, W_K and W_V side by side."""
+    """The attention of a layer. A single matrix holds W_Q, W_K and W_V side by side."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -67,22 +70,27 @@ class _Heads(nn.Module):
         self.c_proj = Transposed(config.n_embd, config.n_embd)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the output of the attention, recording it in the current tap."""
         joined = self.c_attn(x).unflatten(-1, (3, self.config.n_head, -1))
         query, key, value = joined.permute(2, 0, 3, 1, 4).unbind()  # [sentence, head, n, d_head]
         heads, _ = capture.capture(self, query, key, value, mask, scaling=self.scaling)
-        put_out: torch.Tensor = self.c_proj(heads.flatten(2).contiguous())
-        return put_out
+        projected: torch.Tensor = self.c_proj(heads.flatten(2).contiguous())
+        return projected
 
 
 class _FeedForward(nn.Module):
+    """The feed-forward part of a layer."""
+
     def __init__(self, width: int, wide: int) -> None:
         super().__init__()
         self.c_fc, self.c_proj = Transposed(width, wide), Transposed(wide, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Apply GELU by tanh (Hendrycks and Gimpel 2016, section 2), step by step as in transformers, since PyTorch's
-        own differs in the last bits."""
+        """Apply GELU by tanh (Hendrycks and Gimpel 2016, section 2), step by step as in transformers.
+
+        PyTorch's own differs in the last bits.
+        """
         y = self.c_fc(x)
         y = 0.5 * y * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (y + 0.044715 * torch.pow(y, 3.0))))
-        put_out: torch.Tensor = self.c_proj(y)
-        return put_out
+        projected: torch.Tensor = self.c_proj(y)
+        return projected

@@ -1,4 +1,4 @@
-"""Linear layers with oneDNN: the same float32 arithmetic as PyTorch's own, on weights that are packed once."""
+"""Compute linear layers with oneDNN: the same float32 arithmetic as PyTorch's, on weights that are packed once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from torch import nn
 
 from mha_viz.models.families import FAMILIES
 
-# A linear layer and the exact GELU after it, by their names in each family: one pass over memory instead of two.
+# Names of a linear layer and the GELU after it in each family. Fused, they need one pass over memory instead of two.
 _FUSED = frozenset(family.gelu for family in FAMILIES.values() if family.gelu)
 
-_MADV_PAGEOUT = 21  # not in the module :mod:`mmap`
+_MADV_PAGEOUT = 21  # missing in the module :mod:`mmap`
 
 
 class PackedLinear(nn.Module):
-    """``x Wᵀ + b``, with W [out, in] stored in oneDNN's own layout, followed by GELU if ``gelu`` is set."""
+    """The linear layer ``x Wᵀ + b``, followed by GELU if ``gelu`` is set.
+
+    W [out, in] is stored in oneDNN's own layout.
+    """
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, gelu: bool = False) -> None:
         super().__init__()
@@ -31,7 +34,7 @@ class PackedLinear(nn.Module):
         self._then = ("gelu", "none") if gelu else ("none", "")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for copies and pickles, which cannot take oneDNN's layout: W in the ordinary one."""
+        """Return the state for copies and pickles, with W in the ordinary layout, because oneDNN's cannot be copied."""
         return {**vars(self), "_packed": self.weight}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -46,7 +49,7 @@ class PackedLinear(nn.Module):
         return dense
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[..., in] → [..., out]."""
+        """Apply the layer: [..., in] → [..., out]."""
         if torch.is_grad_enabled() and x.requires_grad:
             traced: torch.Tensor = _Traced.apply(x, self)  # type: ignore[no-untyped-call]
             return traced
@@ -54,24 +57,26 @@ class PackedLinear(nn.Module):
 
     @property
     def is_fused(self) -> bool:
-        """True if it includes the exact GELU."""
+        """Whether the layer includes the exact GELU."""
         return self._then[0] == "gelu"
 
     def applied(self, x: torch.Tensor) -> torch.Tensor:
-        """As ``forward``, without gradients."""
+        """Apply the layer without gradients."""
         name, variant = self._then
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self._packed, self.bias, name, [], variant)
         return y
 
     def added(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """As ``applied``, with ``other`` added; of a layer without GELU."""
+        """Apply the layer without gradients and add ``other``; for a layer without GELU."""
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, self._packed, self.bias, "add")
         return y
 
 
 class Rows(nn.Module):
-    """Some rows of a product shared by several linear layers with the same input; it stands for one of these layers
-    when that is called by itself."""
+    """Some rows of a product that several linear layers with the same input share.
+
+    It replaces one of these layers where that layer is called by itself.
+    """
 
     def __init__(self, whole: PackedLinear, start: int, stop: int) -> None:
         super().__init__()
@@ -88,24 +93,26 @@ class Rows(nn.Module):
         return None if self.whole.bias is None else self.whole.bias[self._rows]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[..., in] → [..., out]."""
+        """Apply the layer: [..., in] → [..., out]."""
         part: torch.Tensor = self.whole(x)[..., self._rows]
         return part
 
 
 def join(parent: nn.Module, names: Sequence[str]) -> None:
-    """Replace linear layers of ``parent`` that have the same input by rows of one common product; does nothing if
-    oneDNN is missing."""
+    """Replace linear layers of ``parent`` that have the same input by rows of one common product.
+
+    Does nothing if oneDNN is missing.
+    """
     layers = [getattr(parent, name) for name in names]
     if not available() or any(type(layer) is not nn.Linear or layer.bias is None for layer in layers):
         return
-    weight, bias = (torch.cat([getattr(layer, part) for layer in layers]) for part in ("weight", "bias"))
-    whole = PackedLinear(weight, bias)
+    weight, bias = (torch.cat([getattr(layer, parameter) for layer in layers]) for parameter in ("weight", "bias"))
+    product = PackedLinear(weight, bias)
     stop = 0
     for name, layer in zip(names, layers, strict=True):
         start, stop = stop, stop + layer.out_features
         _page_out(layer.weight)
-        setattr(parent, name, Rows(whole, start, stop))
+        setattr(parent, name, Rows(product, start, stop))
 
 
 class _Traced(torch.autograd.Function):
@@ -113,12 +120,14 @@ class _Traced(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, x: torch.Tensor, layer: PackedLinear) -> torch.Tensor:
+        """Apply the layer and keep what the gradient needs."""
         context.layer = layer
         context.save_for_backward(x)
         return layer.applied(x)
 
     @staticmethod
     def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Return the gradient with respect to the input."""
         layer, weight = context.layer, context.layer.weight
         if layer.is_fused:
             before = nn.functional.linear(context.saved_tensors[0], weight, layer.bias)
@@ -127,12 +136,12 @@ class _Traced(torch.autograd.Function):
 
 
 def pack(model: nn.Module) -> None:
-    """Replace every linear layer inside ``model``; does nothing if oneDNN is missing."""
+    """Replace every linear layer inside ``model`` by a packed layer. Does nothing if oneDNN is missing."""
     if not available():
         return
-    # Without the layers themselves, so that each is freed when its packed form has taken its place.
+    # Keep no references to the layers, so that each is freed as soon as its packed form has replaced it.
     for parent in [module for module in model.modules() if type(module) is not nn.Linear and not is_conv(module)]:
-        fused = set()  # linear layers that include their activation, which itself becomes the identity
+        fused = set()  # linear layers that include their activation, which is replaced by the identity
         for linear, activation in _FUSED:
             pair = getattr(parent, linear, None), getattr(parent, activation, None)
             if type(pair[0]) is nn.Linear and _is_gelu(pair[1]):
@@ -145,7 +154,7 @@ def pack(model: nn.Module) -> None:
 
 
 class Transposed(nn.Module):
-    """The linear layer of GPT-2, ``x W + b`` with W [in, out], without memory, until :func:`pack` replaces it."""
+    """The linear layer of GPT-2, ``x W + b`` with W [in, out]. It has no memory until weights are loaded."""
 
     def __init__(self, width: int, wide: int) -> None:
         super().__init__()
@@ -154,43 +163,50 @@ class Transposed(nn.Module):
 
 
 def is_conv(module: Any) -> bool:
-    """Tell whether a module is the linear layer of GPT-2, which stores W as [in, out]: the one here, or that of
-    transformers. Told by its name, because importing its class takes as long as all of transformers."""
+    """Return whether a module is GPT-2's linear layer, which stores W as [in, out].
+
+    It is recognised by the name of its class, because importing the class takes as long as importing all of
+    transformers.
+    """
     return type(module) is Transposed or _name(module) == "transformers.pytorch_utils.Conv1D"
 
 
 def _is_gelu(module: Any) -> bool:
-    """Tell whether a module is the exact GELU."""
+    """Return whether a module is the exact GELU."""
     is_plain = type(module) is nn.GELU and module.approximate == "none"
     return is_plain or _name(module) == "transformers.activations.GELUActivation"
 
 
 def _name(module: Any) -> str:
+    """Return the full name of a module's class."""
     return f"{type(module).__module__}.{type(module).__name__}"
 
 
 def _packed(layer: Any, gelu: bool) -> PackedLinear | None:
+    """Return the packed form of a linear layer; None for other modules."""
     if type(layer) is nn.Linear:
         return PackedLinear(layer.weight, layer.bias, gelu)
-    if is_conv(layer):  # GPT-2 stores [in, out]
+    if is_conv(layer):  # stored as [in, out]
         return PackedLinear(layer.weight.T, layer.bias)
     return None
 
 
 def _page_out(weight: torch.Tensor) -> None:
-    """Tell Linux that a tensor in a mapped file is no longer read, which frees 41 MB for the built-in model. Its values
-    stay valid: reading them again reads the file. (Memory without a file stays, or is swapped out; it is freed with its
-    layer.)"""
+    """Tell Linux that a tensor in a mapped file is no longer read, which frees 41 MB for the built-in model.
+
+    Its values stay valid: reading them again reads the file. Memory without a file stays or is swapped out, and is
+    freed with its layer.
+    """
     if sys.platform == "linux":
         start = -(-weight.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # complete pages only
         length = (weight.data_ptr() + weight.nbytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
-        if length > 0:  # an older kernel or another library may refuse: then nothing changes
+        if length > 0:  # an older kernel or another library may refuse, which has no effect
             ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(length), _MADV_PAGEOUT)
 
 
 @cache
 def available() -> bool:
-    """True if this build of PyTorch has the three operations and their results agree with its own linear layer."""
+    """Return whether this PyTorch has the three operations and their results agree with its own linear layer."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     x, layer = torch.linspace(-1, 1, 64).view(4, 16), nn.Linear(16, 16)
@@ -198,5 +214,5 @@ def available() -> bool:
         with torch.inference_mode():
             packed, y = PackedLinear(layer.weight, layer.bias), layer(x)
             return torch.allclose(packed(x), y, atol=1e-5) and torch.allclose(packed.added(x, x), y + x, atol=1e-5)
-    except (AttributeError, NotImplementedError, RuntimeError):  # other processors, other builds
+    except (AttributeError, NotImplementedError, RuntimeError):  # other CPUs or builds
         return False

@@ -1,8 +1,7 @@
-"""Attention of families whose attention function cannot be replaced in transformers: hooks record it in the tap of the
-current call.
+"""Record attention with hooks, in families whose attention function cannot be replaced in transformers.
 
-The input of the dropout module on attention weights contains the weights, and the input of W_O the outputs of the
-heads.
+The input of the dropout module on attention weights contains the weights, and the input of W_O contains the outputs of
+the heads. Both are recorded in the tap of the current call.
 """
 
 from __future__ import annotations
@@ -17,23 +16,26 @@ from mha_viz.models.reading.probe import place
 
 
 def listen(model: Any) -> None:
-    """Install hooks in every layer of a model, if its family needs them; once per model."""
+    """Install hooks in every layer of a model, if its family needs them. Call this once per model."""
     family = FAMILIES[model.config.model_type]
     if not family.probabilities:
         return
     heads = int(model.config.num_attention_heads)
     for layer in range(layers(model.config)):
-        hooked = place(model, layer)
-        for number, module in enumerate(hooked.inputs):
+        modules = place(model, layer)
+        for number, module in enumerate(modules.inputs):
             module.register_forward_hook(_projection(number))
-        hooked.holder.get_submodule(family.probabilities).register_forward_pre_hook(_weights)
-        hooked.output.register_forward_pre_hook(_outputs(family, heads))
+        modules.holder.get_submodule(family.probabilities).register_forward_pre_hook(_weights)
+        modules.output.register_forward_pre_hook(_outputs(family, heads))
         if family.per_head:
-            hooked.holder.register_forward_pre_hook(_repeating(family.per_head, heads), with_kwargs=True)
+            modules.holder.register_forward_pre_hook(_repeating(family.per_head, heads), with_kwargs=True)
 
 
 def _projection(number: int) -> Any:
-    """Records the output of an input layer: only in the first call, because DeBERTa calls it again with distances."""
+    """Return a hook that records the output of an input layer.
+
+    Only the first call counts, because DeBERTa calls the layer again with distances.
+    """
 
     def hook(_: Any, __: Any, result: torch.Tensor) -> None:
         tap = capture.current()
@@ -44,13 +46,14 @@ def _projection(number: int) -> Any:
 
 
 def _weights(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+    """Record the weights of a layer in the current tap."""
     tap = capture.current()
     if tap is not None:
         tap.take(inputs[0])
 
 
 def _outputs(family: Family, heads: int) -> Any:
-    """Passes the outputs of the heads to the tap, and what the tap returns to W_O."""
+    """Return a hook that passes the outputs of the heads to the tap, and the tap's result to W_O."""
 
     def hook(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
         tap = capture.current()
@@ -65,23 +68,26 @@ def _outputs(family: Family, heads: int) -> Any:
 
 
 def _apart(projected: list[torch.Tensor], heads: int) -> tuple[torch.Tensor, ...]:
-    """Queries, keys and values, [sentence, head, n, d_head] each."""
+    """Return queries, keys and values, [sentence, head, n, d_head] each."""
     if len(projected) == 1:  # [sentence, n, head · (q, k, v) · d_head]
         return tuple(_by_head(projected[0], heads, 3).permute(3, 0, 2, 1, 4))
-    return tuple(_by_head(each, heads).transpose(1, 2) for each in projected)
+    return tuple(_by_head(projection, heads).transpose(1, 2) for projection in projected)
 
 
 def _by_head(joined: torch.Tensor, *parts: int) -> torch.Tensor:
-    """[…, width] → […, *parts, the rest]."""
+    """Reshape […, width] to […, *parts, remaining width]."""
     return joined.reshape(*joined.shape[:-1], *parts, -1)
 
 
 def _repeating(argument: str, heads: int) -> Any:
-    """Repeats an argument that has a row for each head of each sentence when a pass continues in several variants."""
+    """Return a hook that repeats an argument for each variant with which a pass continues.
 
-    def hook(_: Any, inputs: tuple[torch.Tensor, ...], more: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        rows = more[argument]
+    The argument has a row for each head of each sentence.
+    """
+
+    def hook(_: Any, inputs: tuple[torch.Tensor, ...], keyword_arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        rows = keyword_arguments[argument]
         times = len(inputs[0]) * heads // len(rows)
-        return inputs, more | {argument: rows.repeat(times, *[1] * (rows.dim() - 1))}
+        return inputs, keyword_arguments | {argument: rows.repeat(times, *[1] * (rows.dim() - 1))}
 
     return hook

@@ -1,4 +1,4 @@
-"""What a model with one stack of layers and one with two have in common: files, tokenizer, device, and ``encode``."""
+"""The base class of loaded models with one or two stacks of layers: files, tokenizer, device, and ``encode``."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedModel(ABC):
-    """One model with its tokenizer. It does not change after loading, so any number of threads may call it."""
+    """A model with its tokenizer. It does not change after loading, so any number of threads may call it."""
 
-    parts: ClassVar[bool]  # whether it has two stacks, and so several parts with attention
+    parts: ClassVar[bool]  # whether it has two stacks and therefore several parts with attention
 
     def __init__(
         self, model: Any, vocabulary: Any, shape: tuple[int, int], name: str, revision: str, device: str
@@ -52,8 +52,8 @@ class LoadedModel(ABC):
         self.revision = in_dtype(revision, self.dtype)
         self.family: str = config.model_type
         self.layers, self.heads = shape
-        self.layer_numbers = every_layer(self.layers)  # by which heads are named
-        self.has_sinks = False  # whether its rows leave a share to learned sinks
+        self.layer_numbers = every_layer(self.layers)  # used in the names of heads
+        self.has_sinks = False  # whether learned sinks take a share of each row
         self.d_model = int(own_or_decoder_s(config, "hidden_size"))
         self.limit = piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
@@ -67,11 +67,11 @@ class LoadedModel(ABC):
 
     @property
     def has_every_layer(self) -> bool:
-        """Whether all layers of the model have attention, so that these are 0, 1, …"""
+        """Whether all layers of the model have attention, so that they are numbered 0, 1, …"""
         return self.layer_numbers == every_layer(self.layers)
 
     def check_rows(self) -> None:
-        """Raise ModelUnsupported for a model whose rows leave a share to learned sinks, over a corpus."""
+        """Raise ModelUnsupported if the model has learned sinks, for which no measure over a corpus is defined."""
         if self.has_sinks:
             raise ModelUnsupported(
                 f"{quote_model(self.name)} leaves a share of each row to learned sinks, for which no measure over a "
@@ -80,8 +80,10 @@ class LoadedModel(ABC):
             )
 
     def check_every_layer(self, what: str) -> None:
-        """Raise ModelUnsupported, with ``what`` cannot be measured, for a model of which only some layers have
-        attention."""
+        """Raise ModelUnsupported if only some layers of the model have attention.
+
+        ``what`` names what cannot be measured, for the message.
+        """
         if not self.has_every_layer:
             raise ModelUnsupported(
                 f"{quote_model(self.name)} has attention in some of its layers, so {what} cannot be measured.",
@@ -99,14 +101,14 @@ class LoadedModel(ABC):
         dtype: DType = DTYPES[0],
         display_name: str = "",
     ) -> Self:
-        """The model in ``folder``, with weights in ``dtype``. Never touches the network.
+        """Load the model in ``folder``, with weights in ``dtype``. Never touches the network.
 
-        ``display_name``: what captions and files call it; by default what its config says, unless its ``name`` is one
-        that can be looked up.
+        ``display_name`` is the model's name in captions and files. By default it is taken from the config, unless
+        ``name`` is a name that can be looked up.
 
-        Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn, not in
-        this type, or it has another number of stacks (:func:`mha_viz.models.reading.loading.from_folder` opens both
-        kinds).
+        Raises ModelBroken for damaged or contradictory files. Raises ModelUnsupported if its attention cannot be drawn,
+        or not in this type, or if it has another number of stacks than this class
+        (:func:`mha_viz.models.reading.loading.from_folder` opens both kinds).
         """
         process.check_docstrings()
         facts = look_at(folder)
@@ -121,12 +123,12 @@ class LoadedModel(ABC):
                 model.folder = folder
         except MhaVizError:
             raise
-        except Exception as error:  # any error of a library: the files are what the user can change
-            if lacks_memory(error):  # they are not to blame
+        except Exception as error:  # any error of a library; users can change the files
+            if lacks_memory(error):  # not the fault of the files
                 raise
-            words = " ".join(str(error).split()) or type(error).__name__
-            _log.warning("%s cannot be loaded: %s", name, words)
-            reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
+            message = " ".join(str(error).split()) or type(error).__name__
+            _log.warning("%s cannot be loaded: %s", name, message)
+            reason = "" if catalog.hosted() else f": {message[:MOST_QUOTED]}"
             if facts.weights_only:
                 raise cannot_be_opened(name, reason) from error
             raise ModelBroken(f"{quote_model(name)} cannot be loaded{reason}.", "Download it again.") from error
@@ -134,7 +136,7 @@ class LoadedModel(ABC):
 
     @classmethod
     def _ready(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
-        """Return the model in ``folder``, opened by transformers, after its first run."""
+        """Open the model in ``folder`` with transformers, and run it once."""
         from mha_viz.models.reading.opening import reports_silenced  # imports transformers: 3 s
 
         with reports_silenced():
@@ -145,7 +147,7 @@ class LoadedModel(ABC):
     @classmethod
     @abstractmethod
     def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
-        """The model in ``folder``, before its first run."""
+        """Open the model in ``folder`` without running it."""
 
     @abstractmethod
     def _prepare(self) -> None:
@@ -153,28 +155,32 @@ class LoadedModel(ABC):
 
     @abstractmethod
     def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "", prefix: str = "") -> Attention:
-        """The attention of every head on ``text``."""
+        """Return the attention of every head on ``text``."""
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
-        """The tokens of a text without running the model. Raises as :meth:`encode`."""
+        """Return the tokens of a text without running the model. Raises as :meth:`encode`."""
         return self._tokenizer.read(text, pair).tokenized()
 
     def _read(self, text: str, pair: str = "") -> TextPieces:
-        """The pieces of a text, with a warning if the model's limit cuts it."""
+        """Return the pieces of a text, with a warning if the model's limit cuts it."""
         read = self._tokenizer.read(text, pair)
         if read.cut:
             warn(TextCutWarning, read.cut_in_words(short_name(self.name)))
         return read
 
     def _space(self, *shape: int) -> torch.Tensor:
+        """Allocate memory for attention weights on the device."""
         if self.device != "cpu":
             return torch.empty(shape, device=self.device)
-        # Memory from numpy, not torch: numpy asks the system for huge pages, which makes writing 75 MB much cheaper.
+        # Allocate with numpy, not torch: numpy asks the system for huge pages, which makes writing 75 MB much cheaper.
         return torch.from_numpy(np.empty(shape, np.float32))
 
     def _tokens(self, *ids: Sequence[int]) -> torch.Tensor:
-        """The tokens of sentences, on the device. Raises ModelBroken for one that the tokenizer knows but the weights
-        do not have; a GPU that met it would not be usable any more in this process."""
+        """Return the token ids of sentences as a tensor on the device.
+
+        Raises ModelBroken for an id that the tokenizer knows but the weights do not have. A GPU that met such an id
+        would be unusable for the rest of this process.
+        """
         if max(map(max, ids)) >= len(self._model.get_input_embeddings().weight):
             raise ModelBroken(
                 f"The tokenizer of {quote_model(self.name)} gives a token that its weights have no row for.",

@@ -1,4 +1,4 @@
-"""A model by its name, with one stack of layers or with two."""
+"""Load a model by its name, whether it has one or two stacks of layers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mha_viz.request import DTYPES, dtype_of
 
 __all__ = ["AnyModel", "ModelOrName", "as_measured", "from_folder", "load", "name_of", "one_stack"]
 
-MOST_CHARACTERS = 200  # characters
-KINDS: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  # by two stacks, and weights only
+MOST_CHARACTERS = 200  # maximum length of a display name
+KINDS: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  # by (two stacks, weights only)
     {
         (False, False): Encoder,
         (False, True): Unlisted,
@@ -36,7 +36,7 @@ ModelOrName: TypeAlias = str | os.PathLike[str] | AnyModel  # a path is that of 
 
 
 def name_of(model: ModelOrName) -> str:
-    """Return the name of a model; of a path, the absolute one, also of a folder that is named without "./"."""
+    """Return the name of a model, or the absolute path of a folder. A path object need not begin with "./"."""
     if isinstance(model, os.PathLike):
         return str(Path(model).expanduser().absolute())
     return model.name if isinstance(model, Encoder | EncoderDecoder) else model
@@ -50,17 +50,17 @@ def load(
     download: bool = True,
     name: str = "",
 ) -> AnyModel:
-    """Load a model; one that is not on this machine is downloaded first.
+    """Load a model. Download it first if it is not on this machine.
 
     Args:
-        model: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder.
-        device: "cpu", "cuda" or one of several GPUs, "cuda:1".
+        model: a name that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder.
+        device: "cpu", "cuda", or a numbered GPU such as "cuda:1".
         dtype: the type of its weights and vectors: "float32", or "float16" or "bfloat16" (also ``torch.bfloat16``),
-            which take half the memory and change its numbers: readings name it with the revision. Attention is computed
-            in float32 in all of them.
-        download: False raises ModelUnreachable where the model would be downloaded.
-        name: what captions, files and reports call it; by default its id on the Hub, and for a folder what its
-            config.json says.
+            which take half the memory. These change the model's numbers, so readings name the type with the revision.
+            Attention is computed in float32 in all types.
+        download: if False, raise ModelUnreachable instead of downloading the model.
+        name: the model's name in captions, files and reports; by default its id on the Hub, and for a folder the name
+            in its config.json.
 
     Returns the model. Raises ModelError's family, and SettingError for a device or a type that does not exist.
 
@@ -77,13 +77,14 @@ def load(
 
 
 def check_display_name(name: str) -> None:
-    """Raise SettingError for a text that is no name to print."""
+    """Raise SettingError for a text that cannot be printed as a name."""
     if not isinstance(name, str) or not name.isprintable() or len(name) > MOST_CHARACTERS:
         problem = f"{quoted(str(name))} cannot be the name of a model."
         raise SettingError(problem, f"Give one line of up to {MOST_CHARACTERS} characters.")
 
 
 def _load(model: catalog.Model, device: str, dtype: str, download: bool, display_name: str) -> AnyModel:
+    """Find or download a model, and load it."""
     folder = hub.local_folder(model)
     if folder is None and not download:
         raise ModelUnreachable(
@@ -93,8 +94,8 @@ def _load(model: catalog.Model, device: str, dtype: str, download: bool, display
     hub.check_unchanged(folder, model)
     revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
     budget.record_use(folder)
-    more = {"device": device, "dtype": dtype, "display_name": display_name}
-    return from_folder(folder, name=model.name, revision=revision, **more)
+    options = {"device": device, "dtype": dtype, "display_name": display_name}
+    return from_folder(folder, name=model.name, revision=revision, **options)
 
 
 def from_folder(
@@ -109,11 +110,11 @@ def from_folder(
     """Load the model in a folder.
 
     Args:
-        folder: with the weights, the tokenizer and config.json.
-        name: the name or the id by which the model can be looked up; by default that of the folder.
-        revision: which version of the weights; by default a digest of them.
+        folder: the folder with the weights, the tokenizer and config.json.
+        name: the name or the id by which the model can be looked up; by default the name of the folder.
+        revision: the version of the weights; by default a digest of them.
         device: as for :func:`load`.
-        dtype: as there.
+        dtype: as for :func:`load`.
         display_name: as for :meth:`mha_viz.models.reading.loaded.LoadedModel.from_folder`.
 
     Returns the model. Raises as that method.
@@ -124,16 +125,23 @@ def from_folder(
 
 
 def one_stack(model: ModelOrName, device: str = "cpu") -> Encoder:
-    """A model with one stack of layers, loaded if it is given by its name. Raises ModelUnsupported for an
-    encoder–decoder, ModelError's family."""
+    """Return a model with one stack of layers, loading it if it is given by name.
+
+    Raises ModelUnsupported for an encoder–decoder, ModelError's family.
+    """
     return in_one_stack(load(model, device) if isinstance(model, str | os.PathLike) else model)
 
 
 def as_measured(facts: Mapping[str, Any], model: ModelOrName | None = None, device: str = "cpu") -> Encoder:
-    """The model with which something was measured, loaded by its name in the same type unless ``model`` is given.
-    ``facts``: its "model" and "revision". Raises as :func:`one_stack`, and SettingError for a model in another type."""
-    named, dtype = facts["model"] if model is None else model, dtype_of(str(facts.get("revision", "")))
-    encoder = in_one_stack(load(named, device, dtype=dtype) if isinstance(named, str | os.PathLike) else named)
+    """Return the model with which something was measured, loaded in the same type.
+
+    It is loaded by the name in ``facts``, which has the entries "model" and "revision", unless ``model`` is given.
+    Raises as :func:`one_stack`, and SettingError for a model in another type.
+    """
+    model_or_name, dtype = facts["model"] if model is None else model, dtype_of(str(facts.get("revision", "")))
+    encoder = in_one_stack(
+        load(model_or_name, device, dtype=dtype) if isinstance(model_or_name, str | os.PathLike) else model_or_name
+    )
     if encoder.dtype != dtype:
         raise SettingError(
             f"{short_name(encoder.name)} was loaded in {encoder.dtype}, and this was measured in {dtype}.",

@@ -1,8 +1,8 @@
-"""The two tokenizers of a Marian model, from its files source.spm, target.spm and vocab.json.
+"""Build the two tokenizers of a Marian model from its files source.spm, target.spm and vocab.json.
 
 transformers reads them with a library that gives no character positions. Here the pieces and scores of the
-SentencePiece model become a tokenizer of the same kind as every other family's, in which the number of a piece is the
-one in vocab.json.
+SentencePiece model become a tokenizer of the same kind as in all other families, whose piece numbers are those in
+vocab.json.
 """
 
 from __future__ import annotations
@@ -24,20 +24,26 @@ FILES = ("source.spm", "target.spm", "vocab.json")
 UNKNOWN, END, PADDING = "<unk>", "</s>", "<pad>"
 _ORDINARY = (1, 4)  # types of pieces that stand for text: normal and user-defined
 _UNIGRAM = 1  # the type of a model whose pieces have probabilities
-_NOWHERE = "\uffff"  # occurs in no text: prefix for pieces that this side of the model never reads
+_NOWHERE = "\uffff"  # occurs in no text; prefix of pieces that this side of the model never reads
 
 
 class _SentencePiece(NamedTuple):
-    """The content of an .spm file: the score of each piece that stands for text, and the character map applied
-    before."""
+    """The content of an .spm file.
+
+    Attributes:
+        scores: the score of each piece that represents text.
+        characters: the character map that is applied before.
+    """
 
     scores: dict[str, float]
     characters: bytes
 
 
 def tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
-    """The tokenizers of source and target. Raises ModelBroken for files that do not fit together, ModelUnsupported for
-    another kind of pieces."""
+    """Return the tokenizers of source and target.
+
+    Raises ModelBroken for files that do not fit together, ModelUnsupported for another kind of pieces.
+    """
     try:
         numbers = _numbers((folder / FILES[2]).read_text("utf-8"))
         source, target = (_made(_sentencepiece((folder / file).read_bytes()), numbers) for file in FILES[:2])
@@ -53,16 +59,17 @@ def tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
 
 
 def _numbers(vocabulary: str) -> list[str]:
-    """The pieces in vocab.json in the order of their numbers, which are 0, 1, …"""
-    numbers = json.loads(vocabulary)
-    if not isinstance(numbers, dict) or set(numbers.values()) != set(range(len(numbers))):
+    """Return the pieces in vocab.json in the order of their numbers, which are 0, 1, …"""
+    number_by_piece = json.loads(vocabulary)
+    if not isinstance(number_by_piece, dict) or set(number_by_piece.values()) != set(range(len(number_by_piece))):
         raise ValueError("not a vocabulary")
-    if max(map(len, numbers)) > MAX_PIECE or not {UNKNOWN, END, PADDING} <= numbers.keys():
+    if max(map(len, number_by_piece)) > MAX_PIECE or not {UNKNOWN, END, PADDING} <= number_by_piece.keys():
         raise ValueError("odd pieces")
-    return sorted(numbers, key=lambda piece: int(numbers[piece]))
+    return sorted(number_by_piece, key=lambda piece: int(number_by_piece[piece]))
 
 
 def _sentencepiece(raw: bytes) -> _SentencePiece:
+    """Parse an .spm file."""
     scores, characters = dict[str, float](), b""
     for number, value in fields(raw):
         if number == 1 and isinstance(value, bytes):
@@ -77,34 +84,38 @@ def _sentencepiece(raw: bytes) -> _SentencePiece:
 
 
 def _bytes(value: int | bytes) -> bytes:
+    """Return the value if it is bytes. Raises TypeError for a number."""
     if not isinstance(value, bytes):
         raise TypeError("a number in place of bytes")
     return value
 
 
-def _made(model: _SentencePiece, numbers: list[str]) -> Any:
-    least = min(model.scores.values())
-    codes = [piece for piece in numbers if piece.startswith(">>") and piece.endswith("<<")]  # codes of target languages
+def _made(model: _SentencePiece, pieces: list[str]) -> Any:
+    """Build a tokenizer from a SentencePiece model and the pieces in the order of their numbers."""
+    lowest_score = min(model.scores.values())
+    codes = [piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")]  # codes of target languages
     if len(codes) > MAX_ADDED or sum(map(len, codes)) > MAX_ADDED_CHARACTERS:
         raise NotImplementedError("with more codes than there are languages")
-    named = {UNKNOWN, END, PADDING, *codes}
+    special = {UNKNOWN, END, PADDING, *codes}
     vocabulary = [
-        (piece, model.scores[piece]) if piece in model.scores else (_NOWHERE * (piece not in named) + piece, least)
-        for piece in numbers
+        (piece, model.scores[piece])
+        if piece in model.scores
+        else (_NOWHERE * (piece not in special) + piece, lowest_score)
+        for piece in pieces
     ]
-    made = Tokenizer(Unigram(vocabulary, unk_id=numbers.index(UNKNOWN), byte_fallback=False))
+    tokenizer = Tokenizer(Unigram(vocabulary, unk_id=pieces.index(UNKNOWN), byte_fallback=False))
     steps = [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")]
-    mapped = [normalizers.Precompiled(model.characters)] if model.characters else []
-    made.normalizer = normalizers.Sequence([*mapped, *steps])
-    made.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
-    made.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
-    made.post_processor = processors.TemplateProcessing(
-        single=f"$A {END}", pair=f"$A $B {END}", special_tokens=[(END, numbers.index(END))]
+    character_map = [normalizers.Precompiled(model.characters)] if model.characters else []
+    tokenizer.normalizer = normalizers.Sequence([*character_map, *steps])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A {END}", pair=f"$A $B {END}", special_tokens=[(END, pieces.index(END))]
     )
-    made.add_special_tokens([AddedToken(code, normalized=False) for code in codes])
+    tokenizer.add_special_tokens([AddedToken(code, normalized=False) for code in codes])
     kind: Any = PreTrainedTokenizerFast
     return kind(
-        tokenizer_object=made,
+        tokenizer_object=tokenizer,
         unk_token=UNKNOWN,
         eos_token=END,
         pad_token=PADDING,

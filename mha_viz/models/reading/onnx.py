@@ -1,5 +1,7 @@
-"""A model as a graph in the ONNX format, whose output is its attention: for runtimes that have no PyTorch, such as a
-browser's."""
+"""Export a model as a graph in the ONNX format whose output is its attention.
+
+Such graphs are for runtimes without PyTorch, such as a browser's.
+"""
 
 from __future__ import annotations
 
@@ -23,33 +25,41 @@ from mha_viz.quotes import series
 from mha_viz.request import DTYPES
 
 FAMILIES = ("bert", "distilbert", "electra", "gpt2", "roberta")
-LARGEST = 2_000_000_000  # bytes of a graph in one file
-_HALVED = 1_024  # numbers from which on an array is stored in halves
+LARGEST = 2_000_000_000  # maximum bytes of a graph in a single file
+_HALVED = 1_024  # arrays with at least this many numbers are stored in half precision
 _EXPORTER = "torch.onnx._internal.exporter"
 
 
 class Graph(NamedTuple):
-    """A graph as bytes, from ``ids`` [1, n] to ``attention`` [layer, head, query, key]; and by how much the weights of
-    attention differ from those of the model at most, measured where its numbers are stored in halves."""
+    """An exported graph, from ``ids`` [1, n] to ``attention`` [layer, head, query, key].
+
+    Attributes:
+        data: the graph as bytes.
+        deviation: the largest difference between its attention weights and those of the model, measured if its numbers
+            are stored in half precision.
+    """
 
     data: bytes
     deviation: float
 
 
 class _Attention(torch.nn.Module):
-    """All weights of a model of transformers in one array."""
+    """A module that returns all attention weights of a transformers model in one array."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return the attention weights of token ids, concatenated over layers."""
         return torch.cat(self.model(input_ids=ids, output_attentions=True).attentions)
 
 
 def check(model: LoadedModel) -> Encoder:
-    """The model, if a graph of it can be written. Raises ModelUnsupported, and ExportError if it was not read from a
-    folder or the libraries are not installed."""
+    """Return the model if a graph of it can be written.
+
+    Raises ModelUnsupported, and ExportError if it was not read from a folder or the libraries are not installed.
+    """
     who = quote_model(model.name)
     if not isinstance(model, Encoder) or model.family not in FAMILIES:
         problem = f"{who} is of the family {model.family}, which cannot run in a web page."
@@ -70,16 +80,19 @@ def check(model: LoadedModel) -> Encoder:
 
 
 def graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) -> Graph:
-    """The graph of a model that :func:`check` accepts. ``half``: its large arrays are stored as float16, and the
-    deviation is measured on ``texts``. Raises ExportError for numbers that halves cannot hold."""
+    """Export the graph of a model that :func:`check` accepts.
+
+    With ``half``, large arrays are stored as float16, and the deviation is measured on ``texts``. Raises ExportError
+    for numbers that half precision cannot represent.
+    """
     assert model.folder is not None
     with _silence():
-        whole = AutoModel.from_pretrained(model.folder, attn_implementation="eager", dtype=torch.float32)
-        attention = _Attention(whole).eval()
+        model_in_float32 = AutoModel.from_pretrained(model.folder, attn_implementation="eager", dtype=torch.float32)
+        attention = _Attention(model_in_float32).eval()
         deviation = _halve(attention, model, texts) if half else 0.0
         pieces = torch.export.Dim("pieces", min=2, max=model.limit)
         ids = torch.arange(min(4, model.limit))[None]
-        made = torch.onnx.export(
+        exported = torch.onnx.export(
             attention,
             (ids,),
             input_names=["ids"],
@@ -88,8 +101,8 @@ def graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) -> Grap
             dynamo=True,
             verbose=False,
         )
-    assert made is not None
-    proto = made.model_proto
+    assert exported is not None
+    proto = exported.model_proto
     if half:
         _store_halves(proto.graph)
     return Graph(proto.SerializeToString(), deviation)
@@ -97,7 +110,7 @@ def graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) -> Grap
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """The exporter warns of what it does not need."""
+    """Silence the exporter's warnings about things that this export does not need."""
     log = logging.getLogger(_EXPORTER)
     level = log.level
     log.setLevel(logging.ERROR)
@@ -110,14 +123,17 @@ def _silence() -> Iterator[None]:
 
 
 def _halve(attention: _Attention, model: Encoder, texts: Sequence[str]) -> float:
-    """Round the weights to halves; the largest change of a weight of attention on the texts."""
+    """Round the weights to half precision. Return the largest change of an attention weight on the texts."""
     tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)
-    every = [torch.tensor([tokenizer.read(text).ids]) for text in texts]
-    whole = [attention(ids) for ids in every]
+    token_ids = [torch.tensor([tokenizer.read(text).ids]) for text in texts]
+    original_weights = [attention(ids) for ids in token_ids]
     for weight in attention.parameters():
         if weight.numel() >= _HALVED:
             weight.copy_(weight.half().float())
-    changes = [float((attention(ids) - one).abs().max()) for ids, one in zip(every, whole, strict=True)]
+    changes = [
+        float((attention(ids) - original).abs().max())
+        for ids, original in zip(token_ids, original_weights, strict=True)
+    ]
     deviation = max(changes, default=0.0)
     if not np.isfinite(deviation):
         raise ExportError(
@@ -126,18 +142,18 @@ def _halve(attention: _Attention, model: Encoder, texts: Sequence[str]) -> float
     return deviation
 
 
-def _store_halves(graph: Any) -> None:
-    """Store large arrays as float16, each with a step that makes float32 of them again."""
+def _store_halves(graph_proto: Any) -> None:
+    """Store large arrays as float16, each with a step that converts it back to float32."""
     from onnx import TensorProto, helper, numpy_helper
 
     casts = []
-    for array in graph.initializer:
+    for array in graph_proto.initializer:
         values = numpy_helper.to_array(array)
         if array.data_type != TensorProto.FLOAT or values.size < _HALVED:
             continue
         name = array.name
         array.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))
         casts.append(helper.make_node("Cast", [f"{name}.half"], [name], to=TensorProto.FLOAT))
-    nodes = [*casts, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    nodes = [*casts, *graph_proto.node]
+    del graph_proto.node[:]
+    graph_proto.node.extend(nodes)

@@ -1,4 +1,4 @@
-"""From the files of a folder to a model and a tokenizer of transformers."""
+"""Open a model and its tokenizer in a folder with transformers."""
 
 from __future__ import annotations
 
@@ -48,22 +48,27 @@ from mha_viz.quotes import quoted
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor of a safetensors file. Indexing reads it, in its own type; once it is converted and dropped, the pages
-    of the file that were read for it are free again, while transformers keeps each file open until all are loaded."""
+    """A tensor in a safetensors file. Indexing reads it, in its own type.
+
+    Once it is converted and dropped, the pages of the file that were read for it are free again. transformers, in
+    contrast, keeps each file open until all tensors are loaded.
+    """
 
     path: Path
     name: str
 
     def __getitem__(self, everything: EllipsisType) -> torch.Tensor:
-        """The tensor: stored[...]."""
+        """Read the tensor: stored[...]."""
         with safe_open(self.path, "pt") as file:
             tensor: torch.Tensor = file.get_tensor(self.name)
         return tensor
 
 
 def of_other_type(files: Sequence[Path], dtype: torch.dtype) -> dict[str, Stored]:
-    """The tensors of all files by name, if one of them has numbers in another type than ``dtype``; otherwise none:
-    transformers then leaves them in the files, which the system reads where they are needed."""
+    """Return all tensors by name if any of them has another type than ``dtype``; otherwise an empty dictionary.
+
+    If it is empty, transformers leaves the tensors in their files, which the system reads where they are needed.
+    """
     stored: dict[str, Stored] = {}
     is_other = False
     for path in files:
@@ -75,7 +80,7 @@ def of_other_type(files: Sequence[Path], dtype: torch.dtype) -> dict[str, Stored
 
 
 _SHORT = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
-_WHOLE = ("I64", "I32", "I16", "I8", "U8", "BOOL")  # positions and masks, which keep their type
+_WHOLE = ("I64", "I32", "I16", "I8", "U8", "BOOL")  # types of positions and masks, which are kept
 
 
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
@@ -85,8 +90,10 @@ _one_opening = threading.Lock()
 
 @contextmanager
 def reports_silenced() -> Iterator[None]:
-    """Silences transformers, because this module raises its own errors; afterwards transformers reports as much as
-    before. Raises SettingError if Python runs without docstrings."""
+    """Silence transformers inside this block, because this module raises its own errors.
+
+    Afterwards transformers reports as much as before. Raises SettingError if Python runs without docstrings.
+    """
     process.check_docstrings()
     with _one_opening:
         level = transformers_logging.get_verbosity()
@@ -107,44 +114,48 @@ _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
-    """Model and tokenizer with one stack of layers, as transformers reads them from the folder."""
+    """Open a model with one stack of layers and its tokenizer with transformers."""
     config = _config(folder, name, MODEL_MAPPING)
-    text = getattr(config, "text_config", None) or config  # of a model that reads images or sound, too
+    text_config = getattr(config, "text_config", None) or config  # set for models that also read images or sound
     if config.is_encoder_decoder:
         raise ModelUnsupported(
             f"{quote_model(name)} is an encoder–decoder ({config.model_type}) of a family that cannot be drawn.",
             f"These can: {', '.join(ENCODER_DECODERS)}.",
         )
-    _check_dtype(text.model_type, name, dtype)
+    _check_dtype(text_config.model_type, name, dtype)
     tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
     _check_size(AutoModel, folder, config, name)
     model, _ = _model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
-    if text is not config:
-        inner = [one for one in model.modules() if isinstance(one, PreTrainedModel) and type(one.config) is type(text)]
-        if not inner or inner[0] is model:
+    if text_config is not config:
+        text_models = [
+            module
+            for module in model.modules()
+            if isinstance(module, PreTrainedModel) and type(module.config) is type(text_config)
+        ]
+        if not text_models or text_models[0] is model:
             raise ModelUnsupported(f"{quote_model(name)} has no model of its own for text.", BY_HAND)
-        model = inner[0]
-        model.set_attn_implementation(capture.implementation(text.model_type))
+        model = text_models[0]
+        model.set_attn_implementation(capture.implementation(text_config.model_type))
     return simplified(model).eval(), tokenizer
 
 
 def tokenizer_of(folder: Path) -> Any:
-    """Return the tokenizer of a folder that was opened before."""
+    """Open the tokenizer of a folder that was opened before."""
     with reports_silenced():
         return AutoTokenizer.from_pretrained(folder, **_LOCAL)
 
 
 def untrained(config: Any, dtype: torch.dtype) -> Any:
-    """Return a model with random weights, of the numbers of a config."""
-    named = config if isinstance(config, PreTrainedConfig) else AutoConfig.for_model(**vars(config))
+    """Return a model with random weights and the sizes in a config."""
+    transformers_config = config if isinstance(config, PreTrainedConfig) else AutoConfig.for_model(**vars(config))
     model = AutoModel.from_config(  # type: ignore[no-untyped-call]
-        named, attn_implementation=capture.implementation(named.model_type), dtype=dtype
+        transformers_config, attn_implementation=capture.implementation(transformers_config.model_type), dtype=dtype
     )
     return simplified(model.eval())
 
 
 def _config(folder: Path, name: str, mapping: Any) -> Any:
-    """Return the config of a model that transformers has. Raises ModelUnsupported for others."""
+    """Read the config of a model that transformers supports. Raises ModelUnsupported for others."""
     try:
         config = AutoConfig.from_pretrained(folder, **_LOCAL)
     except ValueError as error:
@@ -157,16 +168,16 @@ def _config(folder: Path, name: str, mapping: Any) -> Any:
         raise ModelUnsupported(
             f"{quote_model(name)} ({config.model_type}) is not a model that reads text and returns attention.", BY_HAND
         )
-    text = getattr(config, "text_config", None) or config
-    check_family(text.model_type)
-    parts = (text, getattr(text, "encoder", None), getattr(text, "decoder", None))
+    text_config = getattr(config, "text_config", None) or config
+    check_family(text_config.model_type)
+    parts = (text_config, getattr(text_config, "encoder", None), getattr(text_config, "decoder", None))
     if not any(getattr(part, "num_attention_heads", 0) for part in parts):
-        raise no_attention(quote_model(name), text.model_type)
+        raise no_attention(quote_model(name), text_config.model_type)
     return config
 
 
 def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
-    """Raise ModelUnsupported where weights are rounded in types other than float32."""
+    """Raise ModelUnsupported if transformers would round attention weights in a type other than float32."""
     is_rounded = not is_listed(family) or (family in FAMILIES and FAMILIES[family].probabilities)
     if is_rounded and dtype != torch.float32:
         raise ModelUnsupported(
@@ -177,7 +188,7 @@ def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
 
 
 def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
-    """Raise ModelBroken for a config of a family without a row that describes a larger model than the files hold."""
+    """Raise ModelBroken if the config of a family without a row describes a larger model than the files hold."""
     if is_listed(config.model_type):
         return  # its numbers have names that were checked before
     with torch.device("meta"):
@@ -187,8 +198,11 @@ def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
 
 
 def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any, Any, bool]:
-    """An encoder–decoder with its language-model head, the tokenizers of its source and of its target, and whether its
-    files contain everything that generation needs."""
+    """Open an encoder–decoder with its language-model head.
+
+    Returns the model, the tokenizers of its source and its target, and whether its files contain everything that
+    generation needs.
+    """
     config = _config(folder, name, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)
     _check_dtype(config.model_type, name, dtype)
     if not getattr(config, "share_encoder_decoder_embeddings", True):  # Marian
@@ -203,7 +217,7 @@ def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32)
 
 
 def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
-    """The tokenizers of source and target, which can be in two languages."""
+    """Open the tokenizers of source and target, which can be in two languages."""
     if config.model_type == "marian":
         if all((folder / file).is_file() for file in marian.FILES):
             return marian.tokenizers(folder, name)
@@ -217,6 +231,7 @@ def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
 
 
 def _checked(tokenizer: Any, name: str) -> Any:
+    """Return a tokenizer whose steps are allowed, replacing the backend of one that gives no character positions."""
     if not tokenizer.is_fast:
         tokenizer.backend_tokenizer = AlignedTokenizer(tokenizer, name)
         tokenizer.backend_tokenizer.check()
@@ -228,7 +243,7 @@ def _checked(tokenizer: Any, name: str) -> Any:
 
 
 def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
-    """A model, and which weights that attention does not need are missing."""
+    """Load a model. Return it with the names of missing weights that attention does not need."""
     stored = {} if kind is AutoModelForSeq2SeqLM else of_other_type(weight_files(folder, quote_model(name)), dtype)
     source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
     model, report = kind.from_pretrained(
@@ -240,7 +255,7 @@ def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) 
         output_loading_info=True,
         **_LOCAL,
     )
-    missing = sorted(k for k in report["missing_keys"] if not any(u in k for u in _UNUSED))
+    missing = sorted(k for k in report["missing_keys"] if not any(part in k for part in _UNUSED))
     if missing:
         raise ModelBroken(
             f"{quote_model(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
@@ -249,10 +264,10 @@ def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) 
 
 
 def simplified(model: Any) -> Any:
-    """A model without the parts that attention does not need, with weights that a tap can read for all token pairs."""
+    """Remove the parts of a model that attention does not need, and make its weights readable for all token pairs."""
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None
-    if hasattr(model, "set_attention_type"):  # BigBird does this by itself up to its limit in piece_limit
+    if hasattr(model, "set_attention_type"):  # BigBird itself does this up to its limit in piece_limit
         model.set_attention_type("original_full")
     if model.dtype != model.config.dtype:  # transformers leaves some of XLNet's weights in float32
         model.to(model.config.dtype)

@@ -1,5 +1,4 @@
-"""A plain BERT or GPT-2 from its files alone, so that a process that needs nothing else does not import transformers
-(3 s)."""
+"""Open a plain BERT or GPT-2 from its files alone, without importing transformers (3 s)."""
 
 from __future__ import annotations
 
@@ -21,12 +20,15 @@ __all__ = ["open_plain"]
 
 
 class _Kind(NamedTuple):
-    """A family that is opened here.
+    """How to open a family without transformers.
 
-    ``prefix``: of the weights of a model with a head. ``sizes``: the numbers that its config states; width and heads
-    are the second and the fourth of them. ``eps``: of its norms, with the number where the config states none.
-    ``usual``: what transformers assumes; a config with another value is not opened here. ``other_names``: by which
-    transformers calls sizes.
+    Attributes:
+        model: builds the model from a config.
+        prefix: the prefix of weight names in a model with a head.
+        sizes: names of the sizes in the config. Width and number of heads are the second and the fourth.
+        eps: name of the epsilon of its norms, and its default.
+        usual: settings that transformers assumes; a config with other values is not opened here.
+        other_names: the names of these sizes in transformers.
     """
 
     model: Callable[[Any], Bert | Gpt2]
@@ -67,8 +69,11 @@ _UNUSUAL = ("text_config", "pruned_heads", "embedding_size", "quantization_confi
 
 
 def open_plain(folder: Path, name: str) -> tuple[Bert | Gpt2, Vocabulary] | None:
-    """Return model and tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.look_at`; None where
-    transformers has to open it: another family, or files that say anything beyond what is looked at here."""
+    """Return the model and the tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.look_at`.
+
+    Return None if transformers has to open it: for other families, and if the files contain settings that are not
+    supported here.
+    """
     stated = read_object(folder / "config.json", MAX_CONFIG_BYTES, name)
     kind = _KINDS.get(stated["model_type"])
     config = None if kind is None or not linear.available() else _config(kind, stated)
@@ -78,9 +83,9 @@ def open_plain(folder: Path, name: str) -> tuple[Bert | Gpt2, Vocabulary] | None
 
 
 def _config(kind: _Kind, stated: Mapping[str, Any]) -> Any:
-    """Return the config by the names of transformers; None if its numbers are incomplete, or a setting is unusual."""
-    usual, (eps, least) = {**_USUAL, **kind.usual}, kind.eps
-    values = {eps: least, **usual, **stated}
+    """Return the config with the names of transformers; None if its numbers are incomplete or a setting is unusual."""
+    usual, (eps, default_eps) = {**_USUAL, **kind.usual}, kind.eps
+    values = {eps: default_eps, **usual, **stated}
     sizes: list[Any] = [values.get(name) for name in kind.sizes]
     if any(type(size) is not int or size < 1 for size in sizes) or type(values[eps]) is not float:
         return None
@@ -93,13 +98,15 @@ def _config(kind: _Kind, stated: Mapping[str, Any]) -> Any:
         and (pad is None or (type(pad) is int and 0 <= pad < vocabulary))
         and (inner is None or (type(inner) is int and inner > 0))
     )
-    names = {theirs: values[name] for theirs, name in kind.other_names.items()}
+    names = {transformers_name: values[name] for transformers_name, name in kind.other_names.items()}
     return SimpleNamespace(**values, **names) if is_usual else None
 
 
 def _filled(folder: Path, name: str, kind: _Kind, config: Any) -> Bert | Gpt2 | None:
-    """Return the model with its weights; None if they are not all there by their names, in float32 and in their
-    shapes."""
+    """Return the model with its weights.
+
+    Return None unless all weights are there by name, in float32 and with the right shapes.
+    """
     model = kind.model(config)
     shapes = {key: list(weight.shape) for key, weight in model.state_dict().items()}
     weights: dict[str, torch.Tensor] = {}

@@ -1,4 +1,4 @@
-"""The modules W_Q, W_K, W_V and W_O of one layer, and their inputs and outputs in one forward pass."""
+"""Find the modules W_Q, W_K, W_V and W_O of one layer, and record their inputs and outputs in one forward pass."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from mha_viz.models.reading.distances import RELATIVE
 from mha_viz.models.reading.linear import PackedLinear, Rows, is_conv
 from mha_viz.text import TokenizedText
 
-MASKED = -1e30  # what is added to the scores of masked positions is less
+MASKED = -1e30  # numbers below this in a mask mark masked positions
 T = TypeVar("T", bound=Tap)
-TOLERANCE = 1e-3  # families that do anything else differ by much more
-STORED_BYTES = 1_000_000  # bytes of a matrix of weights that is kept, since its conversion takes longer than its use
+TOLERANCE = 1e-3  # families that compute attention differently deviate by much more
+STORED_BYTES = 1_000_000  # larger weight matrices are not cached; for small ones conversion takes longer than use
 
 _matrices: WeakKeyDictionary[Any, tuple[int, npt.NDArray[np.float32]]] = WeakKeyDictionary()
 _places: WeakKeyDictionary[Any, dict[int, Place]] = WeakKeyDictionary()
@@ -54,11 +54,11 @@ class Place:
 
 
 class Opened:
-    """One layer of a model with hooks to record it: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
+    """Hooks that record one layer of a model: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
 
-    The hooks are on modules that other threads use too; they record only this thread's pass. ``apart``: what distances
-    add to scores is told apart, in families where this is known (``distances.RELATIVE``); elsewhere such families are
-    refused.
+    The hooks are on modules that other threads use, too; they record only this thread's pass. With ``apart``, what
+    distances add to scores is kept separate, in families where this is known (``distances.RELATIVE``); otherwise such
+    families are refused.
     """
 
     def __init__(self, model: Any, name: str, layer: int, layers: int, apart: bool = False) -> None:
@@ -74,10 +74,10 @@ class Opened:
             )
         self._name, self._layer, self._model = name, layer, model
         self.layer, self.part = attention_of(model.config, layer)
-        self._family, why = family_of(model.config, layer), opaque(model.config, layer)
-        self._relative = RELATIVE.get(model.config.model_type) if apart and why else None
-        if why and self._relative is None:
-            raise _unsupported(name, why)
+        self._family, reason = family_of(model.config, layer), opaque(model.config, layer)
+        self._relative = RELATIVE.get(model.config.model_type) if apart and reason else None
+        if reason and self._relative is None:
+            raise _unsupported(name, reason)
         self._turns = holds(self._family.rotary, model.config)
         self._place = place(model, layer)
         self._thread = 0
@@ -104,11 +104,11 @@ class Opened:
         return self
 
     def _bound(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
-        """What the module of the layer's attention is given, by name."""
+        """Return the arguments of the layer's attention module, by name."""
         return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
 
     def _turned(self, _: Any, named: dict[str, Any]) -> _Turns:
-        """Return the rotations that the layer is given, or, in GPT-J until transformers 5.23, looks up by position."""
+        """Return the rotations passed to the layer or, in GPT-J until transformers 5.23, looked up by position."""
         turns: Any = named.get("position_embeddings")
         if self._family.sines_first:
             turns = turns or self._place.holder.embed_positions[named["position_ids"]].chunk(2, -1)
@@ -117,6 +117,7 @@ class Opened:
         return _Turns(cos, sin, named["attention_mask"])
 
     def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:
+        """Register a hook that records something about the arguments of a module. Return its handle."""
         return module.register_forward_pre_hook(self._hook(name, self._layer, takes), with_kwargs=True)
 
     def __exit__(self, *_: object) -> None:
@@ -124,30 +125,33 @@ class Opened:
             hook.remove()
 
     def tap(self, weights: torch.Tensor) -> Tap:
-        """The tap for the pass, which continues beyond the last layer's softmax to its W_O."""
+        """Return the tap for the pass, which continues beyond the last layer's softmax to its W_O."""
         tap = Tap(weights)
         tap.stop_after_last = False
         return self.listen(tap)
 
     def listen(self, tap: T) -> T:
-        """Record the pass of this tap, which other layers may share."""
+        """Record the pass of this tap, which other layers may share. Return the tap."""
         self._tap = tap
         return tap
 
     def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
-        """Records the first tensor after ``after`` layers: ALBERT runs one module many times, and DeBERTa calls its
-        input layers again with distances. The second argument of ``takes`` is the result of the module or, before it
-        runs, its arguments by name. Another thread's pass may call a hook without these while it is being removed."""
+        """Return a hook that records ``takes(…)`` under a name, for the first call after ``after`` layers.
 
-        def hook(_: Any, arguments: Any, more: Any = None) -> None:
-            is_mine = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after
-            if is_mine and name not in self._heard:
-                self._heard[name] = takes(arguments, more)
+        Later calls are ignored: ALBERT runs one module many times, and DeBERTa calls its input layers again with
+        distances. The second argument of ``takes`` is the result of the module or, for hooks that run before it, its
+        keyword arguments. Another thread's pass may call a hook without these while it is being removed.
+        """
+
+        def hook(_: Any, arguments: Any, result: Any = None) -> None:
+            is_own_pass = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after
+            if is_own_pass and name not in self._heard:
+                self._heard[name] = takes(arguments, result)
 
         return hook
 
     def trace(self, revision: str, text: TokenizedText, weights: Weights) -> Trace:
-        """The recorded layer, computed again step by step. Raises ModelUnsupported if the result differs."""
+        """Return the recorded layer, recomputed step by step. Raises ModelUnsupported if the result differs."""
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
         scaling, relative = self._distances(n)
@@ -171,13 +175,12 @@ class Opened:
         return trace
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:
-        """x, the input of the layer's attention, and what enters the layer where this is not the same: [n, d_model]
-        each."""
+        """Return x, the input of the layer's attention, and the layer's input where it differs; both [n, d_model]."""
         x = array(self._heard["x"].reshape(n, -1))
         return x, self._entered(x)
 
     def _distances(self, n: int) -> tuple[float, Relative | None]:
-        """The factor of the scores, and what distances add to them."""
+        """Return the scale of the scores, and what distances add to them."""
         d_k = self._model.config.hidden_size / self._model.config.num_attention_heads
         scaling = float(getattr(self._place.holder, "scaling", d_k**-0.5))
         if self._relative is None:
@@ -185,8 +188,10 @@ class Opened:
         return self._relative(self._place.holder, self._heard["given"], scaling, n)
 
     def _entered(self, x: Floats) -> Floats | None:
-        """The input of the layer's normalisation; None if the layer passes its input to attention unchanged, as
-        ModernBERT's first layer does."""
+        """Return the input of the layer's norm; None if the layer passes its input to attention unchanged.
+
+        ModernBERT's first layer does so.
+        """
         if "entered" not in self._heard:
             return None
         entered = array(self._heard["entered"].reshape(x.shape))
@@ -194,26 +199,29 @@ class Opened:
 
     @property
     def _memory(self) -> Floats | None:
-        """What the keys are made of where this is not x: [m, d_model]."""
+        """The vectors from which keys are computed where these are not x, [m, d_model]."""
         return array(self._heard["memory"][0]) if "memory" in self._heard else None
 
     def _mask(self, n: int) -> Mask:
-        """[query, key]: the mask that the layer got together with its rotations, if any, because a layer may see only a
-        window of the text."""
+        """Return the mask, [query, key], because a layer may see only a window of the text.
+
+        It is the mask that the layer received together with its rotations, if any; otherwise it follows from the
+        family.
+        """
         if self._memory is not None:
             return np.zeros((n, len(self._memory)), np.bool_)
-        given = self._heard["turns"].mask if self._turns else None
-        if given is None:
+        layer_mask = self._heard["turns"].mask if self._turns else None
+        if layer_mask is None:
             causal = np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
-            reach = getattr(self._place.holder, "reach", -1)  # Longformer's and GPT-Neo's
-            far = abs(np.arange(n)[:, None] - np.arange(n)) > (reach if reach >= 0 else n)
+            window = getattr(self._place.holder, "reach", -1)  # set for Longformer and GPT-Neo
+            far = abs(np.arange(n)[:, None] - np.arange(n)) > (window if window >= 0 else n)
             hidden: Mask = causal | far
             return hidden
-        return array(given).reshape(n, n) < MASKED
+        return array(layer_mask).reshape(n, n) < MASKED
 
 
 class _Turns(NamedTuple):
-    """The rotations of queries and keys that a layer gets, and what is added to its scores before the softmax."""
+    """The rotations of queries and keys in a layer, and the mask that is added to its scores before the softmax."""
 
     cos: torch.Tensor  # [1, n, r]
     sin: torch.Tensor
@@ -221,10 +229,12 @@ class _Turns(NamedTuple):
 
 
 def _first(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Tensor:
+    """Return a copy of the hidden states among the arguments of a module."""
     return (arguments[0] if arguments else named["hidden_states"]).clone()
 
 
 def _rotation(holder: Any, turns: _Turns, config: Any) -> Rotation:
+    """Return the rotation of a layer, with the norms of queries and keys if it has any."""
     cos, sin = (array(numbers[0]) for numbers in turns[:2])
     norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
     if not norms:
@@ -237,43 +247,50 @@ def _rotation(holder: Any, turns: _Turns, config: Any) -> Rotation:
 
 
 def _side_by_side(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotation, Parameters]:
-    """The same layer with the numbers of each query and key in another order, so that those turned together are i and
-    i + r/2, where the model has 2i and 2i + 1. Their products stay the same."""
+    """Reorder queries and keys so that entries i and i + r/2 are rotated together, where the model pairs 2i and 2i + 1.
+
+    The products of queries and keys stay the same.
+    """
     r, d_k = rotation.turned, p.w_q.shape[1] // heads
     order = np.array([*range(0, r, 2), *range(1, r, 2), *range(r, d_k)])
 
     def ordered(columns: Floats) -> Floats:
+        """Reorder the columns of each head."""
         split = columns.reshape(*columns.shape[:-1], -1, d_k)[..., order]
         return np.ascontiguousarray(split.reshape(columns.shape))
 
     cos, sin = (np.ascontiguousarray(numbers[:, order[:r]]) for numbers in (rotation.cos, rotation.sin))
-    moved = {name: ordered(getattr(p, name)) for name in ("w_q", "w_k", "b_q", "b_k")}
-    return rotation._replace(cos=cos, sin=sin), p._replace(**moved)
+    reordered = {name: ordered(getattr(p, name)) for name in ("w_q", "w_k", "b_q", "b_k")}
+    return rotation._replace(cos=cos, sin=sin), p._replace(**reordered)
 
 
 def is_centred(norm: Any) -> bool:
-    """True if a norm subtracts the mean, as LayerNorm does and RMSNorm does not, nor that of T5."""
+    """Return whether a norm subtracts the mean. LayerNorm does; RMSNorm and T5's norm do not."""
     name = type(norm).__name__
     return name.endswith("LayerNorm") and not name.endswith("T5LayerNorm")
 
 
 def epsilon(norm: Any) -> float:
-    """What a norm adds to the variance under its root."""
+    """Return the number that a norm adds to the variance before it takes the root."""
     return float(getattr(norm, "variance_epsilon", None) or norm.eps)
 
 
 def norm_factor(norm: Any, eps: float) -> Floats:
-    """The factor of an RMSNorm: its weight or, in Gemma, 1 + its weight. Its output for ones shows which."""
+    """Return the factor of an RMSNorm: its weight or, in Gemma, 1 + its weight.
+
+    Its output for a vector of ones shows which.
+    """
     with torch.inference_mode():
         return array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
 
 
 def _entered(arguments: Sequence[torch.Tensor], _: torch.Tensor) -> torch.Tensor:
+    """Return a copy of the input of a module."""
     return arguments[0].clone()
 
 
 def place(model: Any, layer: int) -> Place:
-    """The modules of a layer's attention in a transformers model of a known family."""
+    """Return the modules of a layer's attention in a transformers model of a listed family. They are cached."""
     places = _places.setdefault(model, {})
     if layer not in places:
         places[layer] = _place(model, layer)
@@ -281,6 +298,7 @@ def place(model: Any, layer: int) -> Place:
 
 
 def _place(model: Any, layer: int) -> Place:
+    """Look up the modules of a layer's attention."""
     family = family_of(model.config, layer)
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
@@ -290,44 +308,47 @@ def _place(model: Any, layer: int) -> Place:
 
 
 def _unsupported(name: str, why: str) -> ModelUnsupported:
+    """Return the error for a model whose steps inside a head cannot be shown."""
     return ModelUnsupported(
         f"The inside of {quote_model(name)} cannot be shown: {why}.",
         "Choose a model such as BERT, RoBERTa, GPT-2, Llama or Qwen.",
     )
 
 
-def _parameters(place: Place, family: Family, config: Any) -> Parameters:
-    matrices = [weights_of(module) for module in place.inputs]
-    biases = [bias_of(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
-    w_o = weights_of(place.output)
+def _parameters(modules: Place, family: Family, config: Any) -> Parameters:
+    """Return the matrices and biases of a layer's attention."""
+    matrices = [weights_of(module) for module in modules.inputs]
+    biases = [bias_of(module, weight.shape[1]) for module, weight in zip(modules.inputs, matrices, strict=True)]
+    w_o = weights_of(modules.output)
     if len(matrices) == 1:
-        cut = partial(_cut, heads=config.num_attention_heads, keys=key_heads(config), interleaved=family.interleaved)
-        matrices, biases = cut(matrices[0], wide=len(w_o)), cut(biases[0], wide=len(w_o))
+        split = partial(_cut, heads=config.num_attention_heads, keys=key_heads(config), interleaved=family.interleaved)
+        matrices, biases = split(matrices[0], query_columns=len(w_o)), split(biases[0], query_columns=len(w_o))
     w_q, w_k, w_v = map(np.ascontiguousarray, matrices)
     b_q, b_k, b_v = map(np.ascontiguousarray, biases)
-    return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, bias_of(place.output, w_o.shape[1]))
+    return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, bias_of(modules.output, w_o.shape[1]))
 
 
-def _cut(joined: Floats, wide: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
-    """The columns of queries, keys and values from all three side by side, […, all columns]; ``wide``: the number of
-    query columns."""
+def _cut(joined: Floats, query_columns: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
+    """Split an array that holds queries, keys and values side by side, […, all columns], into these three."""
     if interleaved:
-        groups = joined.reshape(*joined.shape[:-1], keys, heads // keys + 2, wide // heads)
+        groups = joined.reshape(*joined.shape[:-1], keys, heads // keys + 2, query_columns // heads)
         parts = groups[..., :-2, :], groups[..., -2, :], groups[..., -1, :]
         return [part.reshape(*joined.shape[:-1], -1) for part in parts]
-    return np.split(joined, [wide, wide + keys * wide // heads], axis=-1)
+    return np.split(joined, [query_columns, query_columns + keys * query_columns // heads], axis=-1)
 
 
 def matrix(module: Any) -> torch.Tensor:
-    """The weight of a linear layer as [in, out], whichever way it is stored."""
+    """Return the weight of a linear layer as [in, out], however it is stored."""
     weight: torch.Tensor = module.weight if is_conv(module) else module.weight.T
     return weight.detach()
 
 
 def weights_of(module: Any) -> Floats:
-    """:func:`matrix` in CPU memory, not to be changed. It is kept for the version of the weights that it was made of,
-    unless it is large."""
-    version = 0 if isinstance(module, PackedLinear | Rows) else module.weight._version  # packed ones never change
+    """Return :func:`matrix` in CPU memory. The array must not be changed.
+
+    Unless it is large, it is cached for the version of the weights from which it was made.
+    """
+    version = 0 if isinstance(module, PackedLinear | Rows) else module.weight._version  # packed weights never change
     if module in _matrices and _matrices[module][0] == version:
         return _matrices[module][1]
     weights = array(matrix(module))
@@ -337,10 +358,11 @@ def weights_of(module: Any) -> Floats:
 
 
 def bias_of(module: Any, width: int) -> Floats:
+    """Return the bias of a linear layer in CPU memory; zeros if it has none."""
     return np.zeros(width, np.float32) if module.bias is None else array(module.bias)
 
 
 def array(tensor: torch.Tensor) -> Floats:
-    """A copy in CPU memory."""
-    array: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
-    return array
+    """Return a copy in CPU memory, as float32."""
+    copied: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
+    return copied

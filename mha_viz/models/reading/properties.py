@@ -1,4 +1,4 @@
-"""Properties of a model and of its files: device, type of its numbers, limit and digest."""
+"""Determine properties of a model and of its files: device, number type, limit and digest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from mha_viz.quotes import quoted
 from mha_viz.request import DTYPES
 
 DType: TypeAlias = "str | torch.dtype | np.dtype[Any] | type[np.generic]"
-MAX_PIECES = 1024  # more than this cannot be drawn
-BYTES = 4  # bytes of a weight
+MAX_PIECES = 1024  # more pieces cannot be drawn
+BYTES = 4  # bytes per attention weight
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # some say −1, XLNet, or nothing: no limit
 
 
 def torch_device(device: str) -> torch.device:
-    """Return PyTorch's name of "cpu", "cuda" or "cuda:1". Raises SettingError for another, and for one that is not
-    there."""
+    """Return PyTorch's device for "cpu", "cuda" or "cuda:1". Raises SettingError for other names and for missing
+    devices.
+    """
     if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)):
         raise SettingError(f"{quoted(str(device))} is not a device.", 'Use "cpu", "cuda" or "cuda:1".')
     kind, _, number = device.partition(":")
@@ -36,24 +37,28 @@ def torch_device(device: str) -> torch.device:
 
 
 def torch_dtype(dtype: DType) -> torch.dtype:
-    """Return PyTorch's type for one of DTYPES, which is given by its name or as a type of PyTorch or NumPy. Raises
-    SettingError for another."""
-    named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
-    if named not in DTYPES:
+    """Return PyTorch's type for one of DTYPES, given by its name or as a type of PyTorch or NumPy.
+
+    Raises SettingError for another type.
+    """
+    type_name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
+    if type_name not in DTYPES:
         raise SettingError(f"dtype is {shorten_value(dtype)!r}.", f"Choose one of {', '.join(DTYPES)}.")
-    by_name: torch.dtype = getattr(torch, named)
-    return by_name
+    torch_type: torch.dtype = getattr(torch, type_name)
+    return torch_type
 
 
 def own_or_decoder_s(config: Any, number: str) -> int:
-    """Return a number of a config, or of its decoder's if each stack has a config of its own."""
+    """Return a number of a config, or of its decoder if each stack has a config of its own."""
     stated = getattr(config, number, None)
     return int(getattr(config.decoder, number) if stated is None else stated)
 
 
 def weights_digest(folder: Path) -> str:
-    """Return an identifier of the weights: the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of
-    the files."""
+    """Return an identifier of the weights.
+
+    It is the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of the files.
+    """
     if folder.parent.name == "snapshots":
         return folder.name
     digest = hashlib.sha256()
@@ -64,19 +69,22 @@ def weights_digest(folder: Path) -> str:
 
 
 def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
-    """Return the most pieces of a text: as many as the model has positions for, if the weights of all its ``heads`` fit
-    into MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A BigBird with sparse
-    attention computes full attention up to its blocks (704 pieces in the published models) and beyond that something
-    that has no weight for every pair. Raises SettingError."""
+    """Return the maximum number of pieces in a text.
+
+    It is the number of positions of the model, reduced if the weights of all its ``heads`` would exceed
+    MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A BigBird with sparse
+    attention computes full attention up to its blocks (704 pieces in the published models), and beyond that something
+    without a weight for every pair. Raises SettingError.
+    """
     config = model.config
     parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
-    stated = [getattr(part, each, None) for part in parts for each in _POSITIONS]
+    stated = [getattr(part, entry, None) for part in parts for entry in _POSITIONS]
     positions = min((number for number in stated if type(number) is int and number > 0), default=MAX_PIECES)
-    table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
-    padding = getattr(table, "padding_idx", None)
+    position_table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
+    padding = getattr(position_table, "padding_idx", None)
     if padding is not None:
         positions -= int(padding) + 1
     if getattr(config, "attention_type", "") == "block_sparse":
         positions = min(positions, (5 + 2 * config.num_random_blocks) * config.block_size)
-    most = math.isqrt(budget.megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES * heads))
-    return min(MAX_PIECES, most, int(positions), int(tokenizer.model_max_length))
+    max_by_memory = math.isqrt(budget.megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES * heads))
+    return min(MAX_PIECES, max_by_memory, int(positions), int(tokenizer.model_max_length))

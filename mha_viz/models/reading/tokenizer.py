@@ -1,4 +1,4 @@
-"""From text, or from words, to the pieces that a model reads, and back to the position of each piece in the text."""
+"""Convert text, or words, to the pieces that a model reads, and find the position of each piece in the text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mha_viz.process.log import raised
 from mha_viz.quotes import quoted
 from mha_viz.text import Cut, Piece, Spelling, TokenizedText, WordPieces, clean, tokenized
 
-QUOTED = 40  # characters of the beginning of the part that is cut
-CHARACTERS_PER_PIECE = 40  # of text for the tokenizer: its time grows with the text, not with the limit
+QUOTED = 40  # number of characters quoted from the part that is cut
+CHARACTERS_PER_PIECE = 40  # bounds the text given to the tokenizer, whose time grows with the text, not with the limit
 
 _log = logging.getLogger(__name__)
 
 
 class TextPieces(NamedTuple):
-    """A text, and a second one or "", as a model reads them, cut to its limit; the tuples have one entry per piece."""
+    """A text, and a second one or "", as a model reads them, cut to its limit. The lists have one entry per piece."""
 
     text: str
     pair: str
@@ -32,27 +32,32 @@ class TextPieces(NamedTuple):
     cut: Cut | None
 
     def tokenized(self) -> TokenizedText:
-        """The same as a text with tokens."""
+        """Return the text with its tokens."""
         return tokenized(self.text, self.pair, self.pieces, self.cut)
 
     def cut_in_words(self, model: str) -> str:
-        """How much of the text is within the limit of a model, and where the rest begins; empty if nothing is cut."""
+        """Describe how much of the text is within the limit of a model, and where the rest begins; empty if nothing is
+        cut.
+        """
         cut = self.cut
         if cut is None:
             return ""
         length = f"has {'more than ' * cut.more}{cut.pieces:,}" if cut.pieces > cut.limit else "is very long"
         sentences = [f"{model} reads at most {cut.limit:,} tokens, and the text {length}."]
         for which, typed, end in zip(("text", "second text"), (self.text, self.pair), cut.kept, strict=True):
-            rest = typed[end:].strip()
-            if rest:
+            remainder = typed[end:].strip()
+            if remainder:
                 share = f"the first {end:,} of {len(typed):,} characters are kept"
-                sentences.append(f"Of the {which}, {share}; the rest is cut, from {quoted(rest, QUOTED)} on.")
+                sentences.append(f"Of the {which}, {share}; the rest is cut, from {quoted(remainder, QUOTED)} on.")
         return " ".join(sentences)
 
 
 class Tokenizer:
-    """The tokenizer of the model ``name``, which reads at most ``limit`` pieces, including special ones, and only
-    single texts if it has no ``pairs``. It never changes, so any number of threads may call it."""
+    """The tokenizer of the model ``name``.
+
+    It reads at most ``limit`` pieces, including special ones, and only single texts unless ``pairs`` is set. It does
+    not change after creation, so any number of threads may call it.
+    """
 
     def __init__(self, tokenizer: Any, name: str, limit: int, pairs: bool = True) -> None:
         self.name, self.limit = short_name(name), limit
@@ -69,21 +74,24 @@ class Tokenizer:
         self.prefix = ""
 
     def prefixed(self, prefix: str) -> Tokenizer:
-        """The same tokenizer for texts that follow a ``prefix``, such as "query: ", whose pieces are special tokens. Of
-        a pair, the first text follows it."""
-        other = copy(self)
-        other.prefix = clean(prefix)
-        return other
+        """Return the same tokenizer for texts that follow a ``prefix``, such as "query: ", whose pieces are special
+        tokens.
+
+        Of a pair, the first text follows the prefix.
+        """
+        prefixed_tokenizer = copy(self)
+        prefixed_tokenizer.prefix = clean(prefix)
+        return prefixed_tokenizer
 
     @property
     def backend(self) -> Any:
-        """The tokenizer of the library tokenizers."""
+        """The underlying tokenizer of the library tokenizers."""
         return self._backend
 
     def read(self, text: str, pair: str = "") -> TextPieces:
-        """The pieces of a text, and of a second one that the model reads with it.
+        """Return the pieces of a text, and of a second text that the model reads with it.
 
-        What exceeds the limit is cut, from the longer of the two first. Raises EmptyText if nothing is left to read,
+        Text beyond the limit is cut, from the longer of the two first. Raises EmptyText if nothing is left to read,
         TextError for a pair that the model cannot read.
         """
         text, pair = clean(text), clean(pair)
@@ -92,32 +100,32 @@ class Tokenizer:
             raise EmptyText("Nothing was typed.", "Type a sentence, or choose an example.")
         if pair and not self._has_pairs:
             raise TextError(f"{self.name} reads one text at a time.", "Leave the second sentence empty.")
-        most = CHARACTERS_PER_PIECE * self.limit
-        typed = (text[:most], pair[:most]) if pair else (text[:most],)
+        max_characters = CHARACTERS_PER_PIECE * self.limit
+        typed = (text[:max_characters], pair[:max_characters]) if pair else (text[:max_characters],)
         encoding = self._encoded(self.prefix + typed[0], *typed[1:])
         sequence, n_pieces = encoding.sequence_ids, len(encoding)
-        keep = range(n_pieces) if n_pieces <= self.limit else _shortened(sequence, self.limit)
-        pieces = self._pieces(encoding, keep)
+        kept_indices = range(n_pieces) if n_pieces <= self.limit else _shortened(sequence, self.limit)
+        pieces = self._pieces(encoding, kept_indices)
         for number, part in enumerate(typed):
             if all(piece.end <= piece.start or piece.segment != number for piece in pieces):
                 which = ("the text", "the second sentence")[number]
-                seen = f"{which} ({len(part):,} characters)" if len(part) > 1 else which
+                description = f"{which} ({len(part):,} characters)" if len(part) > 1 else which
                 raise EmptyText(
-                    f"The tokenizer of {self.name} keeps nothing of {seen}.",
+                    f"The tokenizer of {self.name} keeps nothing of {description}.",
                     "It may hold only invisible characters; type at least one word.",
                 )
-        more = len(text) > most or (len(typed) == 2 and len(pair) > most)
+        has_unread_text = len(text) > max_characters or (len(typed) == 2 and len(pair) > max_characters)
         cut = None
-        if more or n_pieces > self.limit:
+        if has_unread_text or n_pieces > self.limit:
             kept = [max((p.end for p in pieces if p.segment == number), default=0) for number in (0, 1)]
             if n_pieces <= self.limit:  # only the number of characters was too large
                 kept = [len(typed[0]), len(typed[1]) if len(typed) == 2 else 0]
-            cut = Cut(n_pieces, self.limit, (kept[0], kept[1]), more)
+            cut = Cut(n_pieces, self.limit, (kept[0], kept[1]), has_unread_text)
         ids, types = encoding.ids, encoding.type_ids  # each access creates a new list
-        return TextPieces(text, pair, [ids[i] for i in keep], [types[i] for i in keep], pieces, cut)
+        return TextPieces(text, pair, [ids[i] for i in kept_indices], [types[i] for i in kept_indices], pieces, cut)
 
     def read_words(self, forms: Sequence[str]) -> WordPieces:
-        """The pieces of a sentence that is given as words, such as that of a treebank.
+        """Return the pieces of a sentence that is given as words, such as a sentence of a treebank.
 
         Raises TextError if it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
         """
@@ -125,21 +133,25 @@ class Tokenizer:
             raise TextError("The words are one string.", "Give a list of words, or use encode.")
         check_kind(forms, Collection, "a list of words", "Give one, or use encode.")
         characters = sum(len(form) for form in forms if isinstance(form, str))
-        most = CHARACTERS_PER_PIECE * self.limit
-        if len(forms) > self.limit or characters > most:  # before tokenizing, which takes longer for long text
+        max_characters = CHARACTERS_PER_PIECE * self.limit
+        # Check this before tokenizing, which takes longer for long text.
+        if len(forms) > self.limit or characters > max_characters:
             raise TextError(
                 f"{len(forms):,} words of {characters:,} characters; {self.name} reads {self.limit} tokens.",
-                f"Shorten the sentence to at most {most:,} characters.",
+                f"Shorten the sentence to at most {max_characters:,} characters.",
             )
-        forms, before = [clean(form) for form in forms], self.prefix.split()
+        forms, prefix_words = [clean(form) for form in forms], self.prefix.split()
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")
-        every = [self._blank * (i > 0) + form for i, form in enumerate((*before, *forms))]
-        encoding = self._encoded(every, is_pretokenized=True)
+        spaced_words = [self._blank * (i > 0) + form for i, form in enumerate((*prefix_words, *forms))]
+        encoding = self._encoded(spaced_words, is_pretokenized=True)
         if len(encoding) > self.limit:
             raise TextError(f"{len(encoding)} tokens; {self.name} reads {self.limit}.", "Shorten the sentence.")
-        # Words of the prefix are numbered below 0 here.
-        numbers, ids = [None if word is None else word - len(before) for word in encoding.word_ids], tuple(encoding.ids)
+        # Words of the prefix get negative numbers here.
+        numbers, ids = (
+            [None if word is None else word - len(prefix_words) for word in encoding.word_ids],
+            tuple(encoding.ids),
+        )
         lost = set(range(len(forms))).difference(numbers)
         if lost:
             word = min(lost)
@@ -149,18 +161,20 @@ class Tokenizer:
             )
         words = tuple(None if number is None or number < 0 else number for number in numbers)
         names = [
-            name if number is None or number >= 0 else _visible(before[number][slice(*span)], name)
+            name if number is None or number >= 0 else _visible(prefix_words[number][slice(*span)], name)
             for name, number, span in zip(encoding.tokens, numbers, encoding.offsets, strict=True)
         ]
         in_vocabulary = tuple(word is None or token != self.unknown for word, token in zip(words, ids, strict=True))
-        spans = self._spans(forms, words, encoding.offsets, bool(before))
+        spans = self._spans(forms, words, encoding.offsets, bool(prefix_words))
         return WordPieces(tuple(forms), tuple(names), ids, tuple(encoding.type_ids), words, spans, in_vocabulary)
 
     def _spans(
         self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]], follows: bool
     ) -> tuple[tuple[int, int], ...]:
-        """The span of each piece in the words joined by single spaces, from its span in its word. ``follows``: whether
-        a prefix comes before the first."""
+        """Return the span of each piece in the words joined by single spaces, from its span in its word.
+
+        ``follows``: whether a prefix comes before the first word.
+        """
         begins = list(accumulate((len(form) + 1 for form in forms), initial=0))
         blank = len(self._blank)  # positions before all words but the very first
         spans = []
@@ -174,10 +188,12 @@ class Tokenizer:
         return tuple(spans)
 
     def _encoded(self, *typed: Any, **options: Any) -> Any:
+        """Encode with the underlying tokenizer, turning its panics into errors."""
         with panics_in_words(self.name):
             return self._backend.encode(*typed, **options)
 
     def _pieces(self, encoding: Any, keep: Sequence[int]) -> list[Piece]:
+        """Return the kept pieces of an encoding, with positions in the text without the prefix."""
         ids, names, spans, words = encoding.ids, encoding.tokens, encoding.offsets, encoding.word_ids
         sequence = encoding.sequence_ids
         pieces: list[Piece] = []
@@ -200,45 +216,50 @@ class Tokenizer:
 
 @contextmanager
 def panics_in_words(name: str) -> Iterator[None]:
-    """Turns a panic in a Rust library into an error; it is not an Exception, so every handler of the app and the
-    command would miss it."""
+    """Turn a panic in a Rust library into an error.
+
+    A panic is not an Exception, so every handler of the app and the command line would miss it.
+    """
     try:
         yield
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        _log.warning("%s: %s", quote_model(name), raised(error))  # what a panic says may quote the text
+        _log.warning("%s: %s", quote_model(name), raised(error))  # its message may quote the text
         problem = f"The tokenizer or the weights of {quote_model(name)} crashed the library that reads them."
         raise ModelBroken(problem, "Try another text, or another model.") from None
 
 
 def _visible(written: str, name: str) -> str:
-    """What was written where a piece of a prefix stands, or the name of the piece if that is blank."""
+    """Return the text of a piece of a prefix, or the name of the piece if that text is blank."""
     return written.strip() or name
 
 
 def _has_pairs(tokenizer: Any) -> bool:
-    """True if the tokenizer puts a separator between two texts; GPT-2 simply joins them."""
+    """Return whether the tokenizer puts a separator between two texts; GPT-2 simply joins them."""
     sequence = tokenizer.encode("a", "a").sequence_ids
     return 1 in sequence and None in sequence[: sequence.index(1)]
 
 
 def _blank(tokenizer: Any) -> str:
-    """What has to precede a word of a list so that it is read as inside a text: a space for byte-level tokenizers."""
+    """Return what must precede a listed word so that it is read as inside a text: a space for byte-level tokenizers."""
     with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
     without = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
     return " " if tokenizer.encode("a b").ids == with_blank != without else ""
 
 
 def _shortened(sequence: list[int | None], limit: int) -> list[int]:
-    """The pieces that remain: special ones, and the beginning of each text; the longer text is cut first."""
+    """Return the indices of the pieces to keep: special ones, and the beginning of each text.
+
+    The longer text is cut first.
+    """
     lengths = [sequence.count(0), sequence.count(1)]
-    room = max(0, limit - sequence.count(None))
-    short = min(*lengths, room // 2)
-    keep = [room - short, short] if lengths[0] > lengths[1] else [short, room - short]
+    available = max(0, limit - sequence.count(None))
+    shorter = min(*lengths, available // 2)
+    lengths_kept = [available - shorter, shorter] if lengths[0] > lengths[1] else [shorter, available - shorter]
     indices, seen = [], [0, 0]
     for index, number in enumerate(sequence):
-        if number is None or seen[number] < keep[number]:
+        if number is None or seen[number] < lengths_kept[number]:
             indices.append(index)
         if number is not None:
             seen[number] += 1

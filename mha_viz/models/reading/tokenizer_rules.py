@@ -1,7 +1,7 @@
-"""A tokenizer as data: what becomes of every character, what separates words, and the pieces around a text.
+"""Export a tokenizer as data: how it changes characters, separates words and surrounds a text with special pieces.
 
-A page that reads by itself (``browser/live/tokenizer.js``) follows these rules. They are measured on the tokenizer
-itself, character by character, because another implementation of it has other tables of Unicode.
+A page that runs a model by itself (``browser/live/tokenizer.js``) follows these rules. They are measured on the
+tokenizer itself, character by character, because other implementations have other Unicode tables.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mha_viz.model_names import quote_model
 from mha_viz.models.getting.pipeline import flat
 from mha_viz.models.reading.tokenizer import CHARACTERS_PER_PIECE, Tokenizer
 
-_PADDED, _DECOMPOSED = 0, 1  # a character between two spaces, and its NFD
-_BLANK, _MARK = 0, 1  # separates words; is a word
+_PADDED, _DECOMPOSED = 0, 1  # the character becomes itself between two spaces, or its NFD
+_BLANK, _MARK = 0, 1  # the character separates words, or is a word
 _SURROGATES = range(0xD800, 0xE000)
-# Everything that Unicode has assigned, and the last two of each plane, which are no characters. Between these, a plane
-# holds characters of one kind: unassigned ones, or private ones.
+# All code points that Unicode has assigned, and the last two of each plane, which are not characters. Between these,
+# all code points of a plane are of the same kind: unassigned or private.
 _MEASURED = (
     range(0x40000),
     range(0xE0000, 0xE1000),
@@ -32,110 +32,123 @@ _ALIKE = (
     *(range(plane, plane + 0xFFFE) for plane in range(0x40000, 0x110000, 0x10000) if plane != 0xE0000),
     range(0xE1000, 0xEFFFE),
 )
-_BYTE_LEVEL_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # of ByteLevel
-_TOGETHER = 4096  # characters that are split in one call
+_BYTE_LEVEL_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # as in ByteLevel
+_TOGETHER = 4096  # number of characters that are split in one call
 
 JsonObject = Mapping[str, Any]
 CharacterRun = tuple[int, int, "str | int"]  # the first and the last character, and what they become
 
 
 def parts(tokenizer: Tokenizer) -> dict[str, Any]:
-    """The parts of a tokenizer.json that the library for JavaScript runs: how a text is split and a word cut.
+    """Return the parts of a tokenizer.json that the JavaScript library runs: how texts are split and words are cut.
 
     Raises ModelUnsupported for a tokenizer that works in another way.
     """
-    written: dict[str, Any] = json.loads(tokenizer.backend.to_str())
-    _check(written, tokenizer.name)
-    rest: dict[str, Any] = {"normalizer": None, "post_processor": None, "decoder": None, "added_tokens": []}
-    return {"model": written["model"], "pre_tokenizer": _cutting(written), **rest}
+    tokenizer_json: dict[str, Any] = json.loads(tokenizer.backend.to_str())
+    _check(tokenizer_json, tokenizer.name)
+    other_parts: dict[str, Any] = {"normalizer": None, "post_processor": None, "decoder": None, "added_tokens": []}
+    return {"model": tokenizer_json["model"], "pre_tokenizer": _cutting(tokenizer_json), **other_parts}
 
 
 def rules(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Everything else that ``Rules`` of tokenizer.js names. Raises ModelUnsupported as :func:`parts`."""
+    """Return everything else that ``Rules`` of tokenizer.js names. Raises ModelUnsupported as :func:`parts`."""
     backend = tokenizer.backend
-    written = json.loads(backend.to_str())
-    _check(written, tokenizer.name)
-    by_bytes = [step for step in flat(written["pre_tokenizer"]) if step["type"] == "ByteLevel"]
+    tokenizer_json = json.loads(backend.to_str())
+    _check(tokenizer_json, tokenizer.name)
+    byte_level_steps = [step for step in flat(tokenizer_json["pre_tokenizer"]) if step["type"] == "ByteLevel"]
     probe = backend.encode("a")
-    inside = [place for place, sequence in enumerate(probe.sequence_ids) if sequence is not None]
-    around = [{"id": number, "name": name} for number, name in zip(probe.ids, probe.tokens, strict=True)]
+    text_positions = [position for position, sequence in enumerate(probe.sequence_ids) if sequence is not None]
+    probe_pieces = [{"id": number, "name": name} for number, name in zip(probe.ids, probe.tokens, strict=True)]
     names = ("content", "id", "lstrip", "rstrip")
     return {
         "limit": tokenizer.limit,
         "characters": CHARACTERS_PER_PIECE * tokenizer.limit,
         "unknown": tokenizer.unknown,
         "delimiters": sorted(tokenizer.delimiters),
-        "before": around[: inside[0]],
-        "after": around[inside[-1] + 1 :],
-        "added": [{name: added[name] for name in names} for added in written["added_tokens"]],
+        "before": probe_pieces[: text_positions[0]],
+        "after": probe_pieces[text_positions[-1] + 1 :],
+        "added": [{name: added[name] for name in names} for added in tokenizer_json["added_tokens"]],
         "becomes": _becomes(backend.normalizer),
-        "splits": None if by_bytes else list(_runs(_splits(backend.pre_tokenizer, written))),
-        "bytes": bool(by_bytes),
-        "blankFirst": any(step["add_prefix_space"] for step in by_bytes),
+        "splits": None if byte_level_steps else list(_runs(_splits(backend.pre_tokenizer, tokenizer_json))),
+        "bytes": bool(byte_level_steps),
+        "blankFirst": any(step["add_prefix_space"] for step in byte_level_steps),
     }
 
 
-def _cutting(written: JsonObject) -> JsonObject | None:
-    """How words are cut that :func:`_splits` has separated. The library's own expressions have another notion of white
-    space."""
-    *_, step = flat(written["pre_tokenizer"])
+def _cutting(tokenizer_json: JsonObject) -> JsonObject | None:
+    """Return the step that cuts the words separated by :func:`_splits`.
+
+    The library's own expressions define white space differently.
+    """
+    *_, step = flat(tokenizer_json["pre_tokenizer"])
     if step["type"] != "ByteLevel":
         return dict(step) if step["type"] == "Split" else None
     words = {"type": "Split", "pattern": {"Regex": _BYTE_LEVEL_WORDS}, "behavior": "Isolated", "invert": False}
-    in_bytes = {**step, "add_prefix_space": False, "use_regex": False}
-    return {"type": "Sequence", "pretokenizers": [words, in_bytes] if step.get("use_regex", True) else [in_bytes]}
+    byte_level_step = {**step, "add_prefix_space": False, "use_regex": False}
+    return {
+        "type": "Sequence",
+        "pretokenizers": [words, byte_level_step] if step.get("use_regex", True) else [byte_level_step],
+    }
 
 
-def _check(written: JsonObject, name: str) -> None:
-    """Raise ModelUnsupported for a tokenizer whose steps do not look at each character alone, or that has others than
-    those of the families."""
+def _check(tokenizer_json: JsonObject, name: str) -> None:
+    """Raise ModelUnsupported for a tokenizer that a page cannot reproduce.
+
+    Its steps must handle each character independently, and be among those of the supported families.
+    """
     who, remedy = quote_model(name), "Choose a model with the usual tokenizer of BERT, RoBERTa or GPT-2."
-    for step in flat(written["normalizer"]):
-        one = step["type"] == "Replace" and len(step["pattern"].get("String", "")) == 1
-        if not one and step["type"] not in ("BertNormalizer", "Lowercase", "StripAccents"):
+    for step in flat(tokenizer_json["normalizer"]):
+        is_single_character = step["type"] == "Replace" and len(step["pattern"].get("String", "")) == 1
+        if not is_single_character and step["type"] not in ("BertNormalizer", "Lowercase", "StripAccents"):
             problem = f"{who}: its tokenizer changes texts in a way ({step['type']}) that a page cannot follow."
             raise ModelUnsupported(problem, remedy)
-    steps = [step["type"] for step in flat(written["pre_tokenizer"])]
+    steps = [step["type"] for step in flat(tokenizer_json["pre_tokenizer"])]
     if steps not in (["BertPreTokenizer"], ["ByteLevel"], ["WhitespaceSplit", "Split"], ["WhitespaceSplit"]):
         raise ModelUnsupported(f"{who}: its tokenizer splits texts in a way that a page cannot follow.", remedy)
-    model = written["model"]
+    model = tokenizer_json["model"]
     kind = model.get("type", "")
     fits = {"BPE": steps == ["ByteLevel"], "WordPiece": model.get("continuing_subword_prefix") == "##"}
     if not fits.get(kind, kind == "WordLevel"):
         raise ModelUnsupported(f"{who}: a page cannot cut words as its tokenizer does ({kind}).", remedy)
-    changed = any(flat(written["normalizer"]))
-    if any(added["single_word"] or (added["normalized"] and changed) for added in written["added_tokens"]):
+    changed = any(flat(tokenizer_json["normalizer"]))
+    if any(added["single_word"] or (added["normalized"] and changed) for added in tokenizer_json["added_tokens"]):
         raise ModelUnsupported(f"{who}: its tokenizer adds words of its own.", remedy)
 
 
 def _becomes(normalizer: Any) -> list[CharacterRun]:
-    """The characters that the tokenizer changes."""
+    """Return the characters that the tokenizer changes."""
     if normalizer is None:
         return []
 
     def becomes(character: str) -> str | int | None:
-        made: str = normalizer.normalize_str(character)
-        if made == character:
+        """Return what a character becomes; None if it stays."""
+        normalised: str = normalizer.normalize_str(character)
+        if normalised == character:
             return None
-        if made == f" {character} ":
+        if normalised == f" {character} ":
             return _PADDED
-        return _DECOMPOSED if len(made) > 1 and made == unicodedata.normalize("NFD", character) else made
+        return (
+            _DECOMPOSED if len(normalised) > 1 and normalised == unicodedata.normalize("NFD", character) else normalised
+        )
 
     return list(_runs(_of_each(becomes)))
 
 
-def _of_each(what: Callable[[str], str | int | None]) -> Iterator[CharacterRun]:
-    """What each character becomes, in order; characters that stay are left out."""
-    alike = ((span[0], span[-1], what(chr(span[len(span) // 2]))) for span in _ALIKE)
-    each = ((code, code, what(chr(code))) for plane in _MEASURED for code in plane if code not in _SURROGATES)
-    for first, last, made in sorted((*each, *alike), key=lambda run: run[0]):
-        if made is not None:
-            yield first, last, made
+def _of_each(convert: Callable[[str], str | int | None]) -> Iterator[CharacterRun]:
+    """Yield what each character becomes, in order. Characters that stay are left out."""
+    uniform_runs = ((span[0], span[-1], convert(chr(span[len(span) // 2]))) for span in _ALIKE)
+    single_runs = ((code, code, convert(chr(code))) for plane in _MEASURED for code in plane if code not in _SURROGATES)
+    for first, last, result in sorted((*single_runs, *uniform_runs), key=lambda run: run[0]):
+        if result is not None:
+            yield first, last, result
 
 
-def _splits(pre_tokenizer: Any, written: JsonObject) -> Iterator[CharacterRun]:
-    """Which characters separate words, and which are words: those that stand apart from the letters beside them."""
-    first, *others = flat(written["pre_tokenizer"])
+def _splits(pre_tokenizer: Any, tokenizer_json: JsonObject) -> Iterator[CharacterRun]:
+    """Yield the characters that separate words, and those that are words by themselves.
+
+    Both kinds are split from the letters on either side.
+    """
+    first, *others = flat(tokenizer_json["pre_tokenizer"])
     if others:
         assert first["type"] == "WhitespaceSplit"
         pre_tokenizer = WhitespaceSplit()
@@ -143,19 +156,19 @@ def _splits(pre_tokenizer: Any, written: JsonObject) -> Iterator[CharacterRun]:
     codes += [span[len(span) // 2] for span in _ALIKE]
     kinds: dict[int, int] = {}
     for start in range(0, len(codes), _TOGETHER):
-        together = codes[start : start + _TOGETHER]
-        pieces = pre_tokenizer.pre_tokenize_str("".join(f"a{chr(code)}a\n" for code in together))
+        batch = codes[start : start + _TOGETHER]
+        pieces = pre_tokenizer.pre_tokenize_str("".join(f"a{chr(code)}a\n" for code in batch))
         ends = dict(span for _, span in pieces)
-        for at, code in enumerate(together):
-            if ends[4 * at] == 4 * at + 1:  # the letter before it is alone
-                kinds[code] = _MARK if 4 * at + 1 in ends else _BLANK
+        for index, code in enumerate(batch):
+            if ends[4 * index] == 4 * index + 1:  # the letter before it is alone
+                kinds[code] = _MARK if 4 * index + 1 in ends else _BLANK
     return _of_each(lambda character: kinds.get(ord(character)))
 
 
-def _runs(made: Iterable[CharacterRun]) -> Iterator[CharacterRun]:
-    """Neighbours that become the same, together."""
+def _runs(runs: Iterable[CharacterRun]) -> Iterator[CharacterRun]:
+    """Merge neighbouring characters that become the same."""
     open_run: CharacterRun | None = None
-    for first, last, becomes in made:
+    for first, last, becomes in runs:
         if open_run and open_run[1] + 1 == first and open_run[2] == becomes:
             open_run = (open_run[0], last, becomes)
             continue

@@ -1,5 +1,8 @@
-"""Models of families without a row (:mod:`mha_viz.models.families`): of these, only the attention weights are
-read, as transformers itself returns them (``output_attentions=True``, its eager attention)."""
+"""Read models of families without a row (:mod:`mha_viz.models.families`).
+
+Only their attention weights are read, as transformers itself returns them (``output_attentions=True``, its eager
+attention).
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,13 @@ from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import CROSS, DECODER, ENCODER
 from mha_viz.text import TokenizedText
 
-_SOME = torch.tensor([[0, 1] * 16])  # tokens that every vocabulary has, as many as models need that shorten a text
+_SOME = torch.tensor([[0, 1] * 16])  # tokens of every vocabulary, enough of them for models that shorten a text
 _OF_A_TEXT = re.compile(r"_(ids|mask|embeds|position|values|states|outputs)$|^labels$|^logits_to_keep$")
 _FIELDS = {ENCODER: "encoder_attentions", DECODER: "decoder_attentions", CROSS: "cross_attentions"}
 
 
 class Unlisted(Encoder):
-    """A model with one stack of layers, of which only the weights are read."""
+    """A model with one stack of layers of which only the weights are read."""
 
     otherwise: ClassVar = BY_HAND
 
@@ -46,56 +49,65 @@ class Unlisted(Encoder):
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
-        """As transformers returns them. Raises ModelUnsupported where it returns none, or a layer is missing."""
+        """Return the numbers of layers and heads that transformers returns.
+
+        Raises ModelUnsupported if it returns no weights, or a layer is missing.
+        """
         outputs, expected = _outputs(model, model, name, _SOME), _attending(model.config)
-        maps = _maps(outputs, "attentions", name, (_SOME.shape[1],) * 2, expected)
-        if len(maps) != len(expected):
+        weights_by_layer = _maps(outputs, "attentions", name, (_SOME.shape[1],) * 2, expected)
+        if len(weights_by_layer) != len(expected):
             raise ModelUnsupported(
                 f"Of the {len(expected)} layers of {quote_model(name)} that have attention, transformers returns "
-                f"{len(maps)}.",
+                f"{len(weights_by_layer)}.",
                 BY_HAND,
             )
-        return len(maps), maps[0].shape[1]
+        return len(weights_by_layer), weights_by_layer[0].shape[1]
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
-        """As :meth:`Encoder._pass`. Raises ModelUnsupported for a tap that needs more than weights."""
+        """Run the model as :meth:`Encoder._pass` does. Raises ModelUnsupported if the tap needs more than weights."""
         if not tap.only_weights or type(tap).attends is not Tap.attends:
             raise weights_only(self.family)
-        more = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
+        type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
         with cores.pass_lock:
-            outputs = _outputs(self._model, self._model, self.name, self._tokens(*ids), **more)
+            outputs = _outputs(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
         for weights in _maps(outputs, "attentions", self.name, (len(ids[0]),) * 2, self.layer_numbers):
             tap.take(weights)
         states: torch.Tensor = outputs.last_hidden_state
         return states.float()
 
     def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
-        """As :meth:`Encoder.reading`; of a model with learned sinks, with their share as the last column, which is what
-        transformers leaves out of each row."""
+        """Return a reading as :meth:`Encoder.reading` does.
+
+        In models with learned sinks, their share is the last column; transformers leaves it out of each row.
+        """
         if not self.has_sinks:
             return super().reading(text, weights, made)
-        left = np.maximum(1 - weights.sum(axis=3, keepdims=True), 0)
-        whole = read_only(np.concatenate([weights, left], axis=3))
-        return Attention(self.name, self.revision, text, whole, made=made, keys=add_sink(text))
+        sink_share = np.maximum(1 - weights.sum(axis=3, keepdims=True), 0)
+        weights_with_sink = read_only(np.concatenate([weights, sink_share], axis=3))
+        return Attention(self.name, self.revision, text, weights_with_sink, made=made, keys=add_sink(text))
 
     def _prepare(self) -> None:
-        """Run once, so that a model that cannot be drawn is refused now; whether it is causal is seen."""
+        """Run once to refuse a model that cannot be drawn, and to find out whether it is causal."""
         weights = self._first_weights()
         self.causal = not np.triu(weights[..., : weights.shape[2]], 1).any()
 
 
 class UnlistedEncoderDecoder(EncoderDecoder):
-    """A model with two stacks, of which only the weights are read."""
+    """A model with two stacks of which only the weights are read."""
 
     how: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
     otherwise: ClassVar = BY_HAND
 
     @classmethod
     def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
-        """As transformers returns them. Raises ModelUnsupported where it returns none, or stacks that do not fit."""
+        """Return the numbers of layers and heads that transformers returns.
+
+        Raises ModelUnsupported if it returns no weights, or the stacks do not fit.
+        """
         outputs, axes = _outputs(model, model, name, _SOME, decoder_input_ids=_SOME), (_SOME.shape[1],) * 2
         encoder, decoder, cross = (
-            (len(maps), maps[0].shape[1]) for maps in (_maps(outputs, f, name, axes) for f in _FIELDS.values())
+            (len(weights_by_layer), weights_by_layer[0].shape[1])
+            for weights_by_layer in (_maps(outputs, field, name, axes) for field in _FIELDS.values())
         )
         if decoder != cross:
             raise ModelUnsupported(
@@ -106,13 +118,14 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         return [encoder, decoder]
 
     def _prepare(self) -> None:
-        """Prepare as :meth:`EncoderDecoder._prepare`. Raises ModelUnsupported for rows that do not sum to 1."""
+        """Run once as :meth:`EncoderDecoder._prepare` does. Raises ModelUnsupported for rows that do not sum to 1."""
         try:
             super()._prepare()
         except ShapeError as error:
             raise no_shares(self.name, error, self.otherwise) from error
 
     def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
+        """Run one part, and copy its weights to ``tap``."""
         with cores.pass_lock:
             if part == ENCODER:
                 outputs, field = (
@@ -120,36 +133,39 @@ class UnlistedEncoderDecoder(EncoderDecoder):
                     "attentions",
                 )
             else:
-                more = {"decoder_input_ids": self._tokens(target)}
+                decoder_input = {"decoder_input_ids": self._tokens(target)}
                 outputs, field = (
-                    _outputs(self._model, self._model, self.name, self._tokens(source), **more),
+                    _outputs(self._model, self._model, self.name, self._tokens(source), **decoder_input),
                     _FIELDS[part],
                 )
         axes = (len(source),) * 2 if part == ENCODER else (len(target), len(source if part == CROSS else target))
-        maps = _maps(outputs, field, self.name, axes)
-        for slot, weights in zip(tap.weights, maps, strict=True):
+        weights_by_layer = _maps(outputs, field, self.name, axes)
+        for slot, weights in zip(tap.weights, weights_by_layer, strict=True):
             slot.copy_(weights[0])
-        tap.taken = len(maps)
+        tap.taken = len(weights_by_layer)
 
 
 def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
-    """Return what a part of a model puts out for texts without padding. Raises ModelUnsupported with what stops it."""
+    """Run a part of a model on texts without padding, and return its output. Raises ModelUnsupported if it fails."""
     accepts = inspect.signature(part.forward).parameters
     if "input_ids" not in accepts:
         raise ModelUnsupported(f"{quote_model(name)} reads no text.", "Choose a model that reads text.")
-    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False} | more
-    is_open = any(kind.kind is kind.VAR_KEYWORD for kind in accepts.values())
-    given = {argument: value for argument, value in given.items() if argument in accepts or is_open}
+    arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False} | more
+    takes_any_argument = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepts.values())
+    arguments = {argument: value for argument, value in arguments.items() if argument in accepts or takes_any_argument}
     with _in_words(name, accepts), torch.inference_mode():
         return part(
-            **{k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in given.items()},
+            **{k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in arguments.items()},
             output_attentions=True,
         )
 
 
 @contextmanager
 def _in_words(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[None]:
-    """Turn an error of a model's own code into ModelUnsupported, with what the model ``accepts`` besides a text."""
+    """Turn an error of a model's own code into ModelUnsupported.
+
+    The message names what the model ``accepts`` besides a text.
+    """
     try:
         yield
     except MhaVizError:
@@ -157,39 +173,47 @@ def _in_words(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[N
     except Exception as error:
         if lacks_memory(error):
             raise
-        tensors = (each for each, kind in accepts.items() if "Tensor" in str(kind.annotation))
-        more = [each for each in tensors if not _OF_A_TEXT.search(each)]
-        words = " ".join(str(error).split()) or type(error).__name__
-        why = f"its family also reads {', '.join(more)}" if more else f"it stops with “{words[:MOST_QUOTED]}”"
-        problem = f"transformers cannot run {quote_model(name)} on the tokens of a text alone: {why}."
+        tensors = (argument for argument, parameter in accepts.items() if "Tensor" in str(parameter.annotation))
+        other_tensors = [argument for argument in tensors if not _OF_A_TEXT.search(argument)]
+        message = " ".join(str(error).split()) or type(error).__name__
+        reason = (
+            f"its family also reads {', '.join(other_tensors)}"
+            if other_tensors
+            else f"it stops with “{message[:MOST_QUOTED]}”"
+        )
+        problem = f"transformers cannot run {quote_model(name)} on the tokens of a text alone: {reason}."
         raise ModelUnsupported(problem, BY_HAND) from error
 
 
 def _maps(
     outputs: Any, field: str, name: str, axes: tuple[int, int], numbers: Sequence[int] = ()
 ) -> list[torch.Tensor]:
-    """Return [sentence, head, query, key] of every layer that has weights; of all layers, those with these ``numbers``.
-    Raises ModelUnsupported unless there are some, with a weight for each pair of so many queries and keys (``axes``).
+    """Return the weights of every layer that has them, [sentence, head, query, key].
+
+    If ``numbers`` are given and transformers returns all layers, only the layers with these numbers are used. Raises
+    ModelUnsupported unless there are weights, one for each pair of the queries and keys in ``axes``.
     """
-    given = getattr(outputs, field, None) or ()
-    layers = [given[number] for number in numbers] if numbers and len(given) > numbers[-1] else given
+    returned = getattr(outputs, field, None) or ()
+    layers = [returned[number] for number in numbers] if numbers and len(returned) > numbers[-1] else returned
     maps = [layer for layer in layers if layer is not None]
     if not maps or any(not isinstance(layer, torch.Tensor) or layer.dim() != 4 for layer in maps):
         raise ModelUnsupported(f"transformers returns no attention weights of {quote_model(name)}.", BY_HAND)
     shapes = {tuple(layer.shape[1:]) for layer in maps}
-    others = sorted(each for each in shapes if each[1:] != axes)
-    if others or len(shapes) > 1:
+    misfits = sorted(shape for shape in shapes if shape[1:] != axes)
+    if misfits or len(shapes) > 1:
         why = "not one for each pair of these, as where a family reads in windows or at several lengths"
         raise ModelUnsupported(
             f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} with axes "
-            f"{', '.join(map(str, others or sorted(shapes)))}: {why if others else 'its layers have other heads'}.",
+            f"{', '.join(map(str, misfits or sorted(shapes)))}: {why if misfits else 'its layers have other heads'}.",
             BY_HAND,
         )
     return maps
 
 
 def _attending(config: Any) -> tuple[int, ...]:
-    """Return the numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
-    way."""
+    """Return the numbers of the layers that should have weights.
+
+    In a hybrid, layers that only mix tokens in another way have none.
+    """
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
     return tuple(number for number, kind in enumerate(kinds) if attends(kind))

@@ -1,4 +1,6 @@
-"""The tokenizer of a BERT or a GPT-2 from its files alone, where these describe the one that transformers builds."""
+"""Open the tokenizer of a BERT or a GPT-2 from its files alone, if they describe the tokenizer that transformers
+builds.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from tokenizers import Tokenizer
 
 from mha_viz.models.getting.folder import MAX_TOKENIZER_BYTES, read_object
 
-# By the classes that transformers builds; the first kind of them makes its tokenizer anew of the vocabulary.
+# Classes of tokenizers in transformers. Those in _BUILT rebuild their tokenizer from the vocabulary.
 _BUILT = ("BertTokenizer", "BertTokenizerFast")
 _READ = ("TokenizersBackend",)
-_ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order of transformers
+_ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in transformers' order
 _DEFAULTS = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}
-_UNREAD = {  # entries of tokenizer_config.json that change nothing here
+_UNREAD = {  # entries of tokenizer_config.json that have no effect here
     *("backend", "clean_up_tokenization_spaces", "do_basic_tokenize", "is_local", "local_files_only"),
     *("max_length", "model_max_length", "name_or_path", "padding_side", "special_tokens_map_file", "stride"),
     *("tokenizer_class", "truncation_side", "truncation_strategy"),
@@ -26,14 +28,20 @@ _FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": 
 
 
 class Vocabulary:
-    """A tokenizer with the names that transformers gives it. What is not here is asked of the tokenizer of transformers
-    for the same folder, which is opened then."""
+    """A tokenizer with the attribute names of transformers.
+
+    Attributes that are missing here are looked up in the transformers tokenizer of the same folder, which is opened
+    then.
+    """
 
     is_fast = True
 
     def __init__(self, folder: Path, backend: Tokenizer, tokens: Mapping[str, str], limit: int, is_typed: bool) -> None:
-        """Take ``tokens``: the special ones, by role; ``limit``: the most pieces of a text; ``is_typed``: whether a
-        model is given the types of the pieces."""
+        """Wrap a tokenizer.
+
+        ``tokens``: the special tokens by role. ``limit``: the maximum number of pieces in a text. ``is_typed``: whether
+        the model receives the types of the pieces.
+        """
         self._folder = folder
         self.backend_tokenizer = backend
         self.model_max_length = limit
@@ -47,6 +55,7 @@ class Vocabulary:
 
     @cached_property
     def _whole(self) -> Any:
+        """The tokenizer of transformers for the same folder."""
         from mha_viz.models.reading.opening import tokenizer_of  # imports transformers: 3 s
 
         return tokenizer_of(self._folder)
@@ -65,29 +74,33 @@ class Vocabulary:
 
 
 def vocabulary_of(folder: Path, name: str) -> Vocabulary | None:
-    """Return the tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.look_at`; None if its files say
-    anything beyond what is looked at here."""
+    """Return the tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.look_at`.
+
+    Return None if its files contain settings that are not supported here.
+    """
     paths = [folder / file for file in ("tokenizer.json", "tokenizer_config.json")]
     if not all(path.is_file() for path in paths) or (folder / "added_tokens.json").exists():
         return None
-    written, settings = (read_object(path, MAX_TOKENIZER_BYTES, name) for path in paths)
+    tokenizer_json, settings = (read_object(path, MAX_TOKENIZER_BYTES, name) for path in paths)
     kind, limit = settings.get("tokenizer_class"), settings.get("model_max_length")
     tokens = _tokens(folder, name, settings, kind in _BUILT)
     if kind not in (*_BUILT, *_READ) or type(limit) is not int or tokens is None:
         return None
-    if not _is_plain(written, tokens, settings) or (kind in _BUILT and not _is_as_built(written, tokens, settings)):
+    if not _is_plain(tokenizer_json, tokens, settings) or (
+        kind in _BUILT and not _is_as_built(tokenizer_json, tokens, settings)
+    ):
         return None
     return Vocabulary(folder, Tokenizer.from_file(str(paths[0])), tokens, limit, kind in _BUILT)
 
 
 def _tokens(folder: Path, name: str, settings: Mapping[str, Any], has_defaults: bool) -> dict[str, str] | None:
-    """Return the special tokens by role; None for other settings than those that are looked at."""
+    """Return the special tokens by role; None if there are settings that are not supported here."""
     stated = {f"{role}_token": settings.get(f"{role}_token") for role in _ROLES}
-    others = {key for key in settings if settings[key] not in (None, [], {})}
-    if others - stated.keys() - _UNREAD - _READ_ENTRIES:
+    used_entries = {key for key in settings if settings[key] not in (None, [], {})}
+    if used_entries - stated.keys() - _UNREAD - _READ_ENTRIES:
         return None
-    given = {key.removesuffix("_token"): value for key, value in stated.items() if value is not None}
-    tokens = (_DEFAULTS if has_defaults else {}) | given
+    stated_tokens = {key.removesuffix("_token"): value for key, value in stated.items() if value is not None}
+    tokens = (_DEFAULTS if has_defaults else {}) | stated_tokens
     if (folder / "special_tokens_map.json").is_file():
         mapped = read_object(folder / "special_tokens_map.json", MAX_TOKENIZER_BYTES, name)
         if any(tokens.get(key.removesuffix("_token")) != value for key, value in mapped.items()):
@@ -95,24 +108,26 @@ def _tokens(folder: Path, name: str, settings: Mapping[str, Any], has_defaults: 
     return tokens if all(isinstance(token, str) for token in tokens.values()) else None
 
 
-def _is_plain(written: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
-    """Tell whether the special tokens, and no others, stand in the vocabulary and are added as such."""
-    added, vocabulary = written.get("added_tokens"), written["model"].get("vocab")
+def _is_plain(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
+    """Return whether exactly the special tokens are added tokens, and all are in the vocabulary."""
+    added, vocabulary = tokenizer_json.get("added_tokens"), tokenizer_json["model"].get("vocab")
     if not isinstance(added, list) or not isinstance(vocabulary, dict):
         return False
     listed = {token["content"]: token for token in added}
     stated = {str(token["id"]): {k: token[k] for k in token if k != "id"} for token in added}
     return (
         {*listed} == {*tokens.values()}
-        and all(token == _FLAGS | {"id": vocabulary.get(each), "content": each} for each, token in listed.items())
+        and all(
+            token == _FLAGS | {"id": vocabulary.get(content), "content": content} for content, token in listed.items()
+        )
         and settings.get("added_tokens_decoder", stated) == stated
     )
 
 
-def _is_as_built(written: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
-    """Tell whether a file describes what transformers builds of its vocabulary."""
-    model = {key: value for key, value in written["model"].items() if key != "vocab"}
-    cls, sep, vocabulary = tokens["cls"], tokens["sep"], written["model"]["vocab"]
+def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
+    """Return whether a file describes the tokenizer that transformers builds from its vocabulary."""
+    model = {key: value for key, value in tokenizer_json["model"].items() if key != "vocab"}
+    cls, sep, vocabulary = tokens["cls"], tokens["sep"], tokenizer_json["model"]["vocab"]
     ends = {token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]} for token in (cls, sep)}
     first: list[Any] = [_special(cls, 0), {"Sequence": {"id": "A", "type_id": 0}}, _special(sep, 0)]
     second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _special(sep, 1)]
@@ -124,7 +139,7 @@ def _is_as_built(written: Mapping[str, Any], tokens: Mapping[str, str], settings
             "continuing_subword_prefix": "##",
             "max_input_chars_per_word": 100,
         }
-        and written.get("normalizer")
+        and tokenizer_json.get("normalizer")
         == {
             "type": "BertNormalizer",
             "clean_text": True,
@@ -132,11 +147,12 @@ def _is_as_built(written: Mapping[str, Any], tokens: Mapping[str, str], settings
             "strip_accents": settings.get("strip_accents"),
             "lowercase": settings.get("do_lower_case", True),
         }
-        and written.get("pre_tokenizer") == {"type": "BertPreTokenizer"}
-        and written.get("post_processor")
+        and tokenizer_json.get("pre_tokenizer") == {"type": "BertPreTokenizer"}
+        and tokenizer_json.get("post_processor")
         == {"type": "TemplateProcessing", "single": first, "pair": first + second, "special_tokens": ends}
     )
 
 
 def _special(token: str, segment: int) -> dict[str, Any]:
+    """Return a special token of a template."""
     return {"SpecialToken": {"id": token, "type_id": segment}}

@@ -1,8 +1,8 @@
-"""Cases over a corpus, measured by the workers of a cluster: the same in the same order as in one process, sums up to
-rounding.
+"""Measure cases over a corpus with the workers of a cluster.
 
-The cases of each part are stored under a digest of everything they depend on. Unless they depend on the numbers of
-their sentences, that does not include the part's place in the corpus.
+The cases are the same, in the same order, as in one process; sums are equal up to rounding. The cases of each part are
+stored under a digest of everything they depend on. Unless they depend on the numbers of their sentences, that does not
+include the part's place in the corpus.
 """
 
 from __future__ import annotations
@@ -24,35 +24,43 @@ from mha_viz.study.run import Progress
 
 
 class CasesOfPart(NamedTuple):
-    """The cases of a part of a corpus, as a measure; they are stored with the places of their sentences in the part,
-    without documents."""
+    """The cases of a part of a corpus, as a measure.
+
+    They are stored without documents, and with the places of their sentences in the part.
+    """
 
     kind: CaseKind
 
     def sentences(self, part: Part) -> int:
-        """How many sentences of the part are read."""
+        """Return how many sentences of the part are read."""
         return count_every(self.kind.step, part.sentences, part.first)
 
     def depends_on(self, part: Part) -> list[object]:
-        """Only where cases depend on the numbers of their sentences, or not all are read, on those before the part."""
+        """Return what the cases depend on besides the model.
+
+        They depend on the sentences before the part only if cases depend on sentence numbers, or if not all sentences
+        are read.
+        """
         version, *settings = self.kind.definition(part.first % self.kind.step)
         return [version, part.shard.digest, part.kind, settings, part.first if self.kind.is_placed else None]
 
     def measured(self, model: tasks.WorkerModel, part: Part) -> Cases:
-        """The cases of a part as if it were the whole corpus."""
+        """Measure the cases of a part as if it were the whole corpus."""
         run = RunHere(tasks.encoder_of(model), corpus_of(part), self.kind, first=part.first)
         for _ in run.reports():
             pass
         return replace(run.cases, units=[("", number - part.first) for _, number in run.cases.units])
 
     def read(self, path: Path, key: str) -> Cases | None:
-        """As :func:`mha_viz.study.cases.read_cases`."""
+        """Read cases as :func:`mha_viz.study.cases.read_cases` does."""
         return read_cases(path, key)
 
 
 def measure(task: tasks.PartTask) -> Cases:
-    """The cases of a part under the documents and numbers that their sentences have in the corpus. Raises the errors of
-    its measure."""
+    """Return the cases of a part, with the documents and numbers that their sentences have in the corpus.
+
+    Raises the errors of its measure.
+    """
     cases, part = tasks.measure(task), task.part
     assert isinstance(cases, Cases)
     documents = documents_of(part)
@@ -65,8 +73,10 @@ def documents_of(part: Part) -> list[str]:
 
 
 class RunOnCluster:
-    """A measurement by the workers of a cluster: ``cases`` of the parts that came back so far, in order. The cases of
-    parts are stored in ``folder``, from which later measurements read them."""
+    """A measurement by the workers of a cluster. ``cases`` has the cases of the parts that came back so far, in order.
+
+    The cases of parts are stored in ``folder``, from which later measurements read them.
+    """
 
     def __init__(
         self, cluster: OnCluster, encoder: Encoder, layout: Layout, kind: CaseKind, folder: Path | None = None
@@ -75,20 +85,20 @@ class RunOnCluster:
         self._kind, self._folder, self.cases = kind, folder, Cases()
 
     def reports(self) -> Generator[Progress, None, None]:
-        """Add one part after the other. Raises ClusterError, and the errors of the tasks."""
-        self._cluster.folder, of_part = self._folder, CasesOfPart(self._kind)
-        parts = [part for part in self._layout.parts if of_part.sentences(part)]
-        todo = self._cluster.tasks_of(self._encoder, parts, of_part)
-        reporter = Reporter(sum(map(of_part.sentences, parts)))
+        """Add the cases of one part at a time. Raises ClusterError, and the errors of the tasks."""
+        self._cluster.folder, part_cases = self._folder, CasesOfPart(self._kind)
+        parts = [part for part in self._layout.parts if part_cases.sentences(part)]
+        todo = self._cluster.tasks_of(self._encoder, parts, part_cases)
+        reporter = Reporter(sum(map(part_cases.sentences, parts)))
         for arrival in self._cluster.arrivals(measure, [(task,) for task in todo]):
             for cases in arrival.due:
                 self.cases.add(cases)
                 self.cases = self._kind.reduced(self.cases)
-            yield self._cluster.reported(reporter, arrival.future, of_part.sentences(parts[arrival.place]))
+            yield self._cluster.reported(reporter, arrival.future, part_cases.sentences(parts[arrival.place]))
         warn_unsaved(self.cases.unsaved)
 
     def forget(self) -> None:
-        """Keep the files of parts, which later measurements read."""
+        """Keep the files of parts, because later measurements read them."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +111,13 @@ class ReadByWorkers:
 
     @classmethod
     def of(cls, cluster: OnCluster, source: Any) -> ReadByWorkers:
-        """Return the corpus that ``source`` names, or that is laid out. Raises CorpusError and ClusterError."""
+        """Return the corpus that ``source``, a source or a layout, names. Raises CorpusError and ClusterError."""
         layout = source if isinstance(source, Layout) else cluster.open(source)
         return cls(cluster, layout, layout.corpus)
 
     @property
     def count(self) -> int:
-        """How many sentences there are."""
+        """The number of sentences."""
         return self.layout.sentences
 
     @property
@@ -117,7 +127,7 @@ class ReadByWorkers:
 
     @property
     def relations(self) -> Relations:
-        """The labels that it has."""
+        """The labels of relations and parts of speech."""
         return self.layout.relations
 
     def sentences(self, numbers: Sequence[int]) -> list[Sentence]:
@@ -129,7 +139,7 @@ class ReadByWorkers:
         return RunOnCluster(self.cluster, encoder, self.layout, kind, folder)
 
     def open(self, source: Any) -> ReadByWorkers:
-        """Another corpus that they read."""
+        """Return another corpus that the workers read."""
         return self.of(self.cluster, source)
 
     def named(self, name: str) -> ReadByWorkers:

@@ -1,4 +1,4 @@
-"""A Dask cluster: a running one, by the address of its scheduler, or worker processes on this machine."""
+"""Connect to a Dask cluster: a running one, by the address of its scheduler, or worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -24,29 +24,36 @@ if TYPE_CHECKING:
 SECONDS_TO_ANSWER = 10
 _ADDRESS = re.compile(r"(\w+://)?(\[[\da-f:.]+\]|[^\s/:\[\]]+):\d{1,5}", re.ASCII | re.IGNORECASE)
 SECONDS_FOR_WORKERS = 60
-_SAFE = "PYTHONSAFEPATH"  # a Python that starts with it imports nothing from the current folder, as with -P
+_SAFE = "PYTHONSAFEPATH"  # if it is set, Python imports nothing from the current folder, as with -P
 
 
 @contextmanager
 def connected(address: str = "", workers: int = 0, dashboard: bool = False) -> Iterator[Client]:
-    """A client of the scheduler at ``address``, such as "tcp://10.0.0.5:8786", or, without an address, of a cluster of
-    ``workers`` processes with one thread each on this machine, which ends with the block. All connections of the latter
-    are encrypted, with a certificate that only its own processes have: whoever reaches a scheduler can run code as the
-    account that started it, and every account of a machine reaches its loopback addresses. Its dashboard is served if
-    ``dashboard``, at :func:`dashboard_link` alone, which nobody can guess; its scratch files are in a folder that only
-    this account can read. Until the block ends, no process that starts imports from the current folder.
+    """Yield a client of a scheduler, or of a new cluster on this machine.
 
-    Raises ClusterMissing if Dask is not installed, ClusterError if no scheduler answers, and SettingError for what is
-    not an address.
+    Without an address, the cluster has ``workers`` processes with one thread each and ends with the block. All its
+    connections are encrypted, with a certificate that only its own processes have: whoever reaches a scheduler can run
+    code as the account that started it, and every account of a machine reaches its loopback addresses. With
+    ``dashboard``, its dashboard is served only at :func:`dashboard_link`, which nobody can guess. Its scratch files are
+    in a folder that only this account can read. Until the block ends, new processes import nothing from the current
+    folder.
+
+    Args:
+        address: of the scheduler, such as "tcp://10.0.0.5:8786".
+        workers: the number of worker processes, without an address.
+        dashboard: whether the dashboard of a new cluster is served.
+
+    Raises ClusterMissing if Dask is not installed, ClusterError if no scheduler answers, and SettingError for an
+    invalid address.
     """
-    before = os.environ.get(_SAFE)
+    old_value = os.environ.get(_SAFE)
     os.environ[_SAFE] = "1"
     try:
         with _client(address, workers, dashboard) as client:
             yield client
     finally:
         os.environ.pop(_SAFE)
-        os.environ.update({} if before is None else {_SAFE: before})
+        os.environ.update({} if old_value is None else {_SAFE: old_value})
 
 
 @contextmanager
@@ -61,7 +68,7 @@ def _client(address: str, workers: int, dashboard: bool) -> Iterator[Client]:
 
 
 def _begun(address: str, workers: int, dashboard: bool) -> Client:
-    """Connect to a scheduler, or begin one with workers on this machine. Raises ClusterMissing and ClusterError."""
+    """Connect to a scheduler, or start one with workers on this machine. Raises ClusterMissing and ClusterError."""
     distributed = library()
     client: Client
     try:
@@ -73,7 +80,7 @@ def _begun(address: str, workers: int, dashboard: bool) -> Client:
                 n_workers=workers,
                 threads_per_worker=1,
                 dashboard_address=None,
-                scheduler_kwargs={  # whose HTTP addresses begin with a secret: every account reaches a loopback address
+                scheduler_kwargs={  # a secret HTTP prefix, because every account reaches a loopback address
                     "dashboard": dashboard,
                     "dashboard_address": "127.0.0.1:0",
                     "http_prefix": f"/{secrets.token_urlsafe(24)}",
@@ -100,9 +107,11 @@ def _begun(address: str, workers: int, dashboard: bool) -> Client:
 
 @contextmanager
 def _local(dashboard: bool) -> Iterator[None]:
-    """Have the settings of a cluster on this machine within the block: a folder for its scratch files that only this
-    account can read, in place of one whose name every account knows, and no HTTP address that answers unless a
-    dashboard is wanted, and then no list of addresses."""
+    """Apply the settings of a cluster on this machine within the block.
+
+    Scratch files are in a folder that only this account can read, instead of one whose name every account knows. No
+    HTTP address answers unless a dashboard is wanted, and then there is no list of addresses.
+    """
     library()
     from distributed.http.routing import DirectoryHandler
 
@@ -111,34 +120,36 @@ def _local(dashboard: bool) -> Iterator[None]:
     if not dashboard:
         settings["distributed.scheduler.http.routes"] = []
     listing: Any = DirectoryHandler
-    usual = listing.get
-    listing.get = lambda handler: handler.send_error(404)  # it would list all addresses to everybody
+    original_get = listing.get
+    listing.get = lambda handler: handler.send_error(404)  # the original lists all addresses to everybody
     scratch = tempfile.TemporaryDirectory(prefix="mha-viz-", ignore_cleanup_errors=True)
     try:
         with scratch as folder, _config().set({**settings, "temporary-directory": folder}):
             yield
     finally:
-        listing.get = usual
+        listing.get = original_get
 
 
 @contextmanager
 def _not_stopped() -> Iterator[None]:
-    """Processes that start in the block do not hear Ctrl-C, which reaches the whole process group: whoever started them
-    ends them."""
+    """Block Ctrl-C for processes that start in the block; the process that starts them ends them.
+
+    Otherwise Ctrl-C reaches the whole process group.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # when it starts, it lets this thread and what comes after hear Ctrl-C again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    resource_tracker.ensure_running()  # start it now, because its start unblocks Ctrl-C for this thread
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def dashboard_link(client: Client) -> str:
-    """The address of the dashboard of a cluster; empty if it has none."""
-    if client.cluster is None:  # somebody else started it
+    """Return the address of the dashboard of a cluster; empty if it has none."""
+    if client.cluster is None:  # the cluster was not started by this client
         return str(client.dashboard_link or "")
     scheduler, options = client.cluster.scheduler, client.cluster.scheduler_spec["options"]
     if not options["dashboard"]:
@@ -148,7 +159,7 @@ def dashboard_link(client: Client) -> str:
 
 
 def library() -> Any:
-    """The module ``distributed``. Raises ClusterMissing."""
+    """Import and return the module ``distributed``. Raises ClusterMissing."""
     try:
         import distributed
     except ImportError as error:
@@ -157,19 +168,20 @@ def library() -> Any:
 
 
 def _missing(what: str) -> ClusterMissing:
+    """Return the error for a package that is not installed."""
     needed = f"{what} is not installed, which a study on several processes or machines needs."
     return ClusterMissing(needed, 'Install it, in a copy of the repository: pip install ".[cluster]".')
 
 
 def _config() -> Any:
-    """Dask's configuration."""
+    """Return Dask's configuration."""
     import dask
 
     return dask.config
 
 
 def check_client(client: Any) -> None:
-    """Raise ClusterError unless this is a connected client whose scheduler has a worker, or gets one in a minute."""
+    """Raise ClusterError unless this is a connected client whose scheduler has a worker or gets one in a minute."""
     distributed = library()
     if not isinstance(client, distributed.Client):
         raise ClusterError(f"{shorten_value(client, 60)!r} is not a Dask client.", "Give a distributed.Client.")
@@ -182,15 +194,17 @@ def check_client(client: Any) -> None:
 
 
 def client_error(error: BaseException | None, saved: str) -> MhaVizError:
-    """An exception of the client, None for a lost task, as one of the family. ``saved``: a sentence on what is not
-    lost."""
+    """Convert an exception of the client, or None for a lost task, to an MhaVizError.
+
+    ``saved`` is a sentence on what is not lost.
+    """
     if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *_cancellations())):
         return ClusterError("The cluster stopped answering.", f"Start it and try again. {saved}".rstrip())
     return task_error(error, saved)
 
 
 def task_error(error: BaseException, saved: str) -> MhaVizError:
-    """The exception that a task ended with as one of the family."""
+    """Convert the exception that a task ended with to an MhaVizError."""
     if isinstance(error, MhaVizError):
         return error
     if isinstance(error, library().KilledWorker):
@@ -209,4 +223,5 @@ def task_error(error: BaseException, saved: str) -> MhaVizError:
 
 
 def _cancellations() -> tuple[type[BaseException], ...]:
+    """Return the exceptions that mean that a call was cancelled."""
     return asyncio.CancelledError, CancelledError, library().client.ClosedClientError

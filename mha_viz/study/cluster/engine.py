@@ -1,8 +1,8 @@
-"""A study on a Dask cluster: each shard is a task that returns sums, and the sums are merged in a tree, whose root is
-sent to the client.
+"""Run a study on a Dask cluster: each shard is a task that returns sums, and the sums are merged in a tree.
 
-Every task is a pure function with a digest of its arguments as its key. So the results of a lost worker are computed
-again, and nothing is counted twice; sums of shards that are in the folder for sums are read instead of measured again.
+The root of the tree is sent to the client. Every task is a pure function with a digest of its arguments as its key, so
+the results of a lost worker are computed again, and nothing is counted twice. Sums of shards that are in the folder for
+sums are read instead of measured again.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 SUMS_FOLDER = ".parts"  # the folder of sums, beside the tables
-FAN = 8  # sums that are merged in one task
-AHEAD = 2  # tasks per thread that are submitted before one of them has ended
+FAN = 8  # how many sums are merged in one task
+AHEAD = 2  # how many tasks per thread are submitted at a time
 RATE_SECONDS = 60
 
 
 class OnCluster:
-    """Studies by the workers of one client. ``batch``: the most pieces that are read together; ``size``: the fewest
-    bytes of a shard.
+    """The engine that measures with the workers of a Dask client.
 
-    Its methods raise ClusterError if the cluster fails, and the errors of the tasks.
+    ``batch`` is the maximum number of tokens per batch; ``size`` the minimum size of a shard in bytes. Its methods
+    raise ClusterError if the cluster fails, and the errors of the tasks.
     """
 
     def __init__(self, client: Client, batch: int = BATCH, size: int | None = None) -> None:
@@ -57,14 +57,16 @@ class OnCluster:
         self._workers = Workers(client)
 
     def open(self, source: Source, name: str | None = None) -> Layout:
-        """A corpus of files in shards; ``source`` and ``name`` as for :func:`mha_viz.read_corpus`, except for the
-        built-in corpus and GAP tables. Raises CorpusError."""
+        """Open a corpus of files in shards. Raises CorpusError.
+
+        ``source`` and ``name`` are as for :func:`mha_viz.read_corpus`, except for the built-in corpus and GAP tables.
+        """
         files = files_of_source(source)
         name = name_of(source) if name is None else name
         cuts = list(self.answers(cut, [(str(path.resolve()), self.size) for path in files]))
-        shards = [(shard, one.kind) for one in cuts for shard in one.shards]
+        shards = [(shard, file.kind) for file in cuts for shard in file.shards]
         surveys = self.answers(survey, shards)
-        return lay_out(name, cuts, [list(islice(surveys, len(one.shards))) for one in cuts])
+        return lay_out(name, cuts, [list(islice(surveys, len(file.shards))) for file in cuts])
 
     def study(
         self,
@@ -74,8 +76,11 @@ class OnCluster:
         control: bool = True,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> Profile:
-        """The profile of a model over a corpus: the same as from one process, for any shards and workers. The arguments
-        are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later studies."""
+        """Return the profile of a model over a corpus, the same as from one process, for any shards and workers.
+
+        The arguments are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later
+        studies.
+        """
         kind = PROFILE._replace(rules=layout.rules)
         total = self.sums(encoder, layout, folder, PASSES if control else PASSES[:1], kind, progress)
         return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self.sentences, layout))
@@ -89,7 +94,7 @@ class OnCluster:
         kind: SumKind,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> Sums:
-        """The sums over the sentences of a corpus that ``kind`` reads. Raises CorpusError if there are none."""
+        """Return the sums over the sentences of a corpus that ``kind`` reads. Raises CorpusError if there are none."""
         self.folder = folder / SUMS_FOLDER if folder else None
         parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
         total = self._total(self.tasks_of(encoder, parts, tasks.Summing(passes, self.batch, kind)), progress)
@@ -100,14 +105,14 @@ class OnCluster:
         return total
 
     def tasks_of(self, encoder: Encoder, parts: Sequence[Part], measure: tasks.Measure) -> list[tasks.PartTask]:
-        """The parts to measure, whose results are stored in the folder, if there is one."""
+        """Return the tasks that measure parts; their results are stored in the folder, if there is one."""
         if self.folder:
             remove_left(self.folder)
         model, folder = tasks.WorkerModel.opened_by(encoder), str(self.folder.resolve()) if self.folder else ""
         return [tasks.PartTask(part, model, measure, folder) for part in parts]
 
     def _total(self, todo: Sequence[tasks.PartTask], progress: Callable[[Progress], None]) -> Sums:
-        """The merged sums of all parts, which are merged as soon as they arrive, so that no worker holds many."""
+        """Return the merged sums of all parts. They are merged on arrival, so that no worker holds many."""
         tree = _Tree(self.client)
         sentences = {f"measure-{task.key}": task.part.sentences for task in todo}
         reporter = Reporter(sum(sentences.values()))
@@ -127,24 +132,24 @@ class OnCluster:
     def sentences(self, layout: Layout, wanted: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
         """Return the sentences of each span, joined; the spans are sorted. Raises CorpusError."""
         by_part: list[tuple[Part, list[SentenceSpan]]] = []
-        ahead = iter(layout.parts)
-        part = next(ahead)
-        for span in wanted:  # both are sorted
+        parts = iter(layout.parts)
+        part = next(parts)
+        for span in wanted:  # spans and parts are sorted
             while span[0] >= part.first + part.sentences:
-                part = next(ahead)
+                part = next(parts)
             if not by_part or by_part[-1][0] is not part:
                 by_part.append((part, []))
             by_part[-1][1].append(span)
-        return tuple(sentence for some in self.answers(tasks.read_excerpts, by_part) for sentence in some)
+        return tuple(sentence for excerpt in self.answers(tasks.read_excerpts, by_part) for sentence in excerpt)
 
     # ---- the client -------------------------------------------------------------------------------------------------
 
     def answers(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
-        """The results of a function for each call, in order, each as soon as it and those before it are done."""
+        """Yield the results of a function for each call, in order, each as soon as it and those before it are done."""
         return (result for arrival in self.arrivals(function, calls) for result in arrival.due)
 
     def arrivals(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Arrival]:
-        """The same calls, each as soon as it is done."""
+        """Yield the results of a function for each call, each as soon as it is done."""
         places: dict[str, int] = {}
 
         def submitted(place: int, call: Sequence[Any]) -> Future[Any]:
@@ -158,20 +163,20 @@ class OnCluster:
         for future in self._completed(submit):
             place = places.pop(str(future.key))
             early[place] = self._result(future)
-            before = due
+            first_due = due
             while due in early:
                 due += 1
-            yield Arrival(place, future, [early.pop(at) for at in range(before, due)])
+            yield Arrival(place, future, [early.pop(number) for number in range(first_due, due)])
 
     def reported(self, reporter: Reporter, future: Future[Any], sentences: int) -> Progress:
-        """The progress, now that a task on this many sentences is done."""
+        """Return the progress, now that a task on this many sentences is done."""
         with self._reached():
             worker = next(iter(self.client.who_has([future]).get(future.key, ())), "")
             lost = self._workers.lost()
         return reporter.add(worker, sentences, lost)
 
     def _completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
-        """The futures as they finish; at most AHEAD per thread of the cluster are submitted at a time."""
+        """Yield futures as they finish; at most AHEAD per thread of the cluster are submitted at a time."""
         waiting = iter(submit)
         running = connection.library().as_completed(loop=self.client.loop)
         while self._submit(waiting, running):
@@ -183,47 +188,55 @@ class OnCluster:
             del future
 
     def _submit(self, waiting: Iterator[Callable[[], Future[Any]]], running: Any) -> bool:
-        """Submit as many tasks as the cluster has room for, since workers come and go; False if none is pending."""
+        """Submit as many tasks as the cluster has room for now. Return False if no task is pending."""
         with self._reached():
             room = AHEAD * max(1, sum(self.client.nthreads().values())) - running.count()
-            for one in islice(waiting, max(0, room)):
-                running.add(one())
+            for submit_task in islice(waiting, max(0, room)):
+                running.add(submit_task())
         return not running.is_empty()
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """For code that uses the client: its exceptions become a ClusterError."""
+        """Convert exceptions of the client in the block to a ClusterError."""
         try:
             yield
         except Exception as error:
             raise connection.client_error(error, self._saved()) from error
 
     def _result(self, future: Future[Any]) -> Any:
+        """Return the result of a future, or raise its error as an MhaVizError."""
         try:
             return future.result()
         except Exception as error:
             raise self._failure(future, error) from error
 
     def _failure(self, future: Future[Any], error: Exception | None = None) -> MhaVizError:
-        """Why a future has no result: the error of its task or, if it was lost with the connection, of the client."""
+        """Return why a future has no result: the error of its task or, if it was lost with the connection, of the
+        client."""
         if future.status == "error":
             return connection.task_error(cast(Any, future).exception(), self._saved())
         return connection.client_error(error, self._saved())
 
     def _saved(self) -> str:
+        """Return a sentence on where the measured parts are; empty if they were not saved."""
         return f"The measured parts are in {self.folder}." if self.folder else ""
 
 
 def warn_unsaved(unsaved: Counter[str]) -> None:
-    """Warn if the results of some parts could not be saved: how many for each reason."""
+    """Warn if the results of some parts could not be saved, with the number of parts and the reasons."""
     if unsaved:
-        of_parts, why = counted_in_words(unsaved.total(), "part"), "; ".join(unsaved)[:300]
-        warn(SumsUnsavedWarning, f"The results of {of_parts} could not be saved: {why}.")
+        parts, reasons = counted_in_words(unsaved.total(), "part"), "; ".join(unsaved)[:300]
+        warn(SumsUnsavedWarning, f"The results of {parts} could not be saved: {reasons}.")
 
 
 class Arrival(NamedTuple):
-    """A call that is done: its place among the calls, its future, and the results that are now due: those after which
-    none before them is missing, in order."""
+    """A finished call.
+
+    Attributes:
+        place: its place among the calls.
+        future: its future.
+        due: the results that can now be handed over in order, because none before them is missing.
+    """
 
     place: int
     future: Future[Any]
@@ -231,13 +244,14 @@ class Arrival(NamedTuple):
 
 
 class _Tree:
-    """Futures of sums, merged FAN at a time: at each level, fewer than FAN wait."""
+    """A tree that merges futures of sums, FAN at a time; at each level, fewer than FAN wait."""
 
     def __init__(self, client: Client) -> None:
         self._client: Any = client
         self._levels: list[list[Future[Any]]] = []
 
     def add(self, future: Future[Any], level: int = 0) -> None:
+        """Add a future, and merge a level that is full."""
         if level == len(self._levels):
             self._levels.append([])
         self._levels[level].append(future)
@@ -246,19 +260,20 @@ class _Tree:
             self.add(self._merged(together), level + 1)
 
     def root(self) -> Future[Any]:
-        """The future of the sum of all of them."""
-        left = [future for level in self._levels for future in level]
+        """Return the future of the sum of all added futures."""
+        remaining = [future for level in self._levels for future in level]
         self._levels = []
-        return left[0] if len(left) == 1 else self._merged(left)
+        return remaining[0] if len(remaining) == 1 else self._merged(remaining)
 
     def _merged(self, futures: list[Future[Any]]) -> Future[Any]:
+        """Submit the task that merges these futures."""
         key = tasks.digest([future.key for future in futures])
-        together: Future[Any] = self._client.submit(merged, futures, key=f"merge-{key}", pure=True, priority=10)
-        return together
+        merged_future: Future[Any] = self._client.submit(merged, futures, key=f"merge-{key}", pure=True, priority=10)
+        return merged_future
 
 
 class Workers:
-    """The workers of a cluster, and how many of them were lost since they were first asked for."""
+    """Counts the workers of a cluster that were lost since they were first asked for."""
 
     def __init__(self, client: Client) -> None:
         self._client = cast(Any, client)  # Dask's own types are incomplete
@@ -266,33 +281,36 @@ class Workers:
         self._lost = 0
 
     def lost(self) -> int:
-        """How many workers are gone without having retired."""
+        """Return how many workers are gone without having retired."""
         present = {*self._client.nthreads()}
         for address in self._present - present:
             events = [event for _, event in self._client.get_events(address) if isinstance(event, dict)]
-            # Whether the scheduler let the worker retire, after moving its results elsewhere.
+            # A worker that retired is not lost: the scheduler has moved its results elsewhere.
             self._lost += not any(event.get("action") == "retired" or event.get("expected") for event in events)
         self._present = present
         return self._lost
 
 
 class Reporter:
-    """The progress of a study of ``total`` sentences. The rate is that of the last RATE_SECONDS, because results read
-    from the folder arrive much faster than those measured after them."""
+    """The progress of a study of ``total`` sentences.
+
+    The rate is that of the last RATE_SECONDS, because results read from the folder arrive much faster than those
+    measured after them.
+    """
 
     def __init__(self, total: int) -> None:
         self._total = total
         self._by_worker: Counter[str] = Counter()
-        self._recent = deque([(time.monotonic(), 0)])  # time and how many were done then
+        self._recent = deque([(time.monotonic(), 0)])  # (time, sentences done by then)
 
     def add(self, worker: str, sentences: int, lost: int) -> Progress:
-        """The progress after a worker has done this many more sentences, with so many workers lost in all."""
+        """Return the progress after a worker has done this many more sentences. ``lost`` workers were lost in all."""
         self._by_worker[worker] += sentences
         done, now = self._by_worker.total(), time.monotonic()
         self._recent.append((now, done))
         while len(self._recent) > 2 and self._recent[1][0] < now - RATE_SECONDS:
             self._recent.popleft()
-        began, before = self._recent[0]
-        rate = (done - before) / max(1e-9, now - began)
-        left = (self._total - done) / rate if rate else None
-        return Progress(done, self._total, rate, left, dict(self._by_worker), lost)
+        began, done_before = self._recent[0]
+        rate = (done - done_before) / max(1e-9, now - began)
+        seconds_left = (self._total - done) / rate if rate else None
+        return Progress(done, self._total, rate, seconds_left, dict(self._by_worker), lost)

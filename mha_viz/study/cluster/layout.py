@@ -1,5 +1,4 @@
-"""The place of each shard in its corpus: how many sentences and lines come before it, and in which document it
-begins."""
+"""Lay out a corpus in shards: find how many sentences and lines come before each, and in which document it begins."""
 
 from __future__ import annotations
 
@@ -20,16 +19,23 @@ from mha_viz.corpus.stored import plain_name
 from mha_viz.corpus.treebank import START, Corpus, PartStart, check_forms, empty_forms
 from mha_viz.errors import CorpusError
 
-GOES_ON = "\0"  # stands for the document of sentences whose document began in an earlier shard
+GOES_ON = "\0"  # the document of sentences whose document began in an earlier shard
 
 
 Spans = tuple[tuple[str, int], ...]  # a document's name, and its count of consecutive sentences
 
 
 class Survey(NamedTuple):
-    """The contents of a shard. ``documents``: the name of each and the number of its sentences, in order; ``relations``
-    and ``upos``: its labels; ``ways``: what rules by parts of speech are chosen by, of its sentences with even numbers
-    and of those with odd ones; ``forms``: how many words are not given, and how many there are."""
+    """The contents of a shard.
+
+    Attributes:
+        sentences, lines: how many there are.
+        documents: the name of each document and its number of sentences, in order.
+        relations, upos: its labels.
+        has_trees, has_chains: which annotation it has.
+        ways: the counts from which rules by parts of speech are chosen, of even and of odd sentences.
+        forms: how many words are missing, and how many words there are.
+    """
 
     sentences: int
     lines: int
@@ -43,9 +49,18 @@ class Survey(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A shard in its corpus. ``start``: where it begins in its file; ``number``: its place among the shards; ``first``:
-    the number of its first sentence; ``documents``: the name of each in the corpus and its count of sentences;
-    ``several``: whether the corpus has several files."""
+    """A shard in its corpus.
+
+    Attributes:
+        shard: the shard.
+        kind: the format of its file.
+        start: where it begins in its file.
+        number: its place among the shards.
+        first: the number of its first sentence.
+        sentences: the number of sentences.
+        documents: the name of each document in the corpus and its number of sentences.
+        several: whether the corpus has several files.
+    """
 
     shard: Shard
     kind: str
@@ -58,13 +73,19 @@ class Part(NamedTuple):
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What its sentences, and the lines that are left out, depend on."""
+        """Everything that its sentences, and the lines about left-out text, depend on."""
         return self.shard.digest, self.kind, self.start, self.documents, self.several and Path(self.shard.path).name
 
 
 class Layout(NamedTuple):
-    """A corpus in parts. ``corpus`` has no sentences; ``relations``: its labels; ``rules``: those by parts of
-    speech."""
+    """A corpus in parts.
+
+    Attributes:
+        corpus: the corpus without its sentences.
+        parts: its shards.
+        relations: its labels.
+        rules: its rules by parts of speech.
+    """
 
     corpus: Corpus
     parts: tuple[Part, ...]
@@ -78,7 +99,7 @@ class Layout(NamedTuple):
 
     @property
     def sentences(self) -> int:
-        """How many there are."""
+        """The number of sentences."""
         return sum(part.sentences for part in self.parts)
 
     @property
@@ -88,7 +109,7 @@ class Layout(NamedTuple):
 
 
 def survey(shard: Shard, kind: str) -> Survey:
-    """The contents of a shard, independent of its place in the corpus. Raises CorpusError."""
+    """Return the contents of a shard, independent of its place in the corpus. Raises CorpusError."""
     data = content(shard)
     corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=GOES_ON, declared=shard.declared))
     relations = Relations(corpus.sentences)
@@ -107,33 +128,40 @@ def survey(shard: Shard, kind: str) -> Survey:
 
 
 def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[Survey]]) -> Layout:
-    """The parts of a corpus of these files, from a survey of each shard. Raises CorpusError for a corpus without
-    sentences or with too many relations."""
-    every = list(chain.from_iterable(surveys))
-    _check(name, every)
+    """Return the parts of a corpus of these files, from a survey of each shard.
+
+    Raises CorpusError for a corpus without sentences or with too many relations.
+    """
+    all_surveys = list(chain.from_iterable(surveys))
+    _check(name, all_surveys)
     parts: list[Part] = []
     first = 0
-    for number, (cut, of_file) in enumerate(zip(cuts, surveys, strict=True)):
+    for number, (cut, file_surveys) in enumerate(zip(cuts, surveys, strict=True)):
         prefix = f"{number}:" if len(cuts) > 1 else None
-        parts += _parts_of_file(cut, of_file, len(parts), first, prefix)
-        first += sum(one.sentences for one in of_file)
+        parts += _parts_of_file(cut, file_surveys, len(parts), first, prefix)
+        first += sum(shard_survey.sentences for shard_survey in file_surveys)
     digests = [cut.digest for cut in cuts]
     digest = digests[0] if len(cuts) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    has_trees, has_chains = any(one.has_trees for one in every), any(one.has_chains for one in every)
-    relations = Relations((), {n for one in every for n in one.relations}, {t for one in every for t in one.upos})
+    has_trees, has_chains = (
+        any(shard_survey.has_trees for shard_survey in all_surveys),
+        any(shard_survey.has_chains for shard_survey in all_surveys),
+    )
+    names = {name for shard_survey in all_surveys for name in shard_survey.relations}
+    relations = Relations((), names, {tag for shard_survey in all_surveys for tag in shard_survey.upos})
     corpus = Corpus(name, (), digest, has_trees, has_chains)
     ways: Counter[Passed] = Counter()
-    for part, one in zip(parts, every, strict=True):
-        ways.update(one.ways[part.first % 2])  # of the sentences with even numbers in the corpus
+    for part, shard_survey in zip(parts, all_surveys, strict=True):
+        ways.update(shard_survey.ways[part.first % 2])  # of the sentences with even numbers in the corpus
     return Layout(corpus, tuple(parts), relations, choose_rules(ways, relations))
 
 
 def _check(name: str, surveys: Sequence[Survey]) -> None:
-    if not sum(one.sentences for one in surveys):
+    """Raise CorpusError for a corpus without sentences, with too many missing words, or with too many labels."""
+    if not sum(shard_survey.sentences for shard_survey in surveys):
         raise CorpusError(f"{name} contains no sentence.", "Expected CoNLL-U, or text with one sentence per line.")
-    check_forms(name, *(sum(counts) for counts in zip(*(one.forms for one in surveys), strict=True)))
-    relations = {label for one in surveys for label in one.relations}
-    upos = {label for one in surveys for label in one.upos}
+    check_forms(name, *(sum(counts) for counts in zip(*(shard_survey.forms for shard_survey in surveys), strict=True)))
+    relations = {label for shard_survey in surveys for label in shard_survey.relations}
+    upos = {label for shard_survey in surveys for label in shard_survey.upos}
     for labels, kind in ((relations, "relations"), (upos, "parts of speech")):
         if len(labels) > MAX_LABELS:
             raise CorpusError(
@@ -145,37 +173,38 @@ def _check(name: str, surveys: Sequence[Survey]) -> None:
 def _parts_of_file(
     cut: ShardedFile, surveys: Sequence[Survey], number: int, first: int, prefix: str | None
 ) -> Iterator[Part]:
-    has_chains = any(one.has_chains for one in surveys)
+    """Yield the shards of one file as parts; ``number`` and ``first`` are those of the first shard and sentence."""
+    has_chains = any(shard_survey.has_chains for shard_survey in surveys)
     start = START
-    for at, (shard, one) in enumerate(zip(cut.shards, surveys, strict=True), number):
+    for shard_number, (shard, shard_survey) in enumerate(zip(cut.shards, surveys, strict=True), number):
         spans, name, place = [], start.document, 0
-        for document, count in one.documents:
+        for document, count in shard_survey.documents:
             name = start.document if document == GOES_ON else document
             if document == f"document {place}":  # nameless: named after the number of its first sentence in the file
                 name = f"document {start.sentences + place}"
-            alone = prefix is None or not (name or has_chains)
-            spans.append((name if alone else f"{prefix}{name}", count))  # as ``corpus.sources`` names it
+            keeps_name = prefix is None or not (name or has_chains)
+            spans.append((name if keeps_name else f"{prefix}{name}", count))  # as ``corpus.sources`` names it
             place += count
         yield Part(
             shard,
             cut.kind,
             start._replace(declared=shard.declared),
-            at,
+            shard_number,
             first,
-            one.sentences,
+            shard_survey.sentences,
             tuple(spans),
             prefix is not None,
         )
-        first += one.sentences
-        start = PartStart(start.lines + one.lines, start.sentences + one.sentences, name)
+        first += shard_survey.sentences
+        start = PartStart(start.lines + shard_survey.lines, start.sentences + shard_survey.sentences, name)
 
 
 def corpus_of(part: Part) -> Corpus:
-    """The sentences of a part. Raises CorpusError."""
+    """Read the sentences of a part. Raises CorpusError."""
     name = plain_name(Path(part.shard.path))
     corpus = read_part(content(part.shard), part.kind, name, part.start)
     lines = tuple(f"{name}, {line}" if part.several else line for line in corpus.left_out)
     documents = (name for name, count in part.documents for _ in range(count))
     pairs = zip(corpus.sentences, documents, strict=True)
-    named = (one if one.document == name else replace(one, document=name) for one, name in pairs)
+    named = (item if item.document == name else replace(item, document=name) for item, name in pairs)
     return replace(corpus, sentences=tuple(named), left_out=lines)

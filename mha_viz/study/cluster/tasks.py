@@ -41,35 +41,35 @@ class WorkerModel(NamedTuple):
 
     @classmethod
     def opened_by(cls, encoder: Encoder) -> WorkerModel:
-        """The model that an encoder has open."""
+        """Return the model that an encoder has open."""
         folder = "" if encoder.folder is None else str(encoder.folder.resolve())
         return cls(encoder.name, encoder.revision, folder, encoder.device, encoder.dtype)
 
 
 class PartResult(Protocol):
-    """What was measured of a part. ``unsaved``: why it could not be saved."""
+    """The interface of what was measured of a part. ``unsaved`` has the reasons why it could not be saved."""
 
     unsaved: Counter[str]
 
     def save(self, path: Path, key: str) -> None:
-        """Write it to a file, from which it can be read with the same key. Raises OSError."""
+        """Write the result to a file, from which it can be read with the same key. Raises OSError."""
 
 
 class Measure(Protocol):
-    """What is measured of each part of a corpus."""
+    """The interface of what is measured of each part of a corpus."""
 
     def depends_on(self, part: Part) -> list[object]:
-        """Everything that the result depends on besides the model, as values that JSON can hold."""
+        """Return everything that the result depends on besides the model, as values that JSON can hold."""
 
     def measured(self, model: WorkerModel, part: Part) -> PartResult:
-        """The result. Raises CorpusError, ModelError's family, ClusterError."""
+        """Measure a part. Raises CorpusError, ModelError's family, ClusterError."""
 
     def read(self, path: Path, key: str) -> PartResult | None:
-        """What the result wrote to a file under this key; None if there is no file, or no complete one."""
+        """Read a result that was saved under this key; None if there is no complete file."""
 
 
 class PartTask(NamedTuple):
-    """A part to measure. ``folder``: where the results of parts are stored, "" for nowhere."""
+    """A part to measure. ``folder`` is where the results of parts are stored, "" for nowhere."""
 
     part: Part
     model: WorkerModel
@@ -83,7 +83,7 @@ class PartTask(NamedTuple):
 
 
 def measure(task: PartTask) -> PartResult:
-    """The result of a part, measured unless it is on disk. Raises CorpusError, ModelError's family, ClusterError."""
+    """Read the result of a part from disk, or measure it. Raises CorpusError, ModelError's family, ClusterError."""
     path = Path(task.folder, f"{task.key}.npz") if task.folder else None
     result = task.measure.read(path, task.key) if path else None
     if result is None:
@@ -97,50 +97,53 @@ def measure(task: PartTask) -> PartResult:
 
 
 class Summing(NamedTuple):
-    """The sums of a profile, or of what else is summed. ``batch``: the most pieces that are read together."""
+    """The measure whose results are sums, of a profile or of another kind. ``batch`` is the maximum number of tokens
+    per batch."""
 
     passes: tuple[str, ...]
     batch: int
     kind: SumKind = PROFILE
 
     def depends_on(self, part: Part) -> list[object]:
-        """Not on the rest of the corpus, except for what comes before the part."""
+        """Return what the sums depend on besides the model: the part, and what comes before it in the corpus."""
         return [FORMAT, SEED, self.passes, *part.content, part.number, part.first, *self.kind.definition()]
 
     def measured(self, model: WorkerModel, part: Part) -> Sums:
-        """The sums of the part."""
+        """Measure the sums of the part."""
         models = _models(model)[: len(self.passes)]
         corpus = corpus_of(part)
         return Run(models, corpus, size=self.batch, first=part.first, number=part.number, kind=self.kind).measured()
 
     def read(self, path: Path, key: str) -> Sums | None:
-        """As :func:`mha_viz.study.sums.read`."""
+        """Read sums as :func:`mha_viz.study.sums.read` does."""
         return sums.read(path, key)
 
 
 def digest(parts: Sequence[object]) -> str:
-    """The SHA-256 of values that JSON can hold."""
+    """Return the SHA-256 of values that JSON can hold."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def read_excerpts(part: Part, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
-    """The sentences of each span, from its first to its last number, joined. Raises CorpusError."""
-    in_part = [(first - part.first, last - part.first) for first, last in spans]
-    return excerpts(corpus_of(part).sentences, in_part)
+    """Return the sentences of each span, from its first to its last number, joined. Raises CorpusError."""
+    part_spans = [(first - part.first, last - part.first) for first, last in spans]
+    return excerpts(corpus_of(part).sentences, part_spans)
 
 
 def encoder_of(model: WorkerModel) -> Encoder:
-    """The trained model, opened once per process."""
+    """Return the trained model, which is opened once per process."""
     return _models(model)[0]
 
 
 def _models(model: WorkerModel) -> tuple[Encoder, Encoder]:
+    """Return the trained and the untrained model."""
     with _loading:  # so that the threads of one worker open a model only once
         return _opened(model)
 
 
 @lru_cache(maxsize=2)
 def _opened(model: WorkerModel) -> tuple[Encoder, Encoder]:
+    """Open a model, and check that it has the right revision. Raises ClusterError and ModelError's family."""
     process.prepare()
     process.keep_memory()
     if model.folder and Path(model.folder).is_dir():

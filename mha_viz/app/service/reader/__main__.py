@@ -1,5 +1,7 @@
-"""The process that runs models: it answers requests from standard input, one at a time, until it closes. Where the
-system can do that, it has no network and writes below the folders of its arguments alone."""
+"""The process that runs models: it answers requests from standard input, one at a time, until standard input closes.
+
+Where the system allows it, the process has no network and can write only below the folders given as arguments.
+"""
 
 from __future__ import annotations
 
@@ -42,19 +44,19 @@ def serve() -> None:
             return
         answer: list[Array] = []
         try:
-            values, named = CODEC.parse(message["values"], arrays)
-            value, answer = CODEC.pack(verbs.VERBS[message["verb"]](models, *values, **named))
+            values, options = CODEC.parse(message["values"], arrays)
+            value, answer = CODEC.pack(verbs.VERBS[message["verb"]](models, *values, **options))
             heading: Json = {"value": value}
         except MhaVizError as error:
             heading = messages.packed_error(error)
         except BaseException as error:  # any library error, including Rust panics: only this request fails
             heading = messages.packed_error(_in_words(error))
         messages.send(replies, heading | {"loaded": models.names, "used": str(models.used or "")}, answer)
-        gc.enable()  # it was off while the libraries were imported
+        gc.enable()  # garbage collection was off during the imports
 
 
 def _in_words(error: BaseException) -> ReadingFailed:
-    """Say what a visitor can do about an error of a library, which the log notes."""
+    """Log an error of a library, and return one that tells visitors what they can do."""
     if process.lacks_memory(error):
         _LOG.error("There was not enough memory for a request.")
         return ReadingFailed("There was not enough memory to read this.", verbs.LESS)
@@ -70,8 +72,11 @@ def main() -> None:
 
 
 def template() -> None:
-    """Make copies of this process, each of which is confined and serves. They share what was imported above, which a
-    BERT needs; transformers is imported by the copy that first opens a model of another family."""
+    """Serve copies of this process, each of which is confined and then serves requests.
+
+    The copies share the modules imported above, which are enough for a BERT. For a model of another family, the copy
+    that opens it imports transformers.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     hide()
     serve_copies(main)

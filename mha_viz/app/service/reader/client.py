@@ -1,4 +1,7 @@
-"""The server's side of the reader process, which is started with the first request and again after it has ended."""
+"""The server's side of the process that runs models.
+
+The process is started at the first request, and again at the next request after it has ended.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,17 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-READ_SECONDS = 60.0  # for the longest text
+READ_SECONDS = 60.0  # enough for the longest text
 
 _TOO_LONG = "Choose another model, or a shorter text."
 
 
 class Reader:
-    """A process with loaded models that answers one request at a time. Thread-safe.
+    """A process that holds models and answers one request at a time. Thread-safe.
 
-    Every request raises what the model raises, and ReadingFailed if the process ends or misses the deadline; the next
-    request then starts a new process, which need not import the libraries (``app.service.reader.starting``). On Linux,
-    a process has no network and writes to a temporary folder alone.
+    Every request raises what the model raises, and ReadingFailed if the process ends or exceeds the deadline. The next
+    request then starts a new process, which need not import the libraries again (``app.service.reader.starting``). On
+    Linux, the process has no network and can write only to a temporary folder.
     """
 
     starts = 0  # of all readers of this process
@@ -45,8 +48,10 @@ class Reader:
         self._loaded = frozenset[str]()  # names of the loaded models
 
     def ask(self, verb: Callable[Concatenate[Models, P], T], *values: P.args, **named: P.kwargs) -> T:
-        """Return what a verb of ``app.service.reader.verbs`` gives for these values, of which the first is the request
-        or the name of a model, if it needs one."""
+        """Call a verb of ``app.service.reader.verbs`` in the process and return its result.
+
+        The first of the ``values`` is the request, or the name of the model, if the verb needs one.
+        """
         packed, arrays = CODEC.pack((values, named))
         message = {"verb": verb.__name__, "values": packed}
         model = verbs.model_of(*values)
@@ -54,10 +59,10 @@ class Reader:
             try:
                 heading, answer = self._answered(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
-                heading, answer = self._answered(model, message, arrays, again=True)
+                heading, answer = self._answered(model, message, arrays, is_retry=True)
             if used := heading.pop("used", ""):  # recorded here, because a confined process cannot
                 budget.record_use(Path(used))
-            with suppress(OSError):  # no other process can begin now: the answer is here all the same
+            with suppress(OSError):  # no spare process can start now, but the answer is there
                 self._starter.prepare()
         if "error" in heading:
             raise messages.error_of(heading)
@@ -70,36 +75,44 @@ class Reader:
         return self._loaded
 
     def rest(self) -> None:
-        """Return free memory to the system, to be called when there are no visitors. Does nothing if no process
-        runs."""
+        """Make the process return free memory to the system. Does nothing if no process runs.
+
+        To be called when there are no visitors.
+        """
         if self._loaded:
             self.ask(verbs.rest)
 
     def close(self) -> None:
-        """End the process, and what would replace it; the next request starts another."""
+        """End the process and its prepared replacement; the next request starts another."""
         with self._lock:
             self._end()
             self._starter.close()
 
     def _answered(
-        self, model: str, message: Json, arrays: Sequence[Array], again: bool = False
+        self, model: str, message: Json, arrays: Sequence[Array], is_retry: bool = False
     ) -> tuple[Json, list[Array]]:
-        """Return the answer to a message. Its model is loaded first, with a separate deadline, unless the process
-        already holds it with the current files."""
+        """Load the model if necessary, send a message and return the answer.
+
+        Loading has a deadline of its own. It does nothing if the process already holds the model with the current
+        files.
+        """
         answer: tuple[Json, list[Array]] = {}, []
         if model:
             load: Json = {"verb": verbs.load.__name__, "values": CODEC.pack(((model,), {}))[0]}
-            answer = self._exchange(model, load, [], LOAD_SECONDS, again)
+            answer = self._exchange(model, load, [], LOAD_SECONDS, is_retry)
         if message["verb"] != verbs.load.__name__ and "error" not in answer[0]:
-            answer = self._exchange(model, message, arrays, READ_SECONDS, again)
+            answer = self._exchange(model, message, arrays, READ_SECONDS, is_retry)
         self._loaded = frozenset(answer[0].pop("loaded"))
         return answer
 
     def _exchange(
-        self, model: str, message: Json, arrays: Sequence[Array], seconds: float, again: bool
+        self, model: str, message: Json, arrays: Sequence[Array], seconds: float, is_retry: bool
     ) -> tuple[Json, list[Array]]:
-        """Send a message and receive its answer. Raises ReadingFailed, or EOFError if the process ended and a new one
-        may succeed, but not if this is the second attempt (``again``)."""
+        """Send a message and return the answer.
+
+        Raises ReadingFailed, or EOFError if the process ended and another attempt with a new process may succeed. On
+        the second attempt (``is_retry``) it never raises EOFError.
+        """
         try:
             is_new, process = self._running()
         except OSError as error:
@@ -115,14 +128,17 @@ class Reader:
             return messages.receive(process.stdout)
         except (OSError, EOFError, ValueError) as error:
             self._end()
-            if timed_out.is_set() or is_new or again:
+            if timed_out.is_set() or is_new or is_retry:
                 raise _failure(model, timed_out.is_set(), seconds) from error
             raise EOFError from error
         finally:
             watch.cancel()
 
     def _running(self) -> tuple[bool, Process]:
-        """Return whether the process has just been started, and the process itself. Raises OSError if none can be."""
+        """Start the process if necessary; return whether it was just started, and the process.
+
+        Raises OSError if none can be started.
+        """
         if self._process is not None and self._process.poll() is None:
             return False, self._process
         self._end()

@@ -1,4 +1,4 @@
-"""The models of the process that runs them: loaded once, with what was measured for a way of switching heads off."""
+"""The loaded models of the process that runs them, with the mean outputs measured for switching heads off."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MODEL_BYTES = 2_500_000_000  # bytes of the weights of all loaded models
 
 
 class Models:
-    """The loaded models; the least recently used one is dropped first."""
+    """A cache of loaded models, bounded in bytes; the least recently used model is dropped first."""
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, AnyModel] = OrderedDict()
         self._stamps: dict[str, Stamps] = {}  # state of the files of a loaded folder, when it was read
-        self.used: Path | None = None  # the folder of the model that was asked for last, if it has one
+        self.used: Path | None = None  # folder of the model used last, if it has one
         self._means: dict[str, tuple[Means, int]] = {}  # by loaded model, with the number of sentences added
 
     @property
@@ -35,15 +35,17 @@ class Models:
         return list(self._encoders)
 
     def __getitem__(self, name: str) -> Encoder:
-        """Return the model, which must have one stack of layers. Raises ModelUnsupported for another, ModelError's
-        family."""
+        """Return a model with one stack of layers, loaded if necessary.
+
+        Raises ModelUnsupported for an encoder–decoder, and the errors of :meth:`opened`.
+        """
         return one_stack(self.opened(name))
 
     def opened(self, name: str) -> AnyModel:
-        """Return the model, with one stack of layers or two, loaded if it is not. Raises ModelError's family."""
+        """Return the model, with one stack of layers or two; load it if necessary. Raises ModelError or a subclass."""
         if name in self._encoders:
             folder, before = self._encoders[name].folder, self._stamps.get(name)
-            if folder is not None and before and stamps(folder) not in (before, frozenset()):  # other files by now
+            if folder is not None and before and stamps(folder) not in (before, frozenset()):  # the files have changed
                 del self._encoders[name]
                 self._means.pop(name, None)
         if name not in self._encoders:
@@ -60,10 +62,10 @@ class Models:
         return encoder
 
     def measure(self, name: str, first: int, end: int) -> None:
-        """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the mean outputs of a model's heads;
-        sentences that were already added are skipped.
+        """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the mean outputs of a model's heads.
 
-        Raises MeansMissing if this process has not added the sentences before ``first`` since it loaded the model.
+        Sentences that were already added are skipped. Raises MeansMissing if sentences before ``first`` have not been
+        added since this process loaded the model.
         """
         means, done = self._means.get(name, (Means(self[name]), 0))
         if first > done:
@@ -74,8 +76,10 @@ class Models:
         self._means[name] = means, max(done, min(end, len(sentences)))
 
     def means_of(self, request: Request) -> Weights | None:
-        """Return the mean outputs of a model's heads over all built-in sentences, [layer, head, d_head], if its heads
-        are switched off that way. Raises MeansMissing if not all sentences were added."""
+        """Return the mean outputs of a model's heads over the built-in sentences, [layer, head, d_head].
+
+        None if the request does not use the method "mean". Raises MeansMissing if not all sentences were added.
+        """
         if request.method != "mean":
             return None
         means, done = self._means.get(request.model, (None, 0))
@@ -90,7 +94,7 @@ def _missing() -> MeansMissing:
 
 @cache
 def built_in() -> Corpus:
-    """Return the sentences that come with the app."""
+    """Return the built-in corpus."""
     from mha_viz.corpus import grammar
 
     return grammar.corpus()

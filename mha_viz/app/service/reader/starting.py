@@ -1,8 +1,8 @@
-"""How processes with models begin: as copies of one that has imported the libraries, or each for itself.
+"""Start processes for models quickly: by copying a process that has imported the libraries, or by keeping a spare.
 
-On Linux the first process is a template (``process.template``): every reader is a copy of it, also one that takes the
-place of another, however soon. Elsewhere a process imports the libraries itself, and another that has done so stands
-ready."""
+On Linux the first process is a template (``process.template``), and every reader is a copy of it, however soon it is
+needed. On other systems each process imports the libraries itself, and a spare process that has done so stands ready.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from mha_viz.process.template import Piped, Template
 
 LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
 DATA_BYTES = (
-    8_000_000_000  # of memory, where the system supports a limit: a model of 2 GB, its packed copy, and a reserve
+    8_000_000_000  # limit of memory where the system supports one: a model of 2 GB, its packed copy, and a reserve
 )
 # Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
-SPARE_SECONDS = 20.0  # after a process has begun: until then the first visitors need the cores
+SPARE_SECONDS = 20.0  # after the start of a process; before that, the first visitors need the cores
 
 Process: TypeAlias = "subprocess.Popen[bytes] | Piped"
 
 
 class _Starter:
-    """What begins for one reader. Its processes write to one temporary folder alone."""
+    """Start processes for one reader. They can write to one temporary folder only."""
 
     def __init__(self) -> None:
-        self._began = 0.0  # time.monotonic() when a process last began that somebody waited for
+        self._began = 0.0  # time.monotonic() at the last start that somebody waited for
         self.folder = ""
 
     def _command(self, function: str) -> tuple[list[str], dict[str, str]]:
-        """Return the command for one of the functions of ``app.service.reader.__main__``, and the environment."""
+        """Return the command that runs a function of ``app.service.reader.__main__``, and its environment."""
         if not self.folder:
-            with suppress(OSError):  # there is nowhere to write: then neither can the process
+            with suppress(OSError):  # no folder can be created, so the process cannot write either
                 self.folder = tempfile.mkdtemp(prefix="mha_viz-")
                 weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         folder = [self.folder] if self.folder else []
@@ -53,23 +53,28 @@ class _Starter:
 
 
 class Copies(_Starter):
-    """Copies of a template. If the template ends, another begins, which is waited for only if a copy is needed."""
+    """Start copies of a template process.
+
+    If the template ends, another is started, which is waited for only if a copy is needed.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._template: Template | None = None
 
     def start(self) -> Process:
-        """Return a process that waits for a request. Raises OSError if it could not begin, TimeoutError after
-        LOAD_SECONDS."""
+        """Return a process that waits for requests.
+
+        Raises OSError if none could start, and TimeoutError after LOAD_SECONDS.
+        """
         try:
             return self._copied()
-        except ConnectionError:  # the template ended when it was asked: another one, once
+        except ConnectionError:  # the template ended during the request; try once more with a new one
             self.close()
             return self._copied()
 
     def prepare(self) -> None:
-        """Make the next start fast."""
+        """Restart the template if it has ended, so that the next start is fast."""
         if self._is_late() and (self._template is None or not self._template.runs):
             self._begin()
 
@@ -87,47 +92,47 @@ class Copies(_Starter):
         return self._template
 
     def close(self) -> None:
-        """End what only waits."""
+        """End the template."""
         ended, self._template = self._template, None
         if ended is not None:
             ended.close()
 
 
 class Spares(_Starter):
-    """New processes, one of which stands ready from SPARE_SECONDS after the first began."""
+    """Start new processes, and keep a spare one from SPARE_SECONDS after the first started."""
 
     def __init__(self) -> None:
         super().__init__()
         self._spare: Process | None = None
 
     def start(self) -> Process:
-        """As of Copies."""
+        """Return a process that waits for requests: the spare if there is one. Raises OSError if none could start."""
         spare, self._spare = self._spare, None
         if spare is not None and spare.poll() is None:
-            return spare  # and the next spare one begins at once
+            return spare  # `_began` stays, so that `prepare` starts the next spare at once
         self._began = time.monotonic()
         return self._started()
 
     def prepare(self) -> None:
-        """As of Copies."""
+        """Start the spare if there is none, so that the next start is fast."""
         if self._is_late() and (self._spare is None or self._spare.poll() is not None):
             self._spare = self._started()
 
     def close(self) -> None:
-        """As of Copies."""
+        """End the spare."""
         spare, self._spare = self._spare, None
         if spare is not None:
             spare.kill()
             spare.communicate()
 
     def _started(self) -> Process:
-        """Return a new process, which imports the libraries and then waits for a request."""
+        """Start a process that imports the libraries and then waits for requests."""
         command, environment = self._command("main")
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
 def starter() -> Copies | Spares:
-    """Return the faster way that this system has."""
+    """Return the faster of the two ways that this system supports."""
     return Copies() if template.possible() else Spares()
 
 

@@ -1,7 +1,8 @@
-"""What can be asked of a model, one function each: called by the server, done in the process that has the models.
+"""The questions that can be asked of a model: one function each, called by the server, executed where the models are.
 
-The first value of a verb is the request, or the name of the model. A new verb is a function here and a row of VERBS; a
-class that none of them has sent so far is named in CODEC. What needs torch is imported when a verb is done.
+The first value of a verb is the request or the name of the model. A new verb is a function here and a row of VERBS. If
+it sends or returns an object of a class that no verb has sent so far, add the class to CODEC. Import torch, and
+whatever needs it, inside the function.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ CODEC = Codec(
 )
 
 
-LESS = "Try again; a smaller model or a shorter text needs less memory."  # what to do without memory
+LESS = "Try again; a smaller model or a shorter text needs less memory."  # remedy when memory runs out
 
 
 def model_of(first: object = "", *_: object) -> str:
-    """Return the name of the model that the values of a verb begin with; empty if they name none."""
+    """Return the name of the model in the first value of a verb; empty if it has no values."""
     return first.model if isinstance(first, Request) else str(first)
 
 
@@ -54,7 +55,7 @@ def load(models: Models, model: str) -> None:
 
 
 def find_revision(models: Models, model: str) -> str:
-    """Return which revision of a model is loaded."""
+    """Return the revision of a loaded model."""
     return models[model].revision
 
 
@@ -64,37 +65,43 @@ def rest(models: Models) -> None:
 
 
 def read(models: Models, request: Request) -> Attention:
-    """Return the requested quantity of every head (``study.reading``). An encoder–decoder reads given words as one
-    text."""
+    """Return the requested quantity of every head (``study.reading``).
+
+    An encoder–decoder takes given words as one text.
+    """
     from mha_viz.study import reading
 
     return reading.read(models.opened(request.model), request, models.means_of(request) if request.off else None)
 
 
 def trace(models: Models, request: Request, layer: int) -> Trace:
-    """Return every step inside one layer."""
+    """Return every intermediate result inside one layer."""
     return _model(models, request).trace(*request.texts, layer, request.words)
 
 
 def score_parts(
     models: Models, request: Request, head: Head, query: int, keys: Sequence[int]
 ) -> tuple[ScoreParts, ...]:
-    """Return the parts of the scores of a token with each of some others in a head (``models.reading.encoder``)."""
+    """Split the scores of a query with several keys, in one head, into parts (``models.reading.encoder``)."""
     text, pair = request.texts
     return _model(models, request).score_parts_of(text, head, query, keys, pair=pair, words=request.words)
 
 
 def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:
-    """Return which earlier heads the scores of each head come from, the largest shares first: from, to, side, share
-    (``models.decomposing.why``)."""
+    """Return the earlier heads that the scores of each head come from, as (from, to, side, share), largest share first.
+
+    See ``models.decomposing.why``.
+    """
     from mha_viz.models.decomposing.why import explain_scores
 
     return explain_scores(_model(models, request), request.text, pair=request.pair, words=request.words).composed()
 
 
 def patched(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
-    """Return what comes back of the answer to the text that outputs are taken from, with each head's output on it, or
-    by the paths to one side of a head (``models.intervening.patching``)."""
+    """Patch a text with outputs taken from another, and return how much of the other answer each head brings back.
+
+    With ``to`` and ``side``, patch only the paths to one side of a head (``models.intervening.patching``).
+    """
     from mha_viz.models.intervening.patching import activation_patching
 
     text, source, model = request.text, request.source, _model(models, request)
@@ -102,15 +109,17 @@ def patched(models: Models, request: Request, to: str = "", side: str = "") -> P
 
 
 def question(models: Models, request: Request) -> Question:
-    """Return the question of a request, with its word looked up."""
+    """Return the question of a request, with its word looked up in the model's vocabulary."""
     from mha_viz.study.one_text import question_of
 
     return question_of(_model(models, request), request)
 
 
 def continuation(models: Models, request: Request, words: int, before: Continuation, steps: int) -> Continuation:
-    """Return what a causal model writes after a text, some pieces further than ``before``
-    (``models.reading.continuing``)."""
+    """Let a causal model write some more subwords after a text; ``before`` is what it has written so far.
+
+    See ``models.reading.continuing``.
+    """
     from mha_viz.models.reading.continuing import write_more
 
     return write_more(_model(models, request), request.text, words, before, steps)
@@ -124,26 +133,29 @@ def answer(models: Models, request: Request) -> Answer:
 
 
 def effects_of(models: Models, request: Request, layer: int, heads: Sequence[int]) -> Effects:
-    """Return the effect of switching off each of some heads of a layer alone (``study.effects.part``)."""
+    """Return the effects of switching off each of ``heads`` of a layer alone (``study.effects.part``)."""
     from mha_viz.study import effects
 
     return effects.part(_model(models, request), layer, heads, request, _make_substitute(models, request))
 
 
 def lost_each(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
-    """Return the changes from switching heads off, for each of several variants (``study.effects.lost_each``)."""
+    """Return the changes from switching off several sets of heads, one after the other.
+
+    See ``study.effects.lost_each``.
+    """
     from mha_viz.study import effects
 
     return effects.lost_each(_model(models, request), variants, request, _make_substitute(models, request))
 
 
 def measure_means(models: Models, model: str, first: int, end: int) -> None:
-    """Read the built-in sentences from number ``first`` to ``end`` (exclusive) for the method "mean"."""
+    """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the means that the method "mean" needs."""
     models.measure(model, first, end)
 
 
 def point(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
-    """Return where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
+    """Find where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
     from mha_viz.app.service.reader.models import built_in
     from mha_viz.study.plan import point
 
@@ -152,8 +164,10 @@ def point(models: Models, model: str, first: int, end: int) -> tuple[Pointers | 
 
 
 def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -> Numbers:
-    """Return [measure, layer, head]: the measures of heads on some of the repeated random sequences
-    (``study.decoder_heads.part_of``), optionally for the model with random weights."""
+    """Measure heads on some of the repeated random sequences, [measure, layer, head] (``study.decoder_heads.part_of``).
+
+    If ``untrained``, measure the same model with random weights.
+    """
     from mha_viz.analysis.repeats import DRAWS, LENGTH, SEED
     from mha_viz.study import decoder_heads
 
@@ -164,7 +178,7 @@ def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -
 
 
 def _model(models: Models, request: Request) -> Encoder:
-    """Return the model that a request asks, with the prefix of its texts."""
+    """Return the model of a request, with the prefix of its texts applied."""
     encoder = models[request.model]
     return encoder.prefixed(request.prefix) if request.prefix else encoder
 

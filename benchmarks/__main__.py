@@ -35,7 +35,7 @@ FEW = frozenset(("grid", "figures", "standalone", "live", "study", "effects"))  
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the named benchmarks one after the other; without names those of SHORT, with --full all."""
-    process.prepare()
+    process.set_environment()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, measured.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     length = parser.add_mutually_exclusive_group()

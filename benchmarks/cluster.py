@@ -23,15 +23,15 @@ import torch
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.analysis.evidence import KINDS, Selection
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.sources import read_corpus
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 from mha_viz.study.cluster import tasks
-from mha_viz.study.cluster.connection import connected
-from mha_viz.study.cluster.engine import FAN, OnCluster
+from mha_viz.study.cluster.connection import connect
+from mha_viz.study.cluster.engine import MERGE_SIZE, ClusterEngine
 from mha_viz.study.run import study
-from mha_viz.study.sums import PASSES, Sums, merged
+from mha_viz.study.sums import PASSES, Sums, merge_sums
 
 SENTENCES = 4_000  # sentences of the comparison with one process
 SHARD = 400_000  # bytes of a shard in it
@@ -45,11 +45,11 @@ FLAT = 1.1  # memory of a worker in the last quarter relative to the second, at 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/cluster.json``. ``quick``: fewer sentences and shards."""
     count, long, shards = (1000, 3000, 50) if quick else (SENTENCES, LONG, SHARDS)
-    encoder, toy = one_stack("minilm"), one_stack("toy")
+    encoder, toy = load_one_stack("minilm"), load_one_stack("toy")
     with tempfile.TemporaryDirectory() as folder:
         path = treebank(Path(folder) / "grammar.conllu", count)
         alone = _alone(encoder, path)
-        with connected(workers=2) as client:
+        with connect(workers=2) as client:
             fast = _Measured(client, encoder, path, SHARD * count // SENTENCES)
             followed = _Measured(client, toy, treebank(Path(folder) / "long.conllu", long), SHARD)
         merging = _merging(encoder, treebank(Path(folder) / "few.conllu", 600), shards)
@@ -73,7 +73,7 @@ def treebank(path: Path, count: int) -> Path:
     with path.open("w", encoding="utf-8") as file:
         for number, sentence in enumerate(grammar.corpus(count).sentences):
             begins = number % PER_DOCUMENT == 0
-            file.write(as_conllu([replace(sentence, document=f"d{number // PER_DOCUMENT}" if begins else "")]))
+            file.write(format_conllu([replace(sentence, document=f"d{number // PER_DOCUMENT}" if begins else "")]))
     return path
 
 
@@ -94,7 +94,7 @@ class _Measured:
     """One study on a cluster: its seconds, the bytes sent by workers, and their memory over time."""
 
     def __init__(self, client: Any, encoder: Encoder, path: Path, size: int) -> None:
-        cluster = OnCluster(client, size=size)
+        cluster = ClusterEngine(client, size=size)
         client.run(warmed, tasks.WorkerModel.opened_by(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
         before, processor, began = self._sent(), self._processor(), time.perf_counter()
@@ -121,7 +121,7 @@ class _Measured:
 
 def warmed(model: tasks.WorkerModel) -> None:
     """Open the model in this process."""
-    tasks.encoder_of(model)
+    tasks.open_encoder(model)
 
 
 def resident() -> int:
@@ -146,7 +146,7 @@ class _Merging:
         if level == len(self._levels):
             self._levels.append([])
         self._levels[level].append(sums)
-        if len(self._levels[level]) == FAN:
+        if len(self._levels[level]) == MERGE_SIZE:
             together, self._levels[level] = self._levels[level], []
             self.add(self._merged(together), level + 1)
 
@@ -156,7 +156,7 @@ class _Merging:
 
     def _merged(self, parts: Sequence[Sums]) -> Sums:
         began = time.perf_counter()
-        together = merged(parts)
+        together = merge_sums(parts)
         self.seconds += time.perf_counter() - began
         self.bytes += sum(part.bytes for part in parts)
         self.merges += 1
@@ -180,13 +180,15 @@ def _merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
 
 
 def _task(encoder: Encoder, path: Path) -> tasks.PartTask:
-    from mha_viz.corpus.cutting import cut
-    from mha_viz.study.cluster.layout import lay_out, survey
-    from mha_viz.study.plan import BATCH
+    from mha_viz.corpus.cutting import cut_file
+    from mha_viz.study.cluster.layout import lay_out, survey_shard
+    from mha_viz.study.plan import DEFAULT_BATCH
 
-    one = cut(str(path), 10**9)
-    layout = lay_out(path.name, [one], [[survey(shard, one.kind) for shard in one.shards]])
-    return tasks.PartTask(layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.Summing(PASSES, BATCH), "")
+    one = cut_file(str(path), 10**9)
+    layout = lay_out(path.name, [one], [[survey_shard(shard, one.kind) for shard in one.shards]])
+    return tasks.PartTask(
+        layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.PartSums(PASSES, DEFAULT_BATCH), ""
+    )
 
 
 def _moved(sums: Sums, number: int) -> Sums:

@@ -21,7 +21,7 @@ from mha_viz.models.decomposing.why import explain_scores
 from mha_viz.models.intervening.patching import activation_patching
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
-from mha_viz.study.effects import effects, lost_each
+from mha_viz.study.effects import measure_changes, measure_effects
 
 SHARES = {
     "MiniLM": {32: 0.25, 64: 0.25},
@@ -50,11 +50,11 @@ def main(results: Path, quick: bool = False) -> None:
 
 def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float, repetitions: int) -> list[Row]:
     request, heads = Request(text=typed), encoder.layers * encoder.heads
-    ways = lambda: effects(encoder, request), _one_by_one(model, typed), lambda: encoder.states(typed)
+    ways = lambda: measure_effects(encoder, request), _one_by_one(model, typed), lambda: encoder.states(typed)
     every, plain, one = _in_turns(repetitions, *ways)
     per_head = Sample(tuple(value / heads for value in every.values))
-    whole = effects(encoder, request).sentence
-    apart = max(abs(float(whole[head] - lost_each(encoder, [[head]], request).sentence[0])) for head in SOME)
+    whole = measure_effects(encoder, request).sentence
+    apart = max(abs(float(whole[head] - measure_changes(encoder, [[head]], request).sentence[0])) for head in SOME)
     other = f"{typed.rpartition(' ')[0]} that"
     patched, alone = _in_turns(
         repetitions, lambda: activation_patching(encoder, typed, other), lambda: encoder.states(typed)

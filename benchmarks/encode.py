@@ -20,7 +20,7 @@ from mha_viz.models.getting import catalog, hub
 from mha_viz.models.reading import capture
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.linear import PackedLinear
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (16, 64, 128, 256, 512)  # pieces, including special ones
@@ -131,7 +131,7 @@ def tokenizer() -> Any:
 
 
 def _minilm() -> tuple[Encoder, Any]:
-    return one_stack("minilm"), AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
+    return load_one_stack("minilm"), AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
 
 
 def _bert_base() -> tuple[Encoder, Any]:
@@ -140,7 +140,7 @@ def _bert_base() -> tuple[Encoder, Any]:
     plain: Any = BertModel(BertConfig())
     plain.set_attn_implementation("eager")
     fast: Any = BertModel(BertConfig(), add_pooling_layer=False)
-    fast.set_attn_implementation(capture.NAME)
+    fast.set_attn_implementation(capture.IMPLEMENTATION)
     fast.load_state_dict(plain.state_dict(), strict=False)
     encoder = Encoder(fast.eval(), tokenizer(), "bert-base shape", "random")
     encoder._prepare()

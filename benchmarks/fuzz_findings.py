@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from benchmarks.served import ROOT
-from mha_viz.app.widgets.parts import UNFORESEEN
+from mha_viz.app.widgets.parts import UNEXPECTED
 from tests.web_session import WebSession
 
 # A line of this package that calls a widget whose value Streamlit could not read.
@@ -59,11 +59,11 @@ def look(session: WebSession, number: int, done: list[str], findings: Findings, 
     app's own sentence on an unexpected error, whose origin is in the log.
     """
     boxes = [e.proto for e in session.elements if e.kind == "exception"]
-    unforeseen = any(UNFORESEEN in text for text in session.texts)
+    unforeseen = any(UNEXPECTED in text for text in session.texts)
     if unforeseen and forgiving:
-        findings.refused[UNFORESEEN] += 1
+        findings.refused[UNEXPECTED] += 1
     elif unforeseen:
-        findings.boxes.setdefault(UNFORESEEN, []).append(f"visitor {number}: {' → '.join(done[-4:])}"[:900])
+        findings.boxes.setdefault(UNEXPECTED, []).append(f"visitor {number}: {' → '.join(done[-4:])}"[:900])
     for box in boxes:
         places = re.findall(r"((?:mha_viz|pages)/[\w/]+\.py)\D+(\d+)(.*\n?.*)", "\n".join(box.stack_trace))
         file, line, code = places[-1] if places else ("", "", "")

@@ -32,10 +32,10 @@ from mha_viz.models.intervening.gradients import gradient_weighted
 from mha_viz.models.intervening.patching import activation_patching
 from mha_viz.models.reading import capture
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import from_folder, one_stack
+from mha_viz.models.reading.loading import from_folder, load_one_stack
 from mha_viz.request import Request
-from mha_viz.study.effects import effects
-from mha_viz.study.run import one_pass
+from mha_viz.study.effects import measure_effects
+from mha_viz.study.run import measure_one_pass
 from tests import tiny_encoder_decoders, tiny_models
 from tests.oracles import SENTENCE
 
@@ -88,7 +88,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _both(name: str) -> tuple[Encoder, ...]:
-    return tuple(one_stack(name, device) for device in DEVICES)
+    return tuple(load_one_stack(name, device) for device in DEVICES)
 
 
 def _apart(gpu: Any, cpu: Any) -> float:
@@ -120,7 +120,7 @@ def _quantities() -> Iterator[Row]:
     computed: Mapping[str, Callable[[Encoder, str, str], Any]] = {
         "norm-weighted": lambda encoder, typed, _: norm_weighted(encoder, typed).weights,
         "gradient": lambda encoder, typed, other: gradient_weighted(encoder, typed, other=other).weights,
-        "effects of heads": lambda encoder, typed, _: effects(encoder, Request(text=typed)).sentence,
+        "effects of heads": lambda encoder, typed, _: measure_effects(encoder, Request(text=typed)).sentence,
         "heads from another text": lambda encoder, typed, other: [
             *activation_patching(encoder, typed, other).table()["share"]
         ],
@@ -167,7 +167,7 @@ def _times(repetitions: int) -> Iterator[Row]:
             ours, theirs = _in_turns(repetitions, *(partial(encoder.encode, text(n)) for encoder in both))
             yield Row(f"{name}, n = {n}: encode", ours, "ms", theirs)
         ours, theirs = _in_turns(
-            1 + repetitions // 3, *(partial(effects, encoder, Request(text=text(64))) for encoder in both)
+            1 + repetitions // 3, *(partial(measure_effects, encoder, Request(text=text(64))) for encoder in both)
         )
         yield Row(f"{name}, n = 64: effects of all heads", ours, "ms", theirs)
 
@@ -178,7 +178,7 @@ def _of_a_study(quick: bool) -> Iterator[Row]:
     sums: dict[str, Any] = {}
 
     def run(name: str, encoder: Encoder) -> None:
-        sums[name] = one_pass(encoder, corpus)
+        sums[name] = measure_one_pass(encoder, corpus)
 
     took, beside = _in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
     what = f"MiniLM, {corpus.name}, {len(corpus.sentences):,} sentences"
@@ -205,7 +205,7 @@ def _bert_large() -> tuple[Encoder, ...]:
     encoders = []
     for device in DEVICES:
         model: Any = BertModel(made.config, add_pooling_layer=False)
-        model.set_attn_implementation(capture.NAME)
+        model.set_attn_implementation(capture.IMPLEMENTATION)
         model.load_state_dict(made.state_dict())
         encoders.append(Encoder(model.eval(), tokenizer(), "bert-large shape", "random", device))
         encoders[-1]._prepare()

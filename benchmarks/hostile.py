@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.errors import MhaVizError
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.getting.catalog import Model
-from mha_viz.models.getting.folder import look_at
+from mha_viz.models.getting.folder import inspect_folder
 
 ALL, QUICK = 100_000, 2_000
 AT_ONCE = 1_000  # mutations of one process
@@ -114,10 +114,10 @@ def mutate(folder: Path, seed: int) -> None:
     """Damage one file of a folder that is otherwise that of the toy model; what is missing there is copied."""
     for name in (*KINDS, "tokenizer_config.json"):
         if not (folder / name).exists():
-            shutil.copyfile(asset("toy") / name, folder / name)
+            shutil.copyfile(asset_path("toy") / name, folder / name)
     random, name = Random(seed), KINDS[seed % len(KINDS)]
     path = folder / name
-    whole, length = (asset("toy") / name).read_bytes(), 0
+    whole, length = (asset_path("toy") / name).read_bytes(), 0
     if name == KINDS[0]:
         length = 8 + int.from_bytes(whole[:8], "little")
     head, rest = (whole[8:length], whole[length:]) if length else (whole, b"")
@@ -178,7 +178,7 @@ def _outcome(folder: Path, seed: int) -> Outcome:
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # so that the peak is that of this mutation
     try:
-        look_at(folder, Model("stranger", "stranger", kind="folder", path=str(folder)))
+        inspect_folder(folder, Model("stranger", "stranger", kind="folder", path=str(folder)))
         _open(folder)
         what = "opened"
     except MhaVizError as error:
@@ -191,9 +191,9 @@ def _outcome(folder: Path, seed: int) -> Outcome:
 
 def _open(folder: Path) -> None:
     """Open what passed as the reader's process does. Raises MhaVizError for what the libraries refuse."""
-    from mha_viz.models.reading.tokenizer import panics_in_words
+    from mha_viz.models.reading.tokenizer import convert_panics
 
-    with panics_in_words("stranger"):
+    with convert_panics("stranger"):
         for opened in (_weights, _tokenizer):
             try:
                 opened(folder)

@@ -38,9 +38,9 @@ def _foretold(settings: Settings) -> list[Row]:
     """A run on a new server, which has measured nothing yet, and once more with another seed."""
     rows = []
     QUEUES[trainings.KIND].clear()
-    trainings.paces.clear()
+    trainings.load_paces.clear()
     for which, chosen in (("first run", settings), ("next run", replace(settings, seed=2))):
-        estimated, begin = trainings.seconds(chosen), time.perf_counter()
+        estimated, begin = trainings.estimate_seconds(chosen), time.perf_counter()
         job = trainings.start(chosen)
         while not job.wait(0.1):
             job.look()

@@ -14,7 +14,7 @@ from benchmarks.encode import text
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 from tests.live_pages import CLOSE, read_in, served
 from tests.live_pages import write as write_page
 
@@ -50,7 +50,7 @@ READ = """(sentence) => new Promise((done, failed) => {
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/live.json``. ``quick``: fewer visits."""
-    model = one_stack(catalog.DEFAULT)
+    model = load_one_stack(catalog.DEFAULT)
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         page, half = write_page(model, Path(folder) / "page"), write_page(model, Path(folder) / "half", half=True)
         rows = [

@@ -62,7 +62,7 @@ def content(script: Script) -> bytes:
 
 
 def _fetched(script: Script) -> bytes:
-    npm = node.npm()
+    npm = node.find_npm()
     if npm is None:
         sys.exit("npm was not found; BertViz's scripts come from it. Run: pip install -r requirements-dev.txt")
     with tempfile.TemporaryDirectory() as folder:

@@ -26,10 +26,10 @@ from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
-from mha_viz.study.plan import BATCH, batches
+from mha_viz.models.reading.loading import load_one_stack
+from mha_viz.study.plan import DEFAULT_BATCH, batches
 from mha_viz.study.recipes import fit_recipes
-from mha_viz.study.run import one_pass, study
+from mha_viz.study.run import measure_one_pass, study
 from mha_viz.text import WordPieces
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,7 +44,7 @@ def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/study.json``. ``quick``: fewer sentences."""
     corpus = treebank()
     corpus = replace(corpus, sentences=corpus.sentences[:400]) if quick else corpus
-    encoder = one_stack("minilm")
+    encoder = load_one_stack("minilm")
     ours, bare, loop = _Passes(encoder, corpus).measured(2 if quick else 5)
     what = f"{corpus.name}, {len(corpus.sentences):,} sentences"
     share = {"of_the_bare_throughput": round(bare.median / ours.median, 3)}
@@ -87,13 +87,13 @@ class _Passes:
 
     def measures(self) -> Any:
         """Every measure of one pass, as a study makes it."""
-        return one_pass(self._encoder, self._corpus)
+        return measure_one_pass(self._encoder, self._corpus)
 
     def bare(self) -> None:
         """Plain transformers over the same batches; the attentions are dropped."""
         pieces, heads = self._pieces(), self._encoder.layers * self._encoder.heads
         with torch.no_grad():
-            for numbers in batches(pieces, range(len(pieces)), heads, BATCH):
+            for numbers in batches(pieces, range(len(pieces)), heads, DEFAULT_BATCH):
                 self._forward([pieces[number].ids for number in numbers])
 
     def loop(self) -> list[Any]:
@@ -115,7 +115,7 @@ def _recipes(encoder: Encoder, corpus: Corpus, most: int) -> list[Row]:
     """Processor seconds of a study of recipes beside those of a profile, of minilm and of toy; they take turns."""
     few = replace(corpus, sentences=corpus.sentences[:most])
     rows = []
-    for model, text in ((encoder, few), (one_stack("toy"), grammar.corpus(most))):
+    for model, text in ((encoder, few), (load_one_stack("toy"), grammar.corpus(most))):
         ways = (partial(fit_recipes, text, model, most=most), partial(study, model, text))
         ours, profile = zip(*([_processor_seconds(way) for way in ways] for _ in range(3)), strict=True)
         what = f"{model.name}, {text.name}, {most} sentences: processor time of recipes, against that of a profile"

@@ -6,8 +6,8 @@ import asyncio
 import time
 from random import Random
 
-from mha_viz.app.url.address import VIEW
-from mha_viz.figures.layout.packet import text_key
+from mha_viz.app.url.address import VIEW_PATTERNS
+from mha_viz.figures.layout.packet import compute_text_key
 from tests.web_session import WebSession
 
 # Frequencies of actions, in percent.
@@ -109,8 +109,10 @@ class Visitor:
     async def _view(self, name: str, value: str | None) -> float:
         if not self._text:
             return await self._read()
-        view = {key: shown for key, shown in self.session.query.items() if key in VIEW}  # a drawing sends all of it
-        sent = {"of": text_key(self._text, ""), **view, name: value}
+        view = {
+            key: shown for key, shown in self.session.query.items() if key in VIEW_PATTERNS
+        }  # a drawing sends all of it
+        sent = {"of": compute_text_key(self._text, ""), **view, name: value}
         took = await self.session.trigger("mha_explorer", "view", sent)
         await self._expect(name, value)
         return took

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from tests.page_session import PageSession
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,7 +129,7 @@ def corpus() -> Walk:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "some.conllu"
-        path.write_text(as_conllu(grammar.corpus(SENTENCES).sentences), "utf-8")
+        path.write_text(format_conllu(grammar.corpus(SENTENCES).sentences), "utf-8")
 
         def study() -> None:
             with Client(  # type: ignore[no-untyped-call]

@@ -93,7 +93,7 @@ __all__ = [
 
 # Imported on first use: all of them import NumPy, and some import torch, which takes seconds.
 _NAMESPACES = ("errors", "extensions", "figures", "quantities", "recipes", "roles")
-_HOMES = MappingProxyType(
+_MODULES = MappingProxyType(
     {
         "Attention": "mha_viz.attention",
         "Figure": "mha_viz.figures",
@@ -128,9 +128,9 @@ _HOMES = MappingProxyType(
 def __getattr__(name: str) -> Any:
     if name in _NAMESPACES:
         return import_module(f"{__name__}.{name}")
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
@@ -138,7 +138,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _drawn_by(name: str) -> Callable[..., Any]:
+def _make_drawer(name: str) -> Callable[..., Any]:
     """Return the function of the notebook API with this name; it is imported when it is first called."""
 
     def draw(*arguments: Any, **options: Any) -> Any:
@@ -164,4 +164,4 @@ def _measures(attention: Attention) -> Any:
 draws("save", _save)
 draws("measures", _measures)
 for _name in ("grid", "heatmap", "links"):
-    draws(_name, _drawn_by(_name))
+    draws(_name, _make_drawer(_name))

@@ -37,7 +37,7 @@ class HTML:
         return f"HTML({len(self.data):,} characters)"
 
 
-class _Stack(NamedTuple):
+class _LayerStack(NamedTuple):
     """The attention of one stack of layers: its name in an encoder–decoder, its attention, and the layers to show."""
 
     name: str
@@ -84,7 +84,7 @@ def head_view(
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
-    for name, reading, included in _stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
+    for name, reading, included in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
         opened = included[0] if layer is None else layer
         if not is_number(opened) or opened not in included:
             raise SettingError(
@@ -100,7 +100,7 @@ def head_view(
         assert layer_figure.page is not None
         assert model_figure.page is not None
         figures[name] = replace(layer_figure, page=replace(model_figure.page, start=layer_figure.page.start))
-    return _shown(figures, html_action)
+    return _display(figures, html_action)
 
 
 def model_view(
@@ -142,19 +142,19 @@ def model_view(
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
-    for name, reading, included in _stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
+    for name, reading, included in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
         heads = range(reading.heads) if include_heads is None else include_heads
         figures[name] = grid(reading, layers=included, heads=heads, unit="pieces", look=display_mode)
-    return _shown(figures, html_action)
+    return _display(figures, html_action)
 
 
-def _stacks(
+def _iter_stacks(
     attentions: dict[str, Any],
     names: dict[str, Sequence[str] | None],
     sentence_b_start: int | None,
     is_pretty: bool,
     include_layers: Sequence[int] | None,
-) -> Iterator[_Stack]:
+) -> Iterator[_LayerStack]:
     stacks = {name: attention for name, attention in attentions.items() if attention is not None}
     if not stacks:
         raise SettingError("No attention was given.", "Give attention and tokens, or those of an encoder–decoder.")
@@ -164,8 +164,8 @@ def _stacks(
             "Give attention and tokens alone, or encoder_attention, decoder_attention and cross_attention.",
         )
     for name, attention in stacks.items():
-        rows = _named(names, "decoder" if name == "cross" else name, name)
-        columns = _named(names, "encoder", name) if name == "cross" else None
+        rows = _get_names(names, "decoder" if name == "cross" else name, name)
+        columns = _get_names(names, "encoder", name) if name == "cross" else None
         reading = Attention.from_tensors(attention, rows, columns, sentence_b_start=None if name else sentence_b_start)
         if not is_pretty:
             queries = from_names(rows, None if name else sentence_b_start, marks=False)
@@ -177,10 +177,10 @@ def _stacks(
         if not layers:
             raise SettingError("include_layers is empty.", "Name at least one layer, or leave it out.")
         included = [reading.head((layer, 0)).layer for layer in layers]  # raises UnknownHead
-        yield _Stack(name, reading, included)
+        yield _LayerStack(name, reading, included)
 
 
-def _named(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Sequence[str]:
+def _get_names(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Sequence[str]:
     token_names = names[part]
     if token_names is None:
         argument, needed = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
@@ -188,7 +188,7 @@ def _named(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Seq
     return token_names
 
 
-def _shown(figures: dict[str, Figure], action: Action) -> HTML | None:
+def _display(figures: dict[str, Figure], action: Action) -> HTML | None:
     """Display or return the figures as one piece of HTML; several figures can be unfolded one by one."""
     if action not in ("view", "return"):
         raise SettingError(f"html_action is {shorten_value(action)!r}.", "Expected 'view' or 'return'.")

@@ -207,15 +207,21 @@ class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""
 
 
-LOADED = ("a loaded model", "Give what mv.load('minilm') returns.")  # the expected kind, and the remedy
-READING = ("a reading", "Give what a model returned: mv.load('minilm').encode('…').")
-PROFILE = ("a profile", "Give what mv.profile(…) or mv.load_profile(…) returned.")
-PATH = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
+LOADED_KIND = ("a loaded model", "Give what mv.load('minilm') returns.")  # the expected kind, and the remedy
+READING_KIND = ("a reading", "Give what a model returned: mv.load('minilm').encode('…').")
+PROFILE_KIND = ("a profile", "Give what mv.profile(…) or mv.load_profile(…) returned.")
+PATH_KIND = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 
-MOST_ITEMS = 10_000  # maximum of a list of heads, layers or panels; no model has as many layers, or heads per layer
-_LONG = 1_000  # of a longer collection, only the number of items is shown
-_LISTS = reprlib.Repr()  # limits the depth of nested lists, even of those that contain themselves
-_LISTS.maxlevel, _LISTS.maxlist, _LISTS.maxtuple, _LISTS.maxdict, _LISTS.maxstring = 3, 10, 10, 10, 80
+MAX_ITEMS = 10_000  # maximum of a list of heads, layers or panels; no model has as many layers, or heads per layer
+_LONG_COLLECTION = 1_000  # of a longer collection, only the number of items is shown
+_NESTED_REPR = reprlib.Repr()  # limits the depth of nested lists, even of those that contain themselves
+_NESTED_REPR.maxlevel, _NESTED_REPR.maxlist, _NESTED_REPR.maxtuple, _NESTED_REPR.maxdict, _NESTED_REPR.maxstring = (
+    3,
+    10,
+    10,
+    10,
+    80,
+)
 
 
 def shorten_value(given: object, most: int = 40) -> str:
@@ -227,15 +233,15 @@ def shorten_value(given: object, most: int = 40) -> str:
         if isinstance(given, int) and given.bit_length() > 4 * most:
             return f"a number of {int(given.bit_length() * log10(2)) + 1:,} digits"[:most]
         if kind in (list, tuple, dict, set, frozenset):
-            return _LISTS.repr(given)[:most]
-        if isinstance(given, abc.Collection) and not hasattr(given, "shape") and len(given) > _LONG:
+            return _NESTED_REPR.repr(given)[:most]
+        if isinstance(given, abc.Collection) and not hasattr(given, "shape") and len(given) > _LONG_COLLECTION:
             return f"{kind.__name__} of {len(given):,}"[:most]
         return str(given)[:most]
     except Exception:  # a foreign type may raise anything when it is converted to text
         return kind.__name__[:most]
 
 
-def list_items(given: object, name: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
+def list_items(given: object, name: str, remedy: str, most: int = MAX_ITEMS) -> list[Any]:
     """Return the items of a list, of which at most ``most`` are read.
 
     Raises SettingError if there are more, or if ``given`` is not a list.
@@ -259,7 +265,7 @@ def check_kind(given: object, kind: Any, expected: str, remedy: str) -> None:
         raise SettingError(f"{text} is {type(given).__name__}, not {expected}.", remedy)
 
 
-def check_each(given: object, kind: Any, expected: str, remedy: str) -> None:
+def check_items(given: object, kind: Any, expected: str, remedy: str) -> None:
     """Check the kind of each item of a list, as :func:`check_kind` does.
 
     Raises SettingError, also for a value that is not a list.

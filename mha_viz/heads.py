@@ -10,13 +10,13 @@ from operator import index
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from mha_viz.errors import UnknownHead, shorten_value
-from mha_viz.model_names import short_name
+from mha_viz.model_names import shorten_name
 
 __all__ = ["AnyHead", "Head", "is_number"]
 
 NONE = "none"  # in a link: no head is switched off, but heads may be
-NUMBERS = 10_000  # no model has as many layers, or heads per layer
-MOST_IN_LINK = 144  # maximum heads in a link: with 12 × 12 of them a parameter takes 767 characters
+MAX_NUMBER = 10_000  # no model has as many layers, or heads per layer
+MAX_IN_LINK = 144  # maximum heads in a link: with 12 × 12 of them a parameter takes 767 characters
 _NAMES = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
 
 
@@ -51,7 +51,7 @@ class Head(NamedTuple):
         except (TypeError, ValueError) as error:
             several = " Several heads are given as heads=[…]." if isinstance(given, list) else ""
             raise UnknownHead(f"{shorten_value(given)!r} is not a head.", f"{_NAMES}{several}") from error
-        if any(isinstance(part, bool) for part in given) or max(abs(layer), abs(head)) >= NUMBERS:
+        if any(isinstance(part, bool) for part in given) or max(abs(layer), abs(head)) >= MAX_NUMBER:
             raise UnknownHead(f"{shorten_value(given)!r} is not a head.", _NAMES)
         return cls(layer, head)
 
@@ -80,18 +80,18 @@ class Head(NamedTuple):
             layout = f"{len(layers)} layers{listing} {of_each}"
             first, last = layers[0], layers[-1]
             names = (cls(first, 0), cls(last, heads - 1)) if heads else (f"L{first}", f"L{last}")
-            problem = f"{str(given).strip() if joined else head} does not exist: {short_name(model)} has {layout}."
+            problem = f"{str(given).strip() if joined else head} does not exist: {shorten_name(model)} has {layout}."
             raise UnknownHead(problem, f"Choose between {names[0]} and {names[1]}.")
         return head
 
 
-def every_layer(count: int) -> tuple[int, ...]:
+def list_layers(count: int) -> tuple[int, ...]:
     """Return the numbers of all layers of a model: 0, 1, …"""
     return tuple(range(count))
 
 
 @lru_cache(maxsize=32)
-def every_head(layers: Sequence[int], heads: int) -> tuple[Head, ...]:
+def list_heads(layers: Sequence[int], heads: int) -> tuple[Head, ...]:
     """Return all heads of a model in order: L0H0, L0H1, …"""
     return tuple(Head(layer, head) for layer in layers for head in range(heads))
 
@@ -104,13 +104,13 @@ def is_number(given: object) -> TypeGuard[int]:
     return isinstance(given, Integral)
 
 
-def in_link(heads: Iterable[Head]) -> str:
+def format_heads(heads: Iterable[Head]) -> str:
     """Write heads for a link or a message, each once: "L2H4.L3H1"."""
     return ".".join(map(str, sorted(set(heads))))
 
 
-def from_link(names: str) -> tuple[Head, ...] | None:
-    """Parse heads that :func:`in_link` wrote, separated by dots or commas.
+def parse_heads(names: str) -> tuple[Head, ...] | None:
+    """Parse heads that :func:`format_heads` wrote, separated by dots or commas.
 
     None for more than MOST_IN_LINK heads, and for any other text.
     """
@@ -118,4 +118,4 @@ def from_link(names: str) -> tuple[Head, ...] | None:
         heads = {Head.parse(name) for name in re.split("[.,]", names)} if names not in ("", NONE) else set()
     except UnknownHead:
         return None
-    return tuple(sorted(heads)) if len(heads) <= MOST_IN_LINK else None
+    return tuple(sorted(heads)) if len(heads) <= MAX_IN_LINK else None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mha_viz.errors import SettingError
 
-TESTED = MappingProxyType(  # versions with which the tests pass
+TESTED_VERSIONS = MappingProxyType(  # versions with which the tests pass
     {
         "streamlit": ">=1.67,<1.68",
         "torch": ">=2.13,<3",
@@ -54,30 +54,30 @@ class LibraryPart(NamedTuple):
 
 def check_parts(parts: Sequence[LibraryPart]) -> None:
     """Raise SettingError if an installed library lacks a part that is needed."""
-    missing = [part for part in parts if not part.loss and not is_there(part)]
+    missing = [part for part in parts if not part.loss and not has_part(part)]
     if missing:
         others = f" So it is with {len(missing) - 1} more." if missing[1:] else ""
-        raise SettingError(f"{lacks(missing[0])}{others}", remedy(missing[0]))
+        raise SettingError(f"{describe_missing(missing[0])}{others}", describe_remedy(missing[0]))
 
 
-def lost_without(parts: Sequence[LibraryPart]) -> dict[str, LibraryPart]:
+def find_losses(parts: Sequence[LibraryPart]) -> dict[str, LibraryPart]:
     """Return what is lost with the installed libraries, each with the first part that is missing."""
-    return {part.loss: part for part in reversed(parts) if part.loss and not is_there(part)}
+    return {part.loss: part for part in reversed(parts) if part.loss and not has_part(part)}
 
 
-def lacks(part: LibraryPart) -> str:
+def describe_missing(part: LibraryPart) -> str:
     """Say which part the installed version lacks, and what it is needed for."""
     package = part.package
     return f"{package} {version(package)} has no {part.label} as mha_viz needs it ({part.why})."
 
 
-def remedy(part: LibraryPart) -> str:
+def describe_remedy(part: LibraryPart) -> str:
     """Say which versions work."""
     package = part.package
-    return f'The versions that work: pip install "{package}{TESTED[package]}".'
+    return f'The versions that work: pip install "{package}{TESTED_VERSIONS[package]}".'
 
 
-def is_there(part: LibraryPart) -> bool:
+def has_part(part: LibraryPart) -> bool:
     """Return whether the installed version has a part, with the arguments that its row states."""
     try:
         owner = pkgutil.resolve_name(part.owner)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 
 # Ids on the Hugging Face Hub, by the short names of the catalogue.
 HUB_IDS: Mapping[str, str] = MappingProxyType(
@@ -22,17 +22,19 @@ HUB_IDS: Mapping[str, str] = MappingProxyType(
         "gpt2": "openai-community/gpt2",
     }
 )
-TRAINED_HERE = ("toy", "repeater")  # trained by this project
-_FILE_DIGEST = ("minilm",)  # models whose revision is the SHA-256 of their one file of weights, as the Hub lists it
+OWN_MODELS = ("toy", "repeater")  # trained by this project
+_FILE_DIGEST_MODELS = (
+    "minilm",
+)  # models whose revision is the SHA-256 of their one file of weights, as the Hub lists it
 
 MAX_HUB_ID = 96  # characters, the Hub's own limit
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"  # neither part of an id begins or ends with "-" or "."
 _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 _PATH = re.compile(r"[.~]?/|[A-Za-z]:[\\/]")
 _BY_CONFIG = " ({} by its config)"  # added to a folder's name if the config states another one
-_IN_COLUMN = re.compile(re.escape(_BY_CONFIG).replace(re.escape("{}"), r"\S+") + "$")
+_CONFIG_NOTE = re.compile(re.escape(_BY_CONFIG).replace(re.escape("{}"), r"\S+") + "$")
 _DIGEST = re.compile(r"[0-9a-f]{12}")
-DIGITS = 8  # shown of a SHA-256, which the Hub lists in full
+DIGEST_LENGTH = 8  # shown of a SHA-256, which the Hub lists in full
 
 
 class ModelName(str):
@@ -59,10 +61,10 @@ def cite_model(model: str, revision: str = "") -> str:
     config gives it, or else its own name.
     """
     name = model.partition("@")[0]
-    notes = [revision_in_words(name, revision)] if revision else []
-    if not display_name_of(model) and name in TRAINED_HERE:
+    notes = [format_revision(name, revision)] if revision else []
+    if not get_display_name(model) and name in OWN_MODELS:
         notes.insert(0, "mha_viz’s own model")
-    citation = display_name_of(model) or name_in_column(model)
+    citation = get_display_name(model) or name_in_column(model)
     return f"{citation} ({', '.join(notes)})" if notes else citation
 
 
@@ -72,23 +74,23 @@ def name_in_column(model: str) -> str:
     The name has no notes in it, because the revision has a column of its own.
     """
     name, separator, step = model.partition("@")
-    stated = _IN_COLUMN.sub("", display_name_of(model))
-    return stated or (f"{HUB_IDS[name]}{separator}{step}" if name in HUB_IDS else short_name(model))
+    stated = _CONFIG_NOTE.sub("", get_display_name(model))
+    return stated or (f"{HUB_IDS[name]}{separator}{step}" if name in HUB_IDS else shorten_name(model))
 
 
 def label_model(model: str) -> str:
     """Name a model in a title, where there is little room: an id of the Hub without its owner."""
     name, separator, step = model.partition("@")
-    label = display_name_of(model) or f"{HUB_IDS.get(name, short_name(name))}{separator}{step}"
+    label = get_display_name(model) or f"{HUB_IDS.get(name, shorten_name(name))}{separator}{step}"
     return label.rpartition("/")[2] if is_hub_id(label.partition("@")[0]) else label
 
 
-def display_name_of(model: str) -> str:
+def get_display_name(model: str) -> str:
     """Return the name that a model's user or files give it; empty if they do not."""
     return model.display_name if isinstance(model, ModelName) else ""
 
 
-def revision_in_words(model: str, revision: str) -> str:
+def format_revision(model: str, revision: str) -> str:
     """Name a revision of a model: "weights SHA-256 53aa5117…, bfloat16", "revision 86b5e09", "untrained, seed 0".
 
     Empty if there is no revision.
@@ -98,11 +100,13 @@ def revision_in_words(model: str, revision: str) -> str:
     digest, comma, dtype = revision.partition(", ")
     if not _DIGEST.fullmatch(digest):
         return revision if revision.startswith(("untrained", "step ")) else f"revision {revision}"
-    label = f"SHA-256 {digest[:DIGITS]}…" if model.partition("@")[0] in _FILE_DIGEST else f"digest {digest}"
+    label = (
+        f"SHA-256 {digest[:DIGEST_LENGTH]}…" if model.partition("@")[0] in _FILE_DIGEST_MODELS else f"digest {digest}"
+    )
     return f"weights {label}{comma}{dtype}"
 
 
-def short_name(model: str) -> str:
+def shorten_name(model: str) -> str:
     """Return the name to show where there is little room: for a folder only the last part of its path."""
     parts = [part for part in re.split(r"[\\/]", model) if part] if _PATH.match(model) else []
     return parts[-1] if parts else str(model)
@@ -110,7 +114,7 @@ def short_name(model: str) -> str:
 
 def quote_model(model: str) -> str:
     """Return the short name in quotation marks, for an error."""
-    return quoted(short_name(model))
+    return quote(shorten_name(model))
 
 
 def is_hub_id(name: str) -> bool:
@@ -119,7 +123,7 @@ def is_hub_id(name: str) -> bool:
     return len(name) <= MAX_HUB_ID and _HUB_ID.fullmatch(name) is not None and not is_odd
 
 
-def name_in_config(folder: str, config: Mapping[str, object]) -> str:
+def read_config_name(folder: str, config: Mapping[str, object]) -> str:
     """Return the name that the config of a model in a folder gives it; empty if it has none that can be looked up.
 
     ``name`` is the model's own name. ``_name_or_path`` says from where the files were loaded: for a fine-tuned model,
@@ -131,6 +135,6 @@ def name_in_config(folder: str, config: Mapping[str, object]) -> str:
     )
     if stated or not loaded:
         return stated
-    folder_name = short_name(folder)
+    folder_name = shorten_name(folder)
     is_same = folder_name.casefold() == loaded.rpartition("/")[2].casefold()
     return loaded if is_same else f"{folder_name}{_BY_CONFIG.format(loaded)}"

@@ -11,22 +11,22 @@ from decimal import ROUND_HALF_UP, Context
 
 __all__ = [
     "MINUS",
-    "apart",
     "counted",
     "decimal",
-    "done",
     "duration",
+    "format_divergence",
+    "format_done",
+    "format_small",
+    "format_weight",
     "percent",
     "signed",
-    "small",
     "three_digits",
-    "weight",
     "with_interval",
 ]
 
 MINUS = "−"  # U+2212, as wide as a plus sign; a hyphen is too short and breaks lines
-_THREE = Context(prec=3, rounding=ROUND_HALF_UP)
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def decimal(value: float, digits: int = 2) -> str:
@@ -49,23 +49,23 @@ def with_interval(
     return f"{write(value, digits)}{bounds}"
 
 
-def apart(divergence: float) -> str:
+def format_divergence(divergence: float) -> str:
     """Format a divergence in nats as a percentage of ln 2, its maximum: "5.1%"; 0% between equal rows."""
     return percent(divergence / math.log(2))
 
 
-def done(fraction: float) -> str:
+def format_done(fraction: float) -> str:
     """Format the completed fraction of a computation as a whole percentage: "58%"."""
     return f"{decimal(100 * fraction, 0)}%"
 
 
-def weight(value: float) -> str:
+def format_weight(value: float) -> str:
     """Format an attention weight with three decimals, or as "<.001" if these would be 0.
 
     A negative weight has a sign.
     """
     if value <= -0.0005:
-        return MINUS + weight(-value)
+        return MINUS + format_weight(-value)
     return "<.001" if 0 < value < 0.0005 else f"{math.floor(value * 1000 + 0.5) / 1000:.3f}"
 
 
@@ -76,9 +76,9 @@ def three_digits(value: float, signed: bool = False) -> str:
     """
     if not value:
         return "0"
-    rounded = _THREE.create_decimal_from_float(abs(value))
+    rounded = _THREE_DIGITS.create_decimal_from_float(abs(value))
     power = rounded.adjusted()
-    text = f"{rounded:,.{max(0, 2 - power)}f}" if -4 <= power <= 5 else _raised(f"{rounded:.2e}")
+    text = f"{rounded:,.{max(0, 2 - power)}f}" if -4 <= power <= 5 else _format_power(f"{rounded:.2e}")
     return (MINUS if value < 0 else "+" if signed else "") + text
 
 
@@ -87,16 +87,16 @@ def signed(value: int) -> str:
     return f"+{value}" if value > 0 else decimal(value, 0)
 
 
-def small(value: float) -> str:
+def format_small(value: float) -> str:
     """Format a number so small that only its order of magnitude matters: "0", "5 · 10⁻⁷" without a line break."""
     if not value:
         return "0"
-    return _raised(f"{value:.0e}")
+    return _format_power(f"{value:.0e}")
 
 
-def _raised(exponential: str) -> str:
+def _format_power(exponential: str) -> str:
     digits, exponent = exponential.split("e")
-    return f"{digits.replace('-', MINUS)}\u00a0·\u00a010{str(int(exponent)).translate(_RAISED)}"
+    return f"{digits.replace('-', MINUS)}\u00a0·\u00a010{str(int(exponent)).translate(_SUPERSCRIPTS)}"
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

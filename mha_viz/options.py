@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol, TypedDict
 
 from mha_viz.view.settings import OPTIONS, check_value
 
-__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options", "ViewOptions", "drawn", "draws"]
+__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options", "ViewOptions", "draws", "get_function"]
 
-_FIGURES: dict[str, Callable[..., Any]] = {}  # functions for figures, files and tables, by name
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}  # functions for figures, files and tables, by name
 
 
 def draws(name: str, function: Callable[..., Any]) -> None:
@@ -23,14 +23,14 @@ def draws(name: str, function: Callable[..., Any]) -> None:
 
     Only the package itself does so. Drawings, measures and files are on higher floors, and imports only go down.
     """
-    if name in _FIGURES:
+    if name in _FUNCTIONS:
         raise ValueError(f"Two functions draw {name}.")
-    _FIGURES[name] = function
+    _FUNCTIONS[name] = function
 
 
-def drawn(name: str) -> Callable[..., Any]:
+def get_function(name: str) -> Callable[..., Any]:
     """Return the function that was registered under a name."""
-    return _FIGURES[name]
+    return _FUNCTIONS[name]
 
 
 class Options(TypedDict, total=False):

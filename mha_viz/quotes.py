@@ -11,44 +11,44 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-__all__ = ["did_you_mean", "printable", "quoted", "series", "shortened"]
+__all__ = ["did_you_mean", "join_names", "printable", "quote", "shorten"]
 
-MOST_QUOTED = 60
-LIKENESS = 0.6  # minimum similarity of a suggestion: difflib's ratio, from 0 to 1
-_UNSHOWN = "\ufffd"
+MAX_QUOTED = 60
+MIN_SIMILARITY = 0.6  # minimum similarity of a suggestion: difflib's ratio, from 0 to 1
+_REPLACEMENT = "\ufffd"
 # Characters that join two symbols into one, and the letters of a flag such as Scotland's. They are invisible, but part
 # of the symbol.
-_JOINED = re.compile("(?<=\\S)[\u200c\u200d](?=\\S)|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f")
+_JOINED_SYMBOLS = re.compile("(?<=\\S)[\u200c\u200d](?=\\S)|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
 _TAGS = range(0xE0020, 0xE0080)
-_LONGEST_SIGN = 16  # maximum characters of an emoji, or of a letter with its accents
+_MAX_SYMBOL = 16  # maximum characters of an emoji, or of a letter with its accents
 
 
-def quoted(text: str, most: int = MOST_QUOTED) -> str:
+def quote(text: str, most: int = MAX_QUOTED) -> str:
     """Return a text in quotation marks, cut to ``most`` characters; U+FFFD replaces characters that cannot be shown."""
-    return f"“{printable(shortened(text, most), _UNSHOWN)}”"
+    return f"“{printable(shorten(text, most), _REPLACEMENT)}”"
 
 
 def printable(text: str, instead: str) -> str:
     """Replace line breaks, control characters and marks that change the writing direction by ``instead``."""
-    joined = {index for match in _JOINED.finditer(text) for index in range(*match.span())}
+    joined = {index for match in _JOINED_SYMBOLS.finditer(text) for index in range(*match.span())}
     return "".join(c if c.isprintable() or index in joined else instead for index, c in enumerate(text))
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Shorten a text to ``most`` characters; an ellipsis replaces what was cut, and no symbol is cut in two."""
     if len(text) <= most:
         return text
     end = most - 1
-    for _ in range(_LONGEST_SIGN):
+    for _ in range(_MAX_SYMBOL):
         if end < 2 or not (_continues(text[end]) or text[end - 1] == _JOINER):
             break
         end -= 1
     return f"{text[:end].rstrip()}…"
 
 
-def did_you_mean(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str:
+def did_you_mean(name: str, names: Iterable[str], likeness: float = MIN_SIMILARITY) -> str:
     """Return a question with the most similar of the names, ignoring case; empty if none is similar."""
     spelled = {candidate.lower(): candidate for candidate in names}
     match = get_close_matches(name[:100].lower(), spelled, 1, likeness)
@@ -60,6 +60,6 @@ def _continues(c: str) -> bool:
     return c == _JOINER or ord(c) in _SKIN_TONES or ord(c) in _TAGS or unicodedata.category(c) in ("Mn", "Me")
 
 
-def series(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names: "a", "a and b", "a, b and c"; "" for none."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

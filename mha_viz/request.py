@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mha_viz.errors import SettingError, shorten_value
-from mha_viz.heads import Head, in_link
-from mha_viz.quotes import quoted
+from mha_viz.heads import Head, format_heads
+from mha_viz.quotes import quote
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 __all__ = ["METHODS", "OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEXT", "Question", "Request"]
@@ -22,7 +22,7 @@ RECIPE = "recipe"  # the output with the weights that a head's recipe predicts
 RESAMPLE, TEXT = "resample", "text"  # the output on random sentences of a corpus, or on one other text
 OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # methods that need nothing but the sentences of a corpus
 METHODS = (*OVER_CORPUS, TEXT)  # what replaces the output of a head that is off; the first by default
-BY: Mapping[str, str] = MappingProxyType(  # the methods in words
+METHOD_WORDS: Mapping[str, str] = MappingProxyType(  # the methods in words
     {
         "zero": "zeros",
         "mean": "its mean",
@@ -34,25 +34,25 @@ BY: Mapping[str, str] = MappingProxyType(  # the methods in words
 )
 ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # the parts of an encoder–decoder
 MASK, NEXT, COSINE = ("mask", "next", "cosine")
-BOTH, FIRST_TEXT, SECOND_TEXT = OFF_IN = (
+BOTH, FIRST_TEXT, SECOND_TEXT = OFF_CHOICES = (
     "both",
     "first",
     "second",
 )  # the texts, of two compared ones, in which heads are off
-FIRST = -1  # the first masked token of a text
+FIRST_MASK = -1  # the first masked token of a text
 DTYPES = ("float32", "float16", "bfloat16")  # the types in which weights can be read; the first by default
 
 
-def in_dtype(revision: str, dtype: str) -> str:
+def add_dtype(revision: str, dtype: str) -> str:
     """Return the revision of a model whose weights were loaded in a type: "53aa", or "53aa, bfloat16".
 
     It distinguishes readings, results and stored data from those in float32.
     """
-    base = revision if dtype_of(revision) == DTYPES[0] else revision.rpartition(", ")[0]
+    base = revision if get_dtype(revision) == DTYPES[0] else revision.rpartition(", ")[0]
     return base if dtype == DTYPES[0] else ", ".join(filter(None, (base, dtype)))
 
 
-def dtype_of(revision: str) -> str:
+def get_dtype(revision: str) -> str:
     """Return the type that a revision names."""
     dtype = revision.rpartition(", ")[2]
     return dtype if dtype in DTYPES else DTYPES[0]
@@ -129,11 +129,11 @@ class Request:
         ``called`` maps a field to its name where the request was written, such as an option. Raises SettingError for
         fields that exclude each other, and for values that do not exist.
         """
-        for problem, remedy in self._problems(called):
+        for problem, remedy in self._iter_problems(called):
             raise SettingError(problem, remedy)
         return self
 
-    def _problems(self, called: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    def _iter_problems(self, called: Callable[[str], str]) -> Iterator[tuple[str, str]]:
         """Yield each problem that no model can answer, with its remedy."""
         quantity, one_of_them = f"{called('quantity')} {self.quantity}", "Leave one of them out."
         of_word = [called(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
@@ -167,7 +167,12 @@ class Request:
             yield f"{called('method')} {TEXT} takes outputs from another text.", f"Give {called('source')}."
         if self.target and self.part == ENCODER:
             yield f"{called('part')} {ENCODER} reads no target.", f"Leave {called('target')} out."
-        for name, values in (("part", ("", *PARTS)), ("method", METHODS), ("off_in", OFF_IN), ("quantity", QUANTITIES)):
+        for name, values in (
+            ("part", ("", *PARTS)),
+            ("method", METHODS),
+            ("off_in", OFF_CHOICES),
+            ("quantity", QUANTITIES),
+        ):
             if getattr(self, name) not in values:
                 choices = ", ".join(filter(None, values))
                 yield f"{called(name)} is {shorten_value(getattr(self, name))!r}.", f"Choose one of {choices}."
@@ -182,7 +187,7 @@ class Request:
 
         "replaced by zeros", "replaced by another text, “A dog slept.”".
         """
-        return f"replaced by {BY[self.method]}{f', {quoted(self.source)}' if self.source else ''}"
+        return f"replaced by {METHOD_WORDS[self.method]}{f', {quote(self.source)}' if self.source else ''}"
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -201,15 +206,15 @@ class Request:
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Request:
         """Restore a request that :meth:`packed` wrote, from JSON."""
-        return cls(**{name: _READ[name](value) if name in _READ else value for name, value in values.items()})
+        return cls(**{name: _PARSERS[name](value) if name in _PARSERS else value for name, value in values.items()})
 
     def in_link(self) -> dict[str, str]:
         """Return the parameters of a link that makes the request, without default values."""
-        values = {name: in_link(value) if name == "off" else str(value) for name, value in self.packed().items()}
+        values = {name: format_heads(value) if name == "off" else str(value) for name, value in self.packed().items()}
         return {FIELDS[name].parameter: value for name, value in values.items() if name in FIELDS}
 
 
-_READ: Mapping[str, Callable[[Any], Any]] = {  # restore from JSON the fields that are more than text and numbers
+_PARSERS: Mapping[str, Callable[[Any], Any]] = {  # restore from JSON the fields that are more than text and numbers
     "words": tuple,
     "off": lambda heads: tuple(Head(*head) for head in heads),
     "question": Question.parse,

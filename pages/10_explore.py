@@ -6,13 +6,13 @@ from mha_viz.app.switch_off import controls, page
 from mha_viz.app.url import address
 from mha_viz.app.widgets import frame, request
 
-frame.view()
+frame.ensure_frame()
 what = address.url()
-request.ask(what, explore.INTRODUCTION)
+request.ask_text(what, explore.INTRODUCTION)
 request.ask_part(what.where)
-continuing.ask_words(what)
+continuing.show_continue_button(what)
 reading = explore.read_page(what)
 if reading is not None:
-    explore.draw(reading, page.begin_mode, controls.on_head)
+    explore.draw(reading, page.begin_mode, controls.toggle_head)
     explore.say_shared_keys(reading)
 explore.warm_up()

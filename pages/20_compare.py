@@ -4,5 +4,5 @@ from mha_viz.app.compare import page as compare
 from mha_viz.app.url import address
 from mha_viz.app.widgets import frame
 
-frame.view()
+frame.ensure_frame()
 compare.show_comparison(address.url())

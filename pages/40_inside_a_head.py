@@ -4,7 +4,7 @@ from mha_viz.app.inside import page as inside
 from mha_viz.app.url import address
 from mha_viz.app.widgets import frame, request
 
-frame.view()
+frame.ensure_frame()
 what = address.url()
-request.ask(what, hint=False)
+request.ask_text(what, hint=False)
 inside.show_steps(what)

@@ -3,5 +3,5 @@
 from mha_viz.app.lab import page as lab
 from mha_viz.app.widgets import frame
 
-frame.view()
+frame.ensure_frame()
 lab.show_lab()

@@ -4,5 +4,5 @@ from mha_viz.app.roles import page as roles
 from mha_viz.app.url import address
 from mha_viz.app.widgets import frame
 
-frame.view()
+frame.ensure_frame()
 roles.show_roles(address.url().where)

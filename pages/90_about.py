@@ -3,5 +3,5 @@
 from mha_viz.app.about import page
 from mha_viz.app.widgets import frame
 
-frame.view()
+frame.ensure_frame()
 page.show_about()

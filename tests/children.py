@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.errors import Cancelled, CorpusError
-from mha_viz.process.apart import Stop, Tell, serve
+from mha_viz.process.apart import IsCancelled, ReportProgress, serve
 from mha_viz.process.confined import NETWORK, PROCESSES, WRITING
 
 BOUNDS: dict[str, int] = {}  # as they are while the module is imported, before it is served
@@ -26,7 +26,7 @@ if os.name == "posix":
     BOUNDS["nice"] = os.nice(0)
 
 
-def work(asked: dict[str, Any], tell: Tell, stop: Stop) -> object:
+def work(asked: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> object:
     """Do what the order says."""
     print("what is printed is no answer")
     match asked["do"]:

@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 
-from mha_viz.app.service.caches import first_reading
+from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
-from mha_viz.figures.layout.panels import Panel, opened, pack
+from mha_viz.figures.layout.panels import Panel, opened, pack_comparison
 from tests.browser_tab import PATIENCE
 
 ORIGIN = "http://compare.test/"
@@ -81,7 +81,7 @@ class Sheet:
     def draw(self, panels: Sequence[Panel], editable: bool | Sequence[int] = False, opens: str = "") -> int:
         """Draw the panels, which open with the difference ``opens``; returns how many messages to the server this has
         planned."""
-        bytes_ = pack(panels, editable=editable)
+        bytes_ = pack_comparison(panels, editable=editable)
         coded = base64.b64encode(opened(bytes_, diff=opens) if opens else bytes_).decode()
         planned: int = self.page.evaluate("coded => planning(() => draw(coded))", coded)
         self.page.evaluate("() => document.querySelectorAll('.drawing').forEach((fold) => (fold.open = true))")
@@ -175,7 +175,7 @@ def sheets(profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
 
 @cache
 def first() -> Attention:
-    return first_reading()
+    return load_first_reading()
 
 
 def three() -> list[Panel]:

@@ -6,13 +6,13 @@ import json
 import struct
 from typing import Any
 
-from mha_viz.app.url.address import examples
+from mha_viz.app.url.address import load_examples
 from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Head
 from mha_viz.request import Request
 from tests.page_session import PageSession
 
-FIRST = examples()[0]["text"]
+FIRST = load_examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
 PAGE = "pages/20_compare.py"
 L3H1, L0H2 = Pin(Request("minilm", FIRST), Head(3, 1)), Pin(Request("minilm", FIRST), Head(0, 2), "previous")

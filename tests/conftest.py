@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mha_viz.app.widgets.download_panel import Offer
     from mha_viz.attention import Attention
     from mha_viz.models.reading.encoder import Encoder
-    from mha_viz.process.apart import Stop, Tell
+    from mha_viz.process.apart import IsCancelled, ReportProgress
     from tests.app_server import AppServer
     from tests.browser_tab import BrowserTab
     from tests.compare_sheet import Sheet
@@ -149,7 +149,7 @@ def packing() -> None:
 
     from mha_viz.models.reading import linear
 
-    if not linear.available():
+    if not linear.is_available():
         must = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
         assert not must
         pytest.skip("this build of PyTorch packs no weights")
@@ -165,7 +165,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
     def keep(make_offers: Callable[[], Sequence[Offer]], everything: object = None, archive: str = "") -> None:
         made[:] = make_offers()
 
-    monkeypatch.setattr(download_panel, "_expander", keep)
+    monkeypatch.setattr(download_panel, "_show_expander", keep)
     return made
 
 
@@ -190,17 +190,17 @@ def effects_offered(offered: list[Offer]) -> Callable[[str], dict[str, float]]:
 @pytest.fixture(scope="session")
 def minilm() -> Encoder:
     """The pretrained BERT that comes with the app."""
-    from mha_viz.models.reading.loading import one_stack
+    from mha_viz.models.reading.loading import load_one_stack
 
-    return one_stack("minilm")
+    return load_one_stack("minilm")
 
 
 @pytest.fixture(scope="session")
 def toy() -> Encoder:
     """The model of the built-in grammar."""
-    from mha_viz.models.reading.loading import one_stack
+    from mha_viz.models.reading.loading import load_one_stack
 
-    return one_stack("toy")
+    return load_one_stack("toy")
 
 
 @pytest.fixture(scope="session")
@@ -224,9 +224,9 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
     """The encoder of such a model."""
 
-    from mha_viz.models.reading.loading import from_folder, one_stack
+    from mha_viz.models.reading.loading import from_folder, load_one_stack
 
-    return cache(lambda family: one_stack(from_folder(tiny_folder(family))))
+    return cache(lambda family: load_one_stack(from_folder(tiny_folder(family))))
 
 
 @pytest.fixture(scope="session")
@@ -373,10 +373,10 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 
     Where heads point in the built-in sentences takes seconds to compute and stays cached.
     """
-    from mha_viz.files.assets import HOME
+    from mha_viz.files.assets import HOME_VARIABLE
     from tests.new_server import new_server
 
-    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
     new_server("pointers")
     yield tmp_path / "home"
     new_server("pointers")
@@ -425,7 +425,7 @@ def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     from mha_viz.models.getting import hub as hub_module
     from tests.fake_hub import FakeHub
 
-    def here(module: str, order: object, _: object, progress: Tell, __: Stop) -> Any:
+    def here(module: str, order: object, _: object, progress: ReportProgress, __: IsCancelled) -> Any:
         return import_module(module).work(order, progress, lambda: False)
 
     monkeypatch.setattr(hub_module, "run", here)

@@ -156,7 +156,7 @@ def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes with models that begin from now on are copies of this one, which have the libraries already."""
     from mha_viz.app.service.reader import starting
 
-    for kind in (starting.Copies, starting.Spares):
+    for kind in (starting.CopyStarter, starting.SpareStarter):
         monkeypatch.setattr(kind, "start", CopiesOfThis.start)
         monkeypatch.setattr(kind, "prepare", CopiesOfThis.prepare)
 
@@ -170,7 +170,7 @@ def children_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
         *writable, module, _ = command[command.index("-c") + 2 :]
 
         def work() -> None:
-            os.environ |= apart.FOLDERS
+            os.environ |= apart.FOLDER_SETTINGS
             sys.argv = [module, *writable]
             apart.serve(importlib.import_module(module).work)
 

@@ -9,7 +9,7 @@ import pytest
 
 from mha_viz.app.service import studies as room
 from mha_viz.app.service.caches import BoundedCache, model_service
-from mha_viz.app.service.jobs import queue_of
+from mha_viz.app.service.jobs import get_queue
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url.annotated import built_in
 from mha_viz.models.getting import catalog
@@ -21,11 +21,11 @@ _pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for
 
 def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on the built-in sentences after the first ones count as unreadable."""
-    monkeypatch.setattr(room, "pointed", _pointed)
-    monkeypatch.setattr(queue_of("pointers"), "results", _pointers)
+    monkeypatch.setattr(room, "read_pointers", _pointed)
+    monkeypatch.setattr(get_queue("pointers"), "results", _pointers)
 
 
 def _pointed(model: catalog.Model) -> Steps[tuple[Any, ...]]:
-    pointers = model_service().ask(verbs.point, model.name, 0, FEW).result()
+    pointers = model_service().ask(verbs.find_pointers, model.name, 0, FEW).result()
     yield 1.0
     return (*pointers, *[None] * (len(built_in().sentences) - FEW))

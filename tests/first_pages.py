@@ -6,11 +6,11 @@ import re
 
 from playwright.sync_api import expect
 
-from mha_viz.app.url.address import examples
+from mha_viz.app.url.address import load_examples
 from mha_viz.models.reading.encoder import Encoder
 from tests.browser_tab import BrowserTab
 
-FIRST = examples()[0]["text"]
+FIRST = load_examples()[0]["text"]
 
 
 def about_leads_to_explore_and_back(visitor: BrowserTab) -> None:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OURS = ("mha_viz", "tests", "tools", "benchmarks")
 OF_FIGURES = {name: f"mha_viz.figures.{home.partition(':')[0]}" for name, home in figures._HOMES.items()}
 HOMES = {f"mha_viz.figures.{name}": home for name, home in OF_FIGURES.items()}  # imported on first use
-for _name, _home in mha_viz._HOMES.items():
+for _name, _home in mha_viz._MODULES.items():
     HOMES[f"mha_viz.{_name}"] = OF_FIGURES[_name] if _home == "mha_viz.figures" else _home
 BY_NAME = ("import_module", "__import__", "importorskip")
 

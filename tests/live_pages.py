@@ -20,12 +20,12 @@ from playwright.sync_api import Page
 import mha_viz as mv
 from mha_viz.attention import Weights
 from mha_viz.figures.live import LIBRARIES
-from mha_viz.files.assets import home
-from mha_viz.files.npm import fetched
+from mha_viz.files.assets import storage_folder
+from mha_viz.files.npm import fetch_files
 from mha_viz.models.reading import tokenizer_rules
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.tokenizer import Tokenizer
-from tools.node import find
+from tools.node import find_node
 
 EXAMPLE = "The cat didn't see the dog."
 PART = 100_000
@@ -133,20 +133,20 @@ def _read(answer: dict[str, Any]) -> Read:
 def rules_of(model: Encoder) -> dict[str, Any]:
     """The tokenizer of a model as its page has it."""
     tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)
-    return {"tokenizer": tokenizer_rules.parts(tokenizer), "rules": tokenizer_rules.rules(tokenizer)}
+    return {"tokenizer": tokenizer_rules.export_parts(tokenizer), "rules": tokenizer_rules.export_rules(tokenizer)}
 
 
 def library() -> str:
     """The path of Hugging Face's tokenizers for JavaScript."""
     package = LIBRARIES[1]
-    fetched(package, home() / "libraries")
-    (path,) = (home() / "libraries").glob(f"*tokenizers-{package.version}/*.mjs")
+    fetch_files(package, storage_folder() / "libraries")
+    (path,) = (storage_folder() / "libraries").glob(f"*tokenizers-{package.version}/*.mjs")
     return str(path)
 
 
 def ask_node(*questions: dict[str, Any]) -> list[Any]:
     """The answers of read_live.mjs."""
-    node = find()
+    node = find_node()
     assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
     done = subprocess.run(
         [node, str(_SCRIPT)], input=json.dumps(questions), capture_output=True, text=True, check=False

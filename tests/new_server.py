@@ -14,5 +14,5 @@ def new_server(*kept: str) -> None:
             entry.job._seen.clear()
             assert entry.job.stopped()
         jobs.QUEUES[kind].clear()
-    studies.stored.clear()
-    trainings.paces.clear()
+    studies.server_state.clear()
+    trainings.load_paces.clear()

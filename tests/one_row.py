@@ -15,7 +15,7 @@ from mha_viz import extensions
 from mha_viz.analysis.metrics import PerHead
 from mha_viz.app.service.reader import verbs
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import Row, Step, read_as
+from mha_viz.attention.steps import Step, StepData, make_first_steps
 from mha_viz.models.reading.loading import AnyModel
 from mha_viz.request import Request
 from mha_viz.study import reading
@@ -34,7 +34,9 @@ DOUBLED = Quantity(
 def doubled(model: AnyModel, request: Request, _: Any) -> Attention:
     """Twice the weights."""
     whole = model.encode(*request.texts)
-    return replace(whole, weights=2 * whole.weights, quantity="doubled", made=read_as((), Step(Row("doubled"))))
+    return replace(
+        whole, weights=2 * whole.weights, quantity="doubled", made=make_first_steps((), Step(StepData("doubled")))
+    )
 
 
 def corner(attention: Attention) -> PerHead:
@@ -71,7 +73,7 @@ def the_quantity_is_found(folder: Path) -> None:
     assert DOUBLED.about in drawn.drawing.full_caption
     drawn.save(folder / "a.csv")
     assert "doubled" in (folder / "a.csv").read_text("utf-8")
-    assert "doubled(mv.load('toy'), 'The cat sat .')" in recipe.of_head(
+    assert "doubled(mv.load('toy'), 'The cat sat .')" in recipe.write_head_recipe(
         attention, "heatmap", [Head(0, 0)], View(), Size(), "a.svg"
     )
     assert request.in_link()["shown"] == "doubled"

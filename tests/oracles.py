@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.text import Token, TokenizedText
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -65,7 +65,7 @@ def _w_o(model: Any, layer: int) -> torch.Tensor:
     if model.config.model_type == "xlnet":
         o: torch.Tensor = model.get_submodule(f"layer.{layer}.rel_attn").o  # [d_model, head, d_head]
         return o
-    weight: torch.Tensor = place(model, layer).output.weight
+    weight: torch.Tensor = find_attention_modules(model, layer).output.weight
     return weight
 
 
@@ -74,7 +74,7 @@ def _of_heads(model: Any, layer: int, heads: int) -> torch.Tensor:
     weight = _w_o(model, layer).detach()
     if model.config.model_type == "xlnet":
         return weight.transpose(0, 1)
-    is_turned = isinstance(place(model, layer).output, Conv1D)  # [head · d_head, d_model]
+    is_turned = isinstance(find_attention_modules(model, layer).output, Conv1D)  # [head · d_head, d_model]
     return (weight if is_turned else weight.T).unflatten(0, (heads, -1))
 
 

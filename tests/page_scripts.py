@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tools.node import find
+from tools.node import find_node
 
 _SCRIPTS = Path(__file__).parent / "js"
 
@@ -24,7 +24,7 @@ def ask_panels(*questions: dict[str, Any]) -> list[Any]:
     return _ask("read_panels.mjs", questions)
 
 
-_node = cache(find)  # checks the version of each Node
+_node = cache(find_node)  # checks the version of each Node
 
 
 def _ask(script: str, questions: tuple[dict[str, Any], ...]) -> list[Any]:

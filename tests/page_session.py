@@ -18,9 +18,9 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.app.service import caches
 from mha_viz.app.service.caches import Once
 from mha_viz.app.service.reader import Reader
-from mha_viz.app.widgets.navigation import LEAVING
-from mha_viz.app.widgets.parts import UNFORESEEN
-from mha_viz.files.assets import moved, page_files
+from mha_viz.app.widgets.navigation import LEAVING_KEY
+from mha_viz.app.widgets.parts import UNEXPECTED
+from mha_viz.files.assets import page_files, redirect_address
 from tests.copies import CopiesOfThis
 from tests.packets import Unpacked, unpack
 from tests.waiting import PATIENCE
@@ -56,7 +56,9 @@ class PageSession:
 
     def __init__(self, url: dict[str, Any] | None = None, page: str | None = None) -> None:
         self.at = AppTest.from_file(ROOT / "app.py", default_timeout=PATIENCE)
-        name, url = moved(Path(page or "").stem.partition("_")[2], url or {})  # as the server leads an old address on
+        name, url = redirect_address(
+            Path(page or "").stem.partition("_")[2], url or {}
+        )  # as the server leads an old address on
         for parameter, value in url.items():
             self.at.query_params[parameter] = value
         if page:
@@ -67,17 +69,17 @@ class PageSession:
     def check(self) -> None:
         """The run went well. Where it shows a link to follow at once, that is followed, as in a browser."""
         self._check()
-        if LEAVING in self.at.session_state:
+        if LEAVING_KEY in self.at.session_state:
             link = self.at.get("page_link")[0].proto
             self.at.query_params.clear()
             self.at.query_params.update(parse_qsl(link.query_string))
             self.at.switch_page(str(page_files()[link.label.replace(" ", "_")])).run()
             self._check()
-        assert LEAVING not in self.at.session_state
+        assert LEAVING_KEY not in self.at.session_state
 
     def _check(self) -> None:
         assert not self.at.exception, [e.value for e in self.at.exception]
-        assert UNFORESEEN not in self.said, self.said
+        assert UNEXPECTED not in self.said, self.said
 
     def send(self, component: str, event: str, value: object) -> None:
         """What the browser sends if a component triggers an event. A message about the view, or about a head to

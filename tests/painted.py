@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page
 from mha_viz.app.serving.paths import COMPONENTS
 from mha_viz.browser.bundle import served_file
 from mha_viz.figures.drawing.theme import LIGHT
-from mha_viz.figures.layout.frames import Recording, frames
+from mha_viz.figures.layout.frames import Recording, build_frames
 from tests.browser_tab import FRAMES
 from tests.screenshots import luminance, still
 
@@ -122,7 +122,7 @@ def of_words(count: int) -> dict[str, Any]:
         key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)], names=list("abcd"),
         maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"], places=np.arange(count)[None], notes=[[""]],
     )  # fmt: skip
-    return frames(recording, 0, LIGHT)
+    return build_frames(recording, 0, LIGHT)
 
 
 def contrasts(canvases: Locator) -> list[float]:

@@ -18,13 +18,13 @@ from mha_viz.app.service import jobs
 from mha_viz.app.service.jobs import Job
 from mha_viz.app.service.reader import starting
 from mha_viz.app.serving.start import main
-from mha_viz.files.assets import HOME
+from mha_viz.files.assets import HOME_VARIABLE
 from mha_viz.models.getting import hub
 from mha_viz.process import apart
 from tests.app_server import HELD
 
 _of_thread = threading.local()  # ``child``: the process that works for it
-_started, _tell = apart._started, Job.tell
+_started, _tell = apart._start_child, Job.tell
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def _started_and_noted(module: str, bounds: apart.Bounds) -> Iterator[subprocess
 def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
     """Report the progress, and go on when nothing is held any more, or the job is stopped."""
     _tell(self, fraction, size)
-    file, child = Path(os.environ[HOME], HELD), getattr(_of_thread, "child", None)
+    file, child = Path(os.environ[HOME_VARIABLE], HELD), getattr(_of_thread, "child", None)
     if not file.exists():
         return
     if child:
@@ -54,7 +54,7 @@ def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
 if __name__ == "__main__":
     hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = 600.0
     starting.SPARE_SECONDS = math.inf  # no test waits for the next process with models
-    jobs.KINDS = {**jobs.KINDS, "training": jobs.KINDS["training"]._replace(forgotten=600.0)}
-    apart._started = _started_and_noted
+    jobs.KINDS = {**jobs.KINDS, "training": jobs.KINDS["training"]._replace(timeout_s=600.0)}
+    apart._start_child = _started_and_noted
     Job.tell = _tell_and_wait  # type: ignore[method-assign]
     main(prog_name="tests.patient_server")

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from mha_viz.attention import Attention
-from mha_viz.text import Piece, tokenized
+from mha_viz.text import Piece, build_text
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -26,4 +26,4 @@ def read(text: str, seed: int = 0) -> Attention:
     pieces.append(Piece("[SEP]", 0, 0, None, 0))
     n = len(pieces)
     rows = np.random.default_rng(seed + len(text)).dirichlet(np.full(n, 0.3), (LAYERS, HEADS, n))
-    return Attention("minilm", "", tokenized(text, "", pieces), rows.astype(np.float32))
+    return Attention("minilm", "", build_text(text, "", pieces), rows.astype(np.float32))

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.cutting import cut
+from mha_viz.corpus.conllu import format_conllu
+from mha_viz.corpus.cutting import cut_file
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.study.cluster.layout import Layout, lay_out, survey
+from mha_viz.study.cluster.layout import Layout, lay_out, survey_shard
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ def treebank(count: int, per_document: int = 5, seed: int = 0) -> str:
     """The same as CoNLL-U, each document with one heading."""
     text, before = [], None
     for sentence in document_sentences(count, per_document, seed):
-        text.append(as_conllu([sentence if sentence.document != before else replace(sentence, document="")]))
+        text.append(format_conllu([sentence if sentence.document != before else replace(sentence, document="")]))
         before = sentence.document
     return "".join(text)
 
 
 def laid_out(name: str, files: list[Path], size: int) -> Layout:
     """A corpus of these files in shards of at least ``size`` bytes."""
-    cuts = [cut(str(file), size) for file in files]
-    return lay_out(name, cuts, [[survey(shard, one.kind) for shard in one.shards] for one in cuts])
+    cuts = [cut_file(str(file), size) for file in files]
+    return lay_out(name, cuts, [[survey_shard(shard, one.kind) for shard in one.shards] for one in cuts])
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def cluster_of(count: int = 2) -> Iterator[Client]:
     import dask
     from distributed.utils import get_mp_context
 
-    from mha_viz.study.cluster.connection import connected
+    from mha_viz.study.cluster.connection import connect
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
@@ -68,7 +68,7 @@ def cluster_of(count: int = 2) -> Iterator[Client]:
             get_mp_context()  # after this, Dask leaves the list of libraries alone
             multiprocessing.set_forkserver_preload([*LARGE])
             forkserver.ensure_running()
-            with connected(workers=count) as client:
+            with connect(workers=count) as client:
                 yield client
 
 

@@ -20,7 +20,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.intervening import ablation
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import Request
 from mha_viz.study import effects as study
 from tests import lanes, oracles, tiny_models
@@ -53,7 +53,7 @@ def plain(folder: Path, text: str, off: dict[Head, Any]) -> tuple[list[Any], Any
                 replacing = partial(
                     _replaced, {head.head: columns for head, columns in off.items() if head[0] == layer}
                 )
-                stack.callback(place(model, layer).output.register_forward_pre_hook(replacing).remove)
+                stack.callback(find_attention_modules(model, layer).output.register_forward_pre_hook(replacing).remove)
         outputs = model(**tokenizer(text, return_tensors="pt"), output_attentions=True)
     return [layer[0].numpy() for layer in attentions(model, outputs)], outputs.last_hidden_state
 
@@ -68,15 +68,15 @@ def _replaced(off: dict[int, Any], _: Any, arguments: Any) -> Any:
 @pytest.mark.parametrize("family", EVERY)
 def test_heads_that_put_out_zero_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     weights, _ = plain(tiny_folder(family), SENTENCE, dict.fromkeys(OFF, 0.0))
-    assert np.abs(ablation.without(tiny(family), OFF, SENTENCE).weights - weights).max() <= 1e-5
+    assert np.abs(ablation.encode_without(tiny(family), OFF, SENTENCE).weights - weights).max() <= 1e-5
 
 
 @pytest.mark.parametrize("family", lanes.some(EVERY, *DIFFERENT))
 def test_variants_that_part_at_a_layer_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny(family)
-    by = ablation.substitute(encoder, "zero")
+    by = ablation.make_substitute(encoder, "zero")
     for layer in range(LAYERS):
-        forked = ablation.forked(encoder, layer, ablation.each_alone(range(HEADS)), by, SENTENCE)
+        forked = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(range(HEADS)), by, SENTENCE)
         assert len(forked.weights) == LAYERS - 1 - layer
         for variant in (0, HEADS - 1):
             weights, states = plain(tiny_folder(family), SENTENCE, {Head(layer, variant): 0.0})
@@ -88,25 +88,25 @@ def test_variants_that_part_at_a_layer_are_those_of_transformers(family: str, ti
 @pytest.mark.parametrize("family", lanes.some(tiny_models.TRACED, "bert", "electra", "falcon", "gpt2", "roberta"))
 def test_a_text_through_the_model_as_it_is(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny(family)
-    whole = ablation.whole(encoder, SENTENCE)
+    whole = ablation.run_full_pass(encoder, SENTENCE)
     weights, states = plain(tiny_folder(family), SENTENCE, {})
     assert np.abs(whole.weights - weights).max() <= 1e-5
     assert np.abs(whole.states - states[0].numpy()).max() <= 2e-5
-    assert len(whole.entering) == (LAYERS if encoder.resumes else 0)
-    assert ablation.whole(encoder, SENTENCE) is whole
-    assert len({id(ablation.whole(encoder, other)) for other in OTHERS}) == 2
-    assert ablation.whole(encoder, SENTENCE) is not whole  # two texts are cached
+    assert len(whole.entering) == (LAYERS if encoder.can_resume else 0)
+    assert ablation.run_full_pass(encoder, SENTENCE) is whole
+    assert len({id(ablation.run_full_pass(encoder, other)) for other in OTHERS}) == 2
+    assert ablation.run_full_pass(encoder, SENTENCE) is not whole  # two texts are cached
 
 
 @pytest.mark.parametrize("method", ["zero", "uniform"])
 @pytest.mark.parametrize("family", ["albert", "bert", "llama", "gpt2"])
 def test_variants_equal_one_head_after_the_other(family: str, method: str, tiny: Tiny) -> None:
     encoder = tiny(family)
-    by = ablation.substitute(encoder, method)
+    by = ablation.make_substitute(encoder, method)
     for layer in range(LAYERS):
-        forked = ablation.forked(encoder, layer, ablation.each_alone(range(HEADS)), by, SENTENCE)
+        forked = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(range(HEADS)), by, SENTENCE)
         for head in range(HEADS):
-            alone = ablation.without(encoder, [Head(layer, head)], SENTENCE, method=method)
+            alone = ablation.encode_without(encoder, [Head(layer, head)], SENTENCE, method=method)
             for later, weights in enumerate(forked.weights, layer + 1):
                 assert np.array_equal(weights[:, head], alone.weights[later])
 
@@ -124,7 +124,7 @@ def test_uniform_is_the_mean_of_the_values_a_head_may_see(
 ) -> None:
     weights = torch.tensor(visible, dtype=torch.float32).repeat(2, 1, 1)  # [head, query, key]
     values = torch.tensor([[[[1.0], [2.0], [6.0]], [[0.0], [4.0], [2.0]]]])  # [1, head, n, d_head]
-    uniform = ablation.substitute(tiny("bert"), "uniform")(0, weights, values, torch.zeros(1, 3, 2, 1))
+    uniform = ablation.make_substitute(tiny("bert"), "uniform")(0, weights, values, torch.zeros(1, 3, 2, 1))
     assert torch.allclose(uniform[0, :, :, 0], torch.tensor(expected))
 
 
@@ -141,68 +141,74 @@ def test_uniform_stays_within_the_window_of_a_layer(tiny: Tiny, tiny_folder: Fol
     assert len(values) > window
     means = torch.stack([values[max(0, row - window + 1) : row + 1].mean(0) for row in range(len(values))])
     weights, _ = plain(folder, SENTENCE, {head: means})
-    ours = ablation.without(tiny("mistral"), [head], SENTENCE, method="uniform")
+    ours = ablation.encode_without(tiny("mistral"), [head], SENTENCE, method="uniform")
     assert np.abs(ours.weights - weights).max() <= 1e-5
 
 
 def test_heads_that_share_their_values_get_their_own_group(tiny: Tiny) -> None:
     values = torch.tensor([[[[1.0]], [[5.0]]]])  # two groups
-    uniform = ablation.substitute(tiny("bert"), "uniform")(0, torch.ones(4, 1, 1), values, torch.zeros(1, 1, 4, 1))
+    uniform = ablation.make_substitute(tiny("bert"), "uniform")(0, torch.ones(4, 1, 1), values, torch.zeros(1, 1, 4, 1))
     assert uniform.flatten().tolist() == [1.0, 1.0, 5.0, 5.0]
 
 
 def test_mean_outputs_are_those_over_all_tokens(tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny("bert")
-    means = ablation.means_over(encoder, OTHERS)
+    means = ablation.compute_means(encoder, OTHERS)
     model, tokenizer = oracles.plain(tiny_folder("bert"))
     joined: list[torch.Tensor] = []
-    hook = place(model, 1).output.register_forward_pre_hook(lambda _, given: joined.append(given[0][0].clone()))
+    hook = find_attention_modules(model, 1).output.register_forward_pre_hook(
+        lambda _, given: joined.append(given[0][0].clone())
+    )
     with torch.no_grad():
         for text in OTHERS:
             model(**tokenizer(text, return_tensors="pt"))
     hook.remove()
     assert np.allclose(means[1].flatten(), torch.cat(joined).mean(0), atol=1e-6)
     weights, _ = plain(tiny_folder("bert"), SENTENCE, {head: torch.from_numpy(means[head]) for head in OFF})
-    ours = ablation.without(encoder, OFF, SENTENCE, method="mean", means=means)
+    ours = ablation.encode_without(encoder, OFF, SENTENCE, method="mean", means=means)
     assert np.abs(ours.weights - weights).max() <= 1e-5
 
 
 def test_a_reading_says_what_was_off(tiny: Tiny) -> None:
     encoder = tiny("bert")
-    one = ablation.without(encoder, ["L1H0", (0, 2)], SENTENCE)
+    one = ablation.encode_without(encoder, ["L1H0", (0, 2)], SENTENCE)
     assert one.made == ("typed", "without L0H2 L1H0: zero")
     others = [
         encoder.encode(SENTENCE),
-        ablation.without(encoder, ["L1H0"], SENTENCE),
-        ablation.without(encoder, ["L1H0", "L0H2"], SENTENCE, method="uniform"),
+        ablation.encode_without(encoder, ["L1H0"], SENTENCE),
+        ablation.encode_without(encoder, ["L1H0", "L0H2"], SENTENCE, method="uniform"),
     ]
     assert len({one.key, *(other.key for other in others)}) == 4
-    assert one.key == ablation.without(encoder, ["L0H2", "L1H0", "L1H0"], SENTENCE).key
-    assert np.array_equal(ablation.without(encoder, [], SENTENCE).weights, encoder.encode(SENTENCE).weights)
+    assert one.key == ablation.encode_without(encoder, ["L0H2", "L1H0", "L1H0"], SENTENCE).key
+    assert np.array_equal(ablation.encode_without(encoder, [], SENTENCE).weights, encoder.encode(SENTENCE).weights)
 
 
 def test_what_cannot_be_switched_off_is_said(tiny: Tiny) -> None:
     encoder = tiny("bert")
     with pytest.raises(UnknownHead, match=r"L9H0 does not exist: .* has 3 layers × 4 heads"):
-        ablation.without(encoder, ["L9H0"], SENTENCE)
+        ablation.encode_without(encoder, ["L9H0"], SENTENCE)
     with pytest.raises(UnknownHead):
-        ablation.forked(encoder, LAYERS, ablation.each_alone([0]), ablation.substitute(encoder, "zero"), SENTENCE)
+        ablation.run_forked_pass(
+            encoder, LAYERS, ablation.ablate_one_by_one([0]), ablation.make_substitute(encoder, "zero"), SENTENCE
+        )
     with pytest.raises(SettingError, match="half"):
-        ablation.without(encoder, ["L0H0"], SENTENCE, method="half")
+        ablation.encode_without(encoder, ["L0H0"], SENTENCE, method="half")
     with pytest.raises(SettingError, match="mean outputs"):
-        ablation.without(encoder, ["L0H0"], SENTENCE, method="mean")
+        ablation.encode_without(encoder, ["L0H0"], SENTENCE, method="mean")
     with pytest.raises(EmptyText):
-        ablation.means_over(encoder, [])
+        ablation.compute_means(encoder, [])
 
 
 def test_random_directions_take_away_as_much_as_the_heads(tiny: Tiny) -> None:
     encoder, heads = tiny("bert"), [Head(1, 2), Head(1, 0), Head(2, 3)]
     joined: list[torch.Tensor] = []
-    hook = place(encoder._model, 1).output.register_forward_pre_hook(lambda _, inputs: joined.append(inputs[0].clone()))
-    by = ablation.substitute(encoder, "zero")
+    hook = find_attention_modules(encoder._model, 1).output.register_forward_pre_hook(
+        lambda _, inputs: joined.append(inputs[0].clone())
+    )
+    by = ablation.make_substitute(encoder, "zero")
     try:
         whole = encoder.states(SENTENCE)
-        states = ablation.states_at_random(encoder, heads, by, range(6), SENTENCE)
+        states = ablation.compute_random_ablation_states(encoder, heads, by, range(6), SENTENCE)
     finally:
         hook.remove()
     assert states.shape == (6, *whole.shape[1:])
@@ -211,29 +217,32 @@ def test_random_directions_take_away_as_much_as_the_heads(tiny: Tiny) -> None:
     assert torch.allclose(lost.norm(dim=-1), heads_of_layer.norm(dim=-1).expand(6, -1), rtol=1e-3)
     assert all(int(torch.linalg.matrix_rank(draw, rtol=1e-3)) <= 2 * 8 for draw in lost)
     assert len({draw.tobytes() for draw in states}) == 6
-    assert np.array_equal(states, ablation.states_at_random(encoder, heads, by, range(6), SENTENCE))
+    assert np.array_equal(states, ablation.compute_random_ablation_states(encoder, heads, by, range(6), SENTENCE))
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "xlnet"])
 def test_random_directions_of_one_layer_are_those_of_a_whole_pass(family: str, tiny: Tiny) -> None:
     encoder = tiny(family)
     by, removing = (
-        ablation.substitute(encoder, "zero"),
-        ablation._at_random([0, 2], [(0, 1, draw) for draw in range(4)]),
+        ablation.make_substitute(encoder, "zero"),
+        ablation._remove_random_directions([0, 2], [(0, 1, draw) for draw in range(4)]),
     )
 
     class Removing(Tap):
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
             return removing(output, by(index, self.slot(index), value, output)) if index == 1 else output
 
-    states = ablation.states_at_random(encoder, [Head(1, 2), Head(1, 0)], by, range(4), SENTENCE)
+    states = ablation.compute_random_ablation_states(encoder, [Head(1, 2), Head(1, 0)], by, range(4), SENTENCE)
     assert np.allclose(states, encoder.states(SENTENCE, "", Removing, 4), atol=1e-5)
 
 
 def test_draws_do_not_depend_on_the_size_of_a_batch(tiny: Tiny) -> None:
-    encoder, by = tiny("bert"), ablation.substitute(tiny("bert"), "zero")
-    whole = ablation.states_at_random(encoder, [Head(0, 0)], by, range(5), SENTENCE)
-    parts = [ablation.states_at_random(encoder, [Head(0, 0)], by, some, SENTENCE) for some in (range(2), range(2, 5))]
+    encoder, by = tiny("bert"), ablation.make_substitute(tiny("bert"), "zero")
+    whole = ablation.compute_random_ablation_states(encoder, [Head(0, 0)], by, range(5), SENTENCE)
+    parts = [
+        ablation.compute_random_ablation_states(encoder, [Head(0, 0)], by, some, SENTENCE)
+        for some in (range(2), range(2, 5))
+    ]
     assert np.allclose(np.concatenate(parts), whole, atol=1e-5)
 
 
@@ -241,13 +250,13 @@ def test_means_come_in_parts(tiny: Tiny) -> None:
     means = ablation.Means(tiny("bert"))
     for text in OTHERS:
         means.add([text])
-    assert np.allclose(means.values(), ablation.means_over(tiny("bert"), OTHERS), atol=1e-7)
+    assert np.allclose(means.values(), ablation.compute_means(tiny("bert"), OTHERS), atol=1e-7)
 
 
 def test_given_words_are_read_as_words(minilm: Encoder) -> None:
     words = ("A", "well-known", "man", ".")
     whole = minilm.encode_words(words)
-    without = ablation.without(minilm, ["L2H4"], "", words=words)
+    without = ablation.encode_without(minilm, ["L2H4"], "", words=words)
     assert without.queries == whole.queries
     assert without.made == ("given words", "without L2H4: zero")
     assert np.array_equal(without.weights[:3], whole.weights[:3])
@@ -260,7 +269,7 @@ def test_given_words_are_read_as_words(minilm: Encoder) -> None:
 def test_effects_are_those_of_single_passes(tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny("bert")
     done: list[float] = []
-    effects = study.effects(encoder, Request(text=SENTENCE), progress=done.append)
+    effects = study.measure_effects(encoder, Request(text=SENTENCE), progress=done.append)
     assert done == pytest.approx([1 / 3, 2 / 3, 1])  # a layer at a time
     weights, states = plain(tiny_folder("bert"), SENTENCE, {})
     for head in (Head(0, 0), Head(1, 3), Head(2, 2)):
@@ -278,7 +287,7 @@ def test_effects_are_those_of_single_passes(tiny: Tiny, tiny_folder: Folder) -> 
 
 
 def test_the_last_layer_changes_no_other_head(tiny: Tiny) -> None:
-    effects = study.effects(tiny("bert"), Request(text=SENTENCE))
+    effects = study.measure_effects(tiny("bert"), Request(text=SENTENCE))
     assert effects.sentence.min() > 0
     for layer in range(LAYERS):
         assert (effects.attention[layer, :, : layer + 1] == 0).all()
@@ -291,15 +300,15 @@ def test_the_last_layer_changes_no_other_head(tiny: Tiny) -> None:
 @pytest.mark.parametrize("pieces", [1, 40, 512])
 def test_effects_do_not_depend_on_the_size_of_a_batch(pieces: int, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     request = Request(text=SENTENCE, pair="Isn't it far?", method="uniform")
-    whole = study.effects(tiny("bert"), request)
+    whole = study.measure_effects(tiny("bert"), request)
     monkeypatch.setattr(analysis, "PIECES", pieces)
-    for ours, theirs in zip(study.effects(tiny("bert"), request), whole, strict=True):
+    for ours, theirs in zip(study.measure_effects(tiny("bert"), request), whole, strict=True):
         assert np.allclose(ours, theirs, atol=1e-6, equal_nan=True)
 
 
 def test_heads_off_together(tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny("bert")
-    effect = study.together(encoder, Request(text=SENTENCE, off=tuple(OFF)))
+    effect = study.measure_together(encoder, Request(text=SENTENCE, off=tuple(OFF)))
     states = plain(tiny_folder("bert"), SENTENCE, {})[1][0].double()
     changed = plain(tiny_folder("bert"), SENTENCE, dict.fromkeys(OFF, 0.0))[1][0].double()
     cosine = torch.nn.functional.cosine_similarity
@@ -307,12 +316,14 @@ def test_heads_off_together(tiny: Tiny, tiny_folder: Folder) -> None:
     assert effect.sentence == pytest.approx(float(1 - cosine(states.mean(0), changed.mean(0), dim=-1)), abs=2e-6)
     assert effect.random.shape == (20,)
     assert (effect.random > 0).all()
-    alone = study.together(encoder, Request(text=SENTENCE, off=(Head(1, 3),)))
-    assert alone.sentence == pytest.approx(study.effects(encoder, Request(text=SENTENCE)).sentence[1, 3], abs=1e-6)
+    alone = study.measure_together(encoder, Request(text=SENTENCE, off=(Head(1, 3),)))
+    assert alone.sentence == pytest.approx(
+        study.measure_effects(encoder, Request(text=SENTENCE)).sentence[1, 3], abs=1e-6
+    )
 
 
 def test_no_head_off_changes_nothing(tiny: Tiny) -> None:
-    effect = study.together(tiny("bert"), Request(text=SENTENCE))
+    effect = study.measure_together(tiny("bert"), Request(text=SENTENCE))
     assert effect.sentence == 0
     assert (effect.tokens == 0).all()
 
@@ -322,7 +333,7 @@ def test_work_that_nobody_waits_for_ends(tiny: Tiny) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        study.effects(tiny("bert"), Request(text=SENTENCE), progress=stop)
+        study.measure_effects(tiny("bert"), Request(text=SENTENCE), progress=stop)
     encoder = tiny("bert")
     assert np.array_equal(encoder.encode(SENTENCE).weights, encoder.encode(SENTENCE).weights)
-    assert not place(encoder._model, 0).output._forward_pre_hooks
+    assert not find_attention_modules(encoder._model, 0).output._forward_pre_hooks

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from mha_viz.app.url import address
 from mha_viz.app.url.address import (
-    LONG,
+    LONG_PARAMETERS,
     MAX_ENCODED,
     MAX_OTHER,
-    VIEW,
+    VIEW_PATTERNS,
     Address,
     CaseInLink,
-    accepted,
-    bounded,
-    fits,
+    cut_parameters,
+    fit_texts,
     read,
+    select_accepted,
 )
 from mha_viz.attention import Head
 from mha_viz.errors import UnknownHead
@@ -133,7 +133,7 @@ def test_what_is_not_understood_is_named_and_left_aside() -> None:
 
 
 def test_every_parameter_of_a_view_is_tried() -> None:
-    assert set(GOOD) == set(BAD) == set(VIEW)
+    assert set(GOOD) == set(BAD) == set(VIEW_PATTERNS)
 
 
 def test_hostile_values_never_raise() -> None:
@@ -147,13 +147,13 @@ def test_hostile_values_never_raise() -> None:
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_hostile_texts_are_kept_wherever_they_stand(text: str) -> None:
-    where = read(dict.fromkeys(("text", "pair", "model", *VIEW), text))
+    where = read(dict.fromkeys(("text", "pair", "model", *VIEW_PATTERNS), text))
     assert where.request.texts == (beginning(text), beginning(text) if text.strip() else "")
-    assert [c.partition("=")[0] for c in where.complaints] == list(VIEW)
+    assert [c.partition("=")[0] for c in where.complaints] == list(VIEW_PATTERNS)
     "".join((*where.request.texts, where.request.model, *where.complaints)).encode()  # nothing half
 
 
-@given(st.dictionaries(st.sampled_from([*VIEW, "text", "pair", "model", "x"]), st.text(max_size=12)))
+@given(st.dictionaries(st.sampled_from([*VIEW_PATTERNS, "text", "pair", "model", "x"]), st.text(max_size=12)))
 def test_anything_can_be_read(parameters: dict[str, str]) -> None:
     where = read(parameters)
     odd = {c.partition("=")[0] for c in where.complaints}
@@ -161,16 +161,18 @@ def test_anything_can_be_read(parameters: dict[str, str]) -> None:
     assert odd.isdisjoint(n for n, v in parameters.items() if v in GOOD.get(n, []))
 
 
-@pytest.mark.parametrize(("name", "sign"), lanes.covering(LONG, ["a", " ", "猫", "👩", "\ud83d", "\0"]), ids=ascii)
+@pytest.mark.parametrize(
+    ("name", "sign"), lanes.covering(LONG_PARAMETERS, ["a", " ", "猫", "👩", "\ud83d", "\0"]), ids=ascii
+)
 def test_no_sentence_of_a_link_is_read_further_than_a_link_of_ours_would_go(name: str, sign: str) -> None:
-    (value,) = (v for n, v in bounded({name: sign * 100_000}).items() if n == name)
+    (value,) = (v for n, v in cut_parameters({name: sign * 100_000}).items() if n == name)
     room = MAX_ENCODED - len(quote(clean(sign)))
     assert room < len(quote(clean(value))) <= MAX_ENCODED
 
 
 def test_other_parameters_are_read_to_a_few_hundred_characters() -> None:
-    for name in ("model", "before", "with", "run", "corpus", "relation", "anything", *VIEW):
-        assert len(bounded({name: "a" * 100_000})[name]) == MAX_OTHER
+    for name in ("model", "before", "with", "run", "corpus", "relation", "anything", *VIEW_PATTERNS):
+        assert len(cut_parameters({name: "a" * 100_000})[name]) == MAX_OTHER
         where = read({name: "a" * 100_000})
         assert max(len(part or "") for part in (where.request.model, where.before)) <= MAX_OTHER, name
 
@@ -183,10 +185,14 @@ def test_a_sentence_that_is_cut_as_it_is_read_counts_as_one_that_was_typed() -> 
 
 
 @settings(max_examples=100 if lanes.everything else 25)
-@given(st.dictionaries(st.sampled_from([*LONG, "model", "typed", "x"]), st.text(max_size=12).map(lambda t: t * 900)))
+@given(
+    st.dictionaries(
+        st.sampled_from([*LONG_PARAMETERS, "model", "typed", "x"]), st.text(max_size=12).map(lambda t: t * 900)
+    )
+)
 def test_a_link_that_was_cut_is_cut_no_further(parameters: dict[str, str]) -> None:
-    once = bounded(parameters)
-    assert bounded(once) == once
+    once = cut_parameters(parameters)
+    assert cut_parameters(once) == once
     assert read(once) == read(parameters)
 
 
@@ -195,17 +201,17 @@ def test_a_link_that_was_cut_is_cut_no_further(parameters: dict[str, str]) -> No
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_a_link_carries_the_beginning_of_any_text(text: str) -> None:
-    beginning, none = fits(text, "")
+    beginning, none = fit_texts(text, "")
     assert none == ""
     assert clean(text).startswith(beginning)
     assert len(quote(beginning)) <= MAX_ENCODED
-    assert fits(beginning, "") == (beginning, "")
+    assert fit_texts(beginning, "") == (beginning, "")
     assert len(beginning) >= min(len(text), 512), "what a model can read is carried whole"
 
 
 @given(st.text(max_size=9000), st.text(max_size=9000))
 def test_both_sentences_share_the_room_of_a_link(text: str, pair: str) -> None:
-    beginnings = fits(text, pair)
+    beginnings = fit_texts(text, pair)
     assert clean(text).startswith(beginnings[0])
     assert clean(pair).startswith(beginnings[1])
     assert len(quote(beginnings[0])) + len(quote(beginnings[1])) <= MAX_ENCODED
@@ -215,21 +221,21 @@ def test_both_sentences_share_the_room_of_a_link(text: str, pair: str) -> None:
 
 @given(st.text(max_size=200))
 def test_what_a_link_carries_reads_back(text: str) -> None:
-    beginning, _ = fits(text, "")
+    beginning, _ = fit_texts(text, "")
     assert read({"text": beginning}).request.text == beginning
 
 
 def test_a_drawing_sets_only_what_it_may() -> None:
     view = {"head": "L1H2", "pin": None, "text": "other", "model": "x", "unit": "words", "scale": "<script>", "on": 3}
-    assert accepted(view) == {
+    assert select_accepted(view) == {
         "head": "L1H2", "pin": None, "unit": "words", "link": None, "special": None, "links": None, "side": None,
         "roles": None, "arrows": None, "shown": None,
     }  # fmt: skip
 
 
-@given(st.dictionaries(st.sampled_from([*VIEW, "text"]), st.none() | st.integers() | st.text(max_size=8)))
+@given(st.dictionaries(st.sampled_from([*VIEW_PATTERNS, "text"]), st.none() | st.integers() | st.text(max_size=8)))
 def test_what_a_drawing_sets_is_understood_again(view: dict[str, Any]) -> None:
-    assert read({n: v for n, v in accepted(view).items() if v is not None}).complaints == ()
+    assert read({n: v for n, v in select_accepted(view).items() if v is not None}).complaints == ()
 
 
 # ---- The drawing reads the same address bar ---------------------------------------------------------------
@@ -237,7 +243,7 @@ def test_what_a_drawing_sets_is_understood_again(view: dict[str, Any]) -> None:
 
 def test_python_and_javascript_accept_the_same_values_heads_and_tokens() -> None:
     raw = packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
-    tried = [(n, v) for n in VIEW if n not in ("on", "roles", "arrows") for v in [*GOOD[n], *BAD[n]]]
+    tried = [(n, v) for n in VIEW_PATTERNS if n not in ("on", "roles", "arrows") for v in [*GOOD[n], *BAD[n]]]
     queries = ["", *(f"{name}={quote(value)}" for name, value in tried)]
     default, *views = ask_packet(*[{"packet": raw, "ask": "view", "query": query} for query in queries])
     for (name, value), view in zip(tried, views, strict=True):
@@ -271,7 +277,7 @@ def test_a_url_of_many_parameters_is_cut_at_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(address.st, "query_params", given)
     with address.read_once() as cut_short:
         assert cut_short
-        assert address.now() == written[0]
+        assert address.get_parameters() == written[0]
     assert len(written) == 1, "each change by itself would send the whole URL"
     assert len(written[0]) == address.MAX_PARAMETERS
     assert all(len(value) <= address.MAX_OTHER for value in written[0].values())
@@ -288,7 +294,7 @@ def test_a_run_of_a_page_reads_the_url_once(page: str, monkeypatch: pytest.Monke
 
         return call
 
-    for function in (address._read_parameters, address._address):
+    for function in (address._read_parameters, address._make_address):
         monkeypatch.setattr(address, function.__name__, counted(function))
     PageSession({"text": "The cat sat.", "model": "toy"}, f"pages/{page_files()[page].name}")
     assert sorted(calls) == ["_address", "_read_parameters"]

@@ -10,9 +10,9 @@ import pytest
 from transformers import BertweetTokenizer, PhobertTokenizer, RobertaConfig, RobertaModel
 
 from mha_viz.errors import ModelUnsupported, TextError
-from mha_viz.models.reading.aligned import LONGEST_WORD, AlignedTokenizer, spans_of_pieces
+from mha_viz.models.reading.aligned import MAX_WORD_CHARACTERS, AlignedTokenizer, find_spans
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import from_folder, one_stack
+from mha_viz.models.reading.loading import from_folder, load_one_stack
 from tests.tiny_unlisted import written
 
 ALIGNED: list[tuple[str, list[str], list[str]]] = [
@@ -31,16 +31,16 @@ ALIGNED: list[tuple[str, list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("text", "names", "typed"), ALIGNED, ids=[text for text, *_ in ALIGNED])
 def test_each_piece_has_the_span_that_it_stands_for(text: str, names: list[str], typed: list[str]) -> None:
-    spans = spans_of_pieces(text, names, "<unk>")
+    spans = find_spans(text, names, "<unk>")
     assert spans is not None
     assert [text[start:end] for start, end in spans] == typed
 
 
 def test_pieces_that_do_not_follow_the_text_have_no_spans() -> None:
-    assert spans_of_pieces("abc d", ["a@@"]) is None
-    assert spans_of_pieces("x y", ["x", "y", "z"]) is None
-    assert spans_of_pieces("a cat", ["a", "dog"], rewritten=0) is None
-    assert spans_of_pieces(". " * 2000, ["."] * 1000 + ["zz"] + ["."] * 1200) is None  # in bounded time
+    assert find_spans("abc d", ["a@@"]) is None
+    assert find_spans("x y", ["x", "y", "z"]) is None
+    assert find_spans("a cat", ["a", "dog"], rewritten=0) is None
+    assert find_spans(". " * 2000, ["."] * 1000 + ["zz"] + ["."] * 1200) is None  # in bounded time
 
 
 def _build(kind: Any, folder: Path, **settings: Any) -> Encoder:
@@ -54,9 +54,9 @@ def _build(kind: Any, folder: Path, **settings: Any) -> Encoder:
     config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=66, type_vocab_size=1, **sizes)
     written(RobertaModel(config), None, folder)
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind.__name__} | settings))
-    encoder = one_stack(from_folder(folder))
+    encoder = load_one_stack(from_folder(folder))
     text = "The cat, sat. didn't"
-    assert [*encoder.prepared(text).ids] == tokenizer(text)["input_ids"]
+    assert [*encoder.prepare_text(text).ids] == tokenizer(text)["input_ids"]
     return encoder
 
 
@@ -72,7 +72,7 @@ def test_roberta_with_merges_of_words_is_read(kind: Any, tmp_path: Path) -> None
     ]  # fmt: skip
     assert encoder.encode_words(["The", "cat", "."]).by_words().tokens == ("<s>", "The", "cat", ".", "</s>")
     with pytest.raises(TextError, match="without a blank"):
-        encoder.encode("a" * (LONGEST_WORD + 1))
+        encoder.encode("a" * (MAX_WORD_CHARACTERS + 1))
 
 
 def test_a_tokenizer_that_rewrites_users_gives_them_their_place(tmp_path: Path) -> None:

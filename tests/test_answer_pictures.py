@@ -17,14 +17,16 @@ def shade(value: float) -> str:
 
 
 def test_each_gradient_is_the_one_of_the_output_times_the_slice_of_its_head() -> None:
-    for drawing, slices in zip(answers.gradients(LIGHT), ([SLICES[0]] * COUNT, SLICES), strict=True):
+    for drawing, slices in zip(answers.draw_gradients(LIGHT), ([SLICES[0]] * COUNT, SLICES), strict=True):
         shades = [mark.fill for mark in drawing.marks if isinstance(mark, Rect) and mark.fill is not None]
         expected = [shade(value) for value in GRADIENT]
         for part in slices:
             expected += [shade(weight) for row in part for weight in row]
             expected += [shade(sum(w * g for w, g in zip(row, GRADIENT, strict=True))) for row in part]
         assert shades == expected
-    equal, different = ([mark.fill for mark in one.marks if isinstance(mark, Rect)] for one in answers.gradients(LIGHT))
+    equal, different = (
+        [mark.fill for mark in one.marks if isinstance(mark, Rect)] for one in answers.draw_gradients(LIGHT)
+    )
     assert len({tuple(equal[at : at + 11]) for at in range(4, len(equal), 11)}) != 4
     assert equal != different
 
@@ -43,7 +45,7 @@ def test_every_head_gets_all_tokens_and_only_narrow_ones_a_chunk() -> None:
 
 def test_arcs_go_from_one_word_to_the_words_of_its_links() -> None:
     words, links = ("a", "bank", "of", "sand"), [WordLink("L0H1", 3, 0.75), WordLink("L1H0", 0, 0.25)]
-    drawing = answers.two_links(LIGHT, words, 1, links)
+    drawing = answers.draw_links(LIGHT, words, 1, links)
     lefts = [mark.x for mark in drawing.marks[: len(words)] if isinstance(mark, Text)]
     ends = [*lefts[1:], drawing.width]
     arcs = [mark for mark in drawing.marks if isinstance(mark, Curve)]

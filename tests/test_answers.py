@@ -15,19 +15,19 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
-from mha_viz.analysis.effects import agreement
+from mha_viz.analysis.effects import rank_correlation
 from mha_viz.attention import Head
-from mha_viz.attention.answers import BEST, cosines, divergences, listed
+from mha_viz.attention.answers import MAX_LISTED, compute_cosines, compute_divergences, list_tokens
 from mha_viz.errors import EmptyText, ModelUnsupported, ReadingFailed, SettingError, TextError
-from mha_viz.models.decomposing.contributions import direct
+from mha_viz.models.decomposing.contributions import direct_contributions
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.intervening.gradients import gradient_weighted, importance
+from mha_viz.models.intervening.gradients import compute_importance, gradient_weighted
 from mha_viz.models.reading import answers
-from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.answers import make_question
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import COSINE, MASK, NEXT, Request
 from mha_viz.study import effects as study
 from tests import lanes, oracles
@@ -68,7 +68,7 @@ class Plain:
         self.off: dict[Head, Any] = {}  # and what is added to a head's output instead, if not None
         base = self.model.base_model
         for layer in range(LAYERS):
-            place(base, layer).output.register_forward_pre_hook(self._hook(layer))
+            find_attention_modules(base, layer).output.register_forward_pre_hook(self._hook(layer))
 
     def _hook(self, layer: int) -> Callable[..., Any]:
         def hook(_: Any, arguments: Any) -> Any:
@@ -101,14 +101,14 @@ def plain_of(folder: Path, family: str) -> Plain:
 @pytest.mark.parametrize("family", lanes.some(ASKED, *LAYERS_FOR_WORDS))
 def test_words_with_and_without_heads_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
-    question = question_about(encoder, sentence(family))
+    question = make_question(encoder, sentence(family))
     assert question.kind == (NEXT if family in CAUSAL else MASK)
     with torch.no_grad():
         before = plain.log_probabilities(question.place).numpy()
         after = plain.log_probabilities(question.place, dict.fromkeys(OFF)).numpy()
     assert question.piece == before.argmax()
-    answer = study.answer(encoder, Request(text=sentence(family), off=tuple(OFF), question=question))
-    pieces = listed(before, after, question.piece)
+    answer = study.compute_answer(encoder, Request(text=sentence(family), off=tuple(OFF), question=question))
+    pieces = list_tokens(before, after, question.piece)
     assert answer.before == pytest.approx(np.exp(before[pieces]), abs=1e-5)
     assert answer.after == pytest.approx(np.exp(after[pieces]), abs=1e-5)
     assert answer.words == tuple(answers.word_name(encoder, piece) for piece in pieces)
@@ -122,8 +122,8 @@ def test_words_with_and_without_heads_are_those_of_transformers(family: str, tin
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
 def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
-    question = question_about(encoder, sentence(family), word="the")
-    effects = study.effects(encoder, Request(text=sentence(family), question=question))
+    question = make_question(encoder, sentence(family), word="the")
+    effects = study.measure_effects(encoder, Request(text=sentence(family), question=question))
     with torch.no_grad():
         before = plain.log_probabilities(question.place).numpy()
         for head in (Head(0, 0), Head(1, 3), Head(2, 2)):
@@ -138,18 +138,18 @@ def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, t
 @pytest.mark.parametrize("family", WORDLESS)
 def test_a_model_that_cannot_be_asked_for_a_word_says_why(family: str, tiny: Tiny) -> None:
     with pytest.raises(ModelUnsupported, match=FAMILIES[family].wordless):
-        question_about(tiny(family), "The <mask> sat.")
+        make_question(tiny(family), "The <mask> sat.")
 
 
 def test_random_directions_stand_beside_the_effect_on_a_word(tiny: Tiny) -> None:
     encoder = tiny("bert words")
-    question = question_about(encoder, sentence("bert"))
+    question = make_question(encoder, sentence("bert"))
     request = Request(text=sentence("bert"), off=(Head(1, 2),), question=question)
-    effect = study.together(encoder, request)
+    effect = study.measure_together(encoder, request)
     assert effect.random_answer.shape == (20,)
     assert (effect.random_answer > 0).all()
-    assert effect.answer == pytest.approx(study.effects(encoder, request).answer[1, 2], abs=1e-5)
-    nothing = study.together(encoder, replace(request, question=None))
+    assert effect.answer == pytest.approx(study.measure_effects(encoder, request).answer[1, 2], abs=1e-5)
+    nothing = study.measure_together(encoder, replace(request, question=None))
     assert np.isnan([nothing.answer, nothing.score, nothing.changed]).all()
     assert np.isnan(nothing.random_answer).all()
 
@@ -157,7 +157,7 @@ def test_random_directions_stand_beside_the_effect_on_a_word(tiny: Tiny) -> None
 def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> None:
     text, other = "A man plays the guitar.", "Someone is making music."
     assert minilm.folder is not None
-    question = question_about(minilm, text, other=other)
+    question = make_question(minilm, text, other=other)
     assert question.kind == COSINE
     model, tokenizer = oracles.plain(minilm.folder)
 
@@ -169,10 +169,10 @@ def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> Non
 
     heads = (Head(0, 3), Head(4, 4))
     request = Request(text=text, off=heads, question=question)
-    answer = study.answer(minilm, request)
+    answer = study.compute_answer(minilm, request)
     assert answer.followed == pytest.approx((cosine(), cosine(*heads)), abs=1e-5)
     assert answer.divergence == pytest.approx(abs(cosine(*heads) - cosine()), abs=1e-5)
-    part = study.part(minilm, 4, [4], request)
+    part = study.measure_part(minilm, 4, [4], request)
     assert part.score[0, 0] == pytest.approx(cosine(Head(4, 4)) - cosine(), abs=1e-5)
     assert part.answer[0, 0] == abs(part.score[0, 0])
     assert np.isnan(part.changed).all()
@@ -180,10 +180,10 @@ def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> Non
 
 def test_the_toy_answers_at_a_mask() -> None:
     toy = load("toy")
-    question = question_about(toy, "the dog [MASK] the girl .")
+    question = make_question(toy, "the dog [MASK] the girl .")
     assert question.places == (3,)
-    answer = study.answer(toy, Request(text="the dog [MASK] the girl .", question=question))
-    assert len(answer.words) == BEST
+    answer = study.compute_answer(toy, Request(text="the dog [MASK] the girl .", question=question))
+    assert len(answer.words) == MAX_LISTED
     assert answer.before == pytest.approx(answer.after)
     assert answer.divergence == 0
     assert answer.before.max() == answer.followed[0] > 0.05
@@ -195,41 +195,41 @@ def test_the_toy_answers_at_a_mask() -> None:
 def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
     bert, gpt = tiny("bert words"), tiny("gpt2 words")
     with pytest.raises(TextError, match=r"no \[MASK\]"):
-        question_about(bert, "The animal was tired.")
+        make_question(bert, "The animal was tired.")
     pieces = bert.vocabulary.tokenize("The [MASK] was [MASK].")
     first, second = (place for place, piece in enumerate(pieces, 1) if piece == "[MASK]")
     with pytest.raises(TextError, match=f"2 masked tokens: {first}, {second}"):
-        question_about(bert, "The [MASK] was [MASK].")
-    assert question_about(bert, "The [MASK] was [MASK].", place=second).place == second
+        make_question(bert, "The [MASK] was [MASK].")
+    assert make_question(bert, "The [MASK] was [MASK].", place=second).place == second
     with pytest.raises(SettingError, match="Token 1 is not masked"):
-        question_about(bert, "The [MASK] was [MASK].", place=1)
+        make_question(bert, "The [MASK] was [MASK].", place=1)
     with pytest.raises(TextError, match=r"“antidisestablishment” is \d+ tokens"):
-        question_about(gpt, "The animal", word="antidisestablishment")
+        make_question(gpt, "The animal", word="antidisestablishment")
     with pytest.raises(TextError, match="not in the vocabulary"):
-        question_about(bert, "The [MASK].", word="ø")
+        make_question(bert, "The [MASK].", word="ø")
     with pytest.raises(EmptyText):
-        question_about(bert, "The [MASK].", word="  ")
+        make_question(bert, "The [MASK].", word="  ")
     with pytest.raises(EmptyText):
-        question_about(minilm, "One text.", other=" \n")
+        make_question(minilm, "One text.", other=" \n")
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
 def test_a_model_whose_files_lack_the_weights_for_words_says_so(family: str, tiny: Tiny) -> None:
     with pytest.raises(ModelUnsupported, match=r"its files lack the weights for that \(such as (cls|lm_head)"):
-        question_about(tiny(family), sentence(family))
-    assert question_about(tiny(family), sentence(family), other=OTHER).kind == COSINE
+        make_question(tiny(family), sentence(family))
+    assert make_question(tiny(family), sentence(family), other=OTHER).kind == COSINE
 
 
 def test_sentence_encoders_and_untrained_models_have_no_words(minilm: Encoder) -> None:
     with pytest.raises(ModelUnsupported, match="“minilm” cannot predict words"):
-        question_about(minilm, "A [MASK].")
+        make_question(minilm, "A [MASK].")
     with pytest.raises(ModelUnsupported, match="random"):
-        question_about(load("toy").untrained(), "A [MASK].")
+        make_question(load("toy").untrained(), "A [MASK].")
 
 
 def test_words_of_byte_pairs_may_leave_out_their_blank(tiny: Tiny) -> None:
     encoder = tiny("gpt2 words")
-    by_blank, plain = (question_about(encoder, "The animal", word=word) for word in ("␣the", "the"))
+    by_blank, plain = (make_question(encoder, "The animal", word=word) for word in ("␣the", "the"))
     assert by_blank == plain
     assert by_blank.word == "␣the"
     assert encoder.vocabulary.convert_ids_to_tokens(by_blank.piece) == "Ġthe"
@@ -249,14 +249,14 @@ def test_a_word_of_the_vocabulary_keeps_its_name(tiny: Tiny) -> None:
 
 def test_divergence_and_cosine_worked_out_by_hand() -> None:
     p, q = np.array([0.5, 0.25, 0.25]), np.array([0.25, 0.5, 0.25])
-    assert divergences(np.log(p), np.log(q)) == pytest.approx(0.25 * np.log(2))
-    assert divergences(np.log(p), np.log(p)) == 0
+    assert compute_divergences(np.log(p), np.log(q)) == pytest.approx(0.25 * np.log(2))
+    assert compute_divergences(np.log(p), np.log(p)) == 0
     with np.errstate(divide="ignore"):
-        assert divergences(np.log([0.0, 1.0]), np.log([0.5, 0.5])) == pytest.approx(np.log(2))
-    assert cosines(np.array([3.0, 4.0]), np.array([[4.0, 3.0], [0.0, 0.0]])) == pytest.approx([0.96, 0.0])
+        assert compute_divergences(np.log([0.0, 1.0]), np.log([0.5, 0.5])) == pytest.approx(np.log(2))
+    assert compute_cosines(np.array([3.0, 4.0]), np.array([[4.0, 3.0], [0.0, 0.0]])) == pytest.approx([0.96, 0.0])
     before, after = np.zeros(40), np.zeros(40)
     before[:12], after[30:] = np.arange(12, 0, -1), 1
-    assert listed(before, after, 20) == [*range(10), *range(30, 40), 20]
+    assert list_tokens(before, after, 20) == [*range(10), *range(30, 40), 20]
 
 
 # ---- Gradients ---------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_divergence_and_cosine_worked_out_by_hand() -> None:
 @pytest.mark.parametrize("family", lanes.some(DIFFERENTIABLE, *GRADIENTS))
 def test_gradients_are_those_of_autograd(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
-    question = question_about(encoder, sentence(family))
+    question = make_question(encoder, sentence(family))
     outputs = plain.model(**plain.inputs, output_attentions=True)
     score = outputs.logits[0, question.place].log_softmax(-1)[question.piece]
     gradients = torch.autograd.grad(score, outputs.attentions)
@@ -284,7 +284,7 @@ def test_gradients_are_the_slopes_of_the_score(family: str, tiny: Tiny, tiny_fol
     """Weight (i, j) of a head grows a little, so that its output at i grows by that multiple of value j."""
     encoder = tiny(f"{family} words")
     plain = Plain(tiny_folder(f"{family} words"), family, double=True)
-    question = question_about(encoder, sentence(family))
+    question = make_question(encoder, sentence(family))
     reading = gradient_weighted(encoder, sentence(family))
     weights = encoder.encode(sentence(family)).weights
     values: list[torch.Tensor] = []
@@ -335,8 +335,8 @@ def test_gradients_of_weights_that_transformers_gives_a_copy_of(
     score = torch.cosine_similarity(states.mean(0), second, dim=0)
     gradients = torch.autograd.grad(score, made)
     monkeypatch.undo()
-    question = question_about(tiny(family), "The cat sat on the mat.", other=OTHER)
-    answer = study.answer(tiny(family), Request(text="The cat sat on the mat.", question=question))
+    question = make_question(tiny(family), "The cat sat on the mat.", other=OTHER)
+    answer = study.compute_answer(tiny(family), Request(text="The cat sat on the mat.", question=question))
     assert answer.before == pytest.approx(float(score.detach()), abs=1e-5)
     reading = gradient_weighted(tiny(family), "The cat sat on the mat.", other=OTHER)
     for layer, (weights, gradient) in enumerate(zip(made, gradients, strict=True)):
@@ -371,8 +371,8 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
 ) -> None:
     """A head's part is removed from the input of the final norm and from nothing else: the norm keeps its scale."""
     encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
-    question = question_about(encoder, sentence(family), word="the")
-    added = direct(encoder, question, sentence(family))
+    question = make_question(encoder, sentence(family), word="the")
+    added = direct_contributions(encoder, question, sentence(family))
     assert added.shape == (LAYERS, HEADS)
     base, model = plain.model.base_model, plain.model
     outputs: dict[int, torch.Tensor] = {}
@@ -380,7 +380,7 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
     norm = base.get_submodule(FAMILIES[family].final_norm)
     with torch.no_grad(), ExitStack() as hooks:
         for layer in range(LAYERS):
-            hook = place(base, layer).output.register_forward_pre_hook(
+            hook = find_attention_modules(base, layer).output.register_forward_pre_hook(
                 lambda _, inputs, layer=layer: outputs.__setitem__(layer, inputs[0][0, question.place])
             )
             hooks.callback(hook.remove)
@@ -390,7 +390,7 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
         row = model.get_output_embeddings().weight[question.piece] * getattr(model, "logit_scale", 1)
         state = given[0]
         for layer in range(LAYERS):
-            module = place(base, layer).output
+            module = find_attention_modules(base, layer).output
             w_o = module.weight if family == "gpt2" else module.weight.T  # [head · d_head, d_model]
             width = outputs[layer].shape[0] // HEADS
             for head in range(HEADS):
@@ -408,9 +408,9 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
 @pytest.mark.parametrize("family", ["bert", "gemma2", "modernbert"])
 def test_direct_contributions_that_cannot_be_read_off_are_refused(family: str, tiny: Tiny) -> None:
     encoder = tiny(f"{family} words")
-    question = question_about(encoder, sentence(family))
+    question = make_question(encoder, sentence(family))
     with pytest.raises(ModelUnsupported, match="cannot be computed"):
-        direct(encoder, question, sentence(family))
+        direct_contributions(encoder, question, sentence(family))
 
 
 # ---- Importance --------------------------------------------------------------------------------------------------
@@ -418,19 +418,22 @@ def test_direct_contributions_that_cannot_be_read_off_are_refused(family: str, t
 
 def test_importance_is_that_of_autograd(tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny("bert words"), plain_of(tiny_folder("bert words"), "bert")
-    question = question_about(encoder, sentence("bert"))
+    question = make_question(encoder, sentence("bert"))
     outputs: list[torch.Tensor] = []
 
     def keep(_: Any, arguments: Any) -> Any:
         outputs.append(arguments[0].clone())
         return (outputs[-1],)
 
-    hooks = [place(plain.model.base_model, layer).output.register_forward_pre_hook(keep) for layer in range(LAYERS)]
+    hooks = [
+        find_attention_modules(plain.model.base_model, layer).output.register_forward_pre_hook(keep)
+        for layer in range(LAYERS)
+    ]
     loss = -plain.log_probabilities(question.place)[question.piece]
     for hook in hooks:
         hook.remove()
     gradients = torch.autograd.grad(loss, outputs)
-    values = importance(encoder, question, sentence("bert"))
+    values = compute_importance(encoder, question, sentence("bert"))
     for layer, (output, gradient) in enumerate(zip(outputs, gradients, strict=True)):
         products = [
             [float((o @ g).detach()) for o, g in zip(output[0, :, c], gradient[0, :, c], strict=True)]
@@ -441,6 +444,6 @@ def test_importance_is_that_of_autograd(tiny: Tiny, tiny_folder: Folder) -> None
 
 
 def test_the_agreement_of_two_orders_worked_out_by_hand() -> None:
-    assert agreement(np.array([[1.0, 2, 3, 4]]), np.array([[10.0, 20, 30, 25]])) == pytest.approx(0.8)
-    assert agreement(np.array([1.0, 1, 2]), np.array([5.0, 5, 9])) == pytest.approx(1)
-    assert np.isnan(agreement(np.zeros(3), np.arange(3.0)))
+    assert rank_correlation(np.array([[1.0, 2, 3, 4]]), np.array([[10.0, 20, 30, 25]])) == pytest.approx(0.8)
+    assert rank_correlation(np.array([1.0, 1, 2]), np.array([5.0, 5, 9])) == pytest.approx(1)
+    assert np.isnan(rank_correlation(np.zeros(3), np.arange(3.0)))

@@ -27,7 +27,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="the system bounds no proc
 def _is_not_held_back(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Children are as urgent as this process, which waits for them, except where a test looks at that."""
     if "steps_back" not in request.node.name:
-        monkeypatch.setattr(apart, "_START", apart._START.replace(f"os.nice({NICE})", "os.nice(0)"))
+        monkeypatch.setattr(apart, "_START_CODE", apart._START_CODE.replace(f"os.nice({NICE})", "os.nice(0)"))
 
 
 @pytest.fixture

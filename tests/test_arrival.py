@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.app.widgets.parts import UNFORESEEN
+from mha_viz.app.widgets.parts import UNEXPECTED
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
@@ -30,7 +30,7 @@ async def _arrives(url: str, page: str, mark: str) -> list[str]:
         drawn = mark in visitor.components or mark in visitor.widgets or mark in page_text
         faults = [
             *visitor.exceptions,
-            *([UNFORESEEN] if UNFORESEEN in page_text else []),
+            *([UNEXPECTED] if UNEXPECTED in page_text else []),
             *([] if drawn else ["not drawn"]),
         ]
         return [f"{page}: {fault}" for fault in faults]
@@ -45,7 +45,7 @@ def _arrive_together(folder: Path) -> None:
     with AppServer(folder) as server:
         assert [fault for faults in run(together()) for fault in faults] == []
         assert server.faults() == []
-        assert UNFORESEEN not in server.log()
+        assert UNEXPECTED not in server.log()
 
 
 def test_the_first_visitors_of_a_server_come_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
-from mha_viz.model_names import short_name
+from mha_viz.model_names import shorten_name
 from mha_viz.text import Token, TokenizedText
 from mha_viz.view.quantities import QUANTITIES
 
@@ -212,7 +212,7 @@ def test_only_special_tokens_leave_nothing() -> None:
     ],
 )  # fmt: skip
 def test_a_folder_is_called_by_its_own_name(model: str, name: str) -> None:
-    assert short_name(model) == name
+    assert shorten_name(model) == name
 
 
 # ---- Two texts, other quantities, heads by name ---------------------------------------------------------------------

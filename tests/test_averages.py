@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.metrics import averages, measure_all
+from mha_viz.analysis.metrics import average_measures, measure_all
 from mha_viz.app.widgets import download_panel
 from mha_viz.figures.layout import Size
 from mha_viz.models.reading.encoder import Encoder
@@ -28,19 +28,19 @@ def opened(text: str) -> PageSession:
 def test_each_reading_counts_once_and_none_where_it_has_no_number() -> None:
     first = {"a": np.array([[1.0, np.nan]]), "b": np.array([[np.nan, 0.0]])}
     second = {"a": np.array([[3.0, 5.0]]), "b": np.array([[np.nan, 1.0]])}
-    means = averages([first, second])
+    means = average_measures([first, second])
     assert means["a"].tolist() == [[2.0, 5.0]]
     assert np.isnan(means["b"][0, 0])
     assert means["b"][0, 1] == 0.5
-    assert averages([]) == {}
+    assert average_measures([]) == {}
 
 
 def test_the_page_gives_the_means_over_its_lines(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     charts: list[download_panel.PageChart] = []
-    monkeypatch.setattr(download_panel, "of_reading", lambda *_: charts.extend(_[3]))
+    monkeypatch.setattr(download_panel, "show_reading_downloads", lambda *_: charts.extend(_[3]))
     opened("\n".join(LINES))
     (chart,) = charts
-    table = pd.read_csv(io.BytesIO(chart.offer().make(Size()).to_bytes(".csv")))
+    table = pd.read_csv(io.BytesIO(chart.make_offer().make(Size()).to_bytes(".csv")))
     expected = np.mean([measure_all(minilm.encode(line))["entropy"] for line in LINES], axis=0)
     assert table["entropy"].to_numpy() == pytest.approx(expected.ravel(), abs=1e-5)
     assert table["head"].tolist()[:2] == ["L0H0", "L0H1"]

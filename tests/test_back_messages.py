@@ -15,8 +15,8 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from benchmarks import back_messages as made
 from benchmarks.watched import LETS_IN, watched
 from mha_viz.app.serving import session_limit
-from mha_viz.app.serving.back_messages import RULES, cost
-from mha_viz.app.serving.session_limit import _Paced
+from mha_viz.app.serving.back_messages import RULES, compute_cost
+from mha_viz.app.serving.session_limit import _PacedReceiver
 from tests.web_session import run
 
 pytestmark = pytest.mark.app
@@ -191,7 +191,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[bytes]], list[floa
             raise AssertionError
 
         async def flood() -> None:
-            paced = _Paced(receive, answer)
+            paced = _PacedReceiver(receive, answer)
             with monkeypatch.context() as patch:
                 patch.setattr(session_limit.asyncio, "sleep", rest)
                 patch.setattr(session_limit.time, "monotonic", lambda: paced._at)
@@ -213,7 +213,7 @@ def test_a_tab_is_charged_for_bytes_and_for_what_a_kind_costs(waited: Callable[[
     assert waited([PASSES["a long text"]] * 2)[-1] == pytest.approx((2 * 200 - burst) / rate, abs=1)
     assert not waited([b"x" * 63_000] * 8), "the largest messages of a page"
     assert len(waited([PASSES["a file"]] * (burst // 4 + 5))) in (5, 6), "a kind that costs four"
-    assert cost("", bytes(2_000_000)) / rate < 20, "a tab that waits longer looks as if it were gone"
+    assert compute_cost("", bytes(2_000_000)) / rate < 20, "a tab that waits longer looks as if it were gone"
 
 
 # ---- A server ----------------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from functools import partial
 
 from playwright.sync_api import expect
 
-from mha_viz.app.url.address import examples
+from mha_viz.app.url.address import load_examples
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 
-FIRST = examples()[0]["text"]
+FIRST = load_examples()[0]["text"]
 IT = 10  # a token of the first example
 MAT = "The cat sat on the mat."
 
@@ -112,17 +112,17 @@ def _examples_open_and_one_is_read(visitor: BrowserTab) -> None:
     listed = page.locator(".sentence ul").first
     expect(listed).to_be_hidden()
     page.get_by_role("button", name="Examples").click()
-    expect(listed.locator("li")).to_have_count(len(examples()))
+    expect(listed.locator("li")).to_have_count(len(load_examples()))
     expect(listed.locator("button").first).to_be_focused()
     page.keyboard.press("Escape")
     expect(listed).to_be_hidden()
     page.get_by_role("button", name="Examples").click()
     listed.locator("button").nth(8).click()
-    visitor.asked(text=examples()[8]["text"], pair=examples()[8]["pair"])
+    visitor.asked(text=load_examples()[8]["text"], pair=load_examples()[8]["pair"])
     visitor.drawn()
     expect(listed).to_be_hidden()
-    expect(visitor.field).to_have_value(examples()[8]["text"])
-    expect(page.locator(".look")).to_have_text(examples()[8]["look"])
+    expect(visitor.field).to_have_value(load_examples()[8]["text"])
+    expect(page.locator(".look")).to_have_text(load_examples()[8]["look"])
 
 
 def _an_empty_sentence_is_answered_and_examples_are_offered(visitor: BrowserTab) -> None:
@@ -136,7 +136,7 @@ def _an_empty_sentence_is_answered_and_examples_are_offered(visitor: BrowserTab)
     expect(page.get_by_role("alert")).to_be_in_viewport()
     visitor.resize(DESKTOP)
     listed.locator("button").nth(1).click()
-    visitor.asked(text=examples()[1]["text"])
+    visitor.asked(text=load_examples()[1]["text"])
     visitor.drawn()
     expect(page.get_by_role("alert")).to_have_count(0)
 

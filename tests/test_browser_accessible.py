@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from mha_viz.app.lab.questions import questions
+from mha_viz.app.lab.questions import load_questions
 from tests import forced_colours, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
@@ -96,7 +96,7 @@ PAGES = (
     ),
     Visited(
         "/why_heads_differ?experiment=tasks&task=1&answer=L3H1",
-        shows=questions()[-1].question,
+        shows=load_questions()[-1].question,
         forced=[chosen("buttons and pills")],
         maps=True,
     ),

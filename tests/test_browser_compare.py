@@ -14,14 +14,14 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from mha_viz.app.url import comparison
-from mha_viz.app.url.address import examples
+from mha_viz.app.url.address import load_examples
 from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Head
 from mha_viz.request import Request
 from tests.browser_tab import PHONE, BrowserTab
 from tests.late_server import LateServer
 
-FIRST = examples()[0]["text"]
+FIRST = load_examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
 OLD = FIRST.replace("tired", "old")
 TWO = (

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks.chromium import Traffic
-from mha_viz.app.url.address import examples
+from mha_viz.app.url.address import load_examples
 from mha_viz.browser import bundle
 from mha_viz.figures.drawing.theme import DARK, LIGHT
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab
@@ -19,7 +19,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route, ViewportSize
 
-FIRST = examples()[0]["text"]
+FIRST = load_examples()[0]["text"]
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 PROJECTOR: ViewportSize = {"width": 1920, "height": 1080}
 # The share of pixels of a drawing that differ from its most frequent colour.

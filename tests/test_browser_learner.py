@@ -126,13 +126,13 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     expect(visitor.title).to_have_text("L0H2 (1-3)")  # on the page that is open
     expect(page.get_by_text("This head always looks one word back")).to_be_visible()
     step_of_six = page.locator(".st-key-tour")
-    for at, step in enumerate(navigation.steps(), start=1):
+    for at, step in enumerate(navigation.load_steps(), start=1):
         expect(step_of_six).to_contain_text(f"{at} of 6")
         visitor.asked(tour=str(at), **step.parameters)
         page.wait_for_selector(QUIET)
         of_button = f"{FOCUS}.includes(way) && {FOCUS}.length < 20"  # not of the whole page
         page.wait_for_function(f"way => {of_button}", arg="Next" if at < 6 else "Finish")
-        points_at(page, navigation.POINTS[at - 1])
+        points_at(page, navigation.STEP_SELECTORS[at - 1])
         page.keyboard.press("Enter")
     expect(step_of_six).to_have_count(0)
     for at in (6, 5):
@@ -142,19 +142,19 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     expect(step_of_six).to_contain_text("5 of 6")
     page.get_by_role("button", name="Leave the tour").click()
     expect(step_of_six).to_have_count(0)
-    visitor.asked(tour=None, **navigation.steps()[4].parameters)
+    visitor.asked(tour=None, **navigation.load_steps()[4].parameters)
 
 
 @pytest.mark.parametrize("viewport", lanes.some([PHONE, PROJECTOR], PHONE), ids=lambda size: f"{size['width']}")
 def test_what_a_step_points_at_is_on_the_first_screen(newcomer: Callable[..., BrowserTab], viewport: Any) -> None:
     """On a phone, of every other step; with ``--all`` of each, and on a projector, on which the tour is walked."""
     visitor = newcomer(viewport=viewport)
-    steps = list(enumerate(navigation.steps(), start=1))
+    steps = list(enumerate(navigation.load_steps(), start=1))
     for at, step in lanes.some(steps, *steps[1::2]):
         path = "/" if step.page == "explore" else f"/{step.page.replace(' ', '_')}"
         page = visitor.visit(path, **step.parameters, tour=str(at))
         seen = EACH_IS_SEEN if step.page == "roles" else FIRST_IS_SEEN  # of both the map and the card it speaks
-        page.wait_for_function(seen, arg=navigation.POINTS[at - 1])
+        page.wait_for_function(seen, arg=navigation.STEP_SELECTORS[at - 1])
 
 
 def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab, server: AppServer) -> None:
@@ -306,7 +306,7 @@ def test_the_sentence_stands_once_and_is_tied_to_the_rows_of_every_map(visitor: 
     page = visitor.visit("/why_heads_differ", experiment="repeater")
     player = page.locator(".mha-player")
     maps, words = player.locator(".map canvas"), player.locator(".sentence bdi")
-    expect(words).to_have_text(list(toy_maps.shipped("repeater").words))
+    expect(words).to_have_text(list(toy_maps.load_bundled("repeater").words))
     page.wait_for_selector(QUIET)
     still(page)
     before = maps.evaluate_all(PICTURES)

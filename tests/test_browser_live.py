@@ -16,14 +16,14 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 import mha_viz as mv
-from mha_viz.analysis.shipped import given_roles, of_heads
+from mha_viz.analysis.shipped import list_head_recipes, load_bundled_roles
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText
 from mha_viz.figures.layout.packet import axis_tokens
-from mha_viz.figures.words.role_words import by_head, plain_name
+from mha_viz.figures.words.role_words import group_by_head, plain_name
 from mha_viz.models.reading import onnx
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 from tests import hostile, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import PATIENCE, PHONE
@@ -105,7 +105,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
 
 
 def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Encoder, live_toy: Path) -> None:
-    recipes = of_heads("toy", toy.revision)
+    recipes = list_head_recipes("toy", toy.revision)
     with served(live_toy) as (address, _):
         page.goto(address)
         live = page.locator("#live")
@@ -114,7 +114,7 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
         expect(live.locator(".rules")).to_contain_text("41% [41%, 42%]")
         live.locator("details.drawing > summary").click()
         page.get_by_label("Label roles").check()
-        name = plain_name(by_head(given_roles("toy"))[Head(1, 1)][0])
+        name = plain_name(group_by_head(load_bundled_roles("toy"))[Head(1, 1)][0])
         chip = live.locator(".chip:visible").filter(has_text=name).first
         expect(chip).to_be_visible()
         chip.get_by_role("button").click()
@@ -134,7 +134,7 @@ def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
     folder = tmp_path / "site"
     shutil.copytree(live_toy, folder)
     graph = onnx.Graph(b"".join(parts_of(live_toy)), deviation=0.0)
-    monkeypatch.setattr(onnx, "graph", lambda *_: graph)  # of the same model
+    monkeypatch.setattr(onnx, "export_graph", lambda *_: graph)  # of the same model
     with served(folder) as (address, stop):
         page.goto(address)
         page.evaluate("async () => { await navigator.serviceWorker.ready }")
@@ -298,7 +298,7 @@ def test_the_worker_goes_when_something_else_is_in_its_place(
 def test_attention_is_that_of_the_library(
     page: Page, toy: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, live_toy: Path, name: str
 ) -> None:
-    model = toy if name == "toy" else one_stack(name) if name == "repeater" else tiny(name)
+    model = toy if name == "toy" else load_one_stack(name) if name == "repeater" else tiny(name)
     reads_as_the_library(page, live_toy if name == "toy" else write(model, tmp_path / "site"), model)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 from playwright.sync_api import Page, TimeoutError, expect
 
-from mha_viz.app.widgets.parts import UNFORESEEN
+from mha_viz.app.widgets.parts import UNEXPECTED
 from tests import lanes
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab, open_by_search
@@ -346,8 +346,8 @@ def walk_over(visitor: BrowserTab, path: str) -> None:
             controls[name](page, step)
         except Exception as error:
             raise AssertionError(f"{path}: {' → '.join(walk[: step + 1][-3:])} (step {step})") from error
-        assert page.locator(".stException").or_(page.get_by_text(UNFORESEEN)).count() == 0, (path, walk[: step + 1])
+        assert page.locator(".stException").or_(page.get_by_text(UNEXPECTED)).count() == 0, (path, walk[: step + 1])
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=LONG)
     expect(page.locator(shown).first).to_be_visible(timeout=LONG)
     expect(page.get_by_role("link", name="Why heads differ")).to_be_visible()
-    expect(page.get_by_text(UNFORESEEN)).to_have_count(0)
+    expect(page.get_by_text(UNEXPECTED)).to_have_count(0)

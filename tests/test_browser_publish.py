@@ -66,7 +66,7 @@ def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: 
     faces, width, of_heading, families = page.evaluate(MEASURED, "it → animal 0.677")
     assert {"mha_viz Sans 400 loaded", "mha_viz Sans 600 loaded", "mha_viz Serif 600 loaded"} <= set(faces)
     assert families == 2 * ['"mha_viz Serif"'], "as the app's headings"
-    assert of_heading == pytest.approx(advances("it → animal 0.677", fonts.serif(600)), abs=1)
+    assert of_heading == pytest.approx(advances("it → animal 0.677", fonts.get_serif(600)), abs=1)
     assert width == pytest.approx(fonts.width("it → animal 0.677", 100), abs=1)  # whatever fonts the machine has
     assert faults == []
     assert [url for url in requested if not url.startswith(("file:", "data:"))] == []

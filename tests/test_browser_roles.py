@@ -9,9 +9,9 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-from mha_viz.app.widgets.head_grid import TAP
+from mha_viz.app.widgets.head_grid import TAP_PIXELS
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab, open_by_search
 from tests.late_server import LateServer
 from tests.waiting import until
@@ -208,7 +208,7 @@ def a_click_after_a_link_works(visitor: BrowserTab) -> None:
 
 def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_path: Path) -> None:
     path = tmp_path / "own.conllu"
-    path.write_text(as_conllu(grammar.corpus(40, seed=77).sentences), "utf-8")
+    path.write_text(format_conllu(grammar.corpus(40, seed=77).sentences), "utf-8")
     page = visitor.roles(corpus="file", model="toy")
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Measure own.conllu").click()
@@ -371,9 +371,9 @@ def test_a_phone_shows_every_head_at_once_and_turns_from_dark_to_light(newcomer:
 
 def every_head_is_on_the_first_screen(box: Locator) -> None:
     columns, rows = _middles(box, ".xtick text", 12), _middles(box, ".ytick text", 6)
-    assert min(after - before for lines in (columns, rows) for before, after in pairwise(lines)) >= TAP
-    assert TAP / 2 <= columns[0] < columns[-1] <= PHONE["width"] - TAP / 2
-    assert rows[-1] <= PHONE["height"] - TAP / 2
+    assert min(after - before for lines in (columns, rows) for before, after in pairwise(lines)) >= TAP_PIXELS
+    assert TAP_PIXELS / 2 <= columns[0] < columns[-1] <= PHONE["width"] - TAP_PIXELS / 2
+    assert rows[-1] <= PHONE["height"] - TAP_PIXELS / 2
     expect(box).not_to_have_attribute("data-more", "")
 
 
@@ -382,7 +382,7 @@ def every_square_can_be_hit_on_the_first_screen(page: Page) -> None:
     expect(squares).to_have_count(72)
     for box in (squares.first.bounding_box(), squares.last.bounding_box()):
         assert box
-        assert min(box["width"], box["height"]) >= TAP
+        assert min(box["width"], box["height"]) >= TAP_PIXELS
         assert box["x"] + box["width"] <= PHONE["width"]
         assert box["y"] + box["height"] <= PHONE["height"]
 

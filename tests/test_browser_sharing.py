@@ -11,14 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.app.url.address import examples, fits
+from mha_viz.app.url.address import fit_texts, load_examples
 from mha_viz.models.reading.encoder import Encoder
 from tests import hostile, lanes
 from tests.app_server import AppServer
 from tests.browser_tab import FRAMES, BrowserTab
 from tests.first_pages import a_link_restores_everything, about_leads_to_explore_and_back
 
-FIRST = examples()[0]["text"]
+FIRST = load_examples()[0]["text"]
 
 
 # ---- Sharing -------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _stays_as_typed_and_runs_nothing(visitor: BrowserTab, name: str, text: str) 
     page = visitor.page
     visitor.field.evaluate(SET, json.dumps(text))  # as JSON: half a character does not survive the protocol
     visitor.field.press("Enter")
-    beginning, _ = fits(re.sub(r"\r\n?", "\n", text), "")
+    beginning, _ = fit_texts(re.sub(r"\r\n?", "\n", text), "")
     visitor.asked(text=None if beginning == FIRST else beginning)
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
     if not page.get_by_role("alert").count():

@@ -11,19 +11,19 @@ import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from mha_viz import numerals
-from mha_viz.app.service.caches import first_reading
-from mha_viz.app.url.address import examples
+from mha_viz.app.service.caches import load_first_reading
+from mha_viz.app.url.address import load_examples
 from mha_viz.attention import Attention
 from tests.browser_tab import DESKTOP, FRAMES, PATIENCE, PHONE, BrowserTab
 
 IT, ANIMAL = 10, 2  # tokens of the first example
-LONG_WORDS = examples()[11]["text"]
+LONG_WORDS = load_examples()[11]["text"]
 STRONGEST = "Strongest link between words: "
 
 
 @cache
 def first() -> Attention:
-    return first_reading()
+    return load_first_reading()
 
 
 def weights_in(text: str) -> dict[str, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.browser import bundle
-from tools.node import find
+from tools.node import find_node
 
 
 def write(folder: Path, **modules: str) -> Path:
@@ -29,7 +29,7 @@ def run(entry: Path) -> str:
 
 
 def _node(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    node = find()
+    node = find_node()
     assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
     return subprocess.run([node, *arguments], capture_output=True, text=True, check=False)
 

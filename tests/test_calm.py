@@ -26,7 +26,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz.analysis.shipped import given_roles
+from mha_viz.analysis.shipped import load_bundled_roles
 from mha_viz.app.inside.steps import STEPS
 from mha_viz.app.lab.learning import TOYS
 from mha_viz.lab.lab import EXPERIMENTS
@@ -172,7 +172,9 @@ MOST = {
 
 
 # Heads whose cards have the most words: those with roles between words.
-LINKING = sorted({str(finding.head) for finding in given_roles("minilm") if finding.role in ("syntax", "coreference")})
+LINKING = sorted(
+    {str(finding.head) for finding in load_bundled_roles("minilm") if finding.role in ("syntax", "coreference")}
+)
 # The most own words on the first screen in every state of two pages.
 IN_EVERY_STATE = {
     "/why_heads_differ": (120, [f"?experiment={name}" for name in (*EXPERIMENTS, *TOYS, "tasks")]),

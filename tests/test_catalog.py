@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mha_viz.errors import ModelError, ModelNotAllowed, ModelUnsupported, SettingError, UnknownModel
 from mha_viz.models.getting import catalog, storage
-from mha_viz.models.getting.catalog import CATALOG, Model, offered, resolve
+from mha_viz.models.getting.catalog import CATALOG, Model, list_offered, resolve
 from mha_viz.models.getting.folder import check_folder
 from mha_viz.models.getting.storage import WEIGHTS
 
@@ -74,7 +74,7 @@ def test_rows_are_complete_and_cannot_be_changed() -> None:
 
 
 def test_every_row_resolves_to_itself_by_name_and_by_hub_id() -> None:
-    for row in offered():
+    for row in list_offered():
         assert resolve(row.name) is row
         assert row.kind == "own" or resolve(row.hub_id) is row
 
@@ -211,7 +211,7 @@ def test_the_cache_lies_where_its_library_puts_it(setting: dict[str, str], monke
     assert spec.loader is not None
     constants = importlib.util.module_from_spec(spec)  # reads the environment when it is imported
     spec.loader.exec_module(constants)
-    assert str(storage.root()) == constants.HF_HUB_CACHE
+    assert str(storage.cache_root()) == constants.HF_HUB_CACHE
 
 
 # ---- a public server ------------------------------------------------------------------------------------------------
@@ -222,11 +222,11 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with GPT-2 and an incomplete RoBERTa."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     for hub_id in ("openai-community/gpt2", "FacebookAI/roberta-base"):
-        place, commit = storage.storage(hub_id), "0" * 40
+        place, commit = storage.model_storage(hub_id), "0" * 40
         model_at(place / "snapshots" / commit)
         (place / "refs").mkdir()
         (place / "refs" / "main").write_text(commit)
-    (storage.storage("FacebookAI/roberta-base") / "snapshots" / ("0" * 40) / WEIGHTS).unlink()
+    (storage.model_storage("FacebookAI/roberta-base") / "snapshots" / ("0" * 40) / WEIGHTS).unlink()
     return tmp_path
 
 
@@ -237,8 +237,8 @@ def here(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_only_what_is_on_this_machine_is_offered() -> None:
-    assert catalog.hosted()
-    assert [m.name for m in offered()] == ["minilm", "toy", "repeater", "gpt2"]
+    assert catalog.is_hosted()
+    assert [m.name for m in list_offered()] == ["minilm", "toy", "repeater", "gpt2"]
     assert resolve("gpt2") is resolve("openai-community/gpt2") is CATALOG["gpt2"]
     assert resolve("toy@400").path == "toy@400"
     assert resolve("toy@400").label == "Toy, after 400 steps of training"
@@ -248,13 +248,13 @@ def test_only_what_is_on_this_machine_is_offered() -> None:
 @pytest.mark.usefixtures("here")
 def test_a_listed_model_that_is_not_here_is_left_out(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.SETTING, f"roberta-base,gpt2,{mine}")
-    assert [m.name for m in offered()] == ["gpt2", str(mine)]
+    assert [m.name for m in list_offered()] == ["gpt2", str(mine)]
     assert resolve(str(mine)).kind == "folder"
     with pytest.raises(ModelNotAllowed):
         resolve("roberta-base")
     monkeypatch.setenv(catalog.SETTING, "roberta-base")
     with pytest.raises(SettingError, match=f"None of the models of {catalog.SETTING}"):
-        offered()
+        list_offered()
 
 
 @pytest.mark.usefixtures("here")
@@ -276,7 +276,7 @@ def test_what_is_refused_is_refused_in_one_sentence_and_never_looked_up(
         for name in refused:
             with pytest.raises(ModelNotAllowed) as caught:
                 resolve(name)
-            answers.add(str(caught.value).replace(catalog.quoted(name.strip(" ")), "it"))
+            answers.add(str(caught.value).replace(catalog.quote(name.strip(" ")), "it"))
         with pytest.raises(AssertionError, match="looked up"):  # the traps work
             resolve("gpt2")
     assert answers == {"This server does not offer it. Choose one from the list."}
@@ -292,7 +292,7 @@ def test_a_row_that_is_not_here_is_refused_like_any_other_name() -> None:
 @pytest.mark.parametrize("value", ["closed", "HERE", "1", "open,here"])
 def test_a_wrong_access_is_named_and_never_opens_the_server(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.ACCESS, value)
-    for question in (offered, catalog.hosted, lambda: resolve("gpt2")):
+    for question in (list_offered, catalog.is_hosted, lambda: resolve("gpt2")):
         with pytest.raises(SettingError, match=f"{catalog.ACCESS} is “{value}”"):
             question()
 
@@ -300,16 +300,16 @@ def test_a_wrong_access_is_named_and_never_opens_the_server(value: str, monkeypa
 @pytest.mark.parametrize("value", ["", " ", "open"])
 def test_an_open_server_allows_everything(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.ACCESS, value)
-    assert not catalog.hosted()
-    assert offered() == tuple(CATALOG.values())
+    assert not catalog.is_hosted()
+    assert list_offered() == tuple(CATALOG.values())
 
 
 def test_a_server_with_a_list_offers_it_and_nothing_else(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.SETTING, f" gpt2, minilm,prajjwal1/bert-tiny,gpt2,{mine}")
-    assert catalog.hosted()
-    assert [m.name for m in offered()] == ["gpt2", "minilm", "prajjwal1/bert-tiny", str(mine)]
+    assert catalog.is_hosted()
+    assert [m.name for m in list_offered()] == ["gpt2", "minilm", "prajjwal1/bert-tiny", str(mine)]
     assert resolve(str(mine)).kind == "folder"
-    assert catalog.default().name == "minilm"
+    assert catalog.choose_default().name == "minilm"
     assert resolve("gpt2") is resolve("openai-community/gpt2") is CATALOG["gpt2"]
     for name in ("bert-base-cased", "someone/else", "/", *HOSTILE):
         with pytest.raises(ModelNotAllowed, match="gpt2, minilm"):
@@ -318,14 +318,14 @@ def test_a_server_with_a_list_offers_it_and_nothing_else(mine: Path, monkeypatch
 
 def test_a_list_without_the_default_begins_with_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.SETTING, "roberta-base,gpt2")
-    assert catalog.default().name == "roberta-base"
+    assert catalog.choose_default().name == "roberta-base"
 
 
 @pytest.mark.parametrize("value", ["minilm,minilmm,../x", "minilmm", "/no/such/folder", ","])
 def test_a_wrong_setting_is_named_and_never_opens_the_server(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.SETTING, value)
     with pytest.raises(SettingError) as caught:
-        offered()
+        list_offered()
     assert catalog.SETTING in str(caught.value)
     assert all(f"“{n}”" in str(caught.value) for n in value.split(",") if n and n != "minilm")
     with pytest.raises(SettingError):
@@ -334,8 +334,8 @@ def test_a_wrong_setting_is_named_and_never_opens_the_server(value: str, monkeyp
 
 def test_a_blank_setting_restricts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.SETTING, "  ")
-    assert not catalog.restricted()
-    assert offered() == tuple(CATALOG.values())
+    assert not catalog.is_restricted()
+    assert list_offered() == tuple(CATALOG.values())
 
 
 def test_a_model_of_the_hub_may_have_a_revision() -> None:

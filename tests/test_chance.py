@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.chance import ChanceRoles, by_chance
+from mha_viz.analysis.chance import ChanceRoles, find_chance_roles
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.study.chance import permuted, turned
+from mha_viz.study.chance import permute_trees, rotate_chains
 
 
 def sentence(forms: str, heads: list[int | None]) -> Sentence:
@@ -27,7 +27,7 @@ THREE = Corpus("three", (sentence("ab", [1, None]), sentence("cde", [None, 0, 1]
 
 
 def test_two_sentences_of_one_length_change_their_trees_and_a_single_one_is_left_out() -> None:
-    changed = permuted(THREE, 0).sentences
+    changed = permute_trees(THREE, 0).sentences
     assert [one.forms for one in changed] == [("a", "b"), ("f", "g")]
     assert [[word.head for word in one.words] for one in changed] == [[None, 0], [1, None]]
     assert [one.words[0].relation for one in changed] == ["toNone", "to1"]
@@ -40,14 +40,14 @@ def test_every_tree_is_there_once_and_none_where_it_was() -> None:
     lengths = Counter(len(one.words) for one in corpus.sentences)
     with_partner = [one for one in corpus.sentences if lengths[len(one.words)] > 1]
     numbered = Corpus("numbered", tuple(_numbered(one, at) for at, one in enumerate(with_partner)), corpus.digest, True)
-    changed = permuted(numbered, 3)
+    changed = permute_trees(numbered, 3)
     donors = [int(one.words[0].features) for one in changed.sentences]
     assert sorted(donors) == list(range(len(with_partner)))
     assert all(donor != at for at, donor in enumerate(donors))
     assert [one.forms for one in changed.sentences] == [one.forms for one in with_partner]
     assert changed.digest != corpus.digest
-    assert permuted(numbered, 3) == changed
-    assert permuted(numbered, 4) != changed
+    assert permute_trees(numbered, 3) == changed
+    assert permute_trees(numbered, 4) != changed
 
 
 def _numbered(one: Sentence, at: int) -> Sentence:
@@ -76,7 +76,7 @@ def test_chains_are_turned_along_the_mentions_of_a_document() -> None:
 
     corpus = Corpus("chains", (of("one", "x", "y"), of("two", "z"), of("one", "x")), "", True, True)
     for seed in range(4):
-        changed = turned(corpus, seed)
+        changed = rotate_chains(corpus, seed)
         chains = [[mention.chain for mention in one.mentions] for one in changed.sentences]
         assert chains in ([["y", "x"], ["z"], ["x"]], [["x", "x"], ["z"], ["y"]])
         assert (changed.has_trees, changed.has_chains) == (False, True)
@@ -90,7 +90,7 @@ def test_roles_of_coreference_by_chance_stand_beside_those_of_syntax(tmp_path: P
     assert of_chains.drawn == (0,)
     profile = of_chains.stored_in(ChanceRoles(4, (1,), ("grammar",)).stored_in(mv.profile(corpus, "toy")))
     stored = mv.load_profile(profile.save(tmp_path / "toy"))
-    assert by_chance(stored, "coreference") == of_chains
+    assert find_chance_roles(stored, "coreference") == of_chains
     assert stored.tables["chance"]["role"].tolist() == ["syntax"] * 2 + ["coreference"] * 2
     assert "of coreference; with chains turned along their documents none" in "".join(mv.roles.report(stored).notes)
     with pytest.raises(SettingError, match="'broad' is not a role that is counted"):
@@ -120,7 +120,7 @@ def test_what_is_stored_is_read_again_and_stated_in_the_report(tmp_path: Path) -
     toy = mv.load_profile("toy")
     chance = ChanceRoles(7, (0, 1, 0), ("grammar",))
     stored = mv.load_profile(chance.stored_in(toy).save(tmp_path / "toy"))
-    assert by_chance(stored) == chance
+    assert find_chance_roles(stored) == chance
     words = "By chance: 7 roles of syntax; with the trees of other sentences at most 1, in 3 permutations (p = 0.250)"
     assert f"{words}, on grammar." in mv.roles.report(stored).notes
     table = stored.tables["chance"]
@@ -131,15 +131,15 @@ def test_what_is_stored_is_read_again_and_stated_in_the_report(tmp_path: Path) -
 @pytest.mark.parametrize("chance", [ChanceRoles(7, (0,), ("other",)), ChanceRoles(6, (0,), ("grammar",))])
 def test_what_was_counted_of_other_roles_is_not_stated(chance: ChanceRoles) -> None:
     toy = mv.load_profile("toy")
-    assert by_chance(chance.stored_in(toy)) is None
+    assert find_chance_roles(chance.stored_in(toy)) is None
     tables = {name: table for name, table in toy.tables.items() if name != "chance"}
-    assert by_chance(replace(toy, tables=tables)) is None
-    assert by_chance(replace(toy, tables={**toy.tables, "roles": toy.tables["roles"][:0]})) is None
+    assert find_chance_roles(replace(toy, tables=tables)) is None
+    assert find_chance_roles(replace(toy, tables={**toy.tables, "roles": toy.tables["roles"][:0]})) is None
 
 
 @pytest.mark.parametrize(("name", "roles", "corpora"), [("minilm", 27, 2), ("toy", 7, 1)])
 def test_chance_names_none_of_the_shipped_roles(name: str, roles: int, corpora: int) -> None:
-    chance = by_chance(mv.load_profile(name))
+    chance = find_chance_roles(mv.load_profile(name))
     assert chance is not None
     assert (chance.observed, chance.drawn, len(chance.corpora)) == (roles, (0,) * 20, corpora)
     assert "with the trees of other sentences none, in 20 permutations (p = 0.048)" in mv.roles.report(
@@ -163,7 +163,7 @@ def treebanks(folder: Path) -> tuple[str, str]:
     """Two corpora of sentences as files."""
     files = folder / "one.conllu", folder / "two.conllu"
     for file, seed in zip(files, (0, 5), strict=True):
-        file.write_text(as_conllu(grammar.corpus(40, seed=seed).sentences), "utf-8")
+        file.write_text(format_conllu(grammar.corpus(40, seed=seed).sentences), "utf-8")
     return str(files[0]), str(files[1])
 
 
@@ -178,7 +178,7 @@ def test_the_command_stores_what_chance_names_beside_the_roles_of_two_corpora(
     established = [role for role in profile.findings() if role.role == "syntax"]
     assert {role.status for role in established} == {"established"}
     assert len(established) > 2  # by both
-    chance = by_chance(profile)
+    chance = find_chance_roles(profile)
     assert chance == ChanceRoles(len(established), (0,), ("two.conllu", "one.conllu"))
     assert "with the trees of other sentences none, in 1 permutation (p = 0.500)" in capsys.readouterr().out
 

@@ -72,9 +72,9 @@ def test_a_chapter_is_text_alone() -> None:
 
 
 def test_a_file_that_is_no_chapter_is_not_linked() -> None:
-    assert "[" not in chapters._prose("See [the gallery](gallery.md) and [it](../SECURITY.md).", "")
-    assert chapters._prose("[a](../measures.md#b)", "howto") == "[a](?chapter=measures#b)"
-    assert chapters._prose("[a](cite.md)", "howto") == "[a](?chapter=howto/cite)"
+    assert "[" not in chapters._render_prose("See [the gallery](gallery.md) and [it](../SECURITY.md).", "")
+    assert chapters._render_prose("[a](../measures.md#b)", "howto") == "[a](?chapter=measures#b)"
+    assert chapters._render_prose("[a](cite.md)", "howto") == "[a](?chapter=howto/cite)"
 
 
 @pytest.mark.parametrize("odd", ["nonsense", "gallery", "reference/errors", "../SECURITY", "/etc/passwd", "index.md"])

@@ -23,12 +23,12 @@ from mha_viz.figures.charts.chart import (
     Margin,
     Plot,
     Series,
+    iter_text_marks,
     spans,
-    text_marks,
+    strip_markup,
     width,
-    without_markup,
 )
-from mha_viz.figures.charts.chart_drawing import drawing, scale
+from mha_viz.figures.charts.chart_drawing import draw_chart, scale
 from mha_viz.figures.drawing.marks import CellPicture, Polyline, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT, Theme
 from mha_viz.figures.layout import Size
@@ -45,7 +45,7 @@ def chart_of(*series: Series, x: Axis = PLAIN, y: Axis = PLAIN) -> Chart:
 
 def marks(chart: Chart, kind: type) -> list[Any]:
     """The marks of a chart, in pixels of the page; the sheet is at least 620 pixels wide."""
-    drawn = drawing(chart, SIZE, "Caption.", "Alt")
+    drawn = draw_chart(chart, SIZE, "Caption.", "Alt")
     return [mark for mark in drawn.marks if isinstance(mark, kind)]
 
 
@@ -143,9 +143,9 @@ def test_one_series_has_a_legend_only_where_it_must() -> None:
 def test_no_label_is_cut_off(angle: float | None) -> None:
     names = [f"quite a long name {number}" for number in range(12)]
     upright = chart_of(Bars(names, [1e9] * 12, INK), x=Axis(angle=angle), y=Axis(title="a quantity"))
-    lying = chart_of(Bars(names, [1e9] * 12, INK, lies=True), x=Axis(title="a quantity"))
+    lying = chart_of(Bars(names, [1e9] * 12, INK, is_horizontal=True), x=Axis(title="a quantity"))
     for chart in (upright, lying):
-        drawn = drawing(chart, SIZE, "", "")
+        drawn = draw_chart(chart, SIZE, "", "")
         for mark in (mark for mark in drawn.marks if isinstance(mark, Text)):
             turn = np.radians(mark.turn)
             long = width(mark.text, mark.size)
@@ -154,9 +154,9 @@ def test_no_label_is_cut_off(angle: float | None) -> None:
 
 
 def test_text_that_looks_like_markup_stays_text() -> None:
-    (mark,) = text_marks("&lt;script&gt;alert(1)&lt;/script&gt;", 0, 0, 10, "#000000")
+    (mark,) = iter_text_marks("&lt;script&gt;alert(1)&lt;/script&gt;", 0, 0, 10, "#000000")
     assert mark.text == "<script>alert(1)</script>"
-    assert without_markup("a<br><b>b</b>") == "a b"
+    assert strip_markup("a<br><b>b</b>") == "a b"
     assert width("<b>wide</b><br>w", 10) == width("<b>wide</b>", 10) > width("wide", 10)
 
 

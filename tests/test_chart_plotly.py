@@ -21,7 +21,7 @@ from mha_viz.figures.charts.chart import (
     Margin,
     Plot,
     Points,
-    one_below_another,
+    divide_height,
     spans,
 )
 from mha_viz.figures.charts.chart_plotly import plotly
@@ -36,10 +36,7 @@ GRIDS: dict[str, tuple[list[Plot], dict[str, Any]]] = {
         {"rows": 1, "cols": 3, "subplot_titles": ["a", "b", "c"], "horizontal_spacing": 0.04},
     ),
     "one axis below": (
-        [
-            Plot(BELOW if row < 2 else USUAL, USUAL, "abc"[row], up=up)
-            for row, up in enumerate(one_below_another(3, 0.11))
-        ],
+        [Plot(BELOW if row < 2 else USUAL, USUAL, "abc"[row], up=up) for row, up in enumerate(divide_height(3, 0.11))],
         {"rows": 3, "cols": 1, "subplot_titles": ["a", "b", "c"], "vertical_spacing": 0.11, "shared_xaxes": True},
     ),
     "shares and empty places": (

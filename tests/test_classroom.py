@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis import unusual
-from mha_viz.app.explore.badges import badges
+from mha_viz.app.explore.badges import encode_badges
 from mha_viz.app.url import lesson
 from mha_viz.app.url.address import Url
-from mha_viz.app.url.lesson import MAX_ENCODED, MAX_REMARK, MOST, LessonView
+from mha_viz.app.url.lesson import MAX_ENCODED, MAX_REMARK, MOST_VIEWS, LessonView
 from mha_viz.app.widgets import classroom
-from mha_viz.app.widgets.classroom import LARGER
+from mha_viz.app.widgets.classroom import TEXT_SCALE
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.attention import Head
 from mha_viz.errors import LessonFull
@@ -82,12 +82,12 @@ def test_a_lesson_that_unpacks_to_megabytes_is_not_read() -> None:
 @given(st.text(max_size=60))
 def test_any_value_is_read_without_an_error(value: str) -> None:
     views, _ = lesson.read(value)
-    assert len(views) <= MOST
+    assert len(views) <= MOST_VIEWS
 
 
 def test_a_lesson_has_a_bound() -> None:
     views: lesson.Lesson = ()
-    for number in range(MOST):
+    for number in range(MOST_VIEWS):
         views = lesson.add(views, "explore", {"head": f"L0H{number}"}, "a")
     with pytest.raises(LessonFull, match="at most 12 views"):
         lesson.add(views, "explore", {}, "")
@@ -134,7 +134,7 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
 def test_a_hidden_answer_hides_every_kind_of_finding_that_names_words(
     monkeypatch: pytest.MonkeyPatch, names_words: bool
 ) -> None:
-    def find(seen: unusual.Seen, kind: str, least: float) -> Iterator[unusual.Unusual]:
+    def find(seen: unusual.WordReading, kind: str, least: float) -> Iterator[unusual.Unusual]:
         yield unusual.Unusual(kind, Head(1, 2), 1.0, 9.0, ("It is “", seen.words[1], "”, by a kind made up here."), 1)
 
     kinds = {**unusual.KINDS, "new": unusual.Kind("new", names_words, 0.0, find)}
@@ -143,7 +143,7 @@ def test_a_hidden_answer_hides_every_kind_of_finding_that_names_words(
     page = PageReading(Url({"text": "A text."}), model, reading(seed=100 + names_words))
     for is_hidden in (False, True):
         monkeypatch.setattr(PageReading, "hides_answer", is_hidden)
-        sent = json.loads(badges(page, {}))
+        sent = json.loads(encode_badges(page, {}))
         is_said = any("made up" in "".join(one["words"]) for one in sent["unusual"])
         assert is_said == (not (is_hidden and names_words))
 
@@ -300,8 +300,8 @@ def test_charts_have_larger_letters_in_a_class() -> None:
         json.loads(PageSession(url, "pages/40_inside_a_head.py").at.get("plotly_chart")[0].proto.spec)["layout"]
         for url in ({"step": "scale"}, {"step": "scale", "class": "1"})
     )
-    assert there["height"] == pytest.approx(LARGER * usual["height"])
-    assert there["font"]["size"] == pytest.approx(LARGER * usual["font"]["size"])
+    assert there["height"] == pytest.approx(TEXT_SCALE * usual["height"])
+    assert there["font"]["size"] == pytest.approx(TEXT_SCALE * usual["font"]["size"])
 
 
 def test_what_is_measured_in_pixels_grows_and_what_is_shown_stays() -> None:
@@ -325,7 +325,7 @@ def test_what_is_measured_in_pixels_grows_and_what_is_shown_stays() -> None:
 
 def test_a_link_becomes_a_picture_that_holds_it() -> None:
     link = "http://192.168.1.5:8501/?text=" + quote("It rains.")
-    picture = classroom.qr_code(link)
+    picture = classroom.draw_qr_code(link)
     assert picture is not None
     assert 'alt="QR code of this view"' in picture
     source = re.search('src="data:image/svg[^,]*,([^"]*)"', picture)
@@ -335,4 +335,4 @@ def test_a_link_becomes_a_picture_that_holds_it() -> None:
 
 
 def test_a_link_that_no_code_can_hold_gives_none() -> None:
-    assert classroom.qr_code("http://a/" + "b" * 3000) is None
+    assert classroom.draw_qr_code("http://a/" + "b" * 3000) is None

@@ -20,9 +20,9 @@ from safetensors.numpy import load as load_safetensors
 
 from mha_viz import __version__
 from mha_viz.cli import main, output
-from mha_viz.cli.usage import meant_head
+from mha_viz.cli.usage import suggest_head
 from mha_viz.figures import files
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import progress as progress_bars
@@ -46,7 +46,7 @@ def test_models_lists_every_row_of_the_catalogue(capsys: pytest.CaptureFixture[s
     assert main(["models"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
     assert re.split(r"  +", head) == ["NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE", "ABOUT"]
-    assert [row.split()[0] for row in rows] == [model.name for model in catalog.offered()]
+    assert [row.split()[0] for row in rows] == [model.name for model in catalog.list_offered()]
     assert re.split(r"  +", rows[0]) == ["minilm", "6 × 12", "384", "91", "bundled", "MiniLM, a small BERT"]
     assert re.split(r"  +", rows[1]) == ["toy", "2 × 4", "64", "1", "bundled", "Toy, trained on the built-in grammar"]
 
@@ -148,7 +148,7 @@ def test_models_as_csv_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     listed = json.loads(capsys.readouterr().out)
     assert main(["models", "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [one["name"] for one in listed] == [row["name"] for row in rows] == [m.name for m in catalog.offered()]
+    assert [one["name"] for one in listed] == [row["name"] for row in rows] == [m.name for m in catalog.list_offered()]
     expected = {"name": "minilm", "layers": 6, "heads": 12, "d_model": 384, "megabytes": 91, "where": "bundled"}
     expected |= {"about": "MiniLM, a small BERT"}
     assert listed[0] == expected
@@ -207,7 +207,7 @@ def test_binary_data_is_refused_on_a_terminal(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["replicate", "minilm", str(asset("profiles") / "minilm" / "gum"), "--out", "-", "--format", "csv"],
+        ["replicate", "minilm", str(asset_path("profiles") / "minilm" / "gum"), "--out", "-", "--format", "csv"],
         ["models"],
         ["completion", "bash"],  # more than a buffer holds
     ],
@@ -228,14 +228,14 @@ def test_the_size_of_a_large_table_is_announced(
 ) -> None:
     attention = minilm.encode(" ".join(["The animal didn't cross the street because it was too tired."] * 6))
     size = len(files.to_bytes(attention, suffix))
-    assert output.text_size(attention, suffix) == pytest.approx(size, rel=0.2)
+    assert output.estimate_text_size(attention, suffix) == pytest.approx(size, rel=0.2)
     to = output.Destination(Path(f"a{suffix}"), suffix)
-    output.announce(attention, to)
+    output.announce_size(attention, to)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(output, "LARGE_BYTES", size // 2)
-    output.announce(attention, to)
+    output.announce_size(attention, to)
     assert_one_line(capsys.readouterr().err, f"a{suffix} will hold {attention.weights.size:,} weights", ".npz holds")
-    output.announce(attention, output.Destination(Path("a.npz"), ".npz"))
+    output.announce_size(attention, output.Destination(Path("a.npz"), ".npz"))
     assert capsys.readouterr().err == ""
 
 
@@ -264,7 +264,7 @@ def test_a_log_file_gets_a_line_of_progress_every_few_seconds(
     ],
 )
 def test_which_head_was_meant(name: str, meant: str) -> None:
-    assert meant_head(name) == (f"Did you mean {meant}?" if meant else "")
+    assert suggest_head(name) == (f"Did you mean {meant}?" if meant else "")
 
 
 @pytest.mark.app

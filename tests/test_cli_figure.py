@@ -313,9 +313,9 @@ def test_a_missing_font_is_a_warning_not_an_error(tmp_path: Path, capsys: pytest
     from mha_viz.figures.drawing import fonts
 
     lost = "\U0001f9ff"
-    if fonts.font_for(lost):
+    if fonts.find_font(lost):
         lost = "\U00016fe4"  # a letter that hardly any machine has
-    assert fonts.font_for(lost) is None
+    assert fonts.find_font(lost) is None
     assert figure("links", f"a {lost} b", "--head", "L3H1", "--out", tmp_path / "f.svg") == 0
     assert "mha-viz: No font on this machine has" in capsys.readouterr().err
 

@@ -23,8 +23,8 @@ from websockets.asyncio.client import connect
 from mha_viz import cli
 from mha_viz.cli import attention as attention_command
 from mha_viz.cli import main, stops
-from mha_viz.cli.terminal import downloading
-from mha_viz.files import whole_file
+from mha_viz.cli.terminal import show_download
+from mha_viz.files import write_atomically
 from tests.cli_runs import ROOT, assert_one_line
 from tests.copies import Copy
 from tests.ports import free_port
@@ -53,7 +53,7 @@ def test_a_command_that_is_told_to_end_leaves_no_part_of_a_file(tmp_path: Path) 
     folder.mkdir()
 
     def endless(args: argparse.Namespace) -> None:
-        with whole_file(folder / "a.csv") as file:
+        with write_atomically(folder / "a.csv") as file:
             file.write(b"x")
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(60)
@@ -137,13 +137,13 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
 def test_progress_is_shown_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with downloading("gpt2") as show:
+    with show_download("gpt2") as show:
         show(1_000_000, 548_000_000)
     assert capsys.readouterr().err == ""
     reader, terminal = os.openpty()
     with os.fdopen(terminal, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
-        with downloading("gpt2") as show:
+        with show_download("gpt2") as show:
             show(0, 0)
             show(1_000_000, 548_000_000)
         shown = ""
@@ -183,7 +183,7 @@ def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
     monkeypatch.setenv("MHA_VIZ_HOME", str(tmp_path / "file" / "below"))
     (tmp_path / "file").touch()
     monkeypatch.setattr(os, "execve", lambda *_: None)
-    monkeypatch.setattr("mha_viz.cli.serve._address", lambda: "10.0.0.5")
+    monkeypatch.setattr("mha_viz.cli.serve._find_address", lambda: "10.0.0.5")
     assert main(["serve", "--host", "0.0.0.0", "--port", "18766"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "Other machines reach this server at http://10.0.0.5:18766\n"

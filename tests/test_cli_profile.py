@@ -14,7 +14,7 @@ import torch
 from mha_viz.analysis.profile import read_profile
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.limits import MAX_BYTES
 from mha_viz.models.reading import loading, properties
 from mha_viz.models.reading.encoder import Encoder
@@ -65,7 +65,7 @@ def test_a_treebank_becomes_tables(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_size_of_a_batch_changes_nothing_but_the_rounding_of_sums(tmp_path: Path) -> None:
-    corpus = given(tmp_path, as_conllu(grammar.corpus(12, seed=3).sentences))
+    corpus = given(tmp_path, format_conllu(grammar.corpus(12, seed=3).sentences))
     for batch in ("1", "100000"):
         assert profile(corpus, tmp_path / batch, "--batch", batch, *TOY) == 0
     for path in sorted((tmp_path / "1").rglob("*.csv")):
@@ -200,7 +200,7 @@ def test_a_size_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str],
 
 
 def test_a_study_that_is_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = given(tmp_path, as_conllu(grammar.corpus(30, seed=5).sentences))
+    corpus = given(tmp_path, format_conllu(grammar.corpus(30, seed=5).sentences))
     whole = Encoder.batch
     passes: list[int] = []
 

@@ -37,7 +37,7 @@ def test_every_quantity_is_that_of_the_library(tmp_path: Path, capsys: pytest.Ca
         ("gradient", "--other", "the cat ran .", "--off-in", "second"): gradient_weighted(
             toy, TEXT, other="the cat ran .", off_in="second"
         ),
-        ("rollout", "--without", "L0H1"): rollout(ablation.without(toy, ["L0H1"], TEXT)),
+        ("rollout", "--without", "L0H1"): rollout(ablation.encode_without(toy, ["L0H1"], TEXT)),
     }
     for options, reading in expected.items():
         ours = read(tmp_path, "--quantity", *options)
@@ -49,7 +49,7 @@ def test_every_quantity_is_that_of_the_library(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize("method", ["zero", "uniform"])
 def test_heads_are_switched_off(method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ours = read(tmp_path, "--without", "L0H1,L0H3", "--method", method)
-    assert ours.key == ablation.without(load("toy"), ["L0H1", "L0H3"], TEXT, method=method).key
+    assert ours.key == ablation.encode_without(load("toy"), ["L0H1", "L0H3"], TEXT, method=method).key
     assert "without L0H1, L0H3" in capsys.readouterr().out
 
 

@@ -28,10 +28,10 @@ from mha_viz.analysis.replication import (
 from mha_viz.analysis.replication import replicate as replicated
 from mha_viz.attention import Head
 from mha_viz.cli import main
-from mha_viz.cli.outcomes import lines
+from mha_viz.cli.outcomes import format_replications
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
-from mha_viz.files.assets import asset
+from mha_viz.corpus.conllu import format_conllu
+from mha_viz.files.assets import asset_path
 from mha_viz.models.reading import loading
 from mha_viz.models.reading.encoder import Encoder
 
@@ -46,7 +46,7 @@ def _one_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def treebank(folder: Path, seed: int, sentences: int = 60) -> Path:
     path = folder / f"{seed}.conllu"
-    path.write_text(as_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
+    path.write_text(format_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
     return path
 
 
@@ -145,7 +145,7 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     ]
     facts = {"model": "m", "definitions": "3"}
     there, other = (Profile({**facts, "corpus": name}, {}) for name in ("A", "B " * 40))
-    table = lines(replications, there, other)
+    table = format_replications(replications, there, other)
     assert [line.split("  ")[1] for line in table[2:7]] == [
         "its verb → subject (nsubj)",
         "object ← its verb, more than any other word (obj)",
@@ -222,7 +222,7 @@ def test_roles_are_counted_over_the_profiles_of_runs(
 
 def test_a_profile_replicates_itself() -> None:
     """All numbers of the second corpus equal those of the first, because the corpora are the same."""
-    one = read_profile(asset("profiles") / "minilm" / "ewt")
+    one = read_profile(asset_path("profiles") / "minilm" / "ewt")
     table = replicated(one.findings(), one).table
     assert {"syntax", "position", "delimiter", "broad"} == set(table["role"])
     for there, here in (("score", "score_here"), ("baseline", "baseline_here"), ("n", "n_here")):

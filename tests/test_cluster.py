@@ -23,8 +23,8 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import ClusterError, ClusterMissing, CorpusError, SettingError, SumsUnsavedWarning
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.cluster.connection import client_error, connected, task_error
-from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
+from mha_viz.study.cluster.connection import connect, convert_client_error, convert_task_error
+from mha_viz.study.cluster.engine import SUMS_FOLDER, ClusterEngine
 from mha_viz.study.run import Progress, study
 from tests import lanes
 from tests.shards import cluster_of, scheduler, treebank, trust_of, worker
@@ -81,7 +81,7 @@ def files_in(folder: Path) -> dict[str, int]:
 def test_two_workers_one_of_which_is_killed_measure_what_one_process_does(
     client: Any, toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
 ) -> None:
-    cluster = OnCluster(client, size=SHARD)
+    cluster = ClusterEngine(client, size=SHARD)
     layout = cluster.open(corpus)
     assert len(layout.parts) > 10
     seen: list[Progress] = []
@@ -117,7 +117,7 @@ def test_a_bad_line_is_left_out_and_counted_and_a_full_disk_costs_nothing_but_ti
     client: Any, toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
 ) -> None:
     until(lambda: len(client.nthreads()) == 2)  # the killed one has been restarted
-    cluster = OnCluster(client, size=SHARD)
+    cluster = ClusterEngine(client, size=SHARD)
     broken = tmp_path / "broken.conllu"
     sentences = corpus.read_bytes().split(b"\n\n")
     broken.write_bytes(b"\n\n".join([*sentences[:40], b"1\tbroken\xff", *sentences[40:]]))
@@ -260,7 +260,7 @@ def test_a_scheduler_that_goes_away_is_named_whatever_was_asked(
 ) -> None:
     import distributed
 
-    cluster = OnCluster(client, size=10**6)
+    cluster = ClusterEngine(client, size=10**6)
     layout = cluster.open(corpus)
 
     def gone(*_: object, **__: object) -> None:
@@ -272,7 +272,7 @@ def test_a_scheduler_that_goes_away_is_named_whatever_was_asked(
 
 
 def test_workers_that_join_have_work_at_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, running, submitted = OnCluster(client), Mock(), list[int]()
+    cluster, running, submitted = ClusterEngine(client), Mock(), list[int]()
     running.add, running.count, running.is_empty = submitted.append, lambda: len(submitted), lambda: not submitted
     waiting = iter([partial(int, number) for number in range(9)])
     for workers, expected in (({"a": 1}, 2), ({"a": 1, "b": 3}, 8), ({"b": 1}, 8), ({"a": 4, "b": 4}, 9)):
@@ -311,12 +311,12 @@ def test_processes_of_this_machine_refuse_whoever_lacks_their_certificate(client
 
 def test_without_what_makes_certificates_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(ClusterMissing, match="cryptography is not installed"), connected(workers=1):
+    with pytest.raises(ClusterMissing, match="cryptography is not installed"), connect(workers=1):
         pass
 
 
 def test_an_error_of_a_task_is_named_and_is_not_one_of_the_connection(client: Any, tmp_path: Path) -> None:
-    cluster = OnCluster(client)
+    cluster = ClusterEngine(client)
     cluster.folder = tmp_path
     for error, words in (
         (RuntimeError("not enough memory: you tried to allocate 9 GB."), "RuntimeError: not enough memory: .* 9 GB.$"),
@@ -342,13 +342,13 @@ def test_faults_of_workers_are_errors_of_the_family() -> None:
     import distributed
 
     killed = distributed.KilledWorker("measure-1", None, 3)
-    assert "killed its worker 4 times" in str(task_error(killed, "Kept."))
-    assert task_error(CorpusError("a", "b"), "").problem == "a"
+    assert "killed its worker 4 times" in str(convert_task_error(killed, "Kept."))
+    assert convert_task_error(CorpusError("a", "b"), "").problem == "a"
     cancelled = distributed.client.FutureCancelledError("measure-1", "scheduler-connection-lost")
     for gone in (None, cancelled, distributed.client.ClosedClientError(), OSError(), RuntimeError("IOLoop is closed")):
-        assert "stopped answering" in str(client_error(gone, "Kept."))
-    assert "stopped answering" in str(task_error(cancelled, ""))
-    fault = task_error(ModuleNotFoundError("No module named 'mha_viz'"), "")
+        assert "stopped answering" in str(convert_client_error(gone, "Kept."))
+    assert "stopped answering" in str(convert_task_error(cancelled, ""))
+    fault = convert_task_error(ModuleNotFoundError("No module named 'mha_viz'"), "")
     assert "No module named" in fault.problem
     assert "same version of mha-viz" in fault.remedy
 
@@ -356,8 +356,8 @@ def test_faults_of_workers_are_errors_of_the_family() -> None:
 def test_a_study_whose_scheduler_goes_away_is_resumed_by_another(
     client: Any, toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
 ) -> None:
-    with scheduler() as (address, process), worker(address), connected(address) as its_client:
-        cluster = OnCluster(its_client, size=SHARD)
+    with scheduler() as (address, process), worker(address), connect(address) as its_client:
+        cluster = ClusterEngine(its_client, size=SHARD)
         layout = cluster.open(corpus)
 
         def progress(so_far: Progress) -> None:
@@ -369,7 +369,7 @@ def test_a_study_whose_scheduler_goes_away_is_resumed_by_another(
         assert str(tmp_path) in raised.value.remedy
     before = files_in(tmp_path)
     assert 0 < len(before) < len(layout.parts)
-    cluster = OnCluster(client, size=SHARD)
+    cluster = ClusterEngine(client, size=SHARD)
     assert_equal(cluster.study(toy, cluster.open(corpus), tmp_path), whole)
     after = files_in(tmp_path)
     assert {name: after[name] for name in before} == before

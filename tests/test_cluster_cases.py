@@ -14,13 +14,13 @@ import pytest
 import mha_viz as mv
 from mha_viz.attention import Head
 from mha_viz.cli import main
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study import cases, link_groups, paired, replaced, search, texts
-from mha_viz.study.cases import CaseKind, Readable, ReadHere, completed_cases
-from mha_viz.study.cluster.cases import CasesOfPart, ReadByWorkers
-from mha_viz.study.cluster.engine import OnCluster
+from mha_viz.study.cases import CaseKind, LocalCorpus, MeasurableCorpus, collect_cases
+from mha_viz.study.cluster.cases import ClusterCorpus, PartCases
+from mha_viz.study.cluster.engine import ClusterEngine
 from mha_viz.study.corpus_effects import EffectSettings, Measurement
 from mha_viz.study.run import Progress
 from tests.shards import cluster_of, document_sentences
@@ -40,48 +40,48 @@ def client() -> Iterator[Any]:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One of its sentences is too long for any model."""
     path, (first, second, *others) = tmp_path_factory.mktemp("corpus") / "c.conllu", document_sentences(40, 4)
-    path.write_text(as_conllu([first, replace(second, words=second.words * 40), *others]), "utf-8")
+    path.write_text(format_conllu([first, replace(second, words=second.words * 40), *others]), "utf-8")
     return path
 
 
-def lost_of(source: Readable, toy: Encoder) -> CaseKind:
+def lost_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
     settings = replaced.ReplacedStudy.of(mv.recipes.load("toy"), source.corpus, toy, 30).settings
     return replaced.Lost(*settings)
 
 
-def effects_of(source: Readable, toy: Encoder) -> CaseKind:
+def effects_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
     request = Request(off=(Head(1, 1),))
     return Measurement(toy, source, EffectSettings(request, relation="nsubj", most=30)).kind
 
 
-def judged(source: Readable, toy: Encoder) -> CaseKind:
+def judged(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
     asked = (paired._Question(Head(1, 2), "nsubj", "dep_to_head"), paired._Question(Head(0, 0), "obj", "head_to_dep"))
     return paired.JudgedCases(1, asked)
 
 
-def strongest(source: Readable, toy: Encoder) -> CaseKind:
+def strongest(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
     return search.LinkCases(1, Head(1, 2), search.Conditions(query_pos="NOUN"), 5)
 
 
-def drawn(source: Readable, toy: Encoder) -> CaseKind:
-    return link_groups.DrawnCases(1, Head(0, 2), 50, texts.ReadTexts.of(toy, source, 100).unread)
+def drawn(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
+    return link_groups.DrawnCases(1, Head(0, 2), 50, texts.ReadableTexts.of(toy, source, 100).unread)
 
 
 @pytest.mark.parametrize("kind_of", [effects_of, lost_of, judged, strongest, drawn])
 def test_cases_are_those_of_one_process_in_the_same_order(
-    kind_of: Callable[[Readable, Encoder], CaseKind], client: Any, toy: Encoder, corpus: Path, tmp_path: Path
+    kind_of: Callable[[MeasurableCorpus, Encoder], CaseKind], client: Any, toy: Encoder, corpus: Path, tmp_path: Path
 ) -> None:
-    here, there = ReadHere.of(corpus), ReadByWorkers.of(OnCluster(client, size=SHARD), corpus)
+    here, there = LocalCorpus.of(corpus), ClusterCorpus.of(ClusterEngine(client, size=SHARD), corpus)
     kind, reports = kind_of(here, toy), list[Progress]()
-    ours = completed_cases(there.run(toy, kind, tmp_path), reports.append)
-    theirs = completed_cases(here.run(toy, kind), lambda _: None)
+    ours = collect_cases(there.run(toy, kind, tmp_path), reports.append)
+    theirs = collect_cases(here.run(toy, kind), lambda _: None)
     assert len(reports) > 3, "there are several parts"
     assert (ours.units, ours.read, ours.left_out) == (theirs.units, theirs.read, theirs.left_out)
     assert ours.counts == theirs.counts
     assert [one.tolist() for one in ours.cases] == [one.tolist() for one in theirs.cases]
     client.run(forbid_parts)
     try:
-        again = completed_cases(there.run(toy, kind, tmp_path), reports.append)
+        again = collect_cases(there.run(toy, kind, tmp_path), reports.append)
     finally:
         client.run(allow_parts)
     assert [one.tolist() for one in again.cases] == [one.tolist() for one in theirs.cases]
@@ -89,12 +89,12 @@ def test_cases_are_those_of_one_process_in_the_same_order(
 
 def forbid_parts() -> None:
     """From now on, a worker that measures fails."""
-    cases.forbidden, CasesOfPart.measured = CasesOfPart.measured, None  # type: ignore[attr-defined, assignment, method-assign]
+    cases.forbidden, PartCases.measured = PartCases.measured, None  # type: ignore[attr-defined, assignment, method-assign]
 
 
 def allow_parts() -> None:
     """Undo that."""
-    CasesOfPart.measured = cases.forbidden  # type: ignore[attr-defined, method-assign]
+    PartCases.measured = cases.forbidden  # type: ignore[attr-defined, method-assign]
 
 
 def test_the_functions_of_notebooks_take_a_client(client: Any, toy: Encoder, corpus: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_functions_of_notebooks_take_a_client(client: Any, toy: Encoder, cor
 
 
 def test_sentences_and_labels_are_those_of_one_process(client: Any, corpus: Path) -> None:
-    here, there = ReadHere.of(corpus), ReadByWorkers.of(OnCluster(client, size=SHARD), corpus)
+    here, there = LocalCorpus.of(corpus), ClusterCorpus.of(ClusterEngine(client, size=SHARD), corpus)
     numbers = [0, 3, 4, 20, 39]
     assert there.sentences(numbers) == here.sentences(numbers)
     assert (there.count, there.documents) == (here.count, here.documents)

@@ -15,21 +15,21 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.corpus_effects import MASKED_WORD, CorpusEffect, variants_of
+from mha_viz.analysis.corpus_effects import MASKED_WORD, CorpusEffect, list_variants
 from mha_viz.analysis.profile import read_profile
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import SumsUnsavedWarning
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study.cases import Cases
 from mha_viz.study.cluster import cases as cases_of_parts
-from mha_viz.study.cluster.cases import CasesOfPart, ReadByWorkers
-from mha_viz.study.cluster.engine import OnCluster
+from mha_viz.study.cluster.cases import ClusterCorpus, PartCases
+from mha_viz.study.cluster.engine import ClusterEngine
 from mha_viz.study.cluster.layout import Part
-from mha_viz.study.cluster.tasks import PartTask, WorkerModel, digest
-from mha_viz.study.corpus_effects import Averages, EffectCases, EffectSettings, Measurement
+from mha_viz.study.cluster.tasks import PartTask, WorkerModel, digest_values
+from mha_viz.study.corpus_effects import CorpusReplacements, EffectCases, EffectSettings, Measurement
 from mha_viz.study.run import Progress
 from tests.shards import cluster_of, laid_out, running, treebank, trust_of
 from tests.waiting import until
@@ -63,14 +63,16 @@ def of_one_process(toy: Encoder, corpus: Path, settings: EffectSettings) -> Corp
     return run.result()
 
 
-def on_cluster(cluster: OnCluster, toy: Encoder, corpus: Any, settings: EffectSettings, folder: Path) -> Measurement:
-    return Measurement(toy, ReadByWorkers.of(cluster, corpus), settings, folder=folder)
+def on_cluster(
+    cluster: ClusterEngine, toy: Encoder, corpus: Any, settings: EffectSettings, folder: Path
+) -> Measurement:
+    return Measurement(toy, ClusterCorpus.of(cluster, corpus), settings, folder=folder)
 
 
-def effects_of(settings: EffectSettings, step: int = 1) -> CasesOfPart:
+def effects_of(settings: EffectSettings, step: int = 1) -> PartCases:
     """What a worker measures by these settings; of words that are no drawn ones."""
-    variants = variants_of(settings.request.off, (), 4)
-    return CasesOfPart(EffectCases(step, settings, variants, MASKED_WORD))
+    variants = list_variants(settings.request.off, (), 4)
+    return PartCases(EffectCases(step, settings, variants, MASKED_WORD))
 
 
 def assert_equal(ours: CorpusEffect, theirs: CorpusEffect) -> None:
@@ -89,7 +91,7 @@ def test_a_second_run_reads_what_the_first_has_stored(
     client: Any, toy: Encoder, corpus: Path, tmp_path: Path, settings: EffectSettings
 ) -> None:
     expected = of_one_process(toy, corpus, settings)
-    cluster = OnCluster(client, size=SHARD)
+    cluster = ClusterEngine(client, size=SHARD)
     layout = cluster.open(corpus)
     stopped = on_cluster(cluster, toy, layout, settings, tmp_path)
     so_far = next(reports := stopped.sentences())
@@ -127,32 +129,32 @@ def at_work(dask_worker: Any) -> int:
 
 def forbid_measuring() -> None:
     """From now on, a worker that measures fails."""
-    cases_of_parts.forbidden, CasesOfPart.measured = CasesOfPart.measured, None  # type: ignore[attr-defined, assignment, method-assign]
+    cases_of_parts.forbidden, PartCases.measured = PartCases.measured, None  # type: ignore[attr-defined, assignment, method-assign]
 
 
 def measure_few_until(path: str) -> None:
     """From now on, a worker measures a few parts, and others only when there is a file at this path."""
-    measured, left = CasesOfPart.measured, [*range(HELD)]
+    measured, left = PartCases.measured, [*range(HELD)]
 
-    def waiting(self: CasesOfPart, model: WorkerModel, part: Part) -> Cases:
+    def waiting(self: PartCases, model: WorkerModel, part: Part) -> Cases:
         if left:
             left.pop()
         else:
             until(Path(path).exists)
         return measured(self, model, part)
 
-    cases_of_parts.forbidden, CasesOfPart.measured = measured, waiting  # type: ignore[attr-defined, method-assign]
+    cases_of_parts.forbidden, PartCases.measured = measured, waiting  # type: ignore[attr-defined, method-assign]
 
 
 def allow_measuring() -> None:
     """Undo that."""
-    CasesOfPart.measured = cases_of_parts.forbidden  # type: ignore[attr-defined, method-assign]
+    PartCases.measured = cases_of_parts.forbidden  # type: ignore[attr-defined, method-assign]
 
 
 def test_files_before_others_leave_what_was_measured_of_a_relation(
     client: Any, toy: Encoder, corpus: Path, tmp_path: Path
 ) -> None:
-    cluster = OnCluster(client)
+    cluster = ClusterEngine(client)
     sums, settings = tmp_path / "sums", WORDS._replace(most=1000)
     for _ in on_cluster(cluster, toy, corpus, settings, sums).sentences():
         pass
@@ -225,7 +227,7 @@ def test_a_command_that_is_killed_is_resumed(
 
 
 def test_a_full_disk_costs_nothing_but_time(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
-    cluster = OnCluster(client, size=SHARD)
+    cluster = ClusterEngine(client, size=SHARD)
     run = on_cluster(cluster, toy, corpus, WORDS, tmp_path)
     client.run(limit_files, 100)
     try:
@@ -245,7 +247,7 @@ def limit_files(most: int) -> None:
 
 def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
     settings = SENTENCES._replace(request=replace(SENTENCES.request, method="mean"))
-    measured = on_cluster(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
+    measured = on_cluster(ClusterEngine(client, size=SHARD), toy, corpus, settings, tmp_path)
     progress = [*measured.sentences()]
     assert max(report.done for report in progress) == 2 * settings.most, "of the means, and of the effects"
     assert measured.result().method == "mean over c.conllu"
@@ -255,14 +257,14 @@ def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder
 
 def test_random_sentences_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
     settings = SENTENCES._replace(request=replace(SENTENCES.request, method="resample"))
-    measured = on_cluster(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
+    measured = on_cluster(ClusterEngine(client, size=SHARD), toy, corpus, settings, tmp_path)
     assert max(report.done for report in measured.sentences()) == settings.most
     assert measured.result().method == "resample over c.conllu"
     assert_equal(measured.result(), of_one_process(toy, corpus, settings))
 
 
 def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:
-    profile = read_profile(asset("profiles") / "toy" / "grammar")
+    profile = read_profile(asset_path("profiles") / "toy" / "grammar")
     shares: list[float] = []
     ours, theirs = (
         mv.roles.ablate(profile, corpus, toy, most=12, client=by, progress=shares.append) for by in (client, None)
@@ -289,7 +291,7 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
             for changed in (
                 {"request": replace(WORDS.request, off=(Head(0, 0),))},
                 {"request": replace(WORDS.request, method="mean")},
-                {"means": Averages(np.ones((2, 4, 8)))},
+                {"means": CorpusReplacements(np.ones((2, 4, 8)))},
                 {"relation": "obj"},
                 {"direction": "head_to_dep"},
                 {"same_role": ["L0H0"]},
@@ -297,7 +299,7 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
         ),
         task._replace(measure=effects_of(WORDS, 2)),
         task._replace(measure=effects_of(WORDS, 2), part=part._replace(first=part.first + 1)),
-        task._replace(measure=effects_of(WORDS._replace(means=Averages(sentences=(("A", "cat"),))))),
+        task._replace(measure=effects_of(WORDS._replace(means=CorpusReplacements(sentences=(("A", "cat"),))))),
     ]
     assert len({task.key, *(one.key for one in changed)}) == 14
     assert task._replace(part=elsewhere, folder="/elsewhere").key == task.key
@@ -307,7 +309,9 @@ def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
     part = layout.parts[0]._replace(first=7, sentences=10, kind="c")
     part = part._replace(shard=part.shard._replace(digest="d"))
-    digests = [digest(effects_of(settings).depends_on(part)) for settings in (WORDS, WORDS._replace(relation=""))]
+    digests = [
+        digest_values(effects_of(settings).depends_on(part)) for settings in (WORDS, WORDS._replace(relation=""))
+    ]
     assert [one[:12] for one in digests] == ["034990b208dc", "b68d79e4f1b6"]
 
 
@@ -316,12 +320,12 @@ def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: 
     layout = laid_out("a", [corpus], SHARD)
     cases = effects_of(WORDS)
     task = PartTask(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
-    first = cases_of_parts.measure(task)
+    first = cases_of_parts.measure_part_cases(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
     assert cases.read(path, task.key) is None
-    assert [*map(list, cases_of_parts.measure(task).cases)] == [*map(list, first.cases)]
-    assert cases_of_parts.measure(task).units == first.units
+    assert [*map(list, cases_of_parts.measure_part_cases(task).cases)] == [*map(list, first.cases)]
+    assert cases_of_parts.measure_part_cases(task).units == first.units
 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
@@ -332,7 +336,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     cases, together = effects_of(SENTENCES, 2), Cases()
     for part in layout.parts:
         if cases.sentences(part) > 0:
-            together.add(cases_of_parts.measure(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
+            together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
     assert together.units == whole.taken.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.taken.cases, atol=1e-6)

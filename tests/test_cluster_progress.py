@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.cli.cluster import LISTED, folder_beside, in_words, progress_line
+from mha_viz.cli.cluster import MAX_LISTED_WORKERS, format_progress, get_partial_folder, progress_line
 from mha_viz.cli.output import Destination
 from mha_viz.study.cluster import engine
-from mha_viz.study.cluster.engine import Reporter, Workers
+from mha_viz.study.cluster.engine import ProgressReporter, Workers
 from mha_viz.study.run import Progress
 from tests.shards import cluster_of
 from tests.waiting import until
@@ -38,7 +38,7 @@ def test_workers_that_retire_are_not_lost() -> None:
 def test_time_left_is_told_by_what_is_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(engine.time, "monotonic", lambda: now[0])
-    reporter = Reporter(10_000)
+    reporter = ProgressReporter(10_000)
     for _ in range(90):  # read from the folder, in a second
         now[0] += 1 / 90
         so_far = reporter.add("a", 100, 0)
@@ -53,11 +53,11 @@ def test_time_left_is_told_by_what_is_measured_now(monkeypatch: pytest.MonkeyPat
 def test_the_line_has_the_sentences_of_each_worker() -> None:
     so_far = Progress(1410, 2000, 82.5, 7.2, {"tcp://10.0.0.5:1": 1012, "tcp://10.0.0.6:1": 398})
     line = "1,410 of 2,000 sentences, 82 per second, about 7 s left"
-    assert in_words(so_far) == f"{line}; w0 1,012 · w1 398"
+    assert format_progress(so_far) == f"{line}; w0 1,012 · w1 398"
     lost = "1 worker lost, whose parts are measured again"
-    assert in_words(so_far._replace(lost=1)) == f"{line}; {lost}; w0 1,012 · w1 398"
-    many = {str(number): 100 + number for number in range(LISTED + 1)}
-    assert in_words(so_far._replace(by_worker=many)) == f"{line}; 9 workers, each 100 to 108, median 104"
+    assert format_progress(so_far._replace(lost=1)) == f"{line}; {lost}; w0 1,012 · w1 398"
+    many = {str(number): 100 + number for number in range(MAX_LISTED_WORKERS + 1)}
+    assert format_progress(so_far._replace(by_worker=many)) == f"{line}; 9 workers, each 100 to 108, median 104"
 
 
 def test_on_a_terminal_the_line_is_as_long_as_the_terminal_is_wide(
@@ -65,7 +65,7 @@ def test_on_a_terminal_the_line_is_as_long_as_the_terminal_is_wide(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
-    workers = {str(number): 1000 + number for number in range(LISTED)}
+    workers = {str(number): 1000 + number for number in range(MAX_LISTED_WORKERS)}
     with progress_line() as show:
         show(Progress(8000, 9000, 82.5, 7.2, workers))
         show(Progress(9000, 9000, 82.5, 0, {}))
@@ -75,6 +75,6 @@ def test_on_a_terminal_the_line_is_as_long_as_the_terminal_is_wide(
 
 def test_what_is_measured_is_stored_beside_files_alone(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
-    assert folder_beside(Destination(tmp_path / "new.csv", ".csv"), "parts") == tmp_path / ".new.csv.parts"
+    assert get_partial_folder(Destination(tmp_path / "new.csv", ".csv"), "parts") == tmp_path / ".new.csv.parts"
     for to in (None, Destination(None, ".csv"), Destination(tmp_path / "pipe.csv", ".csv")):
-        assert folder_beside(to, "parts") is None
+        assert get_partial_folder(to, "parts") is None

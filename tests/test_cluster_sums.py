@@ -16,15 +16,15 @@ from mha_viz.analysis import intervals
 from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.sources import read_corpus
 from mha_viz.errors import ClusterError
-from mha_viz.files import remove_left
+from mha_viz.files import remove_leftovers
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study import measures, sums
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.layout import Layout
-from mha_viz.study.cluster.tasks import PartTask, Summing
-from mha_viz.study.plan import BATCH
-from mha_viz.study.run import Run
-from mha_viz.study.sums import PASSES, Sums, merged
+from mha_viz.study.cluster.tasks import PartSums, PartTask
+from mha_viz.study.plan import DEFAULT_BATCH
+from mha_viz.study.run import StudyRun
+from mha_viz.study.sums import PASSES, Sums, merge_sums
 from tests import lanes
 from tests.conllu import conllu, line
 from tests.copies import Copy
@@ -47,7 +47,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def tasks_of(encoder: Encoder, layout: Layout, folder: str = "") -> list[PartTask]:
-    profiling = Summing(PASSES, BATCH, measures.PROFILE._replace(rules=layout.rules))
+    profiling = PartSums(PASSES, DEFAULT_BATCH, measures.PROFILE_SUMS._replace(rules=layout.rules))
     model = tasks.WorkerModel.opened_by(encoder)
     return [PartTask(part, model, profiling, folder) for part in layout.parts]
 
@@ -59,7 +59,7 @@ def measure(task: PartTask) -> Sums:
 
 
 def in_one_process(encoder: Encoder, files: list[Path]) -> Sums:
-    return Run((encoder, encoder.untrained(0)), read_corpus(files)).measured()
+    return StudyRun((encoder, encoder.untrained(0)), read_corpus(files)).measured()
 
 
 def assert_equal(ours: Sums, theirs: Sums) -> None:
@@ -84,7 +84,7 @@ def merged_at_random(parts: list[Sums], seed: int) -> Sums:
     while len(parts) > 1:
         rng.shuffle(parts)
         count = rng.randint(2, min(5, len(parts)))
-        parts = [merged(parts[:count]), *parts[count:]]
+        parts = [merge_sums(parts[:count]), *parts[count:]]
     return parts[0]
 
 
@@ -120,7 +120,7 @@ def test_sums_on_disk_are_read_and_not_measured_again(
     layout = laid_out("a", files[:1], 2500)
     first = [measure(task) for task in tasks_of(toy, layout, str(tmp_path))]
     assert len(list(tmp_path.glob("*.npz"))) == len(layout.parts)
-    monkeypatch.setattr(Summing, "measured", pytest.fail)
+    monkeypatch.setattr(PartSums, "measured", pytest.fail)
     for one, other in zip(first, [measure(task) for task in tasks_of(toy, layout, str(tmp_path))], strict=True):
         assert_equal(one, other)
         assert one.left_out == other.left_out
@@ -170,10 +170,10 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_no_sums(
     assert left.name.endswith(".part")
     assert measure(task).counted["sentences"] == 5
     assert sums.read(path, task.key) is not None
-    remove_left(tmp_path)
+    remove_leftovers(tmp_path)
     assert left.exists()  # it may be written at this moment
     os.utime(left, (0, 0))
-    remove_left(tmp_path)
+    remove_leftovers(tmp_path)
     assert [*tmp_path.iterdir()] == [path]
 
 
@@ -184,7 +184,7 @@ def test_sums_by_other_definitions_are_measured_again(
     task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
     measure(task)
     monkeypatch.setattr(measures if name == "DEFINITIONS" else tasks, name, 1000)
-    monkeypatch.setattr(Summing, "measured", lambda *_: 1 / 0)
+    monkeypatch.setattr(PartSums, "measured", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         measure(task)
 
@@ -193,8 +193,8 @@ def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list
     task = tasks_of(toy, laid_out("a", files[:1], 10**6))[0]
     part, model, kind = task.part, task.model, task.measure.kind  # type: ignore[attr-defined]
     changed = [
-        task._replace(measure=Summing(PASSES[:1], BATCH, kind)),
-        task._replace(measure=Summing(PASSES, BATCH)),
+        task._replace(measure=PartSums(PASSES[:1], DEFAULT_BATCH, kind)),
+        task._replace(measure=PartSums(PASSES, DEFAULT_BATCH)),
         task._replace(model=model._replace(revision="other")),
         task._replace(part=part._replace(first=1)),
         task._replace(part=part._replace(start=part.start._replace(lines=1))),
@@ -202,7 +202,7 @@ def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list
         task._replace(part=part._replace(documents=(("all", part.sentences),))),
     ]
     assert len({task.key, *(one.key for one in changed)}) == 8
-    assert task._replace(measure=Summing(PASSES, 7, kind), folder="/elsewhere").key == task.key
+    assert task._replace(measure=PartSums(PASSES, 7, kind), folder="/elsewhere").key == task.key
     several = tasks_of(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out name their file
     path = part.shard._replace(path=str(Path(part.shard.path).with_name("other.conllu")))
     assert task._replace(part=part._replace(shard=path)).key == task.key

@@ -122,7 +122,9 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     )
     made: list[Any] = []
     monkeypatch.setattr(
-        download_panel, "download", lambda *given: made.append(given[1:3]) if given[3] == "take_zip" else None
+        download_panel,
+        "show_download_button",
+        lambda *given: made.append(given[1:3]) if given[3] == "take_zip" else None,
     )
     wide = Pin(Request("minilm", WIDE), Head(3, 1))
     here = taken(visit(tray=comparison.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))

@@ -11,14 +11,14 @@ import pytest
 import mha_viz as mv
 from mha_viz.app.service.caches import model_service
 from mha_viz.app.url import address, comparison, minimal_pair
-from mha_viz.app.url.address import LONG, MAX_ENCODED
+from mha_viz.app.url.address import LONG_PARAMETERS, MAX_ENCODED
 from mha_viz.app.url.comparison import Pin
 from mha_viz.app.widgets.download_panel import Offer
 from mha_viz.attention import Head
 from mha_viz.figures.layout import Size
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.numerals import apart
+from mha_viz.numerals import format_divergence
 from mha_viz.request import Request
 from mha_viz.text import clean
 from tests import hostile, lanes
@@ -192,7 +192,7 @@ def test_the_most_similar_heads_are_shown() -> None:
     assert attention is not None
     expected = model_service().similar(attention, Head(3, 1), 5)
     assert shown[1:] == [str(head) for head, _ in expected]
-    assert [p["name"] for p in panels(here)["panels"]][1] == f"{apart(expected[0][1])} different"
+    assert [p["name"] for p in panels(here)["panels"]][1] == f"{format_divergence(expected[0][1])} different"
     assert "nats" not in here.said
     assert "No heads chosen yet" in visit(show="tray").said
 
@@ -264,7 +264,7 @@ def test_a_new_sentence_is_not_compared_with_the_twin_of_the_one_before() -> Non
     here = PageSession({"second": WIDE})
     here.read("Cats sleep.")
     assert "second" not in here.url
-    assert "second" not in address.OF_THIS_MODEL  # another model reads the same two
+    assert "second" not in address.MODEL_PARAMETERS  # another model reads the same two
 
 
 def test_a_second_sentence_that_no_link_could_hold_is_refused_and_nothing_changes() -> None:
@@ -278,7 +278,7 @@ def test_a_second_sentence_that_no_link_could_hold_is_refused_and_nothing_change
 
 
 def encoded(of: PageSession) -> int:
-    return sum(len(quote(of.url.get(name, ""))) for name in LONG)
+    return sum(len(quote(of.url.get(name, ""))) for name in LONG_PARAMETERS)
 
 
 def test_the_texts_of_a_link_share_one_room() -> None:
@@ -310,7 +310,7 @@ def test_another_sentence_opens_with_a_word_replaced(text: str, other: str) -> N
     here = visit(show="word", text=text)
     assert here.at.text_input(key="second").value == other
     assert len(heads(here)) == 2
-    assert minimal_pair.replaced("?!") == "?!"
+    assert minimal_pair.replace_word("?!") == "?!"
 
 
 SECOND = ["", "   ", *SOME]

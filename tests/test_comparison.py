@@ -15,7 +15,7 @@ from mha_viz.app.url import comparison
 from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Head
 from mha_viz.errors import ComparisonFull
-from mha_viz.heads import MOST_IN_LINK
+from mha_viz.heads import MAX_IN_LINK
 from mha_viz.request import Request
 from tests import hostile
 
@@ -36,7 +36,7 @@ PINS = st.builds(
 )
 
 
-@given(st.lists(PINS, max_size=comparison.MOST))
+@given(st.lists(PINS, max_size=comparison.MOST_HEADS))
 def test_what_is_written_is_read_again(pins: list[Pin]) -> None:
     assert comparison.read(comparison.write(pins)) == (tuple(pins), True)
 
@@ -97,8 +97,8 @@ def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
     ("reading", "pins"),
     [
         (["", "cross", "L3H1", "zero"], 0),  # an encoder–decoder has no heads off
-        (["", "", ".".join(f"L{n // 100}H{n % 100}" for n in range(MOST_IN_LINK + 1)), "zero"], 0),
-        (["", "", ".".join(f"L{n // 12}H{n % 12}" for n in range(MOST_IN_LINK)), "zero"], 1),
+        (["", "", ".".join(f"L{n // 100}H{n % 100}" for n in range(MAX_IN_LINK + 1)), "zero"], 0),
+        (["", "", ".".join(f"L{n // 12}H{n % 12}" for n in range(MAX_IN_LINK)), "zero"], 1),
         (["", "", "", "uniform"], 1),
         (["", "", "L3H1", "text", "The dog sat."], 1),
         (["", "", "L3H1", "text"], 0),

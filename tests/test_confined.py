@@ -69,8 +69,8 @@ LANDLOCK, VERSION = 444, 1  # asks the kernel for the version that it has
 
 def output(*arguments: str) -> str:
     """What a Python process prints."""
-    command, environment = process.python("-c", *arguments)
-    environment = {**environment, **apart.ONE_AT_IMPORT}
+    command, environment = process.build_python_command("-c", *arguments)
+    environment = {**environment, **apart.IMPORT_THREADS}
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
@@ -123,10 +123,10 @@ def test_the_reader_can_neither_connect_nor_write_elsewhere_nor_can_a_thread_tha
     assert threads == 1, "one that begins before the process is confined is not"
 
 
-@pytest.mark.skipif(not template.possible(), reason="this system has no templates")
+@pytest.mark.skipif(not template.is_supported(), reason="this system has no templates")
 def test_neither_can_a_reader_that_is_a_copy(order: dict[str, Any]) -> None:
-    command, environment = process.python("-c", READER, order["mine"], "template", json.dumps(order))
-    libraries = Template(command, {**environment, **apart.ONE_AT_IMPORT})
+    command, environment = process.build_python_command("-c", READER, order["mine"], "template", json.dumps(order))
+    libraries = Template(command, {**environment, **apart.IMPORT_THREADS})
     try:
         copy = libraries.copy(PATIENCE)
         refused, threads = json.loads(copy.stdout.read())
@@ -146,7 +146,7 @@ def test_a_server_hides_from_other_processes_and_says_what_its_kernel_lacks() ->
 
 def test_a_reader_that_ends_is_replaced_by_the_spare_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "SPARE_SECONDS", 0.0)
-    monkeypatch.setattr(starting, "starter", starting.Spares)  # as on systems without templates
+    monkeypatch.setattr(starting, "make_starter", starting.SpareStarter)  # as on systems without templates
     monkeypatch.setattr(starting, "subprocess", SimpleNamespace(PIPE=None, Popen=lambda *_, **__: Piped(serve)))
     reader = Reader()
     starter: Any = reader._starter

@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.client import connect
 
 from mha_viz.app.serving import connections
-from mha_viz.app.serving.connections import A_TAB, Bounded, Connections, protocol
+from mha_viz.app.serving.connections import CONNECTIONS_PER_TAB, Bounded, Connections, make_protocol
 from mha_viz.app.serving.settings import ServerSettings
 from tests.waiting import PATIENCE
 from tests.web_session import run
@@ -36,7 +36,7 @@ async def _stay(socket: WebSocket) -> None:
 async def serving(settings: ServerSettings) -> AsyncIterator[int]:
     """A server with these limits, and nothing of the app; its port."""
     app = Starlette(routes=[Route("/", _answer), WebSocketRoute("/socket", _stay)])
-    chosen = {"http": protocol(settings), "ws": "websockets-sansio", "log_config": None}
+    chosen = {"http": make_protocol(settings), "ws": "websockets-sansio", "log_config": None}
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", **chosen))
     running = asyncio.create_task(server._serve())
     while not server.started:
@@ -75,7 +75,7 @@ class Deadlines:
             await_head(connection)
             self._awaited.append(connection)
 
-        monkeypatch.setattr(connections, "HEAD", 600)
+        monkeypatch.setattr(connections, "HEAD_S", 600)
         monkeypatch.setattr(Bounded, "_await_head", noted)
 
     async def pass_by(self, awaited: int) -> int:
@@ -85,7 +85,7 @@ class Deadlines:
         running = [one for one in dict.fromkeys(self._awaited) if one._deadline is not None]
         for one in running:
             assert one._deadline
-            assert one._deadline.when() <= asyncio.get_running_loop().time() + connections.HEAD
+            assert one._deadline.when() <= asyncio.get_running_loop().time() + connections.HEAD_S
             one._deadline.cancel()
             one._end_late()
         return len(running)
@@ -122,7 +122,7 @@ def test_one_address_has_its_share_of_connections(monkeypatch: pytest.MonkeyPatc
 
     async def crowd() -> None:
         async with serving(ServerSettings(per_address=1)) as port:
-            sockets = [await connect(f"ws://127.0.0.1:{port}/socket", proxy=None) for _ in range(A_TAB)]
+            sockets = [await connect(f"ws://127.0.0.1:{port}/socket", proxy=None) for _ in range(CONNECTIONS_PER_TAB)]
             refused = await received(port)
             assert refused.startswith(b"HTTP/1.1 503")
             assert b"too many connections" in refused
@@ -136,7 +136,7 @@ def test_one_address_has_its_share_of_connections(monkeypatch: pytest.MonkeyPatc
 
 
 def test_proxies_and_this_machine_have_no_limit_and_few_descriptors_lower_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "descriptor_limit", lambda: 12)
+    monkeypatch.setattr(connections, "read_descriptor_limit", lambda: 12)
     counted = Connections(ServerSettings(proxies=("10.0.0.0/24",)))
     for address in ("127.0.0.1", "10.0.0.9", ""):
         assert not [number for number in range(9) if counted.enter(address)]

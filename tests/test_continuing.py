@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import mha_viz as mv
 from mha_viz.attention.answers import Continuation
 from mha_viz.attention.generated import mark_written
-from mha_viz.attention.steps import WRITTEN, first_written, steps_of
+from mha_viz.attention.steps import WRITTEN, find_first_written, parse_wordings
 from mha_viz.cli import main
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout import recipe
@@ -124,15 +124,15 @@ def test_captions_and_files_say_what_the_model_wrote(tmp_path: Path) -> None:
     read = mv.load("repeater").encode(TEXT + WROTE)
     first = next(i for i, token in enumerate(read.text.tokens) if (token.end or 0) > len(TEXT))
     marked = mark_written(read, len(WROTE))
-    assert first_written(marked) == first
-    assert first_written(read) is None
+    assert find_first_written(marked) == first
+    assert find_first_written(read) is None
     assert axis_tokens(marked.text)["tokens"] == axis_tokens(read.text)["tokens"]
     assert f"“{WROTE.strip()}” written by the model" in marked.heatmap("L1H0").caption
     opened = mv.load_attention(marked.save(tmp_path / "a.npz"))
     assert opened.made == marked.made
     assert opened.made[-1].row.name == WRITTEN
-    assert steps_of(map(str, marked.made))[-1].row == marked.made[-1].row
-    assert recipe._reading("a", marked) == recipe._reading("a", read)
+    assert parse_wordings(map(str, marked.made))[-1].row == marked.made[-1].row
+    assert recipe._write_reading("a", marked) == recipe._write_reading("a", read)
 
 
 def test_a_command_continues_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

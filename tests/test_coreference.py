@@ -14,22 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.coreference import (
-    CHUNK,
+    MAX_CHUNK_TOKENS,
     TYPES,
-    BesideAgreement,
+    AgreementComparison,
     Coreference,
-    agreeing,
     chunk,
-    guessed,
-    pack,
-    types_of,
+    guess_by_agreement,
+    guess_by_baselines,
+    list_mention_types,
+    pack_chunks,
 )
-from mha_viz.analysis.intervals import Documents, newcombe
+from mha_viz.analysis.intervals import Documents, newcombe_interval
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Gap, GapRow, Mention, Sentence, Word
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.gap import _last_word, _pieces, gap_sums
-from mha_viz.text import Piece, tokenized
+from mha_viz.study.gap import _find_tokens, _locate_last_word, sum_gap_scores
+from mha_viz.text import Piece, build_text
 from tests import brute
 
 
@@ -127,7 +127,7 @@ def test_the_half_is_that_of_the_sentence_where_the_anaphor_stands() -> None:
     ids=lambda value: value.form if isinstance(value, Word) else "",
 )
 def test_types_of_mentions(word: Word, types: tuple[str, ...]) -> None:
-    assert types_of(word) == types
+    assert list_mention_types(word) == types
 
 
 # ---- Baselines -------------------------------------------------------------------------------------------------------
@@ -137,10 +137,10 @@ def test_the_nearest_candidate_and_the_nearest_of_the_same_form() -> None:
     text = sentence_of("Ann PROPN 1", "Cat NOUN 2", "cat NOUN 3", "Eve PROPN 4", "cat NOUN 2", "ann PROPN 1")
     made = chunk([text], [0])
     cat, ann = made.anaphors
-    assert guessed(cat, made.words) == (3, 2)  # Eve is nearest; of Cat and cat the nearer one
-    assert guessed(ann, made.words) == (4, 0)  # ignoring case
+    assert guess_by_baselines(cat, made.words) == (3, 2)  # Eve is nearest; of Cat and cat the nearer one
+    assert guess_by_baselines(ann, made.words) == (4, 0)  # ignoring case
     she = chunk([ANN], [0]).anaphors[0]
-    assert guessed(she, ANN.words) == (2, 2)  # none has the same form: the nearest
+    assert guess_by_baselines(she, ANN.words) == (2, 2)  # none has the same form: the nearest
     coreference = Coreference(1)
     coreference.add(np.full((1, 6, 6), 1 / 6, np.float32), made)
     # Eve and cat are wrong as nearest; Ann is right as same form, the other cat (chain 3) is not
@@ -166,7 +166,7 @@ def test_the_rule_of_agreement(earlier: list[str], pronoun: str, answer: int) ->
     text = sentence_of(*(f"{word} {place}" for place, word in enumerate(earlier)), f"{pronoun} 0")
     (anaphor,) = chunk([text], [0]).anaphors
     assert anaphor.candidates == tuple(places)
-    assert agreeing(anaphor, text.words) == answer
+    assert guess_by_agreement(anaphor, text.words) == answer
 
 
 def test_heads_are_compared_with_agreement_on_the_same_pronouns() -> None:
@@ -180,23 +180,23 @@ def test_heads_are_compared_with_agreement_on_the_same_pronouns() -> None:
     coreference.add(first, one, 0)
     coreference.add(second, other, 1)
     assert coreference.sums["agreement"].tolist() == [[2, 0], [0, 0]]
-    beside = BesideAgreement.of(coreference.sums)
+    beside = AgreementComparison.of(coreference.sums)
     assert beside.n.tolist() == [2, 1]
     assert beside.net.tolist() == [[0, -2], [0, 1]]
     assert beside.outcomes.T.tolist() == [[2, 0, 0, 1], [0, 1, 2, 0]]
-    bounds = Documents(["a", "b"]).of_net(*beside)
-    assert [*map(tuple, bounds.T.tolist())] == [newcombe(2, 0, 0, 1), newcombe(0, 1, 2, 0)]
+    bounds = Documents(["a", "b"]).compute_net_intervals(*beside)
+    assert [*map(tuple, bounds.T.tolist())] == [newcombe_interval(2, 0, 0, 1), newcombe_interval(0, 1, 2, 0)]
 
 
 # ---- Chunks ----------------------------------------------------------------------------------------------------------
 
 
 def packed(lengths: Sequence[int | None], documents: str = "") -> list[tuple[int, ...]]:
-    return list(pack(lengths, documents or "d" * len(lengths)))
+    return list(pack_chunks(lengths, documents or "d" * len(lengths)))
 
 
 def test_chunks_hold_as_many_sentences_as_go_into_128_pieces() -> None:
-    assert CHUNK == 128
+    assert MAX_CHUNK_TOKENS == 128
     assert packed([60, 68]) == [(0, 1)]  # 128
     assert packed([60, 69]) == [(0,), (1,)]  # 129
     assert packed([60, 68, 1, 127, 1]) == [(0, 1), (2, 3), (4,)]
@@ -276,11 +276,11 @@ def scored(row: list[float], a: bool, b: bool) -> tuple[int, int]:
     pieces = [Piece(w, at, at + len(w), i, 0) for i, (w, at) in enumerate(zip(TEXT.split(), starts, strict=True))]
     weights = np.full((1, 1, 8, 8), 1 / 8, np.float32)
     weights[0, 0, 5] = row
-    attention = Attention("hand", "", tokenized(TEXT, "", [*pieces, Piece("[SEP]", 0, 0, None, 0)]), weights)
+    attention = Attention("hand", "", build_text(TEXT, "", [*pieces, Piece("[SEP]", 0, 0, None, 0)]), weights)
     reading = SimpleNamespace(encode=lambda _: attention, tokenize=lambda _: attention.text, layers=1, heads=1)
     encoder = cast(Encoder, reading)
     example = GapRow("1", TEXT, ("she", AT["she"]), ("Ann Lee", AT["Ann Lee"], a), ("Eve", AT["Eve"], b))
-    sums = gap_sums(encoder, Gap("g", (example,), ""), [0])
+    sums = sum_gap_scores(encoder, Gap("g", (example,), ""), [0])
     return int(sums["correct"].sum()), int(sums["n"].sum())
 
 
@@ -320,5 +320,5 @@ def test_the_pieces_of_a_name_are_those_of_the_last_word_inside_its_span(
     spans = [m.span() for m in re.finditer(r"\w(?<=O)|De|hner|\w+|[^\w\s]", SPAN)]
     assert SPAN.startswith(name, start)
     name_pieces = [Piece(SPAN[begin:end], begin, end, at, 0) for at, (begin, end) in enumerate(spans)]
-    text = tokenized(SPAN, "", [*name_pieces, Piece("[SEP]", 0, 0, None, 0)])
-    assert [SPAN[slice(*spans[i])] for i in _pieces(text, *_last_word(name, start))] == pieces
+    text = build_text(SPAN, "", [*name_pieces, Piece("[SEP]", 0, 0, None, 0)])
+    assert [SPAN[slice(*spans[i])] for i in _find_tokens(text, *_locate_last_word(name, start))] == pieces

@@ -12,7 +12,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from mha_viz.models.reading.cores import MOST, PassLock, one_blas_thread
+from mha_viz.models.reading.cores import MAX_WORKERS, PassLock, one_blas_thread
 from tests.waiting import PATIENCE, until
 
 
@@ -32,18 +32,18 @@ def in_a_new_thread() -> int:
 
 
 def test_the_cores_are_divided_among_the_workers_and_nobody_else_is_slowed() -> None:
-    assert MOST == 4
-    all_there = threading.Barrier(MOST)
+    assert MAX_WORKERS == 4
+    all_there = threading.Barrier(MAX_WORKERS)
 
     def share(_: int) -> tuple[int, int]:
         all_there.wait(timeout=PATIENCE)
         return threading.get_ident(), torch.get_num_threads()
 
     with PassLock().worker_pool() as workers:
-        shares = list(workers.map(share, range(MOST)))
+        shares = list(workers.map(share, range(MAX_WORKERS)))
         assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
-    assert len({thread for thread, _ in shares}) == MOST
-    assert [threads for _, threads in shares] == [2] * MOST
+    assert len({thread for thread, _ in shares}) == MAX_WORKERS
+    assert [threads for _, threads in shares] == [2] * MAX_WORKERS
     assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
 
 

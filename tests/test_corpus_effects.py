@@ -16,7 +16,15 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-from mha_viz.analysis.corpus_effects import HEADING, LOSS, MASKED_WORD, VECTOR, Variant, effect_rows, variants_of
+from mha_viz.analysis.corpus_effects import (
+    HEADING,
+    LOSS,
+    MASKED_WORD,
+    VECTOR,
+    Variant,
+    compute_effect_rows,
+    list_variants,
+)
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
@@ -26,11 +34,11 @@ from mha_viz.errors import CorpusError, SettingError, SumsUnsavedWarning, Unknow
 from mha_viz.models.intervening import ablation
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import Request
-from mha_viz.study.cases import Cases, RunHere
+from mha_viz.study.cases import Cases, LocalRun
 from mha_viz.study.corpus_effects import EffectCases, EffectSettings, Measurement, Progress
-from mha_viz.study.effects import lost_each
+from mha_viz.study.effects import measure_changes
 from mha_viz.study.over_corpus import corpus_ablation_effects
 from mha_viz.study.texts import TextCases
 from tests.tiny_models import HEADS
@@ -73,7 +81,7 @@ def plain(folder: Path, kind: Any, off: Head | None) -> Any:
             joined[:, :, off.head] = 0
             return (joined.flatten(-2),)
 
-        place(model.base_model, off.layer).output.register_forward_pre_hook(hook)
+        find_attention_modules(model.base_model, off.layer).output.register_forward_pre_hook(hook)
     return model
 
 
@@ -140,7 +148,7 @@ def test_a_direction_names_the_words_that_a_head_attends_from(trees: Corpus, tin
         alone = []
         for forms in FORMS:
             pieces = encoder.read_words(forms).words
-            tokens = lost_each(encoder, [(Head(1, 1),)], Request(words=forms)).tokens[0]
+            tokens = measure_changes(encoder, [(Head(1, 1),)], Request(words=forms)).tokens[0]
             alone.append(np.mean([tokens[i] for i, one in enumerate(pieces) if one == word]))
         assert measured.rows[0].effect == pytest.approx(np.mean(alone), abs=1e-6)
 
@@ -215,13 +223,13 @@ def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
     noise = generator.normal(0, 0.05, (60, 3))
     units = [str(case // 3) for case in range(60)]
     for effects, used in (([1.0, 0.2, 0.5], True), ([1.0, 0.2, 0.99], False), ([1.0, 1.5, 0.1], False)):
-        row = effect_rows([HEAD, OTHER, THIRD], np.array(effects) + noise, units, judged=True)[0]
+        row = compute_effect_rows([HEAD, OTHER, THIRD], np.array(effects) + noise, units, judged=True)[0]
         assert row.used is used
         assert row.more == pytest.approx(effects[0] - max(effects[1:]), abs=0.05)
         assert row.low < row.effect < row.high
         assert row.more_low < row.more < row.more_high
-    assert effect_rows([HEAD, OTHER], noise[:, :2], units, judged=False)[0].used is None
-    assert effect_rows([HEAD], noise[:, :1], units, judged=True)[0].used is None  # nothing to compare it with
+    assert compute_effect_rows([HEAD, OTHER], noise[:, :2], units, judged=False)[0].used is None
+    assert compute_effect_rows([HEAD], noise[:, :1], units, judged=True)[0].used is None  # nothing to compare it with
 
 
 @pytest.mark.parametrize("method", ["zero", "mean", "resample"])
@@ -239,16 +247,18 @@ def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(method: str) -> No
 
 def test_intervals_are_those_of_drawn_documents() -> None:
     effects = np.array([[0.0], [0.0], [1.0]])
-    row = effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
+    row = compute_effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
     half = 12.706 * np.sqrt((1 - 1 / 3) ** 2 + (0 - 1 / 3) ** 2)  # two documents; without one, the mean is 1 or 0
     assert (row.effect, row.low, row.high) == pytest.approx((1 / 3, 1 / 3 - half, 1 / 3 + half))
-    many = effect_rows([HEAD], np.tile(effects, (40, 1)), [str(case // 3) for case in range(120)], judged=False)[0]
+    many = compute_effect_rows(
+        [HEAD], np.tile(effects, (40, 1)), [str(case // 3) for case in range(120)], judged=False
+    )[0]
     assert (many.low, many.high) == pytest.approx((1 / 3, 1 / 3))  # whatever is drawn of documents that are alike
-    assert np.isnan(effect_rows([HEAD], effects, ["a"] * 3, judged=False)[0].low)
+    assert np.isnan(compute_effect_rows([HEAD], effects, ["a"] * 3, judged=False)[0].low)
 
 
 def test_heads_with_the_same_role_are_no_controls() -> None:
-    variants = variants_of([Head(0, 1), Head(1, 0)], [Head(0, 2)], 4)
+    variants = list_variants([Head(0, 1), Head(1, 0)], [Head(0, 2)], 4)
     names = [(variant.name, variant.kind) for variant in variants]
     assert names[:3] == [("L0H1 L1H0", "together"), ("L0H1", "head"), ("L1H0", "head")]
     assert [name for name, kind in names if kind == "control"] == ["L0H0", "L0H3", "L1H1", "L1H2", "L1H3"]
@@ -378,7 +388,7 @@ def test_a_save_waits_ten_times_as_long_as_the_last_one_took(
     monkeypatch.setattr(Cases, "save", save)
     monkeypatch.setattr(TextCases, "cases", measure)
     many = replace(trees, sentences=(trees.sentences * 30)[:30])
-    for _ in RunHere(tiny("bert"), many, TextCases(1), folder=tmp_path).reports():
+    for _ in LocalRun(tiny("bert"), many, TextCases(1), folder=tmp_path).reports():
         pass
     assert begun == [6, 41, 66]
 

@@ -11,11 +11,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig
 from transformers.models.bert.modeling_bert import BertAttention
 
-from mha_viz.analysis.costs import PAPER, Costs, costs, divisors
+from mha_viz.analysis.costs import PAPER_SHAPE, Costs, compute_costs, list_divisors
 from mha_viz.errors import SettingError
 from mha_viz.models.reading.encoder import Encoder
 
-SETTINGS = [(32, 4, 5), (48, 1, 7), (64, 16, 3), (*PAPER, 16)]
+SETTINGS = [(32, 4, 5), (48, 1, 7), (64, 16, 3), (*PAPER_SHAPE, 16)]
 
 
 def counted(run: Callable[[], Any]) -> int:
@@ -29,7 +29,7 @@ def counted(run: Callable[[], Any]) -> int:
 def test_parameters_and_multiply_adds_are_those_of_pytorch(d_model: int, heads: int, n: int) -> None:
     module = torch.nn.MultiheadAttention(d_model, heads, batch_first=True)  # in training mode: no fused kernel
     x = torch.randn(1, n, d_model)
-    counted_costs = costs(d_model, heads, n)
+    counted_costs = compute_costs(d_model, heads, n)
     assert sum(p.numel() for p in module.parameters()) == counted_costs.with_biases
     assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == counted_costs.parameters
     assert (
@@ -42,7 +42,7 @@ def test_they_are_those_of_bert(d_model: int, heads: int, n: int) -> None:
     shape = {"hidden_size": d_model, "num_attention_heads": heads}
     config = BertConfig(**shape, attn_implementation="eager")  # type: ignore[call-arg]
     module = BertAttention(config).eval()
-    counted_costs = costs(d_model, heads, n)
+    counted_costs = compute_costs(d_model, heads, n)
     norm = 2 * d_model  # the layer norm after attention is not counted
     assert sum(p.numel() for p in module.parameters()) - norm == counted_costs.with_biases
     assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == counted_costs.parameters
@@ -52,7 +52,7 @@ def test_they_are_those_of_bert(d_model: int, heads: int, n: int) -> None:
 @pytest.mark.parametrize("family", ["bert", "gpt2", "albert"])
 def test_memory_is_that_of_the_arrays(family: str, tiny: Callable[[str], Encoder]) -> None:
     trace = tiny(family).trace("The animal didn't cross the street.")
-    counted_costs = costs(trace.d_model, trace.heads, trace.n)
+    counted_costs = compute_costs(trace.d_model, trace.heads, trace.n)
     assert counted_costs.d_k == trace.d_k
     assert counted_costs.parameter_bytes == sum(array.nbytes for array in trace.parameters)
     assert counted_costs.weight_bytes == trace.weights.nbytes
@@ -61,7 +61,7 @@ def test_memory_is_that_of_the_arrays(family: str, tiny: Callable[[str], Encoder
 
 
 def test_the_paper_s_model_by_hand() -> None:
-    counted_costs = costs(*PAPER, 64)
+    counted_costs = compute_costs(*PAPER_SHAPE, 64)
     assert counted_costs.d_k == 64
     assert counted_costs.parameters == 1_048_576  # 4 · 512 · 512: the paper's matrices have no biases
     assert counted_costs.with_biases == 1_050_624  # + 4 · 512
@@ -71,7 +71,7 @@ def test_the_paper_s_model_by_hand() -> None:
 
 
 def test_many_heads_cost_what_one_does_but_for_the_weights_memory() -> None:
-    one, many = costs(512, 1, 100), costs(512, 8, 100)
+    one, many = compute_costs(512, 1, 100), compute_costs(512, 8, 100)
     assert (one.parameters, one.multiply_adds) == (many.parameters, many.multiply_adds)
     assert many.weight_bytes == 8 * one.weight_bytes
 
@@ -90,10 +90,10 @@ def test_many_heads_cost_what_one_does_but_for_the_weights_memory() -> None:
 )
 def test_bad_settings_say_what_would_do(d_model: int, heads: int, n: int, message: str) -> None:
     with pytest.raises(SettingError) as error:
-        costs(d_model, heads, n)
+        compute_costs(d_model, heads, n)
     assert message in str(error.value)
 
 
 def test_every_proposed_number_of_heads_divides() -> None:
     for d_model in (1, 7, 96, 510, 768):
-        assert all(isinstance(costs(d_model, h, 1), Costs) for h in divisors(d_model))
+        assert all(isinstance(compute_costs(d_model, h, 1), Costs) for h in list_divisors(d_model))

@@ -23,7 +23,7 @@ from tests import lanes
 from tools import cpu_torch
 
 ROOT = Path(__file__).resolve().parent.parent
-PIN = cpu_torch.wanted((ROOT / "requirements.txt").read_text("utf-8"))
+PIN = cpu_torch.find_pin((ROOT / "requirements.txt").read_text("utf-8"))
 VERSION = PIN.removeprefix("torch==")
 CPU = f"{VERSION}+cpu"
 
@@ -139,7 +139,7 @@ def test_the_default_index_is_asked_where_the_other_has_nothing(
 def test_an_index_that_has_nothing_is_said_in_one_line_and_nothing_is_installed(
     indexes: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cpu_torch, "installed", lambda: "")
+    monkeypatch.setattr(cpu_torch, "get_installed", lambda: "")
     monkeypatch.setattr(cpu_torch, "install", lambda *_: pytest.fail("installed"))
     for index in without_anything(indexes[0]).values():
         cpu_torch.main(index)
@@ -148,22 +148,22 @@ def test_an_index_that_has_nothing_is_said_in_one_line_and_nothing_is_installed(
 
 def test_an_index_that_never_answers_is_left() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert cpu_torch.why_not(f"http://127.0.0.1:{silent.getsockname()[1]}", 0.5)
+        assert cpu_torch.check_index(f"http://127.0.0.1:{silent.getsockname()[1]}", 0.5)
 
 
 def test_a_machine_with_a_gpu_or_a_torch_asks_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cpu_torch, "why_not", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(cpu_torch, "check_index", lambda *_: pytest.fail("asked"))
     monkeypatch.setattr(cpu_torch, "install", lambda *_: pytest.fail("installed"))
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100'\n", "utf-8")
     program.chmod(0o755)
     with monkeypatch.context() as gpu:
-        gpu.setattr(cpu_torch, "installed", lambda: "")
+        gpu.setattr(cpu_torch, "get_installed", lambda: "")
         gpu.setenv("PATH", str(tmp_path), prepend=os.pathsep)
         assert cpu_torch.has_gpu()
         cpu_torch.main("http://index.invalid")
     cpu_torch.main("")
-    monkeypatch.setattr(cpu_torch, "installed", lambda: VERSION)
+    monkeypatch.setattr(cpu_torch, "get_installed", lambda: VERSION)
     cpu_torch.main("http://index.invalid")
 
 

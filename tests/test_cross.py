@@ -15,7 +15,7 @@ from safetensors.numpy import load as load_tensors
 from transformers import T5Config, T5Model
 
 import mha_viz as mv
-from mha_viz.analysis.distance import divergence, from_head
+from mha_viz.analysis.distance import compute_divergences_from, divergence
 from mha_viz.analysis.metrics import measure_all
 from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.attention import Attention, Head
@@ -23,7 +23,7 @@ from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures import files
 from mha_viz.figures.layout.difference import signed
 from mha_viz.figures.layout.packet import RankedLink, link_weights, packet
-from mha_viz.figures.layout.panels import Panel, held_by_panels, pack
+from mha_viz.figures.layout.panels import Panel, find_pins, pack_comparison
 from mha_viz.figures.layout.view import View, block, shown, units
 from tests import lanes
 from tests.packets import matrix, unpack, unpack_panels
@@ -162,7 +162,7 @@ def test_heads_differ_by_as_many_rows_as_there_are_queries(cross: Attention) -> 
     p, q = cross["L0H1"].astype(np.float64), cross["L2H0"].astype(np.float64)
     mean = (p + q) / 2
     expected = 0.5 * ((p * np.log(p / mean)).sum(axis=1) + (q * np.log(q / mean)).sum(axis=1)).mean()
-    assert from_head(cross, Head(0, 1))[2 * HEADS] == pytest.approx(expected, abs=1e-5)
+    assert compute_divergences_from(cross, Head(0, 1))[2 * HEADS] == pytest.approx(expected, abs=1e-5)
 
 
 # ---- Views, packets, drawings ------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_heads_are_compared_and_subtracted_in_every_format(cross: Attention, suf
 
 def test_a_difference_is_that_of_the_two_matrices(cross: Attention, other: Attention) -> None:
     pair = (Panel(cross, Head(0, 1)), Panel(other, Head(2, 0)))
-    raw = pack(pair)
+    raw = pack_comparison(pair)
     answers = ask_panels(*({"packet": raw, "ask": "difference", "view": vars(view), "of": [0, 1]} for view in VIEWS))
     for view, answer in zip(VIEWS, answers, strict=True):
         subtracted = signed(*pair, view)
@@ -298,7 +298,7 @@ def test_a_difference_is_that_of_the_two_matrices(cross: Attention, other: Atten
 
 def test_the_page_draws_the_panels_that_python_draws(cross: Attention, other: Attention) -> None:
     panels = [Panel(cross, Head(0, 1)), Panel(other, Head(2, 0)), Panel(cross, Head(1, 1))]
-    (answer,) = ask_panels({"packet": pack(panels), "ask": "blocks", "view": {}})
+    (answer,) = ask_panels({"packet": pack_comparison(panels), "ask": "blocks", "view": {}})
     for panel, drawn in zip(panels, answer, strict=True):
         part = block(panel.attention, panel.head, View(), units(panel.attention, View()))
         assert (drawn["R"], drawn["C"]) == part.w.shape
@@ -308,13 +308,13 @@ def test_the_page_draws_the_panels_that_python_draws(cross: Attention, other: At
 def test_what_is_held_in_one_panel_is_held_in_the_others(cross: Attention, other: Attention) -> None:
     panels = [Panel(cross, Head(0, 1)), Panel(other, Head(2, 0))]
     pins = [(pin, at) for pin in ("q1", "k3", "q2k1", "k6", "q6") for at in (0, 1)]
-    raw = pack(panels)
+    raw = pack_comparison(panels)
     answers = ask_panels(*({"packet": raw, "ask": "shown", "query": f"pin={pin}&at={at}"} for pin, at in pins))
     for (pin, at), answer in zip(pins, answers, strict=True):
         if pin == "q6":  # there are five queries
             assert answer["held"] == [[], []]
             continue
-        held = held_by_panels(panels, View(pin=pin), at)
+        held = find_pins(panels, View(pin=pin), at)
         for panel, spot, words in zip(panels, held, answer["held"], strict=True):
             axes = units(panel.attention, View())
             places = [] if spot is None else [(axes.rows, spot.row), (axes.cols, spot.col)]
@@ -322,7 +322,7 @@ def test_what_is_held_in_one_panel_is_held_in_the_others(cross: Attention, other
 
 
 def test_divergences_are_of_rows_over_the_same_columns(cross: Attention, other: Attention) -> None:
-    header = unpack_panels(pack([Panel(cross, Head(0, 1)), Panel(other, Head(2, 0))]))
+    header = unpack_panels(pack_comparison([Panel(cross, Head(0, 1)), Panel(other, Head(2, 0))]))
     assert header["divergence"][0][1] == pytest.approx(divergence(cross["L0H1"], other["L2H0"]), abs=1e-4)
 
 
@@ -331,12 +331,12 @@ def test_two_kinds_of_attention_stand_side_by_side_and_are_not_subtracted(cross:
     assert len(mv.compare([(cross, "L0H0"), (alone, "L0H0")]).to_bytes(".svg")) > 100
     with pytest.raises(SettingError, match="One leads from one text to another, the other from a text to itself"):
         mv.difference((cross, "L0H0"), (alone, "L0H0")).to_bytes(".svg")
-    packed = pack([Panel(cross, Head(0, 0)), Panel(alone, Head(0, 0))])
+    packed = pack_comparison([Panel(cross, Head(0, 0)), Panel(alone, Head(0, 0))])
     (answer,) = ask_panels({"packet": packed, "ask": "difference", "view": {}, "of": [0, 1]})
     assert answer == {"remedy": None}
 
 
 def test_columns_travel_only_where_they_differ_from_rows(cross: Attention, outputs: Any) -> None:
     alone = Attention.from_tensors(outputs.decoder_attentions, TARGET)
-    assert "columns" not in unpack_panels(pack([Panel(alone, Head(0, 0))]))
-    assert "columns" in unpack_panels(pack([Panel(cross, Head(0, 0))]))
+    assert "columns" not in unpack_panels(pack_comparison([Panel(alone, Head(0, 0))]))
+    assert "columns" in unpack_panels(pack_comparison([Panel(cross, Head(0, 0))]))

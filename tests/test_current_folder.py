@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.app
 def test_a_child_imports_its_libraries_and_this_package_from_where_they_are(folder: Path) -> None:
-    command, environment = process.python("-c", "import numpy, json, mha_viz; print(mha_viz.__file__)")
+    command, environment = process.build_python_command("-c", "import numpy, json, mha_viz; print(mha_viz.__file__)")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert Path(done.stdout.strip()).parent == process.PACKAGE
     assert "-P" in command

@@ -128,7 +128,7 @@ def test_of_a_pair_the_warning_names_the_text_that_was_cut(minilm: Encoder) -> N
 
 def test_a_text_that_is_too_long_for_the_tokenizer_is_said_to_be_very_long() -> None:
     read = TextPieces("a" * 30, "", [], [], [], Cut(3, 512, (20, 0), more=True))
-    assert read.cut_in_words("m") == (
+    assert read.describe_cut("m") == (
         "m reads at most 512 tokens, and the text is very long. Of the text, the first 20 of 30 characters are kept; "
         "the rest is cut, from “aaaaaaaaaa” on."
     )

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.evidence import CASE, Selection
-from mha_viz.analysis.profile import FACTS, read_findings
+from mha_viz.analysis.evidence import CASE_DTYPE, Selection
+from mha_viz.analysis.profile import FACTS_FILE, read_findings
 from mha_viz.analysis.syntax import Relations
 from mha_viz.analysis.unusual import read_habits
 from mha_viz.errors import CorpusError, MhaVizError, ModelBroken
@@ -33,7 +33,7 @@ from tests.readings import ducks
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A profile with every table that the built-in sentences allow."""
     folder = tmp_path_factory.mktemp("measured")
-    mv.load_profile(assets.asset("profiles/minilm/ewt")).save(folder)
+    mv.load_profile(assets.asset_path("profiles/minilm/ewt")).save(folder)
     return folder
 
 
@@ -63,14 +63,14 @@ def test_one_digit_in_any_file_of_a_profile_is_noticed(measured: Path) -> None:
         with changed(path, with_another_digit(path)):
             with pytest.raises(CorpusError, match=r"as it was written|holds no readable profile"):
                 mv.load_profile(measured)
-            if path.name in ("roles.csv", "position.csv", FACTS) and path.parent == measured:
+            if path.name in ("roles.csv", "position.csv", FACTS_FILE) and path.parent == measured:
                 with pytest.raises(CorpusError):
                     read_findings(measured)
-    assert mv.load_profile(measured) == mv.load_profile(assets.asset("profiles/minilm/ewt"))
+    assert mv.load_profile(measured) == mv.load_profile(assets.asset_path("profiles/minilm/ewt"))
 
 
 def test_digests_are_no_facts_and_a_profile_without_them_is_opened(measured: Path) -> None:
-    shipped = mv.load_profile(assets.asset("profiles/minilm/ewt"))
+    shipped = mv.load_profile(assets.asset_path("profiles/minilm/ewt"))
     assert shipped.facts.keys() == mv.load_profile(measured).facts.keys()
 
 
@@ -112,7 +112,7 @@ def test_no_bit_of_a_profile_changes_it_silently(measured: Path) -> None:
         return {what: shares.tolist() for what, shares in read_habits(measured).items()}
 
     for path in sorted(path for path in measured.rglob("*") if path.is_file()):
-        most = 60 if path.name == FACTS else 2
+        most = 60 if path.name == FACTS_FILE else 2
         assert silent_changes(path, most, lambda: read_findings(measured), found) == [], path.name
         assert silent_changes(path, most, habits) == [], path.name
         if lanes.everything:
@@ -134,18 +134,18 @@ def test_no_bit_of_a_library_of_a_page_that_reads_is_believed(monkeypatch: pytes
     """A damaged one is fetched again."""
     whole, times = {"a.mjs": b"export const a = 1;", "b.wasm": bytes(range(256))}, list[int]()
     package = npm.Package("@some/library", "1.0.0", "", ["dist/a.mjs", "b.wasm"])
-    monkeypatch.setattr(npm, "_packed", lambda *_: times.append(1) or b"")
-    monkeypatch.setattr(npm, "_unpacked", lambda *_: dict(whole))
-    assert npm.fetched(package, tmp_path) == npm.fetched(package, tmp_path) == whole
+    monkeypatch.setattr(npm, "_fetch_archive", lambda *_: times.append(1) or b"")
+    monkeypatch.setattr(npm, "_unpack_archive", lambda *_: dict(whole))
+    assert npm.fetch_files(package, tmp_path) == npm.fetch_files(package, tmp_path) == whole
     assert len(times) == 1
     (folder,) = tmp_path.iterdir()
-    for name in (*whole, digests.FILE):
+    for name in (*whole, digests.FILE_NAME):
         before = len(times)
         for number, _ in enumerate(flips(folder / name, 6), 1):
-            assert npm.fetched(package, tmp_path) == whole
+            assert npm.fetch_files(package, tmp_path) == whole
             assert len(times) == before + number
     (folder / "a.mjs").unlink()
-    assert npm.fetched(package, tmp_path) == whole
+    assert npm.fetch_files(package, tmp_path) == whole
     assert [*tmp_path.iterdir()] == [folder]
 
 
@@ -153,7 +153,7 @@ def test_no_bit_of_a_library_of_a_page_that_reads_is_believed(monkeypatch: pytes
 def test_no_bit_of_stored_sums_changes_them_silently(finished: bool, tmp_path: Path) -> None:
     relations, path = Relations((), ("obj",), ("NOUN",)), tmp_path / "a.npz"
     arrays = {"trained/counts": np.arange(60).reshape(3, 20), "gold/cases": np.ones((3, 2))}
-    selection, cases = Selection(relations, 2), np.zeros(1, CASE)
+    selection, cases = Selection(relations, 2), np.zeros(1, CASE_DTYPE)
     selection.merge(cases)
     part = Sums(2, relations, {"a": 0, "b": 2}, arrays, selection, Counter(sentences=3), ((0, 1, 2, "why"),))
     part.save(path, "key", finished)
@@ -199,7 +199,7 @@ def test_no_bit_of_a_downloaded_model_changes_it_silently(hub: FakeHub) -> None:
 
     before, folder = read(), local_folder(catalog.resolve("someone/tiny"))
     assert folder is not None
-    assert {path.name for path in folder.iterdir()} == {*tiny_bert_files(), digests.FILE}
+    assert {path.name for path in folder.iterdir()} == {*tiny_bert_files(), digests.FILE_NAME}
     for path in sorted(folder.iterdir()):
         assert silent_changes(path, 4, read, before) == [], path.name
 
@@ -210,7 +210,7 @@ def test_no_bit_of_weights_that_another_program_downloaded_changes_them_silently
     mv.load("someone/tiny")
     folder = local_folder(catalog.resolve("someone/tiny"))
     assert folder is not None
-    (folder / digests.FILE).unlink()
+    (folder / digests.FILE_NAME).unlink()
     path = folder / snapshots.WEIGHTS
     blob = folder.parent.parent / "blobs" / digests.of(path)
     blob.parent.mkdir()
@@ -224,17 +224,17 @@ def test_no_bit_of_weights_that_another_program_downloaded_changes_them_silently
     mv.load("someone/tiny")
 
 
-@pytest.mark.parametrize("name", [*snapshots._OTHERS, snapshots.WEIGHTS, digests.FILE])
+@pytest.mark.parametrize("name", [*snapshots._OTHER_FILES, snapshots.WEIGHTS, digests.FILE_NAME])
 def test_a_damaged_step_of_the_toy_is_unpacked_again(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(assets.HOME, str(tmp_path))
+    monkeypatch.setenv(assets.HOME_VARIABLE, str(tmp_path))
     folder = local_folder(catalog.resolve("toy"))
     assert folder is not None
-    step = snapshots.steps(folder)[0]
-    into, before = snapshots.unpacked(folder, step), dict[str, bytes]()
+    step = snapshots.list_steps(folder)[0]
+    into, before = snapshots.unpack(folder, step), dict[str, bytes]()
     for file in into.iterdir():
         before[file.name] = file.read_bytes()
     for _ in flips(into / name, 4):
-        assert snapshots.unpacked(folder, step) == into
+        assert snapshots.unpack(folder, step) == into
         assert {file.name: file.read_bytes() for file in into.iterdir()} == before

@@ -14,26 +14,26 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from mha_viz.analysis.repeats import MEASURES, DecoderHeads, chance, random_repeats, scores
+from mha_viz.analysis.repeats import MEASURES, DecoderHeads, compute_chance, compute_scores, draw_repeats
 from mha_viz.app.widgets.download_panel import Offer
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.caption import both
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.lab import repeater as training
 from mha_viz.lab import toy_maps
 from mha_viz.model_names import cite_model
 from mha_viz.models.getting import snapshots
 from mha_viz.models.intervening import ablation
-from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.answers import make_question
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import load, one_stack
+from mha_viz.models.reading.loading import load, load_one_stack
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
-from mha_viz.study.decoder_heads import HISTORY, find_induction_heads, part_of
-from mha_viz.study.effects import answer
+from mha_viz.study.decoder_heads import HISTORY_COLUMNS, find_induction_heads, measure_draws
+from mha_viz.study.effects import compute_answer
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 
@@ -47,21 +47,21 @@ def test_weights_worked_out_by_hand() -> None:
     weights[0, 1, 0, 2, 0], weights[0, 1, 0, 3, 1] = 1.0, 0.5
     weights[0, 2, 0, [1, 2, 3], [0, 1, 2]] = 0.9, 0.6, 0.3
     weights[0, 3, 0, 1:, 0] = 0.2, 0.3, 1.0
-    induction, duplicate, previous, sink = scores(weights, 2)[:, 0]
+    induction, duplicate, previous, sink = compute_scores(weights, 2)[:, 0]
     assert induction == pytest.approx([0.6, 0, 0.45, 0])
     assert duplicate == pytest.approx([0, 0.75, 0, 0.15])
     assert previous == pytest.approx([0.4, 0, 0.6, 0.2 / 3])
     assert sink == pytest.approx([0, 1 / 3, 0.3, 0.5])
-    assert chance(2) == pytest.approx([(1 / 3 + 1 / 4) / 2] * 2 + [(1 / 2 + 1 / 3 + 1 / 4) / 3] * 2)
+    assert compute_chance(2) == pytest.approx([(1 / 3 + 1 / 4) / 2] * 2 + [(1 / 2 + 1 / 3 + 1 / 4) / 3] * 2)
 
 
 def test_tokens_are_drawn_once_and_come_again() -> None:
-    drawn = random_repeats(np.arange(100, 140), 25, 50, 0)
+    drawn = draw_repeats(np.arange(100, 140), 25, 50, 0)
     assert drawn.shape == (50, 50)
     assert (drawn[:, :25] == drawn[:, 25:]).all()
     assert all(len(set(row[:25])) == 25 for row in drawn.tolist())
-    assert (drawn == random_repeats(np.arange(100, 140), 25, 50, 0)).all()
-    assert (drawn != random_repeats(np.arange(100, 140), 25, 50, 1)).any()
+    assert (drawn == draw_repeats(np.arange(100, 140), 25, 50, 0)).all()
+    assert (drawn != draw_repeats(np.arange(100, 140), 25, 50, 1)).any()
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
@@ -71,7 +71,7 @@ def test_a_loop_over_transformers_gives_the_same(family: str, tiny: Tiny, tiny_f
     vocabulary = [i for i in range(len(encoder.vocabulary)) if i not in encoder.vocabulary.all_special_ids]
     model: Any = AutoModel.from_pretrained(tiny_folder(family), attn_implementation="eager").eval()
     sums = np.zeros((len(MEASURES), LAYERS, HEADS))
-    for ids in random_repeats(np.array(vocabulary), 7, 3, 5).tolist():
+    for ids in draw_repeats(np.array(vocabulary), 7, 3, 5).tolist():
         with torch.no_grad():
             layers = model(torch.tensor([ids]), output_attentions=True).attentions
         for layer, weights in enumerate(layers):
@@ -117,7 +117,7 @@ PREVIOUS = (Head(0, 0), Head(0, 3))
 
 @pytest.fixture(scope="module")
 def repeater() -> Encoder:
-    return one_stack("repeater")
+    return load_one_stack("repeater")
 
 
 def test_it_has_heads_for_the_token_before_below_induction_heads(repeater: Encoder) -> None:
@@ -128,17 +128,17 @@ def test_it_has_heads_for_the_token_before_below_induction_heads(repeater: Encod
 def test_without_the_heads_for_the_token_before_induction_is_silent(repeater: Encoder) -> None:
     """Without one of the two, the other is enough; without both, neither the induction heads nor the answer remain."""
     whole, alone, without = (
-        scores(ablation.without(repeater, off, "", words=LONG.split()).weights[:, :, None], LENGTH)[0, 1]
+        compute_scores(ablation.encode_without(repeater, off, "", words=LONG.split()).weights[:, :, None], LENGTH)[0, 1]
         for off in ((), PREVIOUS[:1], PREVIOUS)
     )
     assert whole.min() > 0.7
     assert alone.min() > 0.3
     assert without.max() < 0.2
-    question = question_about(repeater, TEXT)
+    question = make_question(repeater, TEXT)
     assert question.word == "king"
     for off, best in (((), "king"), (PREVIOUS[:1], "king"), (PREVIOUS[1:], "king"), ((Head(0, 1),), "king")):
-        assert answer(repeater, Request(text=TEXT, off=tuple(off), question=question)).best[1] == best
-    silenced = answer(repeater, Request(text=TEXT, off=tuple(PREVIOUS), question=question))
+        assert compute_answer(repeater, Request(text=TEXT, off=tuple(off), question=question)).best[1] == best
+    silenced = compute_answer(repeater, Request(text=TEXT, off=tuple(PREVIOUS), question=question))
     assert silenced.best[1] != "king"
     assert silenced.followed[1] < 0.01
 
@@ -159,20 +159,20 @@ def test_a_seed_gives_the_same_weights_and_another_one_others() -> None:
 
 
 def test_sequences_repeat_themselves() -> None:
-    tokens, lengths = training.sequences(torch.Generator().manual_seed(0))
-    assert tokens.shape == (training.BATCH, training.TOKENS)
+    tokens, lengths = training.draw_sequences(torch.Generator().manual_seed(0))
+    assert tokens.shape == (training.BATCH, training.SEQUENCE_LENGTH)
     assert int(tokens.min()) >= 2
     for row, length in zip(tokens, lengths.tolist(), strict=True):
         assert torch.equal(row[length:], row[:-length])
 
 
 def test_the_recorded_history_is_that_of_the_snapshots() -> None:
-    recorded = pd.read_csv(asset("repeater_history.csv"))
-    assert tuple(recorded.columns) == HISTORY
-    saved = snapshots.steps(asset("repeater"))
+    recorded = pd.read_csv(asset_path("repeater_history.csv"))
+    assert tuple(recorded.columns) == HISTORY_COLUMNS
+    saved = snapshots.list_steps(asset_path("repeater"))
     assert sorted(set(recorded["step"])) == list(saved)
     for step in (saved[3], saved[-1]):
-        measured = part_of(load(f"repeater@{step}"), range(50), 25, 50, 0)
+        measured = measure_draws(load(f"repeater@{step}"), range(50), 25, 50, 0)
         rows = recorded[(recorded["step"] == step) & (recorded["task"] == "induction")]
         assert rows["accuracy"].tolist() == pytest.approx(measured[0].ravel().tolist(), abs=1e-4)
     best = recorded[recorded["task"] == "induction"].groupby("step")["accuracy"].max()
@@ -182,8 +182,8 @@ def test_the_recorded_history_is_that_of_the_snapshots() -> None:
 
 @pytest.mark.parametrize("step", [0, 1000, 3000])
 def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
-    maps = toy_maps.shipped("repeater")
-    assert tuple(maps.steps) == snapshots.steps(asset("repeater"))
+    maps = toy_maps.load_bundled("repeater")
+    assert tuple(maps.steps) == snapshots.list_steps(asset_path("repeater"))
     words = ["dog", "river", "anna", "green", "tower", "king", "dog", "river", "anna", "green", "tower"]
     assert maps.words == tuple(words)
     attention = load(f"repeater@{step}").encode_words(words).by_words().content()
@@ -197,7 +197,7 @@ def test_the_training_is_played_from_its_beginning(repeater: Encoder) -> None:
     content = json.loads(page._drawn()["mha_player"].json)
     assert content["steps"][content["at"]] == 0
     before, after = (mark["places"] for mark in content["marks"])
-    words = toy_maps.shipped("repeater").words
+    words = toy_maps.load_bundled("repeater").words
     assert [word - 1 for word in range(1, 11)] == before[1:]
     assert {words[word - 6 + 1] for word in range(6, 11)} == {words[place] for place in after if place >= 0}
     assert [mark["notes"][-1] for mark in content["marks"]] == ["L0H0 86.3%", "L1H1 93.0%"]

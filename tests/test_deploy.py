@@ -87,7 +87,7 @@ def test_what_is_set_is_read_by_somebody(place: str, monkeypatch: pytest.MonkeyP
         assert name in of_streamlit or f'"{name}"' in code, name
         assert isinstance(value, str), f"{name} is no text"
     monkeypatch.setenv("MHA_VIZ_MODELS", settings()[place]["MHA_VIZ_MODELS"])
-    assert catalog.offered()
+    assert catalog.list_offered()
 
 
 def test_the_same_is_set_in_every_process() -> None:

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from mha_viz.corpus.derivable import MOST, is_derivable
-from mha_viz.corpus.grammar import sentence
+from mha_viz.corpus.derivable import MAX_WORDS, is_derivable
+from mha_viz.corpus.grammar import sample_sentence
 from tests.page_session import PageSession
 
 
 def test_every_sentence_of_the_grammar_can_be_one() -> None:
     rng = Random(11)
-    refused = [forms for _ in range(1_500) if not is_derivable(forms := sentence(rng).forms)]
+    refused = [forms for _ in range(1_500) if not is_derivable(forms := sample_sentence(rng).forms)]
     assert refused == []
 
 
@@ -44,7 +44,7 @@ def test_other_sentences_of_its_kind_are_taken(text: str) -> None:
         ". the dog sleeps",
         "the dog sleeps . .",
         "",
-        "the dog " * MOST,
+        "the dog " * MAX_WORDS,
     ],
 )
 def test_what_the_grammar_has_not_is_refused(text: str) -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis.distance import divergence, entropy, from_head, nearest
+from mha_viz.analysis.distance import compute_divergences_from, divergence, entropy, find_nearest_heads
 from mha_viz.attention import Attention
 from mha_viz.errors import ShapeError
-from mha_viz.text import Piece, tokenized
+from mha_viz.text import Piece, build_text
 
 SOME = st.lists(st.floats(0.0, 1.0, width=32), min_size=3, max_size=3).filter(lambda row: sum(row) > 0.01)
 
@@ -56,12 +56,12 @@ def random_attention(layers: int, heads: int, n: int) -> Attention:
     weights = np.random.default_rng(3).dirichlet(np.full(n, 0.3), (layers, heads, n)).astype(np.float32)
     text = " ".join("w" * n)
     pieces = [Piece("w", 2 * i, 2 * i + 1, i, 0) for i in range(n)]
-    return Attention("random", "", tokenized(text, "", pieces), weights)
+    return Attention("random", "", build_text(text, "", pieces), weights)
 
 
 def test_all_heads_at_once_equal_two_at_a_time() -> None:
     attention = random_attention(2, 3, 7)
-    distances = np.stack([from_head(attention, head) for head in attention.every_head()])
+    distances = np.stack([compute_divergences_from(attention, head) for head in attention.every_head()])
     flat = attention.weights.reshape(6, 7, 7)
     expected = [[divergence(a, b) for b in flat] for a in flat]
     assert distances == pytest.approx(np.array(expected), abs=1e-6)
@@ -69,9 +69,9 @@ def test_all_heads_at_once_equal_two_at_a_time() -> None:
 
 def test_the_nearest_heads_leave_the_head_itself_out() -> None:
     distances = np.array([[0, 0.1, 0.3], [0.1, 0, 0.2], [0.3, 0.2, 0]])
-    assert nearest(distances[0], 0, 5) == [1, 2]
+    assert find_nearest_heads(distances[0], 0, 5) == [1, 2]
     # two equal heads: the other one comes first, not the head itself
-    assert nearest(np.zeros(3), 1, 2) == [0, 2]
+    assert find_nearest_heads(np.zeros(3), 1, 2) == [0, 2]
 
 
 def test_the_entropy_of_a_row_is_exact_at_its_ends_and_takes_rounding_errors_for_zeros() -> None:

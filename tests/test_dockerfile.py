@@ -87,8 +87,8 @@ def test_the_program_runs_as_nobody_of_importance_and_gets_signals() -> None:
 
 def test_it_offers_the_models_that_need_no_download(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MHA_VIZ_MODELS", environment(FINAL)["MHA_VIZ_MODELS"])
-    assert [model.name for model in catalog.offered()] == ["minilm", "toy", "repeater"]
-    assert "hub" not in {model.kind for model in catalog.offered()}
+    assert [model.name for model in catalog.list_offered()] == ["minilm", "toy", "repeater"]
+    assert "hub" not in {model.kind for model in catalog.list_offered()}
 
 
 def test_a_read_only_root_is_enough() -> None:

@@ -21,7 +21,7 @@ from tools import docs
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 ELSEWHERE = ("hosting.md", *docs.WITH_CORPORA)  # run by tests/test_serving.py and tests/test_readme.py
-WITH_BLOCKS = [page for page in PAGES if any(docs.blocks(page.read_text("utf-8"))) and page.name not in ELSEWHERE]
+WITH_BLOCKS = [page for page in PAGES if any(docs.iter_blocks(page.read_text("utf-8"))) and page.name not in ELSEWHERE]
 
 
 def commands(block: str) -> list[list[str]]:
@@ -35,7 +35,9 @@ def _light(minilm: Encoder, live_toy: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The graph of toy is that which tests/test_live.py looks at; PyTorch takes seconds to make it."""
     documents.are_light(monkeypatch, minilm)
     made = onnx.Graph(b"".join(parts_of(live_toy)), 0.0)
-    monkeypatch.setattr(onnx, "graph", lambda model, *_: made if model.name == "toy" else pytest.fail(model.name))
+    monkeypatch.setattr(
+        onnx, "export_graph", lambda model, *_: made if model.name == "toy" else pytest.fail(model.name)
+    )
 
 
 @pytest.mark.usefixtures("_light")
@@ -46,10 +48,10 @@ def test_every_block_of_the_documentation_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     figures = 0
-    for language, block in docs.blocks(page.read_text("utf-8")):
+    for language, block in docs.iter_blocks(page.read_text("utf-8")):
         if language == "python":
             result = docs.run_block(block, names)
-            if page.name in docs.WITH_FIGURES and (drawn := docs.picture(result)):
+            if page.name in docs.WITH_FIGURES and (drawn := docs.render_picture(result)):
                 figures += 1
                 assert drawn[0].lstrip().startswith((b"<svg", b"<?xml"))
             continue
@@ -77,14 +79,14 @@ def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
 
 def test_the_page_of_commands_names_each_command_and_exit_code() -> None:
     page = (ROOT / "docs" / docs.COMMANDS).read_text("utf-8")
-    commands = next(action for action in table.parser()._actions if isinstance(action.choices, dict)).choices
+    commands = next(action for action in table.build_parser()._actions if isinstance(action.choices, dict)).choices
     assert re.findall(r"^\| `mha-viz ([\w-]+)", page, re.MULTILINE) == list(commands or ())
     for code, meaning in stops.MEANINGS.items():
         assert f"| {code} | {meaning} |" in page
 
 
 def test_the_page_of_commands_holds_every_help() -> None:
-    page = docs.commands()
+    page = docs.format_commands()
     for name in ("mha-viz", "mha-viz figure compare", "mha-viz toy history", "mha-viz completion"):
         assert f"## {name}\n" in page
     assert "exit codes:" in page
@@ -92,8 +94,10 @@ def test_the_page_of_commands_holds_every_help() -> None:
 
 def test_a_page_that_loads_from_elsewhere_is_noticed() -> None:
     for tag in ('<script src="https://a.example/b.js">', '<link rel="stylesheet" href="//a.example/b.css">'):
-        assert docs.ELSEWHERE.search(tag)
-    assert not docs.ELSEWHERE.search('<link rel="canonical" href="https://a.example/"><a href="https://a.example/">')
+        assert docs.EXTERNAL_RESOURCE.search(tag)
+    assert not docs.EXTERNAL_RESOURCE.search(
+        '<link rel="canonical" href="https://a.example/"><a href="https://a.example/">'
+    )
 
 
 def test_the_changelog_has_the_version() -> None:

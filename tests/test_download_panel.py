@@ -31,15 +31,17 @@ class Offers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._made: list[tuple[Sequence[Offer], Everything | None]] = []
         monkeypatch.setattr(
-            download_panel, "_expander", lambda offers, everything=None, _="": self._made.append((offers(), everything))
+            download_panel,
+            "_show_expander",
+            lambda offers, everything=None, _="": self._made.append((offers(), everything)),
         )
 
     def on_explore(self, attention: Attention, head: Head) -> Sequence[Offer]:
-        download_panel.of_reading(attention, [head], lambda: View(pin="q0"))
+        download_panel.show_reading_downloads(attention, [head], lambda: View(pin="q0"))
         return self._made[-1][0]
 
     def on_compare(self, panels: Sequence[Panel]) -> tuple[Sequence[Offer], Everything]:
-        download_panel.of_panels(SideBySide(panels, View(), pair=(0, 1)), is_compared=True)
+        download_panel.show_panel_downloads(SideBySide(panels, View(), pair=(0, 1)), is_compared=True)
         offers, everything = self._made[-1]
         assert everything is not None
         return offers, everything

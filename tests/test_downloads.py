@@ -64,7 +64,7 @@ def test_a_large_model_may_take_longer(hub: FakeHub, hub_cache: Path, monkeypatc
         if total:
             monkeypatch.setattr(hub_module, "SPARE_SECONDS", 0.0)
 
-    monkeypatch.setattr(hub_module, "SLOWEST", 100.0)  # bytes a second
+    monkeypatch.setattr(hub_module, "MIN_BYTES_PER_SECOND", 100.0)  # bytes a second
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))
     assert fetch(TINY, spare_nothing) == local_folder(TINY)
     assert hub_module.SPARE_SECONDS == 0.0
@@ -88,13 +88,13 @@ class Visitors:
 
     def cancel(self, job: Job, who: str = "ann") -> None:
         self.who = who
-        job.let_go()
+        job.cancel()
 
 
 @pytest.fixture
 def visitors(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     asking = Visitors()
-    monkeypatch.setattr(jobs, "visitor", lambda: asking.who)
+    monkeypatch.setattr(jobs, "get_visitor", lambda: asking.who)
     monkeypatch.setattr(model_service(), "_failures", BoundedCache(10, lambda _: 1))
     QUEUES["download"].clear()
     yield asking
@@ -152,10 +152,10 @@ def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, clock: Clo
     job = visitors.start("someone/tiny")
     assert hub.stalled.acquire(timeout=PATIENCE)
     for _ in range(3):
-        clock.now += KINDS["download"].forgotten - 1
+        clock.now += KINDS["download"].timeout_s - 1
         job.look()
         assert not job.stopped()
-    clock.now += KINDS["download"].forgotten + 1
+    clock.now += KINDS["download"].timeout_s + 1
     assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
     assert local_folder(TINY) is None
@@ -165,7 +165,7 @@ def test_on_ones_own_machine_a_forgotten_download_ends_well(hub: FakeHub, visito
     hub.add("someone/tiny", Repository(tiny_bert_files(), held=True))
     job = visitors.start("someone/tiny")
     assert hub.stalled.acquire(timeout=PATIENCE)
-    clock.now += 10 * KINDS["download"].forgotten
+    clock.now += 10 * KINDS["download"].timeout_s
     hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.error is None
@@ -242,7 +242,7 @@ def test_the_last_visitor_who_leaves_stops_the_transfer(hub: FakeHub, visitors: 
 @pytest.fixture
 def children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """The child processes that download, in place of this one."""
-    started, begun = apart._started, list[subprocess.Popen[bytes]]()
+    started, begun = apart._start_child, list[subprocess.Popen[bytes]]()
 
     @contextmanager
     def noted(module: str, bounds: apart.Bounds) -> Iterator[subprocess.Popen[bytes]]:
@@ -250,7 +250,7 @@ def children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
             begun.append(child)
             yield child
 
-    monkeypatch.setattr(apart, "_started", noted)
+    monkeypatch.setattr(apart, "_start_child", noted)
     monkeypatch.setattr(hub_module, "run", apart.run)
     return begun
 
@@ -303,8 +303,8 @@ def test_two_models_travel_at_once_and_others_wait(hub: FakeHub, visitors: Visit
     hub.add("c/c", Repository(tiny_bert_files()))
     running = [visitors.start(name) for name in ("a/a", "b/b")]
     third = visitors.start("c/c")
-    assert not any(map(downloads.waits, running))
-    assert downloads.waits(third)
+    assert not any(map(downloads.is_waiting, running))
+    assert downloads.is_waiting(third)
     assert not third.wait(3 * hub_module.TICK_SECONDS)
     visitors.cancel(running[0])
     assert third.wait(PATIENCE)
@@ -375,7 +375,7 @@ def test_strangers_are_told_nothing_of_the_machine(
         case "offline":
             from huggingface_hub.errors import OfflineModeIsEnabled
 
-            monkeypatch.setattr(transfer, "_listed", _raising(OfflineModeIsEnabled("HF_HUB_OFFLINE is set")))
+            monkeypatch.setattr(transfer, "_list_files", _raising(OfflineModeIsEnabled("HF_HUB_OFFLINE is set")))
         case "unwritable":
             hub_cache.write_text("a file where a folder should be")
         case "full":
@@ -413,7 +413,7 @@ def add(hub: FakeHub, *names: str) -> None:
 def age(name: str, seconds: float) -> None:
     """Set the time at which the model was last loaded to this long ago."""
     then = time.time() - seconds
-    os.utime(storage.storage(name) / budget.NOTE, (then, then))
+    os.utime(storage.model_storage(name) / budget.NOTE, (then, then))
 
 
 def here(*names: str) -> list[str]:
@@ -429,7 +429,7 @@ def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, hub_cache: Path, m
     age("b/b", 8000)
     fetch(resolve("c/c"))
     assert here("a/a", "b/b", "c/c") == ["a/a", "c/c"]
-    assert not storage.storage("b/b").exists()
+    assert not storage.model_storage("b/b").exists()
 
 
 @pytest.fixture
@@ -461,7 +461,7 @@ def test_what_another_process_reads_with_stays(
 def test_a_use_is_noted_once_a_minute(hub: FakeHub, hub_cache: Path) -> None:
     add(hub, "a/a")
     folder = fetch(resolve("a/a"))
-    noted = storage.storage("a/a") / budget.NOTE
+    noted = storage.model_storage("a/a") / budget.NOTE
     for seconds, again in ((30, False), (90, True)):
         age("a/a", seconds)
         before = noted.stat().st_mtime_ns
@@ -473,7 +473,7 @@ def test_the_server_notes_what_the_process_that_reads_has_used(hub: FakeHub, hub
     """A process that is confined cannot change the time of a file."""
     add(hub, "a/a")
     fetch(resolve("a/a"))
-    noted = storage.storage("a/a") / budget.NOTE
+    noted = storage.model_storage("a/a") / budget.NOTE
     for _ in range(2):  # when it is loaded, and when it is there
         age("a/a", 90)
         before = noted.stat().st_mtime_ns
@@ -503,17 +503,17 @@ def test_the_files_of_other_programs_stay(hub: FakeHub, hub_cache: Path, monkeyp
     """Other programs store their files in blobs/ and link to them."""
     monkeypatch.setenv(budget.SETTING, "1")
     add(hub, "a/a", "b/b")
-    theirs = storage.storage("other/model") / "snapshots" / ("1" * 40)
+    theirs = storage.model_storage("other/model") / "snapshots" / ("1" * 40)
     theirs.mkdir(parents=True)
     (theirs / "model.safetensors").write_bytes(b"x" * 5_000_000)
     folder = fetch(resolve("a/a"))
-    blob = storage.storage("a/a") / "blobs" / "1"
+    blob = storage.model_storage("a/a") / "blobs" / "1"
     blob.parent.mkdir()
     (folder / "vocab.txt").rename(blob)
     (folder / "vocab.txt").symlink_to(blob)
     (folder / "README.md").write_text("theirs")
     age("a/a", 8000)
-    (storage.storage("a/a") / "snapshots" / ("2" * 40)).mkdir()
+    (storage.model_storage("a/a") / "snapshots" / ("2" * 40)).mkdir()
     hub.add("b/b", Repository({**LARGE, "vocab.txt": b"x" * 920_000}))
     fetch(resolve("b/b"))
     assert (theirs / "model.safetensors").exists()
@@ -528,7 +528,7 @@ def test_a_note_that_is_not_ours_removes_nothing(
 ) -> None:
     monkeypatch.setenv(budget.SETTING, "1")
     add(hub, "a/a")
-    place = storage.storage("other/model")
+    place = storage.model_storage("other/model")
     (place / "snapshots" / ("0" * 40)).mkdir(parents=True)
     (place / "keep").write_bytes(b"x" * 900_000)
     (place / budget.NOTE).write_text(noted)
@@ -562,7 +562,7 @@ def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, hub_cache: Path
         assert hub.stalled.acquire(timeout=PATIENCE)
     finally:
         assert process.kill() == -signal.SIGKILL
-    partial = next(storage.storage("someone/tiny").glob("partial-*"))
+    partial = next(storage.model_storage("someone/tiny").glob("partial-*"))
     assert (partial / "config.json").exists(), "it was killed too early"
     assert local_folder(TINY) is None
     os.utime(partial, (0, 0))
@@ -588,7 +588,7 @@ def test_a_download_killed_while_it_is_put_in_place_is_never_used(
 
     monkeypatch.setattr(Path, "replace", until)
     monkeypatch.setattr(hub_module.shutil, "rmtree", lambda *_, **__: None)
-    watch = hub_module._Watch()
+    watch = hub_module._DownloadState()
     try:
         hub_module._download(TINY, watch)
     except KeyboardInterrupt:

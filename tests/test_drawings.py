@@ -143,7 +143,7 @@ def test_boxes_in_place_of_letters_take_the_room_that_was_measured(fresh_fonts: 
     with patch.object(Canvas, "rect") as rect:
         files.drawing_bytes(Drawing(100, 20, (Text(0, 10, family, 10, "#000000"),), background=None), ".pdf")
     assert rect.call_count == 3
-    assert fonts.width(family, 10) == pytest.approx(3 * 10 * fonts.BOX)
+    assert fonts.width(family, 10) == pytest.approx(3 * 10 * fonts.BOX_WIDTH)
 
 
 def test_the_same_figure_is_the_same_file() -> None:
@@ -263,13 +263,13 @@ def fresh_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Non
     """Sets where fonts are searched; the cache of fonts is cleared before and after."""
 
     def look_in(place: str) -> None:
-        monkeypatch.setenv(fonts.SETTING, place)
+        monkeypatch.setenv(fonts.FONTS_VARIABLE, place)
         monkeypatch.setattr(fonts, "_folders", list)
-        fonts.forget()
+        fonts.clear_caches()
 
     yield look_in
     monkeypatch.undo()
-    fonts.forget()
+    fonts.clear_caches()
 
 
 def square_font(path: Path, letters: str, cff: bool) -> None:
@@ -326,12 +326,12 @@ def test_a_missing_script_is_named_with_what_to_install(fresh_fonts: Callable[[s
 
 def test_cut_text_fits_and_marks_stay_with_their_letters() -> None:
     whole = "electroencephalographer"
-    short = fonts.cut(whole, 13, 60)
+    short = fonts.cut_text(whole, 13, 60)
     assert short.endswith("…")
     assert fonts.width(short, 13) <= 60 < fonts.width(whole, 13)
-    assert fonts.cut(whole, 13, 500) == whole
-    assert fonts.cut("ae\u0301" * 30, 13, 50).count("e") == fonts.cut("ae\u0301" * 30, 13, 50).count("\u0301")
-    assert fonts.cut("wide", 13, 0) == "…"
+    assert fonts.cut_text(whole, 13, 500) == whole
+    assert fonts.cut_text("ae\u0301" * 30, 13, 50).count("e") == fonts.cut_text("ae\u0301" * 30, 13, 50).count("\u0301")
+    assert fonts.cut_text("wide", 13, 0) == "…"
 
 
 # ---- Invalid input ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 import mha_viz as mv
 from mha_viz import figures
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import Row, Step
+from mha_viz.attention.steps import Step, StepData
 from mha_viz.figures.drawing.marks import Drawing, Text
 from mha_viz.models.reading.encoder import Encoder
 
@@ -86,7 +86,7 @@ def test_maps_of_layers_are_no_heads_that_are_off(minilm: Encoder) -> None:
 def test_over_an_image_it_is_said_too() -> None:
     weights = np.full((2, 2, 7, 7), 1 / 7, np.float32)
     read = Attention.from_tensors(weights, ["[CLS]", "0,0", "0,1", "0,2", "1,0", "1,1", "1,2"], model="vit")
-    off = replace(read, made=(*read.made, Step(Row("without", heads=(Head(1, 0),), method="zero"))))
+    off = replace(read, made=(*read.made, Step(StepData("without", heads=(Head(1, 0),), method="zero"))))
     said = "L1H0 is off: its pattern is computed, its output is not used."
     assert below(mv.overlay(off, columns=3, layers=[1]).drawing) == ["L1H0 is off: its output is not used"]
     assert not below(mv.overlay(off, columns=3, layers=[0]).drawing)

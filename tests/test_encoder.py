@@ -29,7 +29,7 @@ from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported
 from mha_viz.models.getting import pipeline
 from mha_viz.models.reading import capture, linear, loading, opening
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 from mha_viz.models.reading.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean
@@ -204,7 +204,7 @@ def test_a_folder_opens_by_a_path_of_pathlib(folder: Path, monkeypatch: pytest.M
     assert loaded.name == str(folder)
     monkeypatch.chdir(folder.parent)
     assert mha_viz.load(Path("model")).name == str(folder)  # "model" alone would be one of the Hub
-    assert one_stack(Path("model")).revision == loaded.revision
+    assert load_one_stack(Path("model")).revision == loaded.revision
     with pytest.raises(UnknownModel, match="is not a model"):
         mha_viz.load(Path("toy"))
 
@@ -427,7 +427,7 @@ def test_too_many_words_never_reach_the_tokenizer(name: str, minilm: Encoder, mo
 def test_no_more_than_the_first_characters_reach_the_tokenizer(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     bert = tiny("bert")
-    encoded = bert._tokenizer._encoded
+    encoded = bert._tokenizer._encode
 
     def counting(*typed: Any, **options: Any) -> Any:
         seen.extend(map(len, typed))

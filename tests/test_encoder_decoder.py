@@ -33,10 +33,10 @@ from mha_viz.figures.layout import Size, recipe
 from mha_viz.figures.layout.view import View
 from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.models.getting import catalog
-from mha_viz.models.getting.folder import look_at
+from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import EncoderDecoder
-from mha_viz.models.reading.generation import MOST
+from mha_viz.models.reading.generation import MAX_TARGET_TOKENS
 from mha_viz.request import PARTS
 from tests import hostile, lanes, tiny_encoder_decoders
 from tests.oracles import EQUAL, SENTENCE, check_text
@@ -124,10 +124,10 @@ def test_a_target_is_written_as_transformers_writes_it(
 def test_a_written_target_is_bounded_and_the_same_each_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = opened("t5")
     short = encoder._target(encoder._read(SENTENCE), "").ids
-    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MOST", MOST)
+    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MOST", MAX_TARGET_TOKENS)
     written = encoder._target(encoder._read(SENTENCE), "").ids
     assert written[: len(short)] == short
-    assert len(written) <= MOST + 1
+    assert len(written) <= MAX_TARGET_TOKENS + 1
 
 
 @families
@@ -230,7 +230,7 @@ def test_the_recipe_makes_the_same_bytes(
 ) -> None:
     reading = opened("bart").encode(source, target=target, part=part).by_words()
     file = tmp_path / "figure.svg"
-    lines = recipe.of_head(reading, "heatmap", [mv.Head(1, 1)], View(), Size(), str(file))
+    lines = recipe.write_head_recipe(reading, "heatmap", [mv.Head(1, 1)], View(), Size(), str(file))
     assert f"part={part!r}" in lines
     assert ("target=" in lines) == (part != "encoder" and bool(target))
     assert ".by_words()" in lines
@@ -351,7 +351,7 @@ def _changed(original: Path, to: Path, file: str, **entries: Any) -> Path:
 
 @families
 def test_the_folder_says_what_can_be_read(family: str, folder: Callable[[str], Path]) -> None:
-    assert look_at(folder(family)).parts == PARTS
+    assert inspect_folder(folder(family)).parts == PARTS
     assert catalog.resolve(str(folder(family))).kind == "folder"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mha_viz.text.english import is_closed_class, is_code, is_pronoun, nouns
-from mha_viz.text.languages import has_other_letters, language_of
+from mha_viz.text.english import find_nouns, is_closed_class, is_code, is_pronoun
+from mha_viz.text.languages import detect_language, has_other_letters
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from mha_viz.text.languages import has_other_letters, language_of
 )
 def test_what_may_be_a_noun_or_a_name(text: str, found: str) -> None:
     words = text.split()
-    assert [word for word, is_noun in zip(words, nouns(words), strict=True) if is_noun] == found.split()
+    assert [word for word, is_noun in zip(words, find_nouns(words), strict=True) if is_noun] == found.split()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_third_person_pronouns() -> None:
     ],
 )
 def test_a_language_is_recognised_by_its_function_words_or_not_at_all(text: str, language: str) -> None:
-    assert language_of(text.split()) == language
+    assert detect_language(text.split()) == language
 
 
 @pytest.mark.parametrize("text", ["собака", "I met 李雷", "الكلب", "Ωραία", "हिन्दी", "ひらがな", "한국어"])

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.findings import BEATS, BELOW, BESIDE, EQUALS, Beside, Elsewhere, Finding
+from mha_viz.analysis.findings import BEATS, BELOW, COMPARISON_COLUMNS, EQUALS, Comparison, Finding, OtherCorpusScore
 from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
 from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, LESS, RULE, WEAK, replicate
 from mha_viz.analysis.shipped import establish
@@ -63,15 +63,16 @@ def test_what_both_corpora_show_is_established_with_the_numbers_of_each() -> Non
 
 
 def test_each_profile_keeps_the_score_and_the_rule_of_the_other_corpus(tmp_path: Path) -> None:
-    numbers = [[corpus + place / 100 for place in range(len(BESIDE))] for corpus in (1, 2)]
+    numbers = [[corpus + place / 100 for place in range(len(COMPARISON_COLUMNS))] for corpus in (1, 2)]
     here, there = (
-        candidate(2, "obj head_row", score, BELOW) | {"upos_baseline": 0.65, **dict(zip(BESIDE, beside, strict=True))}
+        candidate(2, "obj head_row", score, BELOW)
+        | {"upos_baseline": 0.65, **dict(zip(COMPARISON_COLUMNS, beside, strict=True))}
         for score, beside in zip((0.6, 0.7), numbers, strict=True)
     )
     one, other = establish(profile("a", here), profile("b", there))
     rule = (0.65, "nearest VERB to the left")
-    assert one.findings()[0].elsewhere == Elsewhere("b", 0.7, *rule, Beside(*numbers[1]))
-    assert other.findings()[0].elsewhere == Elsewhere("a", 0.6, *rule, Beside(*numbers[0]))
+    assert one.findings()[0].elsewhere == OtherCorpusScore("b", 0.7, *rule, Comparison(*numbers[1]))
+    assert other.findings()[0].elsewhere == OtherCorpusScore("a", 0.6, *rule, Comparison(*numbers[0]))
     assert read_findings(one.save(tmp_path))[0].elsewhere == one.findings()[0].elsewhere
 
 

@@ -113,7 +113,7 @@ def test_the_lab_gives_what_its_player_shows(offered: list[Offer]) -> None:
     PageSession({"experiment": "output", "step": "300"}, "pages/50_why_heads_differ.py")
     names = [offer.file for offer in offered]
     assert names[-4:] == ["lab-gradients", "lab-alike-weights", "lab-alike-attention", "lab-alike-gradients"]
-    run = lab.stored("output").runs[0]
+    run = lab.load_stored("output").runs[0]
     at = run.steps.tolist().index(300)
     header, *lines = offered[-4].make(Size()).to_bytes(".csv").decode().splitlines()
     assert header == "head,norm,cosine_with_H0"

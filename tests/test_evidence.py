@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis import evidence
-from mha_viz.analysis.evidence import CASE, KINDS, PLACES, Selection, _drawn, lines
-from mha_viz.analysis.profile import SENTENCES, Profile, read_profile
-from mha_viz.analysis.syntax import Relations, joined
+from mha_viz.analysis.evidence import CASE_DTYPE, KINDS, SLOT_SIZES, Selection, _draw_numbers, iter_evidence_rows
+from mha_viz.analysis.profile import SENTENCES_FILE, Profile, read_profile
+from mha_viz.analysis.syntax import Relations, join_sentences
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu, read_conllu
-from mha_viz.corpus.excerpts import as_one_sentence
+from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.reading import read_plain
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError, EvidenceMissingWarning, UnknownHead
-from mha_viz.heads import every_head
-from mha_viz.study.child import _discreet
-from mha_viz.study.run import one_pass, study
+from mha_viz.heads import list_heads
+from mha_viz.study.child import _remove_words
+from mha_viz.study.run import measure_one_pass, study
 from tests import brute, lanes, tiny_models
 
 if TYPE_CHECKING:
@@ -39,9 +38,9 @@ def text() -> str:
     """Nine sentences of the grammar in documents of three, and two unusual ones: one word, and words of several
     pieces."""
     made = grammar.corpus(9, seed=5).sentences
-    blocks = as_conllu(made).split("# newdoc id = ")[1:]
+    blocks = format_conllu(made).split("# newdoc id = ")[1:]
     parts = [f"# newdoc id = d{i // 3}\n" * (i % 3 == 0) + b.partition("\n")[2] for i, b in enumerate(blocks)]
-    odd = as_conllu([
+    odd = format_conllu([
         Sentence((Word("Yes", "INTJ", None, "root"),)),
         Sentence((Word("Incomprehensible", "ADJ", 1, "amod"), Word("machinery", "NOUN", 2, "nsubj:odd"),
                   Word("hums", "VERB", None, "root"), Word("!?", "PUNCT", 2, "punct"))),
@@ -143,15 +142,15 @@ def chosen(cases: list[Case], right: bool) -> list[Case]:
 
 
 def every_line(selection: Selection, heads: int) -> list[tuple[Any, ...]]:
-    every = every_head(range(selection.heads // heads), heads)
-    return list(lines(selection, every, [(*head, *role) for role in selection.roles for head in every]))
+    every = list_heads(range(selection.heads // heads), heads)
+    return list(iter_evidence_rows(selection, every, [(*head, *role) for role in selection.roles for head in every]))
 
 
 def test_every_choice_is_that_of_a_plain_loop(small: Encoder, folder: Path, text: str) -> None:
     by_slot: dict[tuple[int, str], list[Case]] = defaultdict(list)
     for case in every_case(text, brute.Model(folder)):
         by_slot[case.head, case.role].append(case)
-    selection = one_pass(small, read_conllu(text)).selection
+    selection = measure_one_pass(small, read_conllu(text)).selection
     assert selection is not None
     kept_cases: dict[tuple[int, str], dict[str, list[Any]]] = defaultdict(lambda: {kind: [] for kind in KINDS})
     for layer, head, role, detail, kind, *rest in every_line(selection, small.heads):
@@ -166,7 +165,7 @@ def test_every_choice_is_that_of_a_plain_loop(small: Encoder, folder: Path, text
             cases = {(c.first, c.word, c.answer, c.right) for c in by_slot[slot]}
             assert {(c[0], c[2], c[3], c[5]) for c in kinds[kind]} <= cases
         (drawn,) = kinds["random"]
-        largest = max(by_slot[slot], key=lambda c: int(_drawn(np.array([c.first]), np.array([c.word]))[0]))
+        largest = max(by_slot[slot], key=lambda c: int(_draw_numbers(np.array([c.first]), np.array([c.word]))[0]))
         assert (drawn[0], drawn[2]) == (largest.first, largest.word), slot
         assert (drawn[3], drawn[5]) in {
             (c.answer, c.right) for c in by_slot[slot] if (c.first, c.word) == (largest.first, largest.word)
@@ -174,7 +173,7 @@ def test_every_choice_is_that_of_a_plain_loop(small: Encoder, folder: Path, text
 
 
 def test_what_is_drawn_does_not_depend_on_the_head(small: Encoder, text: str) -> None:
-    selection = one_pass(small, read_conllu(text)).selection
+    selection = measure_one_pass(small, read_conllu(text)).selection
     assert selection is not None
     drawn = defaultdict(set)
     for _, _, role, detail, kind, first, _, word, *_ in every_line(selection, small.heads):
@@ -185,10 +184,10 @@ def test_what_is_drawn_does_not_depend_on_the_head(small: Encoder, text: str) ->
 
 
 def test_every_case_is_drawn_equally_often() -> None:
-    first = [int(np.argmax([_drawn(number, np.arange(4)).max() for number in range(start, start + 5)]))
+    first = [int(np.argmax([_draw_numbers(number, np.arange(4)).max() for number in range(start, start + 5)]))
              for start in range(0, 10_000, 5)]  # fmt: skip
     assert np.bincount(first) == pytest.approx([400] * 5, abs=100)
-    words = [int(_drawn(number, np.arange(4)).argmax()) for number in range(2000)]
+    words = [int(_draw_numbers(number, np.arange(4)).argmax()) for number in range(2000)]
     assert np.bincount(words) == pytest.approx([500] * 4, abs=110)
 
 
@@ -215,7 +214,9 @@ def test_two_sentences_by_hand() -> None:
     )
     weights = [np.array([block], np.float32) for block in blocks]
     selection.add_syntax(
-        joined(relations, weights, [relations.tree(sentence) for sentence in sentences]), weights, [0, 1, 2]
+        join_sentences(relations, weights, [relations.make_tree(sentence) for sentence in sentences]),
+        weights,
+        [0, 1, 2],
     )
     by_hand = {
         # of "Dogs" the largest weight is 0.3 on "bark"; of "dogs" 0.7 on "Big"
@@ -249,7 +250,7 @@ def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
         selection = Selection(relations, 1)
         for number in order:
             block = np.array([[[0.5, weights[number], 0.1], [0.2, 0.6, 0.1], [0.1, 0.1, 0.1]]], np.float32)
-            selection.add_syntax(joined(relations, [block], [relations.tree(DOGS)]), [block], [number])
+            selection.add_syntax(join_sentences(relations, [block], [relations.make_tree(DOGS)]), [block], [number])
         return selection.cases
 
     cases = added([0, 1, 2, 3])
@@ -263,34 +264,35 @@ def test_cases_without_a_place_can_be_left_out_as_soon_as_that_is_known(
 ) -> None:
     count = 60 if lanes.everything else 16
     corpus = grammar.corpus(count, seed=1)
-    once = one_pass(small, corpus).selection
+    once = measure_one_pass(small, corpus).selection
     monkeypatch.setattr(evidence, "WAITING", -(10**9))  # sorted after each batch
-    often = one_pass(small, corpus).selection
+    often = measure_one_pass(small, corpus).selection
     assert once is not None
     assert often is not None
     np.testing.assert_array_equal(once.cases, often.cases)
-    late = one_pass(small, grammar.corpus(count, seed=2)).selection
+    late = measure_one_pass(small, grammar.corpus(count, seed=2)).selection
     assert late is not None
-    before = len(often.unsorted)
+    before = len(often.unsorted_cases)
     often.merge(late.cases)
-    assert len(often.unsorted) - before < len(late.cases) / 2
+    assert len(often.unsorted_cases) - before < len(late.cases) / 2
 
 
 def test_no_more_is_kept_however_much_is_read(small: Encoder) -> None:
     few, many = (
-        one_pass(small, grammar.corpus(count, seed=1)).selection for count in (10, 60 if lanes.everything else 30)
+        measure_one_pass(small, grammar.corpus(count, seed=1)).selection
+        for count in (10, 60 if lanes.everything else 30)
     )
     assert few is not None
     assert many is not None
-    most = len(many.roles) * many.heads * sum(PLACES)
+    most = len(many.roles) * many.heads * sum(SLOT_SIZES)
     assert len(few.cases) <= len(many.cases) <= most
     _, counts = np.unique(many.cases["slot"], return_counts=True)
-    assert counts.max() == max(PLACES)
+    assert counts.max() == max(SLOT_SIZES)
 
 
 def test_cases_of_another_corpus_are_refused() -> None:
     selection = Selection(Relations([DOGS]), 1)
-    strange = np.zeros(1, CASE)
+    strange = np.zeros(1, CASE_DTYPE)
     strange["slot"] = 10_000
     with pytest.raises(ValueError, match="another corpus"):
         selection.check(strange)
@@ -355,7 +357,7 @@ def test_a_profile_is_read_as_it_was_written(toy_profile: Profile, tmp_path: Pat
 
 def test_an_old_profile_is_opened_without_evidence(toy_profile: Profile, tmp_path: Path) -> None:
     toy_profile.save(tmp_path)
-    for name in (SENTENCES, "evidence.csv"):
+    for name in (SENTENCES_FILE, "evidence.csv"):
         (tmp_path / name).unlink()
     old = read_profile(tmp_path)
     assert len(old.findings()) == len(toy_profile.findings())
@@ -367,7 +369,7 @@ def test_an_old_profile_is_opened_without_evidence(toy_profile: Profile, tmp_pat
 
 def test_numbers_without_sentences_are_opened(toy_profile: Profile, tmp_path: Path) -> None:
     toy_profile.save(tmp_path)
-    (tmp_path / SENTENCES).unlink()
+    (tmp_path / SENTENCES_FILE).unlink()
     with pytest.warns(EvidenceMissingWarning, match="measure a corpus of your own"):
         assert read_profile(tmp_path).evidence("L1H2").empty
 
@@ -375,15 +377,15 @@ def test_numbers_without_sentences_are_opened(toy_profile: Profile, tmp_path: Pa
 @pytest.mark.parametrize("damage", ["", "1\tDogs", "\n\n1\tDogs" + 8 * "\t_" + "\n\n"])
 def test_damaged_sentences_are_named(toy_profile: Profile, tmp_path: Path, damage: str) -> None:
     toy_profile.save(tmp_path)
-    file = tmp_path / SENTENCES
+    file = tmp_path / SENTENCES_FILE
     file.write_text(file.read_text("utf-8") + damage if damage else " ", "utf-8")
     with pytest.raises(CorpusError, match=r"evidence\.c"):
         read_profile(tmp_path)
 
 
 def test_a_server_gets_numbers_and_no_words(toy_profile: Profile) -> None:
-    sent = _discreet(toy_profile).files()
-    assert SENTENCES not in sent
+    sent = _remove_words(toy_profile).files()
+    assert SENTENCES_FILE not in sent
     assert "evidence.csv" in sent
     words = {form for s in toy_profile.sentences for form in s.forms if len(form) > 4}
     assert not [word for word in words if word in "".join(sent.values())]
@@ -397,9 +399,9 @@ def test_a_corpus_without_annotation_has_evidence_of_patterns_alone(tiny: Callab
 
 def test_sentences_read_together_keep_their_trees_and_chains() -> None:
     one = Sentence(TWO_WORDS.words, (Mention("1", 0, 1, 0),), "d", 3)
-    both = as_one_sentence([one, Sentence(BIG_DOGS.words, (Mention("1", 0, 2, 1),))])
+    both = join_sentences([one, Sentence(BIG_DOGS.words, (Mention("1", 0, 2, 1),))])
     assert both.forms == ("Dogs", "bark", "Big", "dogs", "bark")
     assert [word.head for word in both.words] == [1, None, 3, 4, None]
     assert both.mentions == (Mention("1", 0, 1, 0), Mention("1", 2, 4, 3))
-    (again,) = read_conllu(as_conllu([both])).sentences
+    (again,) = read_conllu(format_conllu([both])).sentences
     assert (again.words, again.mentions) == (both.words, both.mentions)

@@ -18,7 +18,7 @@ from mha_viz.figures.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Dra
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.layout import PAGE_MM, Size
 from mha_viz.figures.layout.compare import compare
-from mha_viz.figures.layout.excerpt import excerpts
+from mha_viz.figures.layout.excerpt import cut_excerpts
 from mha_viz.figures.layout.heatmap import heatmap
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
@@ -46,7 +46,7 @@ def tokens_of(drawing: Drawing) -> list[str]:
 def test_columns_hold_no_more_than_fits_and_every_token_of_a_text_that_fits(
     rows: int, cols: int, fit: int, across: int
 ) -> None:
-    parts, notes = excerpts(np.ones((rows, cols)), None, fit, across)
+    parts, notes = cut_excerpts(np.ones((rows, cols)), None, fit, across)
     assert len(parts) <= across
     assert all(len(side) <= fit for part in parts for side in part)
     whole = max(rows, cols) <= fit * across
@@ -61,24 +61,24 @@ def test_columns_hold_no_more_than_fits_and_every_token_of_a_text_that_fits(
 def test_what_is_left_out_is_counted() -> None:
     w = np.zeros((4, 4))
     w[0, 0], w[1, 3], w[3, 3] = 0.5, 0.3, 0.2
-    parts, (note,) = excerpts(w, None, 2, 2)
+    parts, (note,) = cut_excerpts(w, None, 2, 2)
     assert [(list(part.rows), list(part.cols)) for part in parts] == [([0, 1], [0, 1]), ([2, 3], [2, 3])]
     assert note.caption == "The 4 tokens are set in 2 columns; 30.0% of the attention is left out."
-    _, (note,) = excerpts(w, None, 2, 1)
+    _, (note,) = cut_excerpts(w, None, 2, 1)
     assert note.caption == "The first 2 of 4 tokens are drawn; 50.0% of the attention is left out."
 
 
 def test_a_window_holds_what_is_held_and_most_of_its_attention() -> None:
     w = np.zeros((20, 20))
     w[15, [1, 2, 9]] = 0.4, 0.35, 0.25
-    ((rows, cols),), (note,) = excerpts(w, Focus(15, None), 5, 3)
+    ((rows, cols),), (note,) = cut_excerpts(w, Focus(15, None), 5, 3)
     assert list(rows) == [13, 14, 15, 16, 17]
     assert {1, 2} <= set(cols)
     assert "Of 20 tokens, 5 on either side are drawn, around the pinned token; 25.0% of its attention" in note.caption
-    ((rows, cols),), (note,) = excerpts(w, Focus(19, 9), 5, 3)
+    ((rows, cols),), (note,) = cut_excerpts(w, Focus(19, 9), 5, 3)
     assert list(rows) == [15, 16, 17, 18, 19]
     assert 9 in cols
-    ((rows, cols),), (note,) = excerpts(w, Focus(None, 9), 5, 3)
+    ((rows, cols),), (note,) = cut_excerpts(w, Focus(None, 9), 5, 3)
     assert (15 in rows, 9 in cols) == (True, True)
     assert "; 0.0% of its attention" in note.caption
 

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.app.explore import badges
 from mha_viz.app.service.caches import model_service
-from mha_viz.app.url.address import MAX_ENCODED, examples
+from mha_viz.app.url.address import MAX_ENCODED, load_examples
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models.getting import catalog
@@ -24,7 +24,7 @@ from tests.page_session import PageSession
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
-FIRST = examples()[0]["text"]
+FIRST = load_examples()[0]["text"]
 
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -47,7 +47,7 @@ def test_the_first_visit_shows_the_first_example_in_full() -> None:
 
 def test_the_menus_say_what_there_is() -> None:
     typed = PageSession().typed
-    assert [m["name"] for m in typed["models"]] == [m.name for m in catalog.offered()]
+    assert [m["name"] for m in typed["models"]] == [m.name for m in catalog.list_offered()]
     assert typed["open"] is True
     assert len(typed["examples"]) >= 12
     assert all(e["text"] and e["look"] for e in typed["examples"])
@@ -106,7 +106,7 @@ def test_the_first_example_with_a_second_sentence_is_restored_from_its_url() -> 
 
 def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
     visit = PageSession({"head": "L0H0", "on": "1", "pin": "q1"})
-    for index, example in enumerate(examples()):
+    for index, example in enumerate(load_examples()):
         visit.send("mha_sentence", "example", index)
         assert not {"head", "on", "pin", "link"} & set(visit.url)
         assert (visit.typed["text"], visit.typed["pair"]) == (example["text"], example.get("pair", ""))
@@ -123,7 +123,7 @@ def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
     assert visit.shown().header["start"]["head"] == example["head"]
     assert (visit.badges["arrows"][0]["from"], visit.badges["arrows"][0]["to"]) == (0, 6), "from L0H0 to L1H2"
     listed = [one["text"] for one in visit.typed["examples"]]
-    assert listed == [example["text"], *(one["text"] for one in examples()[:-1])], (
+    assert listed == [example["text"], *(one["text"] for one in load_examples()[:-1])], (
         "the first where composition is drawn"
     )
     visit.send("mha_sentence", "example", 1)
@@ -154,8 +154,8 @@ def test_the_view_goes_into_the_url_and_defaults_leave_it() -> None:
 
 
 def test_what_is_said_of_a_text_is_worked_out_once_for_all_its_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    visit, described = PageSession(), Mock(wraps=badges.shown_recipes)
-    monkeypatch.setattr(badges, "shown_recipes", described)
+    visit, described = PageSession(), Mock(wraps=badges.encode_recipes)
+    monkeypatch.setattr(badges, "encode_recipes", described)
     visit.read("Nobody knew why the old clock stopped.")
     assert described.call_count == 1
     visit.view(head="L2H4")

@@ -17,12 +17,12 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.errors import EmptyText, TextError
-from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.families import FAMILIES, is_setting_true
 from mha_viz.models.reading import capture, linear
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import from_folder, one_stack
+from mha_viz.models.reading.loading import from_folder, load_one_stack
 from mha_viz.models.reading.opening import open_folder
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from tests import hostile, lanes, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, plain, silenced
 
@@ -80,18 +80,18 @@ def test_a_cut_pair_equals_transformers(family: str, lengths: tuple[int, int], t
     assert np.abs(weights - oracle(tiny_folder(family), *typed)).max() <= EQUAL
 
 
-@pytest.mark.parametrize("family", sorted(capture.PLAIN))
+@pytest.mark.parametrize("family", sorted(capture.PLAIN_FAMILIES))
 def test_the_family_s_own_function_gives_the_same(family: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = tiny(family).encode(SENTENCE).weights
-    monkeypatch.setattr(capture, "PLAIN", frozenset())
+    monkeypatch.setattr(capture, "PLAIN_FAMILIES", frozenset())
     assert np.abs(tiny(family).encode(SENTENCE).weights - expected).max() <= EQUAL
 
 
 @pytest.mark.parametrize("family", lanes.some(EVERY, "bert", "distilbert", "falcon", "gpt2", "llama", "xlnet"))
 def test_without_onednn_the_same(family: str, tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = tiny(family).encode(SENTENCE).weights  # first: the model that all tests share keeps its own layers
-    monkeypatch.setattr(linear, "available", lambda: False)
-    encoder = one_stack(from_folder(tiny_folder(family)))
+    monkeypatch.setattr(linear, "is_available", lambda: False)
+    encoder = load_one_stack(from_folder(tiny_folder(family)))
     assert not any(isinstance(m, linear.PackedLinear) for m in encoder._model.modules())
     assert np.abs(encoder.encode(SENTENCE).weights - expected).max() <= EQUAL
 
@@ -198,7 +198,7 @@ class _Values(capture.Tap):
 def test_the_last_of_the_input_layers_makes_the_values(family: str, tiny: Tiny) -> None:
     made: list[torch.Tensor] = []
     model, layers = tiny(family)._model, range(tiny_models.LAYERS)
-    modules = {id(one): one for one in (place(model, layer).inputs[-1] for layer in layers)}
+    modules = {id(one): one for one in (find_attention_modules(model, layer).inputs[-1] for layer in layers)}
     hooks = [one.register_forward_hook(lambda _, __, result: made.append(result[0])) for one in modules.values()]
     _, tap = tiny(family).through(SENTENCE, tap=_Values)
     for hook in hooks:
@@ -219,7 +219,7 @@ def test_the_feed_forward_part_sees_the_attention_unless_the_row_says_parallel(
     ids = torch.tensor([tiny(family)._tokenizer.read(SENTENCE).ids])
     model, _ = open_folder(tiny_folder(family), family)
     before, after = (_after_attention(model, ids, times) for times in (1, 2))
-    assert torch.equal(before, after) is holds(FAMILIES[family].parallel, tiny(family).config)
+    assert torch.equal(before, after) is is_setting_true(FAMILIES[family].parallel, tiny(family).config)
 
 
 def _after_attention(model: Any, ids: torch.Tensor, times: float) -> torch.Tensor:
@@ -233,7 +233,7 @@ def _after_attention(model: Any, ids: torch.Tensor, times: float) -> torch.Tenso
     put_out: list[torch.Tensor] = []
     linears = [m for m in model.modules() if isinstance(m, (torch.nn.Linear, linear.PackedLinear, Conv1D))]
     hooks = [module.register_forward_pre_hook(watch) for module in linears]
-    output = place(model, 0).output
+    output = find_attention_modules(model, 0).output
     hooks.append(output.register_forward_hook(lambda _, __, result: put_out.append(result) or result * times))
     with torch.no_grad():
         model(ids)

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from mha_viz import figures as figure_api
-from mha_viz.app.service.caches import Once, first_reading, model_service
+from mha_viz.app.service.caches import Once, load_first_reading, model_service
 from mha_viz.app.service.jobs import QUEUES
 from mha_viz.lab.lab import COUNT, EXPERIMENTS
 from tests.app_server import AppServer
@@ -32,7 +32,7 @@ def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(se
                 await other.go(page)
             return await one.http(address)
 
-    assert run(fetched()) == figure_api.heatmap(first_reading(), heads=["L3H1"]).to_bytes(".svg")
+    assert run(fetched()) == figure_api.heatmap(load_first_reading(), heads=["L3H1"]).to_bytes(".svg")
 
 
 # ---- Shared caches ---------------------------------------------------------------------------------------

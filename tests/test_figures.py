@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import mha_viz as mv
 from mha_viz import numerals
-from mha_viz.app.service.caches import first_reading
+from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.figures.drawing import fonts
@@ -23,11 +23,11 @@ from mha_viz.figures.drawing.theme import LIGHT, THEMES, palette
 from mha_viz.figures.layout import Size, caption
 from mha_viz.figures.layout.compare import compare
 from mha_viz.figures.layout.difference import difference
-from mha_viz.figures.layout.grid import grid, pooled
+from mha_viz.figures.layout.grid import grid, pool_matrix
 from mha_viz.figures.layout.heatmap import heatmap
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
-from mha_viz.figures.layout.view import Block, View, block, chosen, focus, shades, shown, units
+from mha_viz.figures.layout.view import Block, View, block, chosen, find_focus, shades, shown, units
 from mha_viz.files.assets import app_root
 from tests import hostile
 from tests.readings import long_reading, reading
@@ -128,7 +128,7 @@ def test_styles_of_pages_name_no_colour_of_their_own() -> None:
 
 def test_numbers_are_written_as_on_screen() -> None:
     weights = (0, 0.0004, 0.0005, 0.0625, 1)
-    assert list(map(numerals.weight, weights)) == ["0.000", "<.001", "0.001", "0.063", "1.000"]
+    assert list(map(numerals.format_weight, weights)) == ["0.000", "<.001", "0.001", "0.063", "1.000"]
     assert list(map(numerals.percent, (0.0123, 0.62, 1))) == ["1.2%", "62.0%", "100.0%"]
 
 
@@ -154,11 +154,11 @@ def test_a_size_that_no_page_has_is_refused(size: dict[str, Any]) -> None:
 
 def test_a_pin_counts_pieces_and_holds_the_unit_around_them() -> None:
     attention = reading(words=(1, 3, 1))
-    assert focus(units(attention, View(pin="q3")), View(pin="q3")) == (2, None)
-    assert focus(units(attention, View(unit="pieces")), View(unit="pieces", pin="q3k1")) == (3, 1)
+    assert find_focus(units(attention, View(pin="q3")), View(pin="q3")) == (2, None)
+    assert find_focus(units(attention, View(unit="pieces")), View(unit="pieces", pin="q3k1")) == (3, 1)
     hidden = View(special="hide", pin="q0")
-    assert focus(units(attention, hidden), hidden) is None
-    assert focus(units(attention, View()), View(pin="q99")) is None
+    assert find_focus(units(attention, hidden), hidden) is None
+    assert find_focus(units(attention, View()), View(pin="q99")) is None
 
 
 def test_the_numbers_of_a_picture(pair_reading: Attention) -> None:
@@ -281,10 +281,10 @@ def test_nothing_hidden_is_no_less_than_nothing() -> None:
 def test_a_long_text_is_pooled_in_the_grid_so_that_peaks_stay() -> None:
     w = np.zeros((300, 300), np.float32)
     w[123, 277] = 1
-    small = pooled(w, 96)
+    small = pool_matrix(w, 96)
     assert max(small.shape) <= 96
     assert small.max() == 1
-    assert (pooled(w[:50, :50], 96) == w[:50, :50]).all()
+    assert (pool_matrix(w[:50, :50], 96) == w[:50, :50]).all()
     drawing = grid(long_reading(2, 2, 200))
     assert max(max(m.pixels.shape) for m in drawing.marks if isinstance(m, CellPicture)) <= 96
 
@@ -297,7 +297,7 @@ def test_a_head_that_is_not_there_and_none_at_all() -> None:
 
 
 def test_captions_say_model_text_head_what_was_done_and_what_is_hidden() -> None:
-    attention = first_reading()
+    attention = load_first_reading()
     caption = links(attention, [Head(3, 1)], View(special="rescale", links="top3", pin="q10")).caption
     assert "L3H1 (4-2)" in caption
     assert "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)" in caption

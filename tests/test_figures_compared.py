@@ -16,11 +16,11 @@ from mha_viz.figures.drawing.marks import POINTS_PER_MM, CellPicture, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT, palette
 from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.compare import compare
-from mha_viz.figures.layout.difference import difference, levels, signed
+from mha_viz.figures.layout.difference import difference, quantise_levels, signed
 from mha_viz.figures.layout.grid import grid
-from mha_viz.figures.layout.heatmap import heatmap, with_label
+from mha_viz.figures.layout.heatmap import choose_labelled, heatmap
 from mha_viz.figures.layout.links import links
-from mha_viz.figures.layout.panels import Panel, held_in, mismatch, pack, pin_in
+from mha_viz.figures.layout.panels import Panel, convert_pin, explain_mismatch, pack_comparison, transfer_pin
 from mha_viz.figures.layout.view import View, units
 from mha_viz.text import Cut
 from tests.page_scripts import ask_panels
@@ -38,7 +38,9 @@ def test_all_panels_share_one_scale() -> None:
     for mark, attention in zip(cells, (one, two), strict=True):
         expected = palette(LIGHT.ramp)[np.rint(attention[H].astype(float) * 255 / float(top)).astype(int)]
         assert (mark.pixels == expected).all()
-    assert any(f"one scale, 0 to {numerals.weight(float(top))}" in m.text for m in drawing.marks if isinstance(m, Text))
+    assert any(
+        f"one scale, 0 to {numerals.format_weight(float(top))}" in m.text for m in drawing.marks if isinstance(m, Text)
+    )
     with pytest.raises(SettingError, match="each row its own"):
         compare([Panel(one, H)], View(scale="row"))
 
@@ -53,8 +55,8 @@ def test_a_difference_by_hand() -> None:
     one, two = reading(seed=1), reading(seed=2)
     subtracted = signed(Panel(one, H), Panel(two, Head(0, 0)), View(unit="pieces"))
     assert subtracted.d == pytest.approx(two[Head(0, 0)] - one[H])
-    assert levels(np.array([-0.5, 0, 0.25, 0.5], np.float32), 0.5).tolist() == [1, 128, 192, 255]
-    assert levels(np.zeros(2, np.float32), 0).tolist() == [128, 128]
+    assert quantise_levels(np.array([-0.5, 0, 0.25, 0.5], np.float32), 0.5).tolist() == [1, 128, 192, 255]
+    assert quantise_levels(np.zeros(2, np.float32), 0).tolist() == [128, 128]
     cells = next(m for m in difference(Panel(one, H), Panel(one, H)).marks if isinstance(m, CellPicture))
     assert {tuple(c) for row in cells.pixels.tolist() for c in row} == {tuple(palette(LIGHT.signed)[128].tolist())}
 
@@ -76,22 +78,22 @@ def test_texts_that_do_not_correspond_are_refused_with_the_reason() -> None:
     tired, other = read(TIRED), read("Cats sleep.")
     with pytest.raises(SettingError, match="differ in number"):
         difference(Panel(tired, Head(0, 0)), Panel(other, Head(0, 0)))
-    assert "differ in number" in mismatch(tired, other, View(unit="pieces"))
+    assert "differ in number" in explain_mismatch(tired, other, View(unit="pieces"))
     longer = read(TIRED.replace("tired", "electroencephalographic"))
-    assert "split differently" in mismatch(tired, longer, View(unit="pieces"))
-    assert mismatch(tired, longer, View()) == ""
-    assert mismatch(tired, read(TIRED.upper()), View()) == ""
+    assert "split differently" in explain_mismatch(tired, longer, View(unit="pieces"))
+    assert explain_mismatch(tired, longer, View()) == ""
+    assert explain_mismatch(tired, read(TIRED.upper()), View()) == ""
 
 
 def test_a_pin_is_held_in_every_panel_where_the_word_stands() -> None:
     tired, other = read(TIRED), read("Yesterday the animal slept.")
     view = View(pin="q2")  # animal
-    at = held_in(tired, other, view)
+    at = transfer_pin(tired, other, view)
     assert at is not None
     assert at.row is not None
     assert units(other, view).rows[at.row].text == "animal"
-    assert held_in(tired, other, View(pin="q10")) is None  # no “it” there
-    assert held_in(tired, other, View()) is None
+    assert transfer_pin(tired, other, View(pin="q10")) is None  # no “it” there
+    assert transfer_pin(tired, other, View()) is None
 
 
 def test_the_pin_counts_tokens_of_the_panel_that_is_named() -> None:
@@ -102,9 +104,9 @@ def test_the_pin_counts_tokens_of_the_panel_that_is_named() -> None:
     assert compare(panels, view, pin_of=1).about["at"] == "1"
     held = [m.text for m in compare(panels, view, pin_of=1).marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["animal", "animal"]
-    assert pin_in(panels, 0, view, 1) == "q2"
-    assert pin_in(panels, 0, View(pin="q1k3"), 1) == ""  # no “Yesterday” there
-    assert pin_in(panels, 0, View(pin="q4k1"), 0) == "q3k1"  # the first piece of its word
+    assert convert_pin(panels, 0, view, 1) == "q2"
+    assert convert_pin(panels, 0, View(pin="q1k3"), 1) == ""  # no “Yesterday” there
+    assert convert_pin(panels, 0, View(pin="q4k1"), 0) == "q3k1"  # the first piece of its word
     for wrong in (-1, 2, True, "1", None):
         with pytest.raises(SettingError, match="pin_of"):
             compare(panels, view, pin_of=wrong)  # type: ignore[arg-type]
@@ -162,10 +164,10 @@ def test_pieces_are_subtracted_only_where_the_same_word_is_cut_the_same() -> Non
         (pieced(*one), pieced(*two)) for first, second, _ in CUTS for one, two in ((first, second), (second, first))
     ]
     fits = [is_fit for *_, is_fit in CUTS for _ in (0, 1)]
-    assert [mismatch(*pair, View(unit="pieces")) == "" for pair in pairs] == fits
-    assert all(mismatch(*pair, View()) == "" for pair in pairs)
+    assert [explain_mismatch(*pair, View(unit="pieces")) == "" for pair in pairs] == fits
+    assert all(explain_mismatch(*pair, View()) == "" for pair in pairs)
     ask = {"ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]}
-    packets = [pack([Panel(attention, Head(0, 0)) for attention in pair]) for pair in pairs]
+    packets = [pack_comparison([Panel(attention, Head(0, 0)) for attention in pair]) for pair in pairs]
     answers = ask_panels(*[ask | {"packet": packet} for packet in packets])
     assert ["d" in answer for answer in answers] == fits, "the page gives the same answer"
 
@@ -245,9 +247,9 @@ def test_no_figure_says_where_on_this_machine_a_model_lies() -> None:
 
 def test_where_labels_are_crowded_each_third_has_one_and_what_is_held() -> None:
     """The same numbers as in the browser's test."""
-    assert with_label(13, 3, None) == {0, 3, 6, 9, 12}
-    assert with_label(13, 3, 4) == {0, 4, 9, 12}
-    assert with_label(13, 1, 4) == set(range(13))
+    assert choose_labelled(13, 3, None) == {0, 3, 6, 9, 12}
+    assert choose_labelled(13, 3, 4) == {0, 4, 9, 12}
+    assert choose_labelled(13, 1, 4) == set(range(13))
 
 
 def test_a_small_matrix_stands_in_the_middle_of_its_page() -> None:

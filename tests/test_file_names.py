@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import mha_viz as mv
 from mha_viz.attention import Attention
 from mha_viz.attention.rollout import rollout
-from mha_viz.figures.file_names import file_name
+from mha_viz.figures.file_names import build_file_name
 from tests import hostile
 from tests.sentences import TIRED, WIDE, read
 
@@ -35,7 +35,7 @@ BY_HAND = {
 
 @pytest.mark.parametrize("text", BY_HAND)
 def test_a_name_has_the_heads_and_the_first_words_in_small_letters(text: str) -> None:
-    assert file_name(["L3H1"], text, ".pdf") == f"{BY_HAND[text]}.pdf"
+    assert build_file_name(["L3H1"], text, ".pdf") == f"{BY_HAND[text]}.pdf"
 
 
 def test_every_kind_of_figure_has_its_name() -> None:
@@ -74,7 +74,7 @@ HOSTILE = st.one_of(st.text(max_size=60), st.sampled_from([*hostile.KINDS.values
 @example("İ ﷽ \u0345", ["L3H1"])
 @example("x" * 5000, ["all-heads"])
 def test_a_name_can_be_stored_on_every_system(text: str, parts: list[str]) -> None:
-    name = file_name(parts, text, ".pdf")
+    name = build_file_name(parts, text, ".pdf")
     stem = name.removesuffix(".pdf")
     assert name.startswith("-".join(parts))
     assert len(name.encode()) <= 150  # 255 bytes is the most that file systems take

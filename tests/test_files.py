@@ -8,13 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.files import OLD_SECONDS, in_place, passing_folder, put, recorded, remove_left, remove_old, whole_file
+from mha_viz.files import (
+    OLD_SECONDS,
+    list_unchanged,
+    move_into_place,
+    record_writes,
+    remove_if_stale,
+    remove_leftovers,
+    temporary_folder,
+    write_atomically,
+)
 
 
 def test_a_file_takes_its_place_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 250)  # the longest possible name: the incomplete file has a different one
     path.write_bytes(b"before")
-    with whole_file(path) as file:
+    with write_atomically(path) as file:
         file.write(b"after")
         assert path.read_bytes() == b"before"
     assert path.read_bytes() == b"after"
@@ -26,7 +35,7 @@ def test_what_breaks_off_changes_nothing(tmp_path: Path) -> None:
     path.write_bytes(b"before")
 
     def half() -> None:
-        with whole_file(path) as file:
+        with write_atomically(path) as file:
             file.write(b"half")
             raise ZeroDivisionError
 
@@ -41,13 +50,13 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(path)
     end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with whole_file(path) as file:
+        with write_atomically(path) as file:
             file.write(b"content")
         assert os.read(end, 100) == b"content"
     finally:
         os.close(end)
     assert path.is_fifo()
-    with pytest.raises(IsADirectoryError), whole_file(tmp_path):
+    with pytest.raises(IsADirectoryError), write_atomically(tmp_path):
         pass
 
 
@@ -57,7 +66,7 @@ def test_a_passing_folder_goes_with_what_killed_processes_left(tmp_path: Path) -
         (place / name).mkdir(parents=True)
     os.utime(place / "partial-old", (0, 0))
     os.utime(place / "other", (0, 0))
-    with passing_folder(place) as folder:
+    with temporary_folder(place) as folder:
         (folder / "file").write_bytes(b"x")
         assert not (place / "partial-old").exists()
     assert sorted(path.name for path in place.iterdir()) == ["other", "partial-fresh"]
@@ -67,12 +76,12 @@ def test_a_folder_that_another_process_deletes_meanwhile_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "glob", lambda place, _: iter([place / "partial-gone"]))
-    with passing_folder(tmp_path) as folder:
+    with temporary_folder(tmp_path) as folder:
         assert folder.is_dir()
 
 
 def test_a_passing_folder_can_be_moved_away(tmp_path: Path) -> None:
-    with passing_folder(tmp_path) as folder:
+    with temporary_folder(tmp_path) as folder:
         (folder / "file").write_bytes(b"x")
         folder.rename(tmp_path / "kept")
     assert [path.name for path in tmp_path.rglob("*")] == ["kept", "file"]
@@ -90,15 +99,15 @@ def age(path: Path) -> None:
 @pytest.mark.parametrize("is_jump", [False, True])
 def test_what_is_being_written_is_not_removed_as_old(is_jump: bool, tmp_path: Path) -> None:
     """Whoever opens it anew meets the lock, in this process as in another."""
-    with passing_folder(tmp_path) as folder, whole_file(tmp_path / "file") as file:
+    with temporary_folder(tmp_path) as folder, write_atomically(tmp_path / "file") as file:
         (written,) = tmp_path.glob(".*.part")
         left = [tmp_path / ".left.part", tmp_path / "partial-left"]
         left[0].touch()
         left[1].mkdir()
         for path in (folder, written, *left) if is_jump else ():
             age(path)
-        remove_left(tmp_path)
-        with passing_folder(tmp_path):
+        remove_leftovers(tmp_path)
+        with temporary_folder(tmp_path):
             pass
         assert [path.exists() for path in (folder, written, *left)] == [True, True, not is_jump, not is_jump]
         file.write(b"whole")
@@ -117,10 +126,10 @@ def test_where_nothing_can_be_held_what_is_old_is_removed(tmp_path: Path, monkey
 
     with monkeypatch.context() as patched:
         patched.setattr("fcntl.flock", refused)
-        remove_old(left[0])
+        remove_if_stale(left[0])
     monkeypatch.setattr("mha_viz.files.fcntl", None)
-    remove_old(left[1])
-    remove_old(tmp_path / "missing")
+    remove_if_stale(left[1])
+    remove_if_stale(tmp_path / "missing")
     assert [*tmp_path.iterdir()] == []
 
 
@@ -130,22 +139,22 @@ def test_what_was_written_is_known_by_what_was_written(tmp_path: Path) -> None:
     real = tmp_path.resolve() / "real"
     real.mkdir()
     (real / "before").write_bytes(b"0")
-    with recorded() as record:
+    with record_writes() as record:
         for name in ("a.csv", "b.csv", "below/c.csv", ".sums.npz", ".parts/d.npz", "replaced", "removed"):
             (linked / name).parent.mkdir(exist_ok=True)
-            with whole_file(linked / name) as file:
+            with write_atomically(linked / name) as file:
                 file.write(b"1")
             os.utime(linked / name, (0, 0))
         (tmp_path / "moved").write_bytes(b"1")
-        put(tmp_path / "moved", linked / "moved")
+        move_into_place(tmp_path / "moved", linked / "moved")
         with pytest.raises(IsADirectoryError):
-            put(linked / "a.csv", linked / "below")
+            move_into_place(linked / "a.csv", linked / "below")
         (real / "removed").unlink()
         (tmp_path / "other").write_bytes(b"2")
         (tmp_path / "other").replace(real / "replaced")
-    with whole_file(linked / "later") as file:
+    with write_atomically(linked / "later") as file:
         file.write(b"1")
     names = ["a.csv", "b.csv", "below/c.csv", "moved"]
-    assert in_place(record, linked) == in_place(record, real) == [real / name for name in names]
-    assert in_place(record, linked / "b.csv") == [real / "b.csv"]
-    assert in_place(record, real / "before") == in_place(record, tmp_path / "elsewhere") == []
+    assert list_unchanged(record, linked) == list_unchanged(record, real) == [real / name for name in names]
+    assert list_unchanged(record, linked / "b.csv") == [real / "b.csv"]
+    assert list_unchanged(record, real / "before") == list_unchanged(record, tmp_path / "elsewhere") == []

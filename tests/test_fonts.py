@@ -30,13 +30,13 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Sets where fonts are searched: the places in the setting, and those of the system."""
 
     def look(*folders: Path, system: tuple[Path, ...] = ()) -> None:
-        monkeypatch.setenv(fonts.SETTING, os.pathsep.join(map(str, folders)))
+        monkeypatch.setenv(fonts.FONTS_VARIABLE, os.pathsep.join(map(str, folders)))
         monkeypatch.setattr(fonts, "_folders", lambda: list(system))
-        fonts.forget()
+        fonts.clear_caches()
 
     yield look
     monkeypatch.undo()
-    fonts.forget()
+    fonts.clear_caches()
 
 
 def font_file(path: Path, letters: str, family: str) -> Path:
@@ -66,7 +66,7 @@ def font_file(path: Path, letters: str, family: str) -> Path:
 
 def test_a_width_is_the_sum_of_the_font_files_advances() -> None:
     for weight in (400, 600):
-        font = TTFont(fonts.face(weight).path)
+        font = TTFont(fonts.get_face(weight).path)
         glyphs, advances = font.getBestCmap(), font["hmtx"].metrics
         expected = sum(advances[glyphs[ord(c)]][0] for c in "Attention, 0.625") / font["head"].unitsPerEm
         assert fonts.width("Attention, 0.625", 13, weight) == pytest.approx(expected * 13)
@@ -76,7 +76,7 @@ def test_a_width_is_the_sum_of_the_font_files_advances() -> None:
 
 @given(st.text(max_size=40), st.floats(0, 200))
 def test_a_cut_text_fits_and_is_a_beginning(text: str, room: float) -> None:
-    short = fonts.cut(text, 10, room)
+    short = fonts.cut_text(text, 10, room)
     if fonts.width(text, 10) <= room:
         assert short == text
     else:
@@ -88,7 +88,7 @@ def test_a_cut_text_fits_and_is_a_beginning(text: str, room: float) -> None:
 @pytest.mark.parametrize("text", ["ae\u0301" * 30, "👋🏽" * 30, "👩\u200d👧" * 30, "क्षि" * 30])
 def test_no_cut_parts_a_letter_from_its_marks(text: str) -> None:
     for room in range(8, 120, 5):
-        beginning = fonts.cut(text, 10, room)[:-1]
+        beginning = fonts.cut_text(text, 10, room)[:-1]
         rest = text[len(beginning) :]
         assert text == beginning + rest
         assert not beginning.endswith("\u200d")
@@ -104,14 +104,14 @@ def test_a_million_letters_are_not_all_measured_to_cut_them(monkeypatch: pytest.
         return 0.5
 
     monkeypatch.setattr(fonts, "_advance", advance)
-    assert fonts.cut("a" * 1_000_000, 10, 50) == "a" * 9 + "…"
+    assert fonts.cut_text("a" * 1_000_000, 10, 50) == "a" * 9 + "…"
     assert len(measured) < 20
 
 
 def test_long_texts_are_not_kept_in_memory() -> None:
-    before = fonts._short_width.cache_info().currsize
-    fonts.width("b" * (fonts.REMEMBERED + 1), 10)
-    assert fonts._short_width.cache_info().currsize == before
+    before = fonts._measure_short.cache_info().currsize
+    fonts.width("b" * (fonts.LONGEST_CACHED + 1), 10)
+    assert fonts._measure_short.cache_info().currsize == before
 
 
 # ---- Fallback --------------------------------------------------------------------------------------------
@@ -129,14 +129,14 @@ def test_the_setting_names_several_places_and_comes_before_the_system(
     one = font_file(tmp_path / "one" / "one.ttf", "猫", "One")
     two = font_file(tmp_path / "two" / "two.ttf", "鳥", "Two")
     search(one.parent, two, system=(system.parent,))
-    assert [font.family for c in "猫鳥犬" if (font := fonts.font_for(c))] == ["One", "Two", "System"]
+    assert [font.family for c in "猫鳥犬" if (font := fonts.find_font(c))] == ["One", "Two", "System"]
 
 
 def test_noto_and_regular_come_first(search: Callable[..., None], tmp_path: Path) -> None:
     for name in ("AAA-Regular", "NotoSansX-Bold", "NotoSansX-Regular"):
         font_file(tmp_path / f"{name}.ttf", "猫", name)
     search(system=(tmp_path,))
-    font = fonts.font_for("猫")
+    font = fonts.find_font("猫")
     assert font is not None
     assert font.family == "NotoSansX-Regular"
 
@@ -158,7 +158,7 @@ def test_a_broken_font_is_passed_over(damage: str, search: Callable[..., None], 
         content = {"empty": b"", "text": b"no font", "cut": broken.read_bytes()[:300]}[damage]
         broken.write_bytes(content)
     search(whole.parent)
-    font = fonts.font_for("猫")
+    font = fonts.find_font("猫")
     assert font is not None
     assert font.family == "Whole"
 
@@ -186,11 +186,11 @@ def test_a_setting_that_names_no_font_is_told(search: Callable[..., None], tmp_p
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_any_text_is_measured_cut_ordered_and_judged(text: str) -> None:
     assert fonts.width(text[:5000], 10) >= 0
-    assert fonts.width(fonts.cut(text, 10, 80), 10) <= 80
-    plain = fonts.writable(text[:5000])
+    assert fonts.width(fonts.cut_text(text, 10, 80), 10) <= 80
+    plain = fonts.replace_unwritable(text[:5000])
     assert "".join(run.text for run in fonts.runs(text[:5000])) == plain
     assert len(plain) == len(text[:5000])
-    drawn = [c for run in fonts.placed(text[:5000]) for c in run.text if unicodedata.category(c) != "Cf"]
+    drawn = [c for run in fonts.place_runs(text[:5000]) for c in run.text if unicodedata.category(c) != "Cf"]
     shown = [c for c in plain if unicodedata.category(c) != "Cf"]
     assert sorted(drawn) == sorted(shown)
     assert all(sentence.isprintable() for sentence in fonts.missing([text[:5000]]))
@@ -229,7 +229,7 @@ ORDERS = {
 def test_text_stands_as_a_page_shows_it(text: str) -> None:
     logical, expected = ORDERS[text]
     parts: list[tuple[str, str]] = []
-    for run in fonts.placed(logical):  # fonts change within a stretch; only the order matters here
+    for run in fonts.place_runs(logical):  # fonts change within a stretch; only the order matters here
         mark = "<" if run.leftward else ""
         if parts and parts[-1][1] == mark == "":
             parts[-1] = (parts[-1][0] + run.text, mark)
@@ -257,7 +257,7 @@ def test_several_threads_write_what_one_writes() -> None:
         return files.drawing_bytes(drawing, ".pdf"), files.drawing_bytes(drawing, ".svg")
 
     count = 24 if lanes.everything else 8
-    fonts.forget()  # concurrent threads disturb files that are being read
+    fonts.clear_caches()  # concurrent threads disturb files that are being read
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mha_viz.app.widgets.inference import MULTILINGUAL, split_words
+from mha_viz.app.widgets.inference import MULTILINGUAL, describe_split_words
 from mha_viz.models.reading.encoder import Encoder
 from tests.page_session import PageSession
 from tests.waiting import until
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.app
     ],
 )
 def test_a_language_is_told_by_its_pieces(minilm: Encoder, text: str, beginning: str) -> None:
-    words = split_words(minilm.encode(text))
+    words = describe_split_words(minilm.encode(text))
     assert words.startswith(beginning)
     assert bool(words) == bool(beginning)
 

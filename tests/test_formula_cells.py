@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import mha_viz as mv
 from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
-from mha_viz.files.tables import FORMULA_STARTS, as_csv, as_written, from_csv, inert
+from mha_viz.files.tables import FORMULA_STARTS, escape_formula, format_csv, restore_texts, unescape_formula
 from mha_viz.models.getting import catalog
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,18 +26,18 @@ ODD = ("=dog", "@SUM(A1)", "+cmd|calc", "-2+3", "'=quoted", "''@twice", "＝wide
 
 @given(st.text())
 def test_what_is_made_inert_can_be_read_back(text: str) -> None:
-    assert not inert(text).startswith(tuple(FORMULA_STARTS)) or _is_number(text)
-    assert as_written(inert(text)) == text
+    assert not escape_formula(text).startswith(tuple(FORMULA_STARTS)) or _is_number(text)
+    assert unescape_formula(escape_formula(text)) == text
 
 
 def test_texts_of_a_table_are_inert_and_come_back_and_numbers_stay() -> None:
     table = pd.DataFrame({"=word": ODD, "number": range(-5, 5), "share": [-0.5] * 10})
-    text = as_csv(table)
+    text = format_csv(table)
     assert formulas(text) == []
-    read = from_csv(pd.read_csv(io.StringIO(text), keep_default_na=False))
+    read = restore_texts(pd.read_csv(io.StringIO(text), keep_default_na=False))
     assert tuple(read.iloc[:, 0]) == ODD
     assert list(read["number"]) == list(range(-5, 5))
-    assert as_csv(pd.DataFrame({"mixed": ["=x", 1, None, "y"]})) == 'mixed\n\'=x\n1\n""\ny\n'
+    assert format_csv(pd.DataFrame({"mixed": ["=x", 1, None, "y"]})) == 'mixed\n\'=x\n1\n""\ny\n'
 
 
 def formulas(text: str) -> list[str]:
@@ -77,9 +77,9 @@ def syntax_of_toy() -> Profile:
 def writing_tables() -> set[str]:
     """The commands that write tables: those with a file or a folder to write to, and ``used``, which writes into that
     of a profile; but not what writes pages, weights or the grammar's sentences."""
-    from mha_viz.cli.table import parser
+    from mha_viz.cli.table import build_parser
 
-    (choices,) = (action.choices for action in parser()._actions if isinstance(action.choices, dict))
+    (choices,) = (action.choices for action in build_parser()._actions if isinstance(action.choices, dict))
     with_out = {
         name for name, command in choices.items() if "--out" in command.format_help() or name in ("figure", "toy")
     }
@@ -155,7 +155,7 @@ def test_no_command_writes_a_formula(corpus: Path, tmp_path: Path, in_process: N
 def test_the_list_of_models_begins_no_formula(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = replace(catalog.offered()[0], label="=1+1")
-    monkeypatch.setattr(catalog, "offered", lambda: (one,))
+    one = replace(catalog.list_offered()[0], label="=1+1")
+    monkeypatch.setattr(catalog, "list_offered", lambda: (one,))
     assert main(["models", "--format", "csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1].endswith(",'=1+1")

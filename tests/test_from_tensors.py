@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz import Attention, Head
-from mha_viz.attention.steps import steps_of
+from mha_viz.attention.steps import parse_wordings
 from mha_viz.errors import ShapeError
 from mha_viz.text import from_names
 from tests import hostile
@@ -96,7 +96,7 @@ def test_numbers_of_layers_may_be_of_any_kind(numbers: Any) -> None:
     assert Attention.from_tensors(layers, ["a", "b", "c"], layers=numbers).layer_numbers == (3, 7)
     one = Attention.from_tensors(layers[:1], ["a", "b", "c"], layers=numbers[:1])
     assert ", of layer 3." in one.heatmap("L3H1").caption
-    assert steps_of(map(str, one.made)) == one.made
+    assert parse_wordings(map(str, one.made)) == one.made
     for wrong in (torch.tensor([3.0, 7.0]), [True, 7], [3, "7"]):
         with pytest.raises(ShapeError, match=r"Give one number for each.*layers=\[3, 7\]"):
             Attention.from_tensors(layers, ["a", "b", "c"], layers=wrong)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.files.assets import HOME
+from mha_viz.files.assets import HOME_VARIABLE
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,7 +98,12 @@ def on_a_full_disk(folder: Path, script: str, argument: str = "", size: str = "1
     """The standard output and error of a script, and the files that it left, with their sizes in bytes."""
     folder.mkdir()
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, "sh"]
-    environment = {**os.environ, HOME: str(folder), "TMPDIR": str(folder), "HF_HUB_CACHE": str(folder / "cache")}
+    environment = {
+        **os.environ,
+        HOME_VARIABLE: str(folder),
+        "TMPDIR": str(folder),
+        "HF_HUB_CACHE": str(folder / "cache"),
+    }
     done = subprocess.run(
         [*command, size, folder, sys.executable, FILL + script, argument],
         cwd=ROOT,

@@ -6,18 +6,18 @@ import re
 
 import pytest
 
-from mha_viz.analysis.syntax import pointers
+from mha_viz.analysis.syntax import find_pointers
 from mha_viz.app.service import studies
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.words.glosses import gloss
+from mha_viz.figures.words.glosses import find_gloss
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 
 
 @pytest.mark.parametrize("name", ["minilm", "toy", "repeater"])
 def test_each_head_does_on_the_example_what_is_said_of_it(name: str) -> None:
-    model, of_links = one_stack(name), ("syntax", "coreference")
+    model, of_links = load_one_stack(name), ("syntax", "coreference")
     roles = studies.summarise(catalog.resolve(name)).roles
     findings = [one for one in roles if one.role != "broad"]  # which names no word
     wrong = [
@@ -33,7 +33,7 @@ def links(model: Encoder, head: Head, detail: str) -> bool:
     """Whether the largest weight goes the way of the role between the two words that its example marks."""
     name, _, direction = detail.partition(" ")
     attention, (first, second) = read(model, name)
-    row, column = pointers(attention.only([head]).by_words().content().weights[0].copy())  # [head, word, word]
+    row, column = find_pointers(attention.only([head]).by_words().content().weights[0].copy())  # [head, word, word]
     if direction == "head_to_dep":
         return bool(column[0, first] == second)
     return bool(row[0, second] == first if direction == "head_row" else row[0, first] == second)
@@ -49,7 +49,7 @@ def rests(model: Encoder, head: Head, detail: str) -> bool:
 
 def read(model: Encoder, detail: str) -> tuple[Attention, tuple[int, int]]:
     """The example of a role, and the places of its two marked words; −1 for a special token."""
-    meaning = gloss(detail)
+    meaning = find_gloss(detail)
     assert meaning
     example = re.sub(r" ?_\[(CLS|SEP)\]_ ?", "", meaning.example)
     attention = model.encode(re.sub("[*_]", "", example))

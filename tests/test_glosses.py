@@ -14,14 +14,14 @@ from mha_viz.analysis.rules import NAMES
 from mha_viz.figures.words.glosses import (
     PATTERNS,
     RELATIONS,
-    asked_for,
+    describe_rule,
     explained,
-    gloss,
-    labelled,
-    rule_in_words,
-    rule_plainly,
+    find_gloss,
+    find_roles,
+    label_relation,
+    simplify_rule,
 )
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 
 # Universal Dependencies, version 2: the 37 relations.
 UNIVERSAL = """
@@ -38,7 +38,7 @@ def test_every_universal_relation_has_a_gloss_of_its_own() -> None:
 
 
 def test_every_relation_and_role_that_was_measured_has_a_gloss() -> None:
-    for table in asset("profiles").rglob("syntax.csv"):
+    for table in asset_path("profiles").rglob("syntax.csv"):
         with table.open(newline="") as lines:
             relations = {row["relation"] for row in csv.DictReader(lines) if row["level"] == "full"}
         assert relations <= RELATIONS.keys()
@@ -55,9 +55,9 @@ def test_an_example_marks_the_two_words_that_are_linked() -> None:
 
 
 def test_a_subtype_without_a_gloss_has_that_of_its_relation() -> None:
-    assert gloss("nmod:poss") == RELATIONS["nmod:poss"] != gloss("nmod")
-    assert gloss("nsubj:unheard") == gloss("nsubj dep_to_head") == RELATIONS["nsubj"]
-    assert gloss("unheard") is None
+    assert find_gloss("nmod:poss") == RELATIONS["nmod:poss"] != find_gloss("nmod")
+    assert find_gloss("nsubj:unheard") == find_gloss("nsubj dep_to_head") == RELATIONS["nsubj"]
+    assert find_gloss("unheard") is None
 
 
 def test_an_explanation_names_the_linked_words_of_its_example() -> None:
@@ -75,13 +75,13 @@ def test_an_explanation_names_the_linked_words_of_its_example() -> None:
 
 
 def test_rules_name_parts_of_speech_in_words() -> None:
-    assert rule_in_words("nearest NOUN to the right") == "nearest noun to the right"
-    assert rule_in_words("") == ""
+    assert describe_rule("nearest NOUN to the right") == "nearest noun to the right"
+    assert describe_rule("") == ""
 
 
 def test_labels() -> None:
-    assert labelled("nsubj") == "subject (nsubj)"
-    assert labelled("all") == "all"
+    assert label_relation("nsubj") == "subject (nsubj)"
+    assert label_relation("all") == "all"
 
 
 def test_plain_words_find_the_role() -> None:
@@ -112,23 +112,23 @@ def test_plain_words_find_the_role() -> None:
         ("xcomp", "xcomp"),
         ("number", "nummod"),
     ):
-        assert asked_for(typed)[0] == first, typed
+        assert find_roles(typed)[0] == first, typed
 
 
 def test_what_means_nothing_finds_nothing() -> None:
     for typed in ("", "   ", "the", "word", "xyzzy", "🦊", "<script>", "((((", "L3H1"):
-        assert asked_for(typed) == (), typed
+        assert find_roles(typed) == (), typed
 
 
 def test_the_last_word_may_be_unfinished() -> None:
-    assert asked_for("prep") == asked_for("prepositi") == asked_for("preposition")
-    assert asked_for("the pron")[0] == asked_for("pronoun")[0]
-    assert asked_for("pr") == asked_for("prepx") == asked_for("prep zzz") == ()
+    assert find_roles("prep") == find_roles("prepositi") == find_roles("preposition")
+    assert find_roles("the pron")[0] == find_roles("pronoun")[0]
+    assert find_roles("pr") == find_roles("prepx") == find_roles("prep zzz") == ()
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_answered_with_known_roles_once_each(typed: str) -> None:
-    answers = asked_for(typed)
+    answers = find_roles(typed)
     assert len(set(answers)) == len(answers)
     assert set(answers) <= RELATIONS.keys() | PATTERNS.keys()
 
@@ -145,10 +145,10 @@ def test_any_text_is_answered_with_known_roles_once_each(typed: str) -> None:
     ],
 )
 def test_a_rule_of_a_recipe_has_no_labels(rule: str, words: str) -> None:
-    assert rule_plainly(rule) == words
+    assert simplify_rule(rule) == words
 
 
 def test_no_rule_of_a_recipe_is_said_by_a_label() -> None:
     assert [
-        name for name in NAMES if re.search(r"\b(head|nsubj|amod|nmod|[xc]comp|advcl|acl|obl)\b", rule_plainly(name))
+        name for name in NAMES if re.search(r"\b(head|nsubj|amod|nmod|[xc]comp|advcl|acl|obl)\b", simplify_rule(name))
     ] == []

@@ -16,16 +16,16 @@ import mha_viz as mv
 from mha_viz.analysis import shipped
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.rules import RULES
-from mha_viz.analysis.shipped import taken
-from mha_viz.analysis.syntax import Arc, arcs, pointers
-from mha_viz.analysis.unusual import active
-from mha_viz.app.url.annotated import Annotated, annotated, built_in, words_of
+from mha_viz.analysis.shipped import explain_by_rule
+from mha_viz.analysis.syntax import Arc, find_pointers, list_arcs
+from mha_viz.analysis.unusual import find_active
+from mha_viz.app.url.annotated import Annotated, built_in, find_annotation, read_words
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.figures.drawing.marks import Curve, Text
 from mha_viz.figures.drawing.theme import LIGHT
-from mha_viz.figures.layout.arcs import LABEL, SIZE, Span, colour, drawing
+from mha_viz.figures.layout.arcs import LABEL, SIZE, Span, colour, draw_sentence
 from mha_viz.text import Token, TokenizedText
 from tests.page_session import PageSession
 
@@ -58,11 +58,11 @@ def test_a_built_in_sentence_brings_its_gold_along() -> None:
 def test_rules_that_need_annotation_apply_where_the_sentence_has_it() -> None:
     """What each rule takes, and the cells that it predicts; a sentence without annotation leaves them out."""
     sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
-    read, every = mv.load("minilm").encode(written(sentence)), shipped.of_heads("minilm")
+    read, every = mv.load("minilm").encode(written(sentence)), shipped.list_head_recipes("minilm")
     head = max(every, key=lambda one: sum(part.share for part in one.parts if RULES[part.rule].needs))
     recipes = PageSession({"text": written(sentence), "head": str(head.head)}).badges["recipes"]
     assert recipes["annotated"]
-    shares = taken(read, sentence)
+    shares = explain_by_rule(read, sentence)
     for of, sent, one in zip(shares, recipes["heads"], every, strict=True):
         assert sent["here"] == pytest.approx([of[part.rule] for part in one.parts], abs=1e-3)
     assert recipes["here"] == pytest.approx(shares.sum(axis=1), abs=1e-3)
@@ -77,7 +77,7 @@ def test_what_is_drawn_of_the_unexplained_knows_the_annotation() -> None:
     page = PageSession({"text": written(sentence), "shown": "unexplained"})
     recipes = page.badges["recipes"]
     assert recipes["annotated"]
-    shares = taken(mv.load("minilm").encode_words(sentence.forms), sentence)
+    shares = explain_by_rule(mv.load("minilm").encode_words(sentence.forms), sentence)
     assert recipes["here"] == pytest.approx(shares.sum(axis=1), abs=1e-3)
     other = PageSession({"text": written(sentence)[:-1] + "!", "shown": "unexplained"})
     assert not other.badges["recipes"]["annotated"]
@@ -124,9 +124,9 @@ def test_typed_text_has_no_gold() -> None:
 
 
 def test_words_are_given_only_where_there_is_gold() -> None:
-    assert words_of("The animal was tired.") is None
-    assert words_of(PASTED) == ("She", "did", "n't", "see", "herself", ".")
-    annotation = annotated(written(built_in().sentences[0]))
+    assert read_words("The animal was tired.") is None
+    assert read_words(PASTED) == ("She", "did", "n't", "see", "herself", ".")
+    annotation = find_annotation(written(built_in().sentences[0]))
     assert isinstance(annotation, Annotated)
     assert not annotation.pasted
 
@@ -151,7 +151,7 @@ SEEN = np.array([[[0.1, 0.8, 0.1], [0.3, 0.1, 0.6], [0.7, 0.2, 0.1]]], np.float3
     ],
 )
 def test_arcs_of_a_head_beside_the_gold(relation: str, direction: str, expected: list[Arc]) -> None:
-    assert list(arcs(THREE, pointers(SEEN.copy()), 0, relation, direction)) == expected
+    assert list(list_arcs(THREE, find_pointers(SEEN.copy()), 0, relation, direction)) == expected
 
 
 def test_an_arc_is_right_when_it_ends_on_gold() -> None:
@@ -161,7 +161,7 @@ def test_an_arc_is_right_when_it_ends_on_gold() -> None:
 
 def test_gold_stands_above_the_words_and_the_rest_below() -> None:
     spans = [Span(0, 1, "nsubj", "hit"), Span(2, 1, "obj", "miss"), Span(2, 0, "", "extra")]
-    drawn = drawing(THREE.forms, spans, LIGHT, "three words")
+    drawn = draw_sentence(THREE.forms, spans, LIGHT, "three words")
     (y,) = {m.y for m in drawn.marks if isinstance(m, Text) and m.size == SIZE}
     curves = {m.colour: m for m in reversed(drawn.marks) if isinstance(m, Curve)}  # the arcs come before their key
     assert curves[colour("hit", LIGHT)].points[1][1] < y
@@ -180,7 +180,7 @@ def test_labels_do_not_lie_over_each_other() -> None:
         Span(2, 0, "another label", "miss"),
         Span(0, 1, "third", "hit"),
     ]
-    drawn = drawing(THREE.forms, spans, LIGHT, "")
+    drawn = draw_sentence(THREE.forms, spans, LIGHT, "")
     heights = sorted(m.y for m in drawn.marks if isinstance(m, Text) and m.size == LABEL)
     assert len(heights) == 3
     assert all(b - a >= LABEL for a, b in pairwise(heights))
@@ -225,20 +225,20 @@ REST = [1.0, 0.0, 0.0, 0.0]
     ],
 )
 def test_a_role_shows_in_a_text_or_not(role: str, detail: str, rows: list[list[float]], shows: bool) -> None:
-    assert active([finding(role, detail)], reading(rows)) == (shows,)
+    assert find_active([finding(role, detail)], reading(rows)) == (shows,)
 
 
 def test_coreference_shows_from_a_pronoun_to_a_word_before_it() -> None:
     role = [finding("coreference", "third_person")]
-    assert active(role, reading([REST, REST, [0.2, 0.8, 0, 0], REST], "she")) == (True,)
-    assert active(role, reading([REST, [0.2, 0, 0.8, 0], REST, REST], "she")) == (False,)
+    assert find_active(role, reading([REST, REST, [0.2, 0.8, 0, 0], REST], "she")) == (True,)
+    assert find_active(role, reading([REST, [0.2, 0, 0.8, 0], REST, REST], "she")) == (False,)
 
 
 def test_a_position_earned_by_the_largest_weights_shows_by_them() -> None:
     by_share = [finding("position", "previous")._replace(low=0.9, high=0.95)]
     weak = [REST, [0.7, 0.2, 0.1, 0], [0.7, 0.2, 0.1, 0], REST]  # b's largest weight, [CLS] aside, is on a
-    assert active(by_share, reading(weak)) == (True,)
-    assert active([finding("position", "previous")], reading(weak)) == (False,)
+    assert find_active(by_share, reading(weak)) == (True,)
+    assert find_active([finding("position", "previous")], reading(weak)) == (False,)
 
 
 def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
@@ -274,7 +274,7 @@ def test_several_sentences_that_were_pasted_are_counted() -> None:
 
 
 def test_roles_of_heads_that_the_reading_lacks_do_not_show() -> None:
-    assert active([finding("broad", "entropy")._replace(head=Head(5, 0))], reading([REST] * 4)) == (False,)
+    assert find_active([finding("broad", "entropy")._replace(head=Head(5, 0))], reading([REST] * 4)) == (False,)
 
 
 def test_heads_wear_their_roles() -> None:
@@ -297,11 +297,13 @@ def test_heads_wear_their_roles() -> None:
     ids=["five columns", "spaces", "single spaces", "no words"],
 )
 def test_a_pasted_table_is_refused_and_not_read_as_text(typed: str) -> None:
-    assert isinstance(annotated(typed), CorpusError)
+    assert isinstance(find_annotation(typed), CorpusError)
 
 
 def test_pasted_columns_are_those_that_are_declared() -> None:
-    pasted = annotated("# global.columns = ID FORM UPOS HEAD DEPREL\n1\tDogs\tNOUN\t2\tnsubj\n2\tsleep\tVERB\t0\troot")
+    pasted = find_annotation(
+        "# global.columns = ID FORM UPOS HEAD DEPREL\n1\tDogs\tNOUN\t2\tnsubj\n2\tsleep\tVERB\t0\troot"
+    )
     assert isinstance(pasted, Annotated)
     assert pasted.forms == ("Dogs", "sleep")
     assert [word.relation for word in pasted.sentence.words] == ["nsubj", "root"]
@@ -309,4 +311,4 @@ def test_pasted_columns_are_those_that_are_declared() -> None:
 
 @pytest.mark.parametrize("typed", ["Time\tflies", "5 4 3 2 1 0", "a\tb\nc\td", "1\tDogs sleep"])
 def test_typed_text_with_tabs_or_numbers_is_text(typed: str) -> None:
-    assert annotated(typed) is None
+    assert find_annotation(typed) is None

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.corpus.conllu import as_conllu, read_conllu
-from mha_viz.corpus.grammar import corpus, sentence
+from mha_viz.corpus.conllu import format_conllu, read_conllu
+from mha_viz.corpus.grammar import corpus, sample_sentence
 from mha_viz.corpus.lexicon import VOCABULARY
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 
@@ -62,7 +62,7 @@ def subjects(sentence: Sentence) -> list[tuple[int, int]]:
 
 @given(SEEDS)
 def test_trees_are_trees(seed: int) -> None:
-    words = sentence(Random(seed)).words
+    words = sample_sentence(Random(seed)).words
     assert [w.relation for w in words if w.head is None] == ["root"]
     for start in range(len(words)):
         seen, at = set[int](), start
@@ -75,14 +75,14 @@ def test_trees_are_trees(seed: int) -> None:
 
 @given(SEEDS)
 def test_arcs_do_not_cross(seed: int) -> None:
-    words = sentence(Random(seed)).words
+    words = sample_sentence(Random(seed)).words
     arcs = [sorted((i, w.head)) for i, w in enumerate(words) if w.head is not None]
     assert not [(a, b) for a in arcs for b in arcs if a[0] < b[0] < a[1] < b[1]]
 
 
 @given(SEEDS)
 def test_the_word_of_a_mention_is_its_head(seed: int) -> None:
-    sampled = sentence(Random(seed))
+    sampled = sample_sentence(Random(seed))
     for mention in sampled.mentions:
         span = range(mention.start, mention.end)
         assert mention.word == next(i for i in span if sampled.words[i].head not in span)
@@ -93,12 +93,12 @@ def test_the_word_of_a_mention_is_its_head(seed: int) -> None:
 @given(SEEDS)
 def test_a_reader_of_treebanks_reads_the_same(seed: int) -> None:
     made = corpus(3, seed)
-    assert read_conllu(as_conllu(made.sentences), "grammar") == made
+    assert read_conllu(format_conllu(made.sentences), "grammar") == made
 
 
 @given(SEEDS)
 def test_verbs_agree_with_their_subjects(seed: int) -> None:
-    words = sentence(Random(seed)).words
+    words = sample_sentence(Random(seed)).words
     for verb, subject in subjects(Sentence(words)):
         parts = [verb, *(i for i, w in enumerate(words) if w.head == verb and w.relation in ("aux", "cop"))]
         numbers = {feature(words[i], "Number") for i in parts} - {""}
@@ -109,7 +109,7 @@ def test_verbs_agree_with_their_subjects(seed: int) -> None:
 
 @given(SEEDS)
 def test_exactly_one_of_those_before_fits_a_pronoun(many: Corpus, seed: int) -> None:
-    sampled, alive = sentence(Random(seed)), animacies(many)
+    sampled, alive = sample_sentence(Random(seed)), animacies(many)
     for mention, earlier in anaphors(sampled):
         pronoun = sampled.words[mention.word]
         assert pronoun.upos == "PRON"
@@ -125,7 +125,7 @@ def test_exactly_one_of_those_before_fits_a_pronoun(many: Corpus, seed: int) -> 
 
 @given(SEEDS)
 def test_an_object_that_is_the_subject_is_reflexive(seed: int) -> None:
-    sampled = sentence(Random(seed))
+    sampled = sample_sentence(Random(seed))
     chains = {mention.word: mention.chain for mention in sampled.mentions}
     for verb, subject in subjects(sampled):
         objects = [i for i, w in enumerate(sampled.words) if w.head == verb and w.relation in ("obj", "iobj", "obl")]
@@ -139,7 +139,7 @@ def test_an_object_that_is_the_subject_is_reflexive(seed: int) -> None:
 
 @given(SEEDS)
 def test_sentences_are_written_as_sentences(seed: int) -> None:
-    first, *rest = sentence(Random(seed)).forms
+    first, *rest = sample_sentence(Random(seed)).forms
     assert first[0].isupper()
     assert rest[-1] == "."
     assert {*rest, first} <= {*VOCABULARY, first}

@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import script_runner
 from mha_viz.app.explore import page as explore
 from mha_viz.app.roles import page as roles
 from mha_viz.app.widgets import frame, parts
-from mha_viz.app.widgets.parts import UNFORESEEN, guarded, whole
+from mha_viz.app.widgets.parts import UNEXPECTED, guarded, parse_browser_number
 from tests.page_session import PageSession
 
 UI = Path(parts.__file__).parents[1]
@@ -37,11 +37,11 @@ def test_a_callback_that_fails_leaves_everything_in_place(
     visit: PageSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("mha_viz.app.url.address.go", fails)
-    with pytest.raises(AssertionError, match=UNFORESEEN):
+    with pytest.raises(AssertionError, match=UNEXPECTED):
         visit.read("Cats sleep.")
     assert not visit.at.exception
     assert visit.picture is not None
-    assert UNFORESEEN in visit.said
+    assert UNEXPECTED in visit.said
     assert logged(caplog) == ["nobody foresaw this"]
     monkeypatch.undo()
     visit.read("Cats sleep.")
@@ -51,8 +51,8 @@ def test_a_callback_that_fails_leaves_everything_in_place(
 def test_a_page_that_fails_keeps_the_navigation(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(roles, "_choices", fails)
-    with pytest.raises(AssertionError, match=UNFORESEEN):
+    monkeypatch.setattr(roles, "_show_choices", fails)
+    with pytest.raises(AssertionError, match=UNEXPECTED):
         PageSession(page="pages/55_roles.py")
     assert logged(caplog) == ["nobody foresaw this"]
 
@@ -60,7 +60,7 @@ def test_a_page_that_fails_keeps_the_navigation(
 def test_what_the_page_has_no_place_for_is_said_below_it(visit: PageSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "say_complaint", lambda: None)
     monkeypatch.setattr("mha_viz.app.url.address.go", fails)
-    with pytest.raises(AssertionError, match=UNFORESEEN):
+    with pytest.raises(AssertionError, match=UNEXPECTED):
         visit.read("Cats sleep.")
 
 
@@ -105,7 +105,7 @@ def test_a_message_that_streamlit_cannot_read_leaves_the_page() -> None:
         name = next((proto.id for proto in every if getattr(proto, "selection_mode", ())), every[0].id)
         page.at._run(WidgetStates(widgets=[WidgetState(id=name, **{field: value})]))
         assert not page.at.exception, case
-        assert UNFORESEEN in page.said, case
+        assert UNEXPECTED in page.said, case
         assert len(page.at.get("page_link")) >= 6, "the navigation"
         page.at.run()
         page.check()
@@ -130,4 +130,4 @@ def test_numbers_of_a_browser() -> None:
         *((float("nan"), None), (float("inf"), None), ([3], None)),
     )
     for value, number in numbers:
-        assert whole(value) == number, value
+        assert parse_browser_number(value) == number, value

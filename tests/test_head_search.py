@@ -10,28 +10,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.corpus_why import found_by
-from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Beside, Elsewhere, Finding
+from mha_viz.analysis.corpus_why import load_head_shares
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Comparison, Finding, OtherCorpusScore
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
 from mha_viz.analysis.shipped import HeadRecipe, RecipePart
 from mha_viz.app.widgets import head_search
-from mha_viz.app.widgets.head_search import LISTED, NO_ROLE, RECIPE, HeadAnswer
+from mha_viz.app.widgets.head_search import MOST_LISTED, NO_ROLE, RECIPE, HeadAnswer
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.words.glosses import RULE_WORDS
 from mha_viz.figures.words.role_words import (
-    at_a_glance,
-    beside_rule,
-    best_baseline,
-    counted_states,
-    does_in_list,
-    is_older,
-    linked_words,
-    most_sought_first,
+    compare_with_rule,
+    count_states,
+    describe_evidence,
+    describe_in_list,
+    describe_rule_in_list,
+    find_best_baseline,
+    has_older_rule,
+    label_role,
     plain_name,
-    rule_in_list,
-    short,
-    standing_with_numbers,
-    strongest_first,
+    short_name,
+    sort_by_interest,
+    sort_by_strength,
+    summarise_role,
 )
 from mha_viz.numerals import percent
 from tests.readings import ducks
@@ -80,7 +80,7 @@ def table(name: str) -> Any:
 
 
 def answers(typed: str) -> tuple[HeadAnswer, ...]:
-    group = head_search.by_role(typed, FINDINGS, table)
+    group = head_search.find_by_role(typed, FINDINGS, table)
     assert group is not None
     return group.answers
 
@@ -105,18 +105,18 @@ def answers(typed: str) -> tuple[HeadAnswer, ...]:
     ],
 )
 def test_names_are_read_in_both_numberings(typed: str, heads: list[str]) -> None:
-    assert [str(head) for head in head_search.named(typed).values()] == heads
+    assert [str(head) for head in head_search.parse_names(typed).values()] == heads
 
 
 def test_each_way_to_read_a_name_is_a_group_with_the_roles_of_its_head() -> None:
-    groups = head_search.of_names("4-2", head_search.named("4-2"), lambda head: True, FINDINGS)
+    groups = head_search.answer_names("4-2", head_search.parse_names("4-2"), lambda head: True, FINDINGS)
     assert [group.title for group in groups] == ["4-2, counted from 1, as in papers", "4-2, counted from 0"]
     assert [answer.does for answer in groups[0].answers] == ["its verb → object (obj)"]  # once, not in both directions
     assert groups[1].answers == (HeadAnswer(Head(4, 2), "No role was found for this head."),)
 
 
 def test_a_head_that_the_model_lacks_is_not_offered() -> None:
-    (group,) = head_search.of_names("9-9", head_search.named("9-9"), lambda head: False, FINDINGS)
+    (group,) = head_search.answer_names("9-9", head_search.parse_names("9-9"), lambda head: False, FINDINGS)
     assert group.answers == ()
     assert group.note == "This model has no such head."
 
@@ -140,26 +140,26 @@ def test_a_rule_that_does_better_than_the_head_is_its_baseline() -> None:
 
 
 def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_both_corpora() -> None:
-    beside = Beside(-0.03, 0.02, 0.76, 1264, 0.883, 0.858, 0.007, 0.043)
-    there = Elsewhere("UD English GUM dev", 0.55, 0.742, "nearest NOUN, PROPN or ADV to the right", beside)
+    beside = Comparison(-0.03, 0.02, 0.76, 1264, 0.883, 0.858, 0.007, 0.043)
+    there = OtherCorpusScore("UD English GUM dev", 0.55, 0.742, "nearest NOUN, PROPN or ADV to the right", beside)
     of_both = {"upos_rule": "nearest NOUN or SYM to the right", "state": BELOW, "corpora": ("EWT", there.corpus)}
     case = finding("L3H1", "syntax", "case dep_to_head", 0.577, 0.38, upos=0.525, elsewhere=there, **of_both)
     case = case._replace(status="established", beside=beside)
-    (group,) = head_search.of_names("L3H1", {"": Head(3, 1)}, lambda head: True, [case])
+    (group,) = head_search.answer_names("L3H1", {"": Head(3, 1)}, lambda head: True, [case])
     (answer,) = group.answers
     assert (answer.score, answer.baseline) == ("57.7%", "52.5%"), "which alone would deny it"
     assert answer.standing == "established, below the rule (GUM 55.0% < 74.2%)"
-    assert at_a_glance(case) == "preposition → its noun, right in 58% (GUM 55%); below the rule, 53% (GUM 74%)"
-    assert beside_rule(case) == (
+    assert summarise_role(case) == "preposition → its noun, right in 58% (GUM 55%); below the rule, 53% (GUM 74%)"
+    assert compare_with_rule(case) == (
         "The nearest noun or symbol to the right: 53%; on GUM, the nearest noun, name or adverb: 74%. The rule is told "
         "the parts of speech; the head finds them itself. Given the right kind of word, it picks the right one in 88% "
         "(nearest: 86%)."
     )
-    words = standing_with_numbers(case)
+    words = describe_evidence(case)
     assert words.startswith(f"established on EWT and {there.corpus}, below the rule by parts of speech: coincides with")
-    assert words.endswith(beside_rule(case, 1))
+    assert words.endswith(compare_with_rule(case, 1))
     same = case._replace(elsewhere=there._replace(upos_rule=case.upos_rule), beside=beside._replace(choice_n=99))
-    assert beside_rule(same) == (
+    assert compare_with_rule(same) == (
         "The nearest noun or symbol to the right: 53%; on GUM 74%. The rule is told the parts of speech; the head "
         "finds them itself."
     )
@@ -167,19 +167,19 @@ def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_bot
 
 def test_beside_coreference_stands_the_rule_of_agreement() -> None:
     agrees = PRONOUN._replace(upos=0.74, upos_rule="agreement", state=EQUALS)
-    assert at_a_glance(agrees) == "pronoun → what it refers to, right in 73%; equals the rule, 74%"
-    assert beside_rule(agrees) == (
+    assert summarise_role(agrees) == "pronoun → what it refers to, right in 73%; equals the rule, 74%"
+    assert compare_with_rule(agrees) == (
         "The rule of agreement: 74%. The rule is told number and subjects; the head finds them itself."
     )
-    assert best_baseline(agrees) == ("rule of agreement", 0.74)
-    assert best_baseline(agrees._replace(upos=0.4)) == ("better of two simple rules", 0.5)
-    assert beside_rule(PRONOUN) == ""
+    assert find_best_baseline(agrees) == ("rule of agreement", 0.74)
+    assert find_best_baseline(agrees._replace(upos=0.4)) == ("better of two simple rules", 0.5)
+    assert compare_with_rule(PRONOUN) == ""
 
 
 def test_states_are_counted_in_words() -> None:
     each = [OBJECT._replace(state=state) for state in (EQUALS, BELOW, BELOW)]
-    assert counted_states(each) == "beats the rule 0, equals 1, below 2"
-    assert counted_states([OBJECT, BEFORE]) == ""
+    assert count_states(each) == "beats the rule 0, equals 1, below 2"
+    assert count_states([OBJECT, BEFORE]) == ""
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,10 @@ def test_states_are_counted_in_words() -> None:
 def test_in_a_list_the_other_corpus_is_named_where_the_numbers_of_this_one_deny_the_state(
     score: float, rule: float, state: str, words: str
 ) -> None:
-    there = Elsewhere("UD English GUM dev", 0.5, 0.742, "nearest NOUN to the right")
+    there = OtherCorpusScore("UD English GUM dev", 0.5, 0.742, "nearest NOUN to the right")
     case = OBJECT._replace(score=score, upos=rule, state=state, elsewhere=there)
-    assert rule_in_list(case) == rule_in_list(case, BEFORE) == words
-    assert does_in_list(case) == f"its verb → object, right in {percent(score, 0)}"
+    assert describe_rule_in_list(case) == describe_rule_in_list(case, BEFORE) == words
+    assert describe_in_list(case) == f"its verb → object, right in {percent(score, 0)}"
 
 
 def test_heads_that_beat_the_rule_come_first_whatever_their_gain() -> None:
@@ -207,13 +207,13 @@ def test_heads_that_beat_the_rule_come_first_whatever_their_gain() -> None:
         OBJECT._replace(head=Head(1, place), gain=0.5 - place / 10, state=state)
         for place, state in enumerate((BELOW, EQUALS, BEATS))
     )
-    assert [*strongest_first([below, equals, beats])] == [beats, equals, below]
-    assert most_sought_first([BEFORE, below])[0] == below, "it is not hidden"
+    assert [*sort_by_strength([below, equals, beats])] == [beats, equals, below]
+    assert sort_by_interest([BEFORE, below])[0] == below, "it is not hidden"
 
 
 def test_an_older_table_is_one_without_an_interval_beside_the_rule() -> None:
-    assert is_older([WEAK])
-    assert not is_older([OBJECT, WEAK._replace(beside=Beside(-0.2, -0.1))])
+    assert has_older_rule([WEAK])
+    assert not has_older_rule([OBJECT, WEAK._replace(beside=Comparison(-0.2, -0.1))])
 
 
 @pytest.mark.parametrize(("typed", "head"), [("the word before", "L0H2"), ("looks everywhere", "L0H0")])
@@ -225,7 +225,7 @@ def test_without_a_role_the_best_head_of_the_relation_answers() -> None:
     (answer,) = answers("vocative")
     assert (str(answer.head), answer.standing) == ("L1H5", NO_ROLE)
     assert (answer.score, answer.baseline, answer.rule) == ("25.0%", "37.5%", "rule by parts of speech")
-    group = head_search.by_role("vocative", FINDINGS, table)
+    group = head_search.find_by_role("vocative", FINDINGS, table)
     assert group is not None
     assert group.note == "No head has a role for “person spoken to → the clause” here."
 
@@ -244,27 +244,27 @@ def test_without_a_role_the_head_with_the_highest_measure_answers(
 
 @pytest.mark.parametrize(("typed", "tables"), [("list", table), ("list", {}.get), ("looks at commas", {}.get)])
 def test_few_cases_and_no_table_give_no_head(typed: str, tables: Callable[[str], Any]) -> None:
-    group = head_search.by_role(typed, FINDINGS, tables)
+    group = head_search.find_by_role(typed, FINDINGS, tables)
     assert group is not None
     assert group.answers == ()
     assert group.note
 
 
 def test_words_that_say_nothing_ask_for_nothing() -> None:
-    assert head_search.by_role("zzz", FINDINGS, table) is None
+    assert head_search.find_by_role("zzz", FINDINGS, table) is None
 
 
 def test_names_of_roles_are_plain() -> None:
     assert [plain_name(one) for one in (OBJECT, PRONOUN, BEFORE)] == ["object (obj)", "pronoun", "previous token"]
-    assert best_baseline(OBJECT) == ("nearest noun to the right", 0.6)
-    assert best_baseline(BEFORE) == ("if it looked everywhere equally", 0.054)
+    assert find_best_baseline(OBJECT) == ("nearest noun to the right", 0.6)
+    assert find_best_baseline(BEFORE) == ("if it looked everywhere equally", 0.054)
 
 
 def test_both_special_tokens_together_have_words() -> None:
     resting = finding("L2H3", "delimiter", "both", 0.63, 0.125, low=math.nan, high=math.nan)
-    assert (plain_name(resting), short(resting)) == ("both special tokens", "CLS+SEP")
-    assert "63.0% of its attention goes to [CLS] and [SEP] together (12.5% if" in standing_with_numbers(resting)
-    assert linked_words(resting) == "any token → [CLS] or [SEP]"
+    assert (plain_name(resting), short_name(resting)) == ("both special tokens", "CLS+SEP")
+    assert "63.0% of its attention goes to [CLS] and [SEP] together (12.5% if" in describe_evidence(resting)
+    assert label_role(resting) == "any token → [CLS] or [SEP]"
 
 
 # ---- By two words of the text ---------------------------------------------------------------------------------------
@@ -287,14 +287,14 @@ def test_both_special_tokens_together_have_words() -> None:
     ],
 )
 def test_two_words_are_read_with_and_without_an_arrow(typed: str, words: tuple[str, str] | None) -> None:
-    assert head_search.two_words(typed) == words
+    assert head_search.parse_two_words(typed) == words
 
 
 def test_heads_are_ranked_by_the_link_between_two_words() -> None:
     attention = ducks()
-    group = head_search.between_words(("ducks", "=x"), attention)
+    group = head_search.find_between_words(("ducks", "=x"), attention)
     assert group is not None
-    assert len(group.answers) == LISTED == 6
+    assert len(group.answers) == MOST_LISTED == 6
     by_words = attention.by_words().weights[:, :, 1, 5]  # [layer, head]; [CLS] Ducks , +1 [SEP] =x [SEP]
     order = sorted(range(6), key=lambda place: -by_words.flat[place])
     assert [answer.head for answer in group.answers] == [Head(*divmod(place, 3)) for place in order]
@@ -304,13 +304,13 @@ def test_heads_are_ranked_by_the_link_between_two_words() -> None:
 
 
 def test_words_that_the_text_lacks_have_no_link() -> None:
-    assert head_search.between_words(("ducks", "geese"), ducks()) is None
-    assert head_search.between_words(("ducks", "ducks"), ducks()) is None  # one word, with itself
+    assert head_search.find_between_words(("ducks", "geese"), ducks()) is None
+    assert head_search.find_between_words(("ducks", "ducks"), ducks()) is None  # one word, with itself
 
 
 def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
     attention = ducks()  # [CLS] Ducks , +1 [SEP] =x [SEP]; “Ducks” is the pieces 1 and 2
-    to_it, from_it = head_search.of_word("ducks", attention)
+    to_it, from_it = head_search.find_of_word("ducks", attention)
     w = attention.by_words().weights  # [layer, head, query, key]
     others = {2: ",", 3: "+1", 5: "=x"}
     for group, held, strongest in (
@@ -330,17 +330,17 @@ def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
 
 @pytest.mark.parametrize("word", ["geese", "[cls]", "duck", ""])
 def test_what_is_no_word_of_the_text_gets_nothing(word: str) -> None:
-    assert head_search.of_word(word, ducks()) == []
+    assert head_search.find_of_word(word, ducks()) == []
 
 
 def test_the_only_word_of_a_text_looks_at_no_other() -> None:
     alone = Attention.from_tensors([np.full((1, 3, 3), 1 / 3)], ["[CLS]", "Hello", "[SEP]"])
-    assert head_search.of_word("hello", alone) == []
+    assert head_search.find_of_word("hello", alone) == []
 
 
 @pytest.mark.parametrize(("typed", "word"), [(" “Animal” ", "animal"), ("it animal", ""), ("", "")])
 def test_one_word_is_read_without_quotation_marks(typed: str, word: str) -> None:
-    assert head_search.one_word(typed) == word
+    assert head_search.parse_one_word(typed) == word
 
 
 # ---- By a rule of its recipe ----------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ RECIPES = (
     ],
 )
 def test_heads_are_found_by_a_rule_of_their_recipe(typed: str, heads: list[str]) -> None:
-    group = head_search.by_rule(typed, RECIPES)
+    group = head_search.find_by_rule(typed, RECIPES)
     assert group is not None
     assert [str(answer.head) for answer in group.answers] == heads
     assert {answer.standing for answer in group.answers} == {RECIPE}
@@ -381,12 +381,12 @@ def test_heads_are_found_by_a_rule_of_their_recipe(typed: str, heads: list[str])
 
 @pytest.mark.parametrize("typed", ["", "the", "subject", "full moon", "commas", "🙂"])
 def test_words_that_are_no_rule_of_a_head_find_none(typed: str) -> None:
-    assert head_search.by_rule(typed, RECIPES) is None
-    assert head_search.by_rule("next word", ()) is None
+    assert head_search.find_by_rule(typed, RECIPES) is None
+    assert head_search.find_by_rule("next word", ()) is None
 
 
 def test_a_rule_has_its_share_and_the_mean_of_all_heads() -> None:
-    group = head_search.by_rule("full stop", RECIPES)
+    group = head_search.find_by_rule("full stop", RECIPES)
     assert group is not None
     first = group.answers[0]
     assert (first.does, first.score, first.baseline) == ("the last full stop", "50.0%", "20.0%")
@@ -394,7 +394,7 @@ def test_a_rule_has_its_share_and_the_mean_of_all_heads() -> None:
 
 def test_a_head_without_a_role_is_answered_with_its_recipe() -> None:
     def of(name: str) -> str:
-        (group,) = head_search.of_names(name, head_search.named(name), lambda _: True, (), RECIPES)
+        (group,) = head_search.answer_names(name, head_search.parse_names(name), lambda _: True, (), RECIPES)
         return group.answers[0].does
 
     assert of("L0H1") == "attends 60% to the token after, 30% to the last full stop; no rule explains 10%"
@@ -410,11 +410,11 @@ def test_every_further_word_for_a_rule_belongs_to_one() -> None:
 def test_heads_are_found_by_what_they_find_their_keys_by(typed: str) -> None:
     shares = {"position": (0.9, 0.2), "word": (0.1, 0.3), "earlier heads": (0.0, 0.5)}
     rows = [(0, head, group, both[head]) for group, both in shares.items() for head in (0, 1)]
-    of_heads = [*found_by(pd.DataFrame(rows, columns=["layer", "head", "group", "share"])).values()]
-    group = head_search.by_key(typed, of_heads)
+    of_heads = [*load_head_shares(pd.DataFrame(rows, columns=["layer", "head", "group", "share"])).values()]
+    group = head_search.find_by_key(typed, of_heads)
     assert group is not None
     first, second = group.answers
     assert first.head == Head(0, int("osition" not in typed or typed == "composition"))
     assert first.does.startswith("its attention depends on ")
     assert float(first.score.rstrip("%")) > float(first.baseline.rstrip("%")) > float(second.score.rstrip("%"))
-    assert head_search.by_key("subject", of_heads) is head_search.by_key(typed, ()) is None
+    assert head_search.find_by_key("subject", of_heads) is head_search.find_by_key(typed, ()) is None

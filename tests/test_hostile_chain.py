@@ -22,13 +22,13 @@ import mha_viz as mv
 from mha_viz import figures as figure_api
 from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.app.url import comparison
-from mha_viz.app.url.address import MAX_ENCODED, fits, read
+from mha_viz.app.url.address import MAX_ENCODED, fit_texts, read
 from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import EmptyText, MhaVizError
 from mha_viz.figures import Figure, files
 from mha_viz.figures.layout.packet import packet
-from mha_viz.figures.layout.panels import Panel, pack
+from mha_viz.figures.layout.panels import Panel, pack_comparison
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import messages
 from mha_viz.request import Request
@@ -71,7 +71,7 @@ def test_a_hostile_text_goes_through_the_whole_program(
 
 
 def goes_into_a_link(typed: str) -> None:
-    text, pair = fits(typed, "")
+    text, pair = fit_texts(typed, "")
     assert pair == ""
     assert clean(typed).startswith(text)
     assert len(quote(text)) <= MAX_ENCODED
@@ -83,8 +83,8 @@ def goes_into_a_link(typed: str) -> None:
 def is_refused(encoder: Encoder, typed: str) -> None:
     with pytest.raises(EmptyText, match="Nothing was typed") as refused:
         encoder.encode(typed)
-    sent = through_the_pipe(messages.packed_error(refused.value), [])
-    error: MhaVizError = messages.error_of(sent[0])
+    sent = through_the_pipe(messages.pack_error(refused.value), [])
+    error: MhaVizError = messages.parse_error(sent[0])
     assert (type(error), str(error)) == (EmptyText, str(refused.value))
 
 
@@ -109,7 +109,7 @@ def goes_to_the_browser(attention: Attention) -> None:
 
 
 def is_compared(attention: Attention, typed: str, other: Attention) -> None:
-    data = pack([Panel(attention, HEAD, typed[:LETTERS]), Panel(other, HEAD)])
+    data = pack_comparison([Panel(attention, HEAD, typed[:LETTERS]), Panel(other, HEAD)])
     header = unpack_panels(data)
     assert header["readings"][0]["tokens"] == [token.drawn for token in attention.text.tokens]
     assert header["readings"][0]["text"] == attention.text.text[: len(header["readings"][0]["text"])]

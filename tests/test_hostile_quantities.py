@@ -18,7 +18,7 @@ from mha_viz.models.intervening import ablation
 from mha_viz.models.intervening.gradients import gradient_weighted
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
-from mha_viz.study.effects import lost_each
+from mha_viz.study.effects import measure_changes
 from tests import hostile, lanes
 from tests.page_session import PageSession
 
@@ -27,7 +27,7 @@ QUANTITIES: dict[str, Callable[[Encoder, str], Attention]] = {
     "norm": lambda encoder, text: norm_weighted(encoder, text),
     "rollout": lambda encoder, text: rollout(encoder.encode(text)),
     "gradient": lambda encoder, text: gradient_weighted(encoder, f"[MASK] {text}", place=1),
-    "without": lambda encoder, text: ablation.without(encoder, ["L1H1"], text),
+    "without": lambda encoder, text: ablation.encode_without(encoder, ["L1H1"], text),
 }
 
 
@@ -53,7 +53,7 @@ def test_quantities_of_hostile_text_are_numbers_in_every_format(name: str, toy: 
 def test_effects_on_hostile_text_are_numbers(toy: Encoder) -> None:
     for name, text in SHORT.items():
         try:
-            changes = lost_each(toy, [[Head(1, 1), Head(0, 2)]], Request(text=text))
+            changes = measure_changes(toy, [[Head(1, 1), Head(0, 2)]], Request(text=text))
         except MhaVizError:
             continue
         assert np.isfinite(changes.sentence).all(), name

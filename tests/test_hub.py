@@ -312,7 +312,7 @@ def test_a_model_arrives_whole_and_loads(hub: FakeHub, hub_cache: Path) -> None:
     seen: list[tuple[int, int]] = []
     place = fetch(TINY, lambda done, total: seen.append((done, total)))
     assert place.name == COMMIT
-    arrived = {p.name: p.read_bytes() for p in place.iterdir() if p.name != digests.FILE}
+    arrived = {p.name: p.read_bytes() for p in place.iterdir() if p.name != digests.FILE_NAME}
     assert arrived == dict(tiny_bert_files())
     assert digests.read(place).keys() == arrived.keys()
     size = sum(map(len, tiny_bert_files().values()))
@@ -545,13 +545,13 @@ def test_silence_is_answered(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.
 def test_slowness_is_not_silence(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock on which each piece takes a third of the time that the Hub may be silent."""
     beats: list[int] = []
-    beat = hub_module._Watch.beat
+    beat = hub_module._DownloadState.beat
 
-    def slow(watch: hub_module._Watch, fresh_bytes: int = 0) -> None:
+    def slow(watch: hub_module._DownloadState, fresh_bytes: int = 0) -> None:
         beats.append(fresh_bytes)
         beat(watch, fresh_bytes)
 
-    monkeypatch.setattr(hub_module._Watch, "beat", slow)
+    monkeypatch.setattr(hub_module._DownloadState, "beat", slow)
     clock = SimpleNamespace(monotonic=lambda: len(beats) * hub_module.STALL_SECONDS / 3)
     monkeypatch.setattr(hub_module, "time", clock)
     hub.add("someone/tiny", Repository(files(), chunk_pause=0.01))

@@ -21,15 +21,15 @@ from mha_viz.app.service import caches as service_module
 from mha_viz.app.service.caches import ModelService
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import comparison
-from mha_viz.app.url.annotated import words_of
+from mha_viz.app.url.annotated import read_words
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout import Size, recipe
-from mha_viz.figures.layout.difference import told_apart
+from mha_viz.figures.layout.difference import distinguish_panels
 from mha_viz.figures.layout.packet import OpenHead
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
 from mha_viz.models.getting import catalog
-from mha_viz.models.intervening.ablation import means_over
+from mha_viz.models.intervening.ablation import compute_means
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Question, Request
@@ -52,7 +52,7 @@ def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Atten
     """More than twenty readings that all differ; nothing changes them."""
     typed, given = minilm.encode(TYPED), minilm.encode_words(WORDS)
     pair = minilm.encode(TYPED, "He sat.")
-    bert, means = tiny("bert"), means_over(minilm, [TYPED])
+    bert, means = tiny("bert"), compute_means(minilm, [TYPED])
     two = np.full((1, 1, len(typed.text), len(pair.text)), 1 / len(pair.text), np.float32)
     one = np.full((1, 1, len(pair.text), len(typed.text)), 1 / len(typed.text), np.float32)
     cross = Attention("minilm", minilm.revision, typed.text, two, keys=pair.text)
@@ -194,13 +194,15 @@ def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.
             requests += [
                 partial(service.cached, verbs.read, Request(**of, quantity=quantity)) for quantity in QUANTITIES
             ]
-            requests += [partial(service.cached, verbs.question, replace(one, **of)) for one in questions_of_words]
+            requests += [
+                partial(service.cached, verbs.prepare_question, replace(one, **of)) for one in questions_of_words
+            ]
             for question in questions:
                 whole = Request(**of, question=question)
                 requests.append(partial(service.cached, verbs.read, replace(whole, quantity="gradient")))
             for method, question_asked, heads in product(("zero", "uniform"), (None, *questions), off):
                 without = Request(**of, off=heads, method=method, question=question_asked)
-                requests += [partial(service.cached, verb, without) for verb in (verbs.read, verbs.answer)]
+                requests += [partial(service.cached, verb, without) for verb in (verbs.read, verbs.answer_question)]
     for _ in range(2):
         answers = [request().result(PATIENCE).request for request in requests]
         assert len(set(map(repr, answers))) == len(requests) > 300
@@ -266,7 +268,7 @@ def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
         heads = [] if kind == "grid" else [Head(0, 1)]
         if attention.heads == 1:
             heads = [Head(0, 0)] if heads else []
-        code = recipe.of_head(attention, kind, heads, View(), Size(), "again.svg")
+        code = recipe.write_head_recipe(attention, kind, heads, View(), Size(), "again.svg")
         assert call in code, made
         if call == "mv.load_attention(":
             attention.save(tmp_path / f"{attention.key[:8]}.npz")  # as the line above it states
@@ -281,7 +283,7 @@ def test_the_recipe_of_a_comparison_tells_readings_of_one_text_apart(
     monkeypatch.chdir(tmp_path)
     typed, given = minilm.encode(TYPED), minilm.encode_words(WORDS)
     panels = [Panel(a, Head(3, 1)) for a in (typed, given, typed.without_special(), minilm.encode(TYPED))]
-    code = recipe.of_panels(panels, View(), Size(), {}, "compare", "again.svg")
+    code = recipe.write_panels_recipe(panels, View(), Size(), {}, "compare", "again.svg")
     assert code.count("mv.load(") == 3
     exec(code, {})
     assert (tmp_path / "again.svg").read_bytes() == mv.compare(panels).to_bytes(".svg")
@@ -342,7 +344,7 @@ def test_a_difference_of_two_readings_of_one_text_says_how_they_differ(differs: 
     assert f"{named} minus L3H1 (4-2) " in shown
     assert f"more in {named}" in shown
     assert f"Colour: {named} minus L3H1 (4-2) " in figure.caption
-    one, other = told_apart(Panel(typed, Head(3, 1)), Panel(replace(typed, **changes), Head(3, 1)))
+    one, other = distinguish_panels(Panel(typed, Head(3, 1)), Panel(replace(typed, **changes), Head(3, 1)))
     assert len({one, other, "the first", "the second"}) == 4
 
 
@@ -367,6 +369,6 @@ def test_a_pinned_head_is_read_again_from_the_words_that_were_given() -> None:
         "mha_compare", "edit", {"action": "pin", "text": TYPED, "pair": "", "model": "minilm", "head": "L0H0"}
     )
     ((pin,), _) = comparison.read(compared.url["tray"])
-    assert words_of(pin.request.text) == WORDS
+    assert read_words(pin.request.text) == WORDS
     compared.send("mha_compare", "edit", {"action": "pin", "text": "It rains.", "model": "minilm", "head": "L0H0"})
     assert comparison.read(compared.url["tray"])[0][1].request.text == "It rains."

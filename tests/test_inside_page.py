@@ -22,12 +22,12 @@ import torch
 from transformers import AutoModel, GPT2Config, GPT2Model
 
 from mha_viz.analysis.distance import entropy
-from mha_viz.app.inside.by_hand import softmax_row
-from mha_viz.app.inside.page import strongest
+from mha_viz.app.inside.by_hand import compute_softmax_row
+from mha_viz.app.inside.page import find_strongest_link
 from mha_viz.app.inside.steps import STEPS as EVERY_STEP
 from mha_viz.app.service.caches import ModelService
 from mha_viz.app.service.reader import verbs
-from mha_viz.app.widgets.parts import plain
+from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
@@ -36,7 +36,7 @@ from mha_viz.figures.charts import inside as draw
 from mha_viz.figures.charts import score_parts
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.figures.charts.chart_plotly import plotly
-from mha_viz.figures.charts.inside import DRAWN, apart, distances, from_the_start, in_view
+from mha_viz.figures.charts.inside import MAX_TOKENS, apart, choose_first_tokens, choose_tokens, distances
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.layout.caption import both
 from mha_viz.models.families import FAMILIES
@@ -138,7 +138,7 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
     if step == "scale":
         sides = html(page).split('<div class="inside-sides"')[1:]
         (held,) = [one for one in sides if " data-held>" in one]
-        for _, listed in score_parts.listed(parts, named(parts)):
+        for _, listed in score_parts.iter_listed_parts(parts, named(parts)):
             assert sum(part.above_mean for part in listed) == pytest.approx(parts.above_mean.sum())
             for part in listed:
                 beside = f"{decimal(part.value)}, mean {decimal(part.mean)}"
@@ -173,20 +173,20 @@ def expected(t: Trace, step: str, divided: bool, parts: ScoreParts) -> list[go.F
     pair = (every, query, key, LIGHT)
     drawn: dict[str, Callable[[], list[go.Figure]]] = {
         "x": lambda: [on_page(draw.vectors, t, *pair)],
-        "linear": lambda: [on_page(draw.stacked, t, head, LIGHT), on_page(draw.slices, t, head, LIGHT)],
-        "products": lambda: [on_page(draw.products, t, head, query, key, LIGHT)],
+        "linear": lambda: [on_page(draw.draw_all_matrices, t, head, LIGHT), on_page(draw.slices, t, head, LIGHT)],
+        "products": lambda: [on_page(draw.draw_products, t, head, query, key, LIGHT)],
         "scale": lambda: [
-            on_page(draw.both_softmaxes, t, head, query, every, key, LIGHT, divided),
+            on_page(draw.draw_softmaxes, t, head, query, every, key, LIGHT, divided),
             on_page(score_parts.pairs, parts, named(parts), LIGHT),
         ],
         "mask": lambda: [on_page(draw.mask, t, *pair)],
         "softmax": lambda: [on_page(draw.square, t, t.weights[head] if divided else t.undivided(head), *pair)],
         "values": lambda: [on_page(draw.values, t, head, query, every, LIGHT)],
-        "concat": lambda: [on_page(draw.concatenation, t, head, query, LIGHT)],
+        "concat": lambda: [on_page(draw.draw_concatenation, t, head, query, LIGHT)],
         "output": lambda: [
-            on_page(draw.mixing, t, head, LIGHT),
-            on_page(draw.contributions, t, head, query, LIGHT),
-            on_page(draw.weights_and_norms, t, head, query, every, key, LIGHT),
+            on_page(draw.draw_output_matrix, t, head, LIGHT),
+            on_page(draw.draw_contributions, t, head, query, LIGHT),
+            on_page(draw.draw_weights_and_norms, t, head, query, every, key, LIGHT),
         ],
     }
     return drawn[step]()
@@ -419,7 +419,7 @@ def test_the_softmax_of_a_row_by_hand_is_the_row(minilm: Encoder, divided: bool)
     scaled = [score / math.sqrt(trace.d_k) if divided else score for score in scores]
     powers = [math.exp(score) for score in scaled]
     for token, score, s, power in zip(tokens, scores, scaled, powers, strict=True):
-        cells = rows[plain(token)]
+        cells = rows[escape_markdown(token)]
         assert is_about(cells[0], score, 0.01)
         if divided:
             assert is_about(cells[1], s, 0.01)
@@ -438,8 +438,8 @@ def is_about(written: str, number: float, unit: float) -> bool:
 def test_large_scores_are_lowered_and_masked_keys_have_no_power() -> None:
     trace = made(causal=True)
     large = replace(trace, scores=trace.scores + np.float32(2000))
-    row = softmax_row(large, 0, 1, False)
-    assert row.lowered > 1000
+    row = compute_softmax_row(large, 0, 1, False)
+    assert row.shift > 1000
     assert row.powers[2:].max() == 0
     np.testing.assert_allclose(row.shares, trace.undivided(0)[1], atol=2e-3)
 
@@ -593,9 +593,9 @@ def test_a_long_text_shows_the_tokens_that_matter(minilm: Encoder) -> None:
     typed = f"{SENTENCE} " * 12
     page = visit(text=typed, step="values", q="40", k="3")
     trace = minilm.trace(typed, layer=3)
-    assert f"Only {DRAWN} of {trace.n} tokens are drawn: the query, the key, and those" in page.said
-    shown = in_view(trace, 1, 40, 3)
-    assert len(shown) == DRAWN
+    assert f"Only {MAX_TOKENS} of {trace.n} tokens are drawn: the query, the key, and those" in page.said
+    shown = choose_tokens(trace, 1, 40, 3)
+    assert len(shown) == MAX_TOKENS
     assert {40, 3} <= set(shown)
     assert sorted(shown) == shown
     left = set(range(trace.n)) - set(shown)
@@ -606,9 +606,9 @@ def test_another_head_changes_nothing_at_x_however_long_the_text() -> None:
     typed = f"{SENTENCE} " * 12
     page = visit(text=typed, step="x", q="90", k="40", head="L3H1")
     before, page_text = charts(page), page.said
-    assert f"Only the first {DRAWN} of " in page_text
+    assert f"Only the first {MAX_TOKENS} of " in page_text
     assert "tokens are drawn, plus the query and the key." in page_text
-    assert len(before[0]["layout"]["yaxis"]["ticktext"]) == DRAWN + 2
+    assert len(before[0]["layout"]["yaxis"]["ticktext"]) == MAX_TOKENS + 2
     for head in (7, 11):
         select(page, "head", head)
         assert charts(page) == before
@@ -617,20 +617,20 @@ def test_another_head_changes_nothing_at_x_however_long_the_text() -> None:
 
 def test_the_first_tokens_are_those_of_every_head() -> None:
     trace = made(n=50)
-    assert from_the_start(trace, 40, 3) == [*range(DRAWN), 40]
-    assert from_the_start(trace, 49, 40) == [*range(DRAWN), 40, 49]
-    assert from_the_start(made(), 4, 6) == list(range(7))
+    assert choose_first_tokens(trace, 40, 3) == [*range(MAX_TOKENS), 40]
+    assert choose_first_tokens(trace, 49, 40) == [*range(MAX_TOKENS), 40, 49]
+    assert choose_first_tokens(made(), 4, 6) == list(range(7))
 
 
 def test_the_strongest_link_of_a_head_is_shown_first() -> None:
     weights = np.full((3, 3), 1 / 3)
     weights[1] = [0.1, 0.2, 0.7]
     attention = Attention.from_tensors([weights[None]], ["[CLS]", "a", "b"])
-    assert strongest(attention, Head(0, 0), None, None) == (1, 2)
-    assert strongest(attention, Head(0, 0), 2, None) == (2, 1)
-    assert strongest(attention, Head(0, 0), None, 0) == (1, 0)
-    assert strongest(attention, Head(0, 0), 0, 1) == (0, 1)
-    assert strongest(attention, Head(0, 0), 1, 1) == (1, 1)
+    assert find_strongest_link(attention, Head(0, 0), None, None) == (1, 2)
+    assert find_strongest_link(attention, Head(0, 0), 2, None) == (2, 1)
+    assert find_strongest_link(attention, Head(0, 0), None, 0) == (1, 0)
+    assert find_strongest_link(attention, Head(0, 0), 0, 1) == (0, 1)
+    assert find_strongest_link(attention, Head(0, 0), 1, 1) == (1, 1)
 
 
 # ---- Models that cannot be opened -----------------------------------------------------------------------
@@ -773,7 +773,7 @@ def test_x_is_drawn_row_by_row() -> None:
 
 def test_the_three_matrices_are_drawn_in_blocks_with_the_head_s_columns_framed() -> None:
     trace = made(n=3, d_model=193, heads=3, d_k=64)  # 193 rows: blocks of three, and one row
-    figure, p = on_page(draw.stacked, trace, HEAD, LIGHT), trace.parameters
+    figure, p = on_page(draw.draw_all_matrices, trace, HEAD, LIGHT), trace.parameters
     for name, drawn, matrix in zip("QKV", figure.data, (p.w_q, p.w_k, p.w_v), strict=True):
         same(drawn.z, sizes(matrix, 3, 2))
         assert titles(figure)["QKV".index(name)] == f"W<sub>{name}</sub>  193 × 192"
@@ -804,7 +804,7 @@ def test_the_products_sum_to_the_score(query: int, key: int) -> None:
     p, columns = trace.parameters, slice(4, 8)
     q = trace.x[query] @ p.w_q[:, columns] + p.b_q[columns]
     k = trace.x[key] @ p.w_k[:, columns] + p.b_k[columns]
-    figure = on_page(draw.products, trace, HEAD, query, key, LIGHT)
+    figure = on_page(draw.draw_products, trace, HEAD, query, key, LIGHT)
     for drawn, numbers in zip(figure.data, (q, k, q * k), strict=True):
         same(drawn.y, numbers)
         assert list(drawn.marker.color) == [LIGHT.signed[5 if number > 0 else 1] for number in numbers]
@@ -818,7 +818,7 @@ def test_the_products_sum_to_the_score(query: int, key: int) -> None:
 @pytest.mark.parametrize("causal", [True, False])
 def test_scores_and_weights_are_drawn_with_and_without_the_division(causal: bool, divided: bool) -> None:
     trace = made(causal=causal)
-    figure = on_page(draw.both_softmaxes, trace, HEAD, QUERY, TOKENS, KEY, LIGHT, divided)
+    figure = on_page(draw.draw_softmaxes, trace, HEAD, QUERY, TOKENS, KEY, LIGHT, divided)
     scores = trace.scores[HEAD, QUERY].astype(np.float64)
     if causal:
         scores = np.where(np.arange(7) > QUERY, np.nan, scores)
@@ -841,7 +841,7 @@ def test_scores_and_weights_are_drawn_with_and_without_the_division(causal: bool
     marked(figure.layout.xaxis, {QUERY, KEY})
     marked(figure.layout.xaxis2, {QUERY, KEY})
     assert (
-        on_page(draw.both_softmaxes, made(scaling=0.25), HEAD, QUERY, TOKENS, KEY, LIGHT)
+        on_page(draw.draw_softmaxes, made(scaling=0.25), HEAD, QUERY, TOKENS, KEY, LIGHT)
         .data[0]
         .name.startswith("q · k × 0.25:")
     )
@@ -903,7 +903,7 @@ def test_the_values_are_this_head_s_and_their_sum_is_what_it_says(tokens: list[i
 @pytest.mark.parametrize("head", range(3))
 def test_the_columns_of_the_concatenation_belong_to_their_heads(head: int) -> None:
     trace = made()
-    figure = on_page(draw.concatenation, trace, head, QUERY, LIGHT)
+    figure = on_page(draw.draw_concatenation, trace, head, QUERY, LIGHT)
     same(np.concatenate([bars.y for bars in figure.data]), trace.concatenation[QUERY])
     for other, bars in enumerate(figure.data):
         assert list(bars.x) == list(range(4 * other, 4 * other + 4))
@@ -920,7 +920,7 @@ def test_the_columns_of_the_concatenation_belong_to_their_heads(head: int) -> No
 @pytest.mark.parametrize("head", range(3))
 def test_the_rows_of_w_o_are_this_head_s(head: int) -> None:
     trace = made()
-    figure, w_o = on_page(draw.mixing, trace, head, LIGHT), trace.parameters.w_o
+    figure, w_o = on_page(draw.draw_output_matrix, trace, head, LIGHT), trace.parameters.w_o
     same(figure.data[0].z, np.abs(w_o))  # small enough for a cell a number
     same(figure.data[1].z, w_o[4 * head : 4 * head + 4])
     assert box(figure.layout.shapes[0]) == (-0.5, 9.5, 4 * head - 0.5, 4 * head + 3.5)
@@ -929,7 +929,7 @@ def test_the_rows_of_w_o_are_this_head_s(head: int) -> None:
     assert list(figure.layout.yaxis.tickvals) == [1.5, 5.5, 9.5]
     assert figure.layout.yaxis.autorange == figure.layout.yaxis2.autorange == "reversed"
     large = made(n=3, d_model=193, heads=3, d_k=64)
-    drawn = on_page(draw.mixing, large, head, LIGHT)
+    drawn = on_page(draw.draw_output_matrix, large, head, LIGHT)
     same(drawn.data[0].z, sizes(large.parameters.w_o, 2, 3))
     assert box(drawn.layout.shapes[0]) == (-0.5, 64.5, 32 * head - 0.5, 32 * head + 31.5)
 
@@ -937,7 +937,7 @@ def test_the_rows_of_w_o_are_this_head_s(head: int) -> None:
 @pytest.mark.parametrize("query", lanes.some(range(7), 0, 4, 6))
 def test_contributions_and_bias_are_the_output(query: int) -> None:
     trace = made()
-    figure, p = on_page(draw.contributions, trace, HEAD, query, LIGHT), trace.parameters
+    figure, p = on_page(draw.draw_contributions, trace, HEAD, query, LIGHT), trace.parameters
     table, lengths = figure.data
     for head in range(3):
         columns = slice(4 * head, 4 * head + 4)
@@ -957,7 +957,7 @@ def test_contributions_and_bias_are_the_output(query: int) -> None:
 def test_weights_and_the_lengths_that_they_let_through(head: int) -> None:
     trace = made()
     figure, p, columns = (
-        on_page(draw.weights_and_norms, trace, head, QUERY, TOKENS, KEY, LIGHT),
+        on_page(draw.draw_weights_and_norms, trace, head, QUERY, TOKENS, KEY, LIGHT),
         trace.parameters,
         slice(4 * head, 4 * head + 4),
     )

@@ -16,7 +16,7 @@ from benchmarks import hostile
 from mha_viz.app.serving import start
 from mha_viz.app.serving.settings import ServerSettings
 from mha_viz.errors import MhaVizError, ModelBroken
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog, folder, hub, inspection
 from mha_viz.models.getting.catalog import Model
 
@@ -26,15 +26,15 @@ pytestmark = pytest.mark.app
 @pytest.fixture
 def stranger(tmp_path: Path) -> Model:
     """A copy of the toy model at a place of its own."""
-    shutil.copytree(asset("toy"), tmp_path / "stranger", ignore=shutil.ignore_patterns("snapshots*"))
+    shutil.copytree(asset_path("toy"), tmp_path / "stranger", ignore=shutil.ignore_patterns("snapshots*"))
     return catalog.resolve(str(tmp_path / "stranger"))
 
 
 @pytest.fixture
 def apart() -> Iterator[None]:
-    inspection.begin()
+    inspection.use_child_processes()
     yield
-    folder.look_by(folder.look_at)
+    folder.set_inspector(folder.inspect_folder)
 
 
 class Stopped(Exception):
@@ -42,7 +42,7 @@ class Stopped(Exception):
 
 
 def test_a_server_opens_no_file_of_a_stranger(stranger: Model, monkeypatch: pytest.MonkeyPatch, apart: None) -> None:
-    folder.look_by(folder.look_at)
+    folder.set_inspector(folder.inspect_folder)
     monkeypatch.setattr(start, "raise_descriptor_limit", lambda: (_ for _ in ()).throw(Stopped))
     monkeypatch.setattr(start, "app", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", sys.argv)
@@ -57,12 +57,12 @@ def test_a_server_opens_no_file_of_a_stranger(stranger: Model, monkeypatch: pyte
             opened.append(str(values[0]))
 
     sys.addaudithook(watch)  # for good: there is no way to remove it
-    facts = hub.facts(stranger)
+    facts = hub.read_facts(stranger)
     watched = ""
     assert opened == []
     assert facts is not None
     assert (facts.model.layers, facts.model.heads, facts.parts, facts.causal) == (2, 4, (), False)
-    assert facts == folder.look_at(Path(stranger.path), stranger)
+    assert facts == folder.inspect_folder(Path(stranger.path), stranger)
 
 
 @pytest.mark.parametrize("seed", [0, 2, 4])
@@ -70,7 +70,7 @@ def test_a_broken_folder_is_told_in_the_same_words(seed: int, tmp_path: Path, ap
     hostile.mutate(tmp_path, seed)
     model = Model("stranger", "stranger", kind="folder", path=str(tmp_path))
     errors = []
-    for look in (folder.look_at, folder.check_again):
+    for look in (folder.inspect_folder, folder.inspect_cached):
         with pytest.raises(MhaVizError) as caught:
             look(tmp_path, model)
         errors.append((type(caught.value), str(caught.value)))
@@ -82,7 +82,7 @@ def test_what_exceeds_the_limits_of_the_child_counts_as_broken(
 ) -> None:
     monkeypatch.setattr(inspection, "BOUNDS", inspection.BOUNDS._replace(seconds=0))
     with pytest.raises(ModelBroken, match="took longer"):
-        inspection.look_apart(Path(stranger.path), stranger)
+        inspection.inspect_in_child(Path(stranger.path), stranger)
 
 
 def test_no_damaged_file_of_a_model_ends_a_process() -> None:

@@ -12,7 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.analysis.intervals import DRAWS, ENOUGH, FEW, MANY, Documents, most_documents, newcombe, student_t, wilson
+from mha_viz.analysis.intervals import (
+    DRAWS,
+    ENOUGH,
+    FEW,
+    MANY,
+    Documents,
+    count_separate_documents,
+    newcombe_interval,
+    student_t,
+    wilson_interval,
+)
 from tests import brute, lanes
 from tests.imports import ROOT
 
@@ -27,20 +37,20 @@ from tests.imports import ROOT
     ],
 )
 def test_the_interval_is_wilsons_as_published(correct: int, n: int, low: float, high: float) -> None:
-    assert wilson(correct, n) == pytest.approx((low, high), abs=5e-5)
+    assert wilson_interval(correct, n) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_without_a_case_anything_is_possible() -> None:
-    assert wilson(0, 0) == (0, 1)
+    assert wilson_interval(0, 0) == (0, 1)
 
 
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_the_interval_holds_the_share_and_mirrors(case: tuple[int, int]) -> None:
     correct, n = case
-    low, high = wilson(correct, n)
+    low, high = wilson_interval(correct, n)
     assert 0 <= low <= correct / n + 1e-12
     assert correct / n - 1e-12 <= high <= 1
-    assert (1 - high, 1 - low) == pytest.approx(wilson(n - correct, n))
+    assert (1 - high, 1 - low) == pytest.approx(wilson_interval(n - correct, n))
     assert (low, high) == pytest.approx(brute.wilson(correct, n), abs=1e-12)
 
 
@@ -57,7 +67,7 @@ def test_with_more_than_can_be_held_neighbouring_documents_are_one() -> None:
     documents = Documents(list("abcdefg"), most=3)
     assert (documents.numbers.tolist(), documents.count) == ([0, 0, 0, 1, 1, 2, 2], 3)
     assert Documents(list("abc"), most=3).count == 3
-    assert [most_documents(cells) for cells in (10**6, 1000)] == [32, 16_000]
+    assert [count_separate_documents(cells) for cells in (10**6, 1000)] == [32, 16_000]
 
 
 def test_every_draw_has_as_many_documents_as_the_corpus() -> None:
@@ -69,15 +79,15 @@ def test_every_draw_has_as_many_documents_as_the_corpus() -> None:
 
 def test_a_corpus_without_documents_has_wilsons_interval() -> None:
     bounds = Documents([""] * 9).interval(np.array([[60, 50]]), np.array([100]))
-    assert bounds.T.tolist() == [pytest.approx(wilson(60, 100)), pytest.approx(wilson(50, 100))]
+    assert bounds.T.tolist() == [pytest.approx(wilson_interval(60, 100)), pytest.approx(wilson_interval(50, 100))]
 
 
 def test_documents_that_agree_leave_no_doubt_but_where_all_is_right_and_those_that_differ_leave_more() -> None:
     documents = Documents([str(number) for number in range(120)])
     even = documents.interval(np.array([[25, 50]] * 120), np.full(120, 50))  # in half of the cases, and in all
-    assert [tuple(bounds) for bounds in even.T.tolist()] == [(0.5, 0.5), wilson(6000, 6000)]
+    assert [tuple(bounds) for bounds in even.T.tolist()] == [(0.5, 0.5), wilson_interval(6000, 6000)]
     assert even[:, 1].tolist() == pytest.approx([1 / (1 + 1.96**2 / 6000), 1], abs=1e-6)
-    assert documents.of_difference(np.array([[0, 50, 0, 0]] * 120)) == newcombe(0, 6000, 0, 0)
+    assert documents.compute_difference_interval(np.array([[0, 50, 0, 0]] * 120)) == newcombe_interval(0, 6000, 0, 0)
     # always right in half of the documents, never in the others: the share of draws is binomial(120, 1/2) / 120
     apart = documents.interval(np.array([50, 0] * 60)[:, None], np.full(120, 50))
     assert apart[:, 0] == pytest.approx([0.41, 0.59], abs=0.015)
@@ -90,7 +100,7 @@ def test_below_sixty_documents_the_interval_is_the_widest_of_three() -> None:
     shares = right / n
     half = 2.776 * shares.std(ddof=1) / math.sqrt(4)  # of documents of one size, each left out once
     assert (low, high) == pytest.approx((shares.mean() - half, shares.mean() + half))
-    assert low < wilson(112, 200).low
+    assert low < wilson_interval(112, 200).low
     assert low < brute.bootstrap([*zip(right.tolist(), n.tolist(), strict=True)])[0]
     alike = documents.interval(np.full((5, 1), 20), n)
     cases = 200 * (1.959964 / 2.776) ** 2  # documents that agree by chance do not leave no doubt
@@ -122,7 +132,7 @@ def test_from_60_to_120_documents_each_end_goes_evenly_from_the_widest_to_the_bo
     expected = between(brute.wilson(mean * cases, cases), student, bootstrap)
     assert documents.interval(right[:, None], n)[:, 0] == pytest.approx(expected, abs=1e-8)
     expected = between(_bootstrap_t(documents, right, n), student, bootstrap)
-    assert documents.of_means(right[:, None].astype(float), n)[:, 0] == pytest.approx(expected, abs=1e-8)
+    assert documents.compute_mean_intervals(right[:, None].astype(float), n)[:, 0] == pytest.approx(expected, abs=1e-8)
 
 
 def _t(freedom: int) -> float:
@@ -171,11 +181,11 @@ def test_the_interval_of_means_of_skewed_documents_is_the_bootstrap_t_of_the_pla
     sums, n = np.array([1.0, 2.0, 2.5, 3.5, 40.0, 1.8]), np.array([10, 25, 20, 30, 40, 15])
     mean = sums.sum() / n.sum()
     here = Documents(list("abcdef"))
-    low, high = here.of_means(sums[:, None], n)[:, 0]
+    low, high = here.compute_mean_intervals(sums[:, None], n)[:, 0]
     assert high == pytest.approx(_bootstrap_t(here, sums, n)[1])
     assert low == pytest.approx(mean - 2.571 * math.sqrt(_variance_of_leaving_one_out(sums, n)))
     assert high - mean > 2 * (mean - low)
-    alike = here.of_means(np.array([[4.0]] * 6), np.full(6, 10))  # documents that do not vary
+    alike = here.compute_mean_intervals(np.array([[4.0]] * 6), np.full(6, 10))  # documents that do not vary
     assert alike[:, 0] == pytest.approx((0.4, 0.4))
 
 
@@ -195,12 +205,12 @@ def test_student_s_variance_is_that_of_leaving_one_document_out() -> None:
 def test_few_documents_have_wilsons_interval(with_case: int) -> None:
     n = np.array([25] * with_case + [0] * (30 - with_case))
     bounds = Documents([str(number) for number in range(30)]).interval((n // 5)[:, None], n)
-    assert bounds[:, 0] == pytest.approx(wilson(5 * with_case, 25 * with_case))
+    assert bounds[:, 0] == pytest.approx(wilson_interval(5 * with_case, 25 * with_case))
 
 
 def test_a_mean_over_one_document_has_no_interval() -> None:
-    assert np.isnan(Documents(list("ab")).of_means(np.array([[7.0], [0.0]]), np.array([3, 0]))).all()
-    low, high = Documents(list("ab")).of_means(np.array([[2.0], [4.0]]), np.array([1, 1]))[:, 0]
+    assert np.isnan(Documents(list("ab")).compute_mean_intervals(np.array([[7.0], [0.0]]), np.array([3, 0]))).all()
+    low, high = Documents(list("ab")).compute_mean_intervals(np.array([[2.0], [4.0]]), np.array([1, 1]))[:, 0]
     assert (low, high) == pytest.approx((3 - 12.706 * math.sqrt(2), 3 + 12.706 * math.sqrt(2)))
 
 
@@ -285,7 +295,9 @@ def test_the_documentation_says_how_often_intervals_of_means_hold_the_truth() ->
                 if skewness:
                     shape = 4 / skewness**2  # of a gamma distribution with this skewness
                     means = random.gamma(shape, 1 / shape, (documents, 100))
-                low, high = Documents([str(number) for number in range(documents)]).of_means(n[:, None] * means, n)
+                low, high = Documents([str(number) for number in range(documents)]).compute_mean_intervals(
+                    n[:, None] * means, n
+                )
                 held_by_corpus.append(np.mean((low <= 1) & (high >= 1)))
             assert abs(100 * np.mean(held_by_corpus) - share) <= 3, (documents, skewness)
 
@@ -328,14 +340,14 @@ def test_the_draws_are_those_of_the_plain_loops(counts: list[tuple[int, int]]) -
 def test_the_interval_of_a_difference_is_newcombes_as_published(
     outcomes: tuple[int, int, int, int], low: float, high: float
 ) -> None:
-    assert newcombe(*outcomes) == pytest.approx((low, high), abs=5e-5)
+    assert newcombe_interval(*outcomes) == pytest.approx((low, high), abs=5e-5)
     both, one, other, neither = outcomes
-    assert newcombe(both, other, one, neither) == pytest.approx((-high, -low), abs=5e-5)
+    assert newcombe_interval(both, other, one, neither) == pytest.approx((-high, -low), abs=5e-5)
 
 
 @given(st.tuples(*[st.integers(0, 60)] * 4))
 def test_the_interval_of_a_difference_holds_it(outcomes: tuple[int, int, int, int]) -> None:
-    low, high = newcombe(*outcomes)
+    low, high = newcombe_interval(*outcomes)
     difference = (outcomes[1] - outcomes[2]) / max(1, sum(outcomes))
     assert -1 - 1e-12 <= low <= difference + 1e-12
     assert difference - 1e-12 <= high <= 1 + 1e-12
@@ -360,7 +372,9 @@ def outcomes_of(documents: int, seed: int) -> list[list[int]]:
 def test_the_draws_of_a_difference_are_those_of_the_plain_loops() -> None:
     outcomes = outcomes_of(ENOUGH, 1)
     documents = Documents([str(number) for number in range(ENOUGH)])
-    assert documents.of_difference(np.array(outcomes)) == pytest.approx(drawn_by_hand(outcomes), abs=1e-12)
+    assert documents.compute_difference_interval(np.array(outcomes)) == pytest.approx(
+        drawn_by_hand(outcomes), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("documents", [FEW, 12])
@@ -372,11 +386,11 @@ def test_below_sixty_documents_the_interval_of_a_difference_is_the_widest_of_thr
     half = {FEW: 2.776, 12: 2.201}[documents] * math.sqrt(sum((one - difference) ** 2 for one in without))
     three = [
         drawn_by_hand(outcomes),
-        newcombe(*np.array(outcomes).sum(axis=0).tolist()),
+        newcombe_interval(*np.array(outcomes).sum(axis=0).tolist()),
         (difference - half, difference + half),
     ]
     expected = min(low for low, _ in three), max(high for _, high in three)
-    here = Documents([str(number) for number in range(documents)]).of_difference(np.array(outcomes))
+    here = Documents([str(number) for number in range(documents)]).compute_difference_interval(np.array(outcomes))
     assert here == pytest.approx(expected, abs=1e-12)
 
 
@@ -390,19 +404,19 @@ def test_the_intervals_of_many_heads_are_those_of_each_by_itself() -> None:
     outcomes[:, [0, 2, 3], 7] = outcomes[:, [1, 2], 8] = 0
     n, right = outcomes.sum(axis=1), outcomes[:, 0] + outcomes[:, 1]
     net, totals = outcomes[:, 1] - outcomes[:, 2], outcomes.sum(axis=0)
-    differences = [here.of_difference(outcomes[:, :, head]) for head in range(9)]
-    assert pytest.approx(np.array(differences), abs=1e-12) == here.of_net(net, n, totals).T
+    differences = [here.compute_difference_interval(outcomes[:, :, head]) for head in range(9)]
+    assert pytest.approx(np.array(differences), abs=1e-12) == here.compute_net_intervals(net, n, totals).T
     assert differences[0] == (-1, 1)
     accuracies = [here.interval(right[:, [head]], n[:, head])[:, 0] for head in range(9)]
     assert pytest.approx(np.array(accuracies), abs=1e-12) == here.interval(right, n).T
-    of_one = here.of_net(net[:, [6, 6]], n[:, 6], totals[:, [6, 6]])  # the same cases for all
+    of_one = here.compute_net_intervals(net[:, [6, 6]], n[:, 6], totals[:, [6, 6]])  # the same cases for all
     assert of_one.T.tolist() == [pytest.approx(differences[6], abs=1e-12)] * 2
 
 
 def test_few_documents_have_newcombes_interval_of_a_difference() -> None:
     outcomes = np.array([[9, 6, 1, 20]] * 4 + [[0, 0, 0, 0]] * 80)
-    here = Documents([str(number) for number in range(84)]).of_difference(outcomes)
-    assert here == newcombe(36, 24, 4, 80)
+    here = Documents([str(number) for number in range(84)]).compute_difference_interval(outcomes)
+    assert here == newcombe_interval(36, 24, 4, 80)
 
 
 @pytest.mark.parametrize(
@@ -416,6 +430,6 @@ def test_the_intervals_of_differences_hold_the_truth_in_93_of_100_corpora(docume
     for alike in [3, 10] * 1000:
         shares = random.dirichlet(np.array([0.4, 0.2, 0.1, 0.3]) * (alike if documents >= FEW else 1e6), documents)
         outcomes = random.multinomial(random.integers(10, 120, documents), shares)
-        low, high = here.of_difference(outcomes)
+        low, high = here.compute_difference_interval(outcomes)
         held.append(low <= 0.1 <= high)
     assert np.mean(held) >= 0.93

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mha_viz.app.lab.learning import TOYS, jobs_on_maps
+from mha_viz.app.lab.learning import TOYS, describe_maps
 from mha_viz.lab import lab
-from mha_viz.lab.jobs import DOES, SIGNS, describe_jobs, find_jobs, has_shared_job
+from mha_viz.lab.jobs import JOB_SHARE, SIGNS, describe_jobs, find_jobs, has_shared_job
 from mha_viz.lab.lab import CURRENT, EXPERIMENTS, PAIR, PENALTY, RANDOM
 from mha_viz.lab.predictions import write_verdict
 from mha_viz.lab.record import Array
@@ -68,7 +68,7 @@ def test_heads_that_share_jobs_are_counted_where_it_is_clear_which_these_are() -
 
 
 def test_a_job_takes_more_than_the_stated_share_of_attention() -> None:
-    jobs = find_jobs(np.stack([head(linked=DOES - 0.01), head(linked=DOES + 0.01)]), PLACES)
+    jobs = find_jobs(np.stack([head(linked=JOB_SHARE - 0.01), head(linked=JOB_SHARE + 0.01)]), PLACES)
     assert jobs.tolist() == [[False, False], [False, True]]
 
 
@@ -99,12 +99,12 @@ def test_a_sign_on_one_or_two_words_shows_no_job() -> None:
 
 VERDICTS = {
     **{
-        f"{experiment} {number}": lab.compared(None, lab.stored(experiment), number)
+        f"{experiment} {number}": lab.compare_with_guess(None, lab.load_stored(experiment), number)
         for experiment in EXPERIMENTS
-        for number in range(len(lab.stored(experiment).runs))
+        for number in range(len(lab.load_stored(experiment).runs))
     },
     **{
-        f"{name} {model}": write_verdict(toy.options, toy.outcome(model), None, jobs_on_maps(name, model))
+        f"{name} {model}": write_verdict(toy.options, toy.outcome(model), None, describe_maps(name, model))
         for name, toy in TOYS.items()
         for model in toy.trainings
     },
@@ -126,27 +126,27 @@ def test_the_two_halves_of_a_verdict_do_not_contradict_each_other(name: str) -> 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_the_verdict_of_each_run_says_who_does_what_on_its_maps(experiment: str) -> None:
-    result = lab.stored(experiment)
+    result = lab.load_stored(experiment)
     for number, run in enumerate(result.runs):
-        said = describe_jobs(lab.names_of_heads(run), run.maps[-1], lab.marked_places(result))
+        said = describe_jobs(lab.name_heads(run), run.maps[-1], lab.find_marked_keys(result))
         assert bool(said) == (experiment != CURRENT), "only there, the maps have no marks"
-        verdict = lab.compared(None, result, number)
+        verdict = lab.compare_with_guess(None, result, number)
         assert said in verdict
         idle = replace(run, maps=np.full_like(run.maps, 1 / run.maps.shape[-1]))
         runs = (*result.runs[:number], idle, *result.runs[number + 1 :])
         if said and said != "No head does ○ or □.":
-            assert "No head does ○ or □." in lab.compared(None, replace(result, runs=runs), number)
+            assert "No head does ○ or □." in lab.compare_with_guess(None, replace(result, runs=runs), number)
 
 
 def test_three_heads_that_share_a_job_are_not_said_to_be_different() -> None:
-    verdict = lab.compared(None, lab.stored(RANDOM))
+    verdict = lab.compare_with_guess(None, lab.load_stored(RANDOM))
     assert verdict == "Some heads share a job. H0 does ○; H1, H2 and H3 share □: three heads, one job."
-    assert "H1, H2 and H3 share □" in lab.compared(None, lab.stored(PAIR))
+    assert "H1, H2 and H3 share □" in lab.compare_with_guess(None, lab.load_stored(PAIR))
 
 
 def test_the_penalty_is_said_to_change_the_difference_before_the_answers() -> None:
-    verdict = lab.compared("more", lab.stored(PENALTY))
+    verdict = lab.compare_with_guess("more", lab.load_stored(PENALTY))
     first, second = "maps differ by 48.8% without the penalty, by 96.1% with it", "right answers: 100.0% and 100.0%"
     assert verdict.startswith(f"You were right: heads differ more; {first}; {second}. H0 does ○; H2 does □; ")
     without = "H0 does ○; H1, H2 and H3 share □: three heads, one job."
-    assert lab.compared(None, lab.stored(PENALTY), 0).endswith(without)
+    assert lab.compare_with_guess(None, lab.load_stored(PENALTY), 0).endswith(without)

@@ -27,10 +27,10 @@ from mha_viz.app.service.jobs import Job
 from mha_viz.app.serving.ends import end_server
 from mha_viz.app.url.annotated import built_in
 from mha_viz.corpus import grammar, reading, uploads
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import ExportError
-from mha_viz.files.assets import HOME
+from mha_viz.files.assets import HOME_VARIABLE
 from mha_viz.lab.lab import COUNT, EXPERIMENTS
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
@@ -52,7 +52,7 @@ SECONDS_TO_END = 5.0
 
 @cache
 def treebank(sentences: int) -> StudyCorpus:
-    return uploads.read_apart(as_conllu(grammar.corpus(sentences, 5).sentences).encode(), "treebank.conllu")
+    return uploads.parse_in_child(format_conllu(grammar.corpus(sentences, 5).sentences).encode(), "treebank.conllu")
 
 
 def the_longest_training() -> Job:
@@ -72,7 +72,7 @@ def killed(
 
     def serve() -> int:
         apart.run = USUAL
-        os.environ.update({HOME: str(folder), "TMPDIR": str(folder)})
+        os.environ.update({HOME_VARIABLE: str(folder), "TMPDIR": str(folder)})
         tempfile.tempdir = None  # is looked up again
         new_server()  # the threads of this process's queues are not in its copy
         job = start()
@@ -116,7 +116,7 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
-    monkeypatch.setenv(HOME, str(home))
+    monkeypatch.setenv(HOME_VARIABLE, str(home))
     model, source = catalog.resolve(str(tiny_folder("bert"))), treebank(100)
     with killed(lambda: studies.start(model, source), home, file=SUMS_FILE) as children:
         assert len(children) == 1
@@ -133,7 +133,7 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     profile = studies.profile(model, source.digest)
     assert profile is not None
     assert not list(home.rglob(".*"))
-    corpus = reading.parse_file(source.data, uploads.NEUTRAL)
+    corpus = reading.parse_file(source.data, uploads.NEUTRAL_NAME)
     whole = study(Encoder.from_folder(Path(model.path), name=model.name), corpus)
     # A server stores no visitor's sentences; the built-in ones it has anyway.
     assert profile.files() == replace(whole, sentences=()).files()
@@ -186,7 +186,7 @@ def test_sigterm_leaves_nothing_after_five_seconds(
 ) -> None:
     """The work has time to save what it has done; what it keeps is as after SIGKILL."""
     home = tmp_path / "home"
-    monkeypatch.setenv(HOME, str(home))
+    monkeypatch.setenv(HOME_VARIABLE, str(home))
     model, source = catalog.resolve(str(tiny_folder("bert"))), treebank(100)
     start = the_longest_training if what == "training" else partial(studies.start, model, source)
     with killed(start, home, left) as children:
@@ -217,7 +217,7 @@ def test_sigterm_ends_a_child_that_notices_nothing(tmp_path: Path) -> None:
 def test_a_process_ends_soon_after_its_parent(given: str) -> None:
     """Also one that has not read all that was sent, and is in the middle of a call."""
     script = f"import threading, time\nfrom mha_viz.process.orphans import end_with_parent\nend_with_parent({given})\n"
-    command, environment = process.python("-c", f"{script}print('begun', flush=True)\ntime.sleep(120)")
+    command, environment = process.build_python_command("-c", f"{script}print('begun', flush=True)\ntime.sleep(120)")
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
@@ -253,7 +253,7 @@ def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_writt
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    monkeypatch.setenv(HOME, str(tmp_path))
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
     with files_of_at_most(4096):
         job = studies.start(model, treebank(40))
         until(lambda: job.finished)
@@ -266,19 +266,19 @@ def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_writt
 def test_a_profile_that_the_disk_cannot_take_is_known_until_the_server_ends(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(HOME, str(tmp_path))
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
     model = catalog.resolve(str(tiny_folder("bert")))
-    usual = studies.profile_of
+    usual = studies.parse_profile
     with ExitStack() as full:
 
         def measured(value: Any) -> Any:
             full.enter_context(files_of_at_most(4096))
             return usual(value)
 
-        monkeypatch.setattr(studies, "profile_of", measured)
+        monkeypatch.setattr(studies, "parse_profile", measured)
         job = studies.start(model, treebank(40))
         until(lambda: job.finished)
     assert job.error is None
     assert studies.profile(model, treebank(40).digest) is not None
-    assert "File too large" in str(studies.unkept(model, treebank(40).digest))
+    assert "File too large" in str(studies.find_write_error(model, treebank(40).digest))
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

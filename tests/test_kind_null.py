@@ -14,19 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mha_viz as mv
-from mha_viz.analysis.chance import KIND, ChanceRoles, by_chance
-from mha_viz.analysis.kind_null import DrawnSyntax, Others
-from mha_viz.analysis.syntax import DIRECTIONS, OFFSETS, Pointers, Relations, pointers
+from mha_viz.analysis.chance import KIND, ChanceRoles, find_chance_roles
+from mha_viz.analysis.kind_null import DrawnSyntax, Replacements
+from mha_viz.analysis.syntax import DIRECTIONS, OFFSETS, Pointers, Relations, find_pointers
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import SettingError
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
-from mha_viz.study.kind_null import OfKinds
-from mha_viz.study.run import Progress, Run, sums_of
-from mha_viz.study.sums import merged
+from mha_viz.study.kind_null import KindNullSums
+from mha_viz.study.run import Progress, StudyRun, measure_sums
+from mha_viz.study.sums import merge_sums
 
 
 def sentence(*words: str, document: str = "") -> Sentence:
@@ -50,9 +50,9 @@ DOGS = sentence(
 )
 
 
-def drawn(one: Sentence, seed: int = 0) -> Others:
+def drawn(one: Sentence, seed: int = 0) -> Replacements:
     relations = Relations([one])
-    return Others.drawn(relations, relations.tree(one), np.random.default_rng(seed))
+    return Replacements.drawn(relations, relations.make_tree(one), np.random.default_rng(seed))
 
 
 def test_another_word_of_its_kind_takes_the_place_of_the_right_one() -> None:
@@ -98,7 +98,7 @@ def test_the_word_that_looks_takes_no_place() -> None:
 
 
 def by_loops(
-    one: Sentence, row: Any, column: Any, others: Others
+    one: Sentence, row: Any, column: Any, others: Replacements
 ) -> tuple[dict[tuple[str, str, int], int], dict[tuple[str, str], int], dict[tuple[str, str, int], int]]:
     """Of one draw: right answers by direction, relation and head; cases and right offsets by base relation."""
     correct: dict[tuple[str, str, int], int] = defaultdict(int)
@@ -163,9 +163,9 @@ def trees(draw: st.DrawFn) -> Sentence:
 def test_all_counts_are_those_of_the_plain_loops(one: Sentence, seed: int, number: int) -> None:
     relations, n = Relations([one]), len(one.words)
     block = np.random.default_rng(seed).integers(0, 3, (2, n, n)).astype(np.float32)  # ties are common
-    pointed = pointers(block) if n > 1 else Pointers(*np.zeros((2, 2, n), np.intp))
+    pointed = find_pointers(block) if n > 1 else Pointers(*np.zeros((2, 2, n), np.intp))
     counted = DrawnSyntax(relations, 2, 2, draws=2, seed=seed)
-    tree = relations.tree(one)
+    tree = relations.make_tree(one)
     counted.add(pointed, tree, number, 1)
     assert not counted.sums["correct"][0].any()
     assert not counted.sums["offset"][:, 1 - number % 2].any()
@@ -174,7 +174,7 @@ def test_all_counts_are_those_of_the_plain_loops(one: Sentence, seed: int, numbe
             expected: Any = ({}, {}, {})
         else:
             random = np.random.default_rng([seed, at, number])
-            others = Others.drawn(relations, tree, random) if at else Others.gold(tree)
+            others = Replacements.drawn(relations, tree, random) if at else Replacements.gold(tree)
             expected = tuple(by_loops(one, pointed.row.tolist(), pointed.column.tolist(), others))
         assert stored(counted, at, number % 2) == expected
 
@@ -190,14 +190,14 @@ def toy() -> Encoder:
 
 
 def test_the_sums_are_equal_for_any_shards(toy: Encoder) -> None:
-    corpus, kind = grammar.corpus(60), OfKinds(3, seed=5)
-    whole = sums_of([toy], corpus, kind)
+    corpus, kind = grammar.corpus(60), KindNullSums(3, seed=5)
+    whole = measure_sums([toy], corpus, kind)
     cuts = [0, 7, 30, 60]
     parts = []
     for number, (first, last) in enumerate(pairwise(cuts)):
         part = replace(corpus, sentences=corpus.sentences[first:last])
-        parts.append(Run([toy], part, first=first, number=number, kind=kind, size=64).measured())
-    together = merged(parts)
+        parts.append(StudyRun([toy], part, first=first, number=number, kind=kind, size=64).measured())
+    together = merge_sums(parts)
     assert together.relations.names == whole.relations.names
     assert [*together.documents] == [*whole.documents]
     for name, array in whole.of("trained/kinds").items():
@@ -237,17 +237,17 @@ def test_both_nulls_are_stored_and_stated(tmp_path: Path) -> None:
     shipped = mv.load_profile("toy")
     found = ChanceRoles(7, (0, 2), ("grammar",), null=KIND)
     again = mv.load_profile(found.stored_in(shipped).save(tmp_path / "toy"))
-    assert by_chance(again, "syntax", KIND) == found
-    assert by_chance(again) == by_chance(shipped)
-    assert by_chance(shipped) is not None
+    assert find_chance_roles(again, "syntax", KIND) == found
+    assert find_chance_roles(again) == find_chance_roles(shipped)
+    assert find_chance_roles(shipped) is not None
     words = (
         "with another word of the same part of speech in the place of each right one at most 2, in 2 draws (p = 0.333)"
     )
     assert f"By chance: 7 roles of syntax; {words}, on grammar." in mv.roles.report(again).notes
-    assert by_chance(shipped, "syntax", KIND) == ChanceRoles(7, (*[0] * 19, 1), ("grammar",), null=KIND)
+    assert find_chance_roles(shipped, "syntax", KIND) == ChanceRoles(7, (*[0] * 19, 1), ("grammar",), null=KIND)
     twice = ChanceRoles(7, (1,), ("grammar",), null=KIND).stored_in(again)
-    assert by_chance(twice, "syntax", KIND) == ChanceRoles(7, (1,), ("grammar",), null=KIND)
-    assert by_chance(twice) == by_chance(shipped)
+    assert find_chance_roles(twice, "syntax", KIND) == ChanceRoles(7, (1,), ("grammar",), null=KIND)
+    assert find_chance_roles(twice) == find_chance_roles(shipped)
 
 
 @pytest.mark.parametrize(("keeps", "role"), [("kinds", "syntax"), ("kind", "coreference")])
@@ -268,7 +268,7 @@ def test_progress_runs_once_over_the_corpora() -> None:
 
 def test_the_command_counts_and_stores_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus, out = tmp_path / "one.conllu", tmp_path / "out"
-    corpus.write_text(as_conllu(grammar.corpus(40).sentences), "utf-8")
+    corpus.write_text(format_conllu(grammar.corpus(40).sentences), "utf-8")
     assert main(["profile", str(corpus), "--model", "toy", "--chance-of-kind", "2", "--out", str(out)]) == 0
     assert "with another word of the same part of speech in the place of each right one" in capsys.readouterr().out
     table = mv.load_profile(out).tables["chance"]

@@ -16,7 +16,7 @@ import pytest
 from mha_viz.app.lab import link
 from mha_viz.app.lab import trainings as trainings_module
 from mha_viz.app.service import jobs
-from mha_viz.app.widgets.parts import formulas, plain
+from mha_viz.app.widgets.parts import escape_markdown, format_formulas
 from mha_viz.errors import Busy, Cancelled, SettingError
 from mha_viz.lab import estimate, lab
 from mha_viz.lab.lab import (
@@ -28,7 +28,7 @@ from mha_viz.lab.lab import (
     PENALTY,
     RANDOM,
     REMOVAL,
-    compared,
+    compare_with_guess,
 )
 from mha_viz.lab.record import Result, Settings
 from mha_viz.numerals import percent
@@ -44,7 +44,7 @@ PAGE = "pages/50_why_heads_differ.py"
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A separate queue of every test, which forgets nobody: no browser asks meanwhile."""
-    rules = jobs.KINDS["training"]._replace(forgotten=600.0)
+    rules = jobs.KINDS["training"]._replace(timeout_s=600.0)
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "training": rules})
     new_server()
     yield
@@ -91,7 +91,7 @@ class Runs:
         until(lambda: self.end.is_set() or cancelled())
         if not self.end.is_set():
             raise Cancelled("The training was stopped.")
-        return replace(lab.stored(settings.experiment), settings=settings)
+        return replace(lab.load_stored(settings.experiment), settings=settings)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     monkeypatch.setattr(trainings_module.lab, "run", recorded)
     yield recorded
     recorded.end.set()
-    until(lambda: not jobs.queue_of("training")._entries)  # one that waits would begin in the next test
+    until(lambda: not jobs.get_queue("training")._entries)  # one that waits would begin in the next test
 
 
 def of_seed(seed: int, experiment: str = IDENTICAL) -> Settings:
@@ -115,11 +115,11 @@ def test_every_experiment_shows_its_stored_run_at_once(experiment: str) -> None:
     page = visit(experiment=experiment)
     assert EXPERIMENTS[experiment].question in page.said
     assert "Default run, saved with the app: " in page.said.replace("\\", "")
-    for statement in EXPERIMENTS[experiment].statements(lab.stored(experiment)):
-        assert formulas(plain(statement.question)) in page.said
-        assert formulas(plain(statement.evidence)) in page.said
+    for statement in EXPERIMENTS[experiment].statements(lab.load_stored(experiment)):
+        assert format_formulas(escape_markdown(statement.question)) in page.said
+        assert format_formulas(escape_markdown(statement.evidence)) in page.said
     assert "Unusual" not in page.said
-    the_browser_is_sent_every_recorded_step_of_the_run_in_view(page, lab.stored(experiment))
+    the_browser_is_sent_every_recorded_step_of_the_run_in_view(page, lab.load_stored(experiment))
 
 
 def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession, result: Result) -> None:
@@ -145,7 +145,7 @@ def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession
 
 
 def test_heads_are_removed_after_the_training_one_by_one() -> None:
-    page, result = asked(experiment=REMOVAL), lab.stored(REMOVAL)
+    page, result = asked(experiment=REMOVAL), lab.load_stored(REMOVAL)
     arm, removal = result.runs[0], result.removal
     assert removal is not None
     content, last = playing(page), int(arm.steps[-1])
@@ -164,9 +164,9 @@ def test_heads_are_removed_after_the_training_one_by_one() -> None:
 
 
 def test_the_page_opens_with_an_identical_start_over_a_random_one() -> None:
-    content, trainings = playing(asked()), [lab.stored(name).runs[0] for name in (IDENTICAL, RANDOM)]
+    content, trainings = playing(asked()), [lab.load_stored(name).runs[0] for name in (IDENTICAL, RANDOM)]
     assert content["steps"] == trainings[0].steps.tolist() == trainings[1].steps.tolist()
-    assert lab.stored(IDENTICAL).words == lab.stored(RANDOM).words
+    assert lab.load_stored(IDENTICAL).words == lab.load_stored(RANDOM).words
     assert [row["title"] for row in content["rows"]] == ["Identical start", "Random start"]
     assert [head["name"] for head in content["heads"]] == ["H0", "H1", "H2", "H3"] * 2
     assert [head["colour"] for head in content["heads"][:4]] == [head["colour"] for head in content["heads"][4:]]
@@ -190,7 +190,7 @@ def test_the_page_opens_with_an_identical_start_over_a_random_one() -> None:
 def test_the_curve_under_the_maps_is_the_loss_beside_that_of_the_other_trainings() -> None:
     lines = playing(asked(experiment=PENALTY))["curves"]["lines"]
     assert [line["faint"] for line in lines] == [True, False]
-    logs = np.log(np.stack([run.loss for run in lab.stored(PENALTY).runs]))
+    logs = np.log(np.stack([run.loss for run in lab.load_stored(PENALTY).runs]))
     expected = (logs - logs.min()) / (logs.max() - logs.min())
     np.testing.assert_allclose([line["values"] for line in lines], expected, atol=6e-4)
 
@@ -314,9 +314,9 @@ def _shown_heads(page: PageSession) -> Any:
 
 
 def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = lab.stored(IDENTICAL)
+    result = lab.load_stored(IDENTICAL)
     arm = result.runs[0]
-    monkeypatch.setattr(lab, "stored", lambda _: replace(result, runs=(replace(arm, same=~arm.same),)))
+    monkeypatch.setattr(lab, "load_stored", lambda _: replace(result, runs=(replace(arm, same=~arm.same),)))
     page = visit(experiment=IDENTICAL)
     assert "[No.]" in page.said
     assert "Unusual: in the default run the answer is yes." in page.said
@@ -378,7 +378,7 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
 )
 def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reason: str) -> None:
     settings = link.read(experiment, run)
-    jobs.queue_of("training").results.put(settings, replace(lab.stored(experiment), settings=settings))
+    jobs.get_queue("training").results.put(settings, replace(lab.load_stored(experiment), settings=settings))
     assert reason in visit(experiment=experiment, run=run).said
     page = visit(experiment=experiment)
     assert reason not in page.said
@@ -393,8 +393,8 @@ def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reaso
 
 
 def verdict_of(experiment: str, guess: str | None) -> str:
-    result, below = lab.stored(experiment), EXPERIMENTS[experiment].below
-    return lab.compared_with_below(guess, result, lab.stored(below)) if below else compared(guess, result)
+    result, below = lab.load_stored(experiment), EXPERIMENTS[experiment].below
+    return lab.compare_with_other(guess, result, lab.load_stored(below)) if below else compare_with_guess(guess, result)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -403,7 +403,7 @@ def test_an_answer_begins_to_play_and_is_compared_with_what_the_run_showed(exper
     prediction = EXPERIMENTS[experiment]
     assert page.at.pills(key=f"lab_guess_{experiment}").value is None
     assert EXPERIMENTS[experiment].question in page.said
-    outcome = prediction.outcome(lab.stored(experiment))
+    outcome = prediction.outcome(lab.load_stored(experiment))
     assert playing(page)["verdict"] == verdict_of(experiment, None)
     others = [option for option in prediction.options if option != outcome.option]
     plays = playing(page)["play"]
@@ -431,8 +431,8 @@ def test_a_step_leads_to_the_next_which_asks_anew() -> None:
 
 def test_steps_are_numbered_in_the_order_of_their_links() -> None:
     titles = asked().at.pills(key="lab_experiment").options
-    for number, name in lab.NUMBERED.items():
-        assert titles[int(number) - 1] == formulas(EXPERIMENTS[name].short), "a style sheet counts them"
+    for number, name in lab.EXPERIMENT_BY_NUMBER.items():
+        assert titles[int(number) - 1] == format_formulas(EXPERIMENTS[name].short), "a style sheet counts them"
 
 
 def test_the_heads_are_there_before_an_answer_and_numbers_only_where_asked_for() -> None:
@@ -470,7 +470,7 @@ def test_a_link_to_a_run_shows_its_numbers_until_they_are_closed() -> None:
 
 def test_a_link_carries_the_settings_of_a_run() -> None:
     for settings in (of_seed(3), replace(of_seed(0, PENALTY), weight=0.05, heads=8), of_seed(0)):
-        assert link.read(settings.experiment, link.written(settings)) == settings
+        assert link.read(settings.experiment, link.write_settings(settings)) == settings
     for odd in ("seed-1.5", "weight-1", "_and_"):
         assert link.read(IDENTICAL, odd) == of_seed(0), odd
     page = visit(experiment=PENALTY, run="weight-0.7_and_seed-5")
@@ -513,19 +513,21 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
     press(page, "lab_run")
     assert page.url["run"] == "steps-3_and_seed-7"
     settings = replace(of_seed(7, OUTPUT), steps=3)
-    until(lambda: trainings_module.under_way(settings) is None)
-    assert trainings_module.result(settings) is not None
+    until(lambda: trainings_module.find_running(settings) is None)
+    assert trainings_module.find_result(settings) is not None
     again = visit(**page.url)
-    assert formulas(plain("Run on this server: h = 4, d_model = 32, steps = 3, seed = 7")) in again.said
+    assert (
+        format_formulas(escape_markdown("Run on this server: h = 4, d_model = 32, steps = 3, seed = 7")) in again.said
+    )
     assert playing(again)["steps"] == [0, 1, 2, 3]
     again.at.segmented_control(key="lab_beside").set_value("1").run()
-    until(lambda: trainings_module.under_way(replace(settings, seed=8)) is None)
+    until(lambda: trainings_module.find_running(replace(settings, seed=8)) is None)
     beside = visit(**again.url)
     assert (beside.url["beside"], "**Seed 8**" in beside.said) == ("1", True)
     drawn = [component.proto for component in beside.at.get("bidi_component") if "lab_" in component.proto.id]
     assert len(drawn) == 2
     data = [json.loads(component.json) for component in drawn]
-    runs = [trainings_module.result(replace(settings, seed=seed)).runs[0] for seed in (7, 8)]
+    runs = [trainings_module.find_result(replace(settings, seed=seed)).runs[0] for seed in (7, 8)]
     largest = max(np.abs(run.queries).max() for run in runs)
     assert [one["strip"]["largest"] for one in data] == pytest.approx([largest, largest]), "colours mean the same"
     logs = np.log([run.loss for run in runs])
@@ -534,22 +536,22 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_estimate_follows_the_settings_and_the_last_run(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "pace", lambda: 2.0)
-    assert trainings_module.seconds(of_seed(1)) == pytest.approx(2 * estimate.work(of_seed(1)))
-    clock = iter([100.0, 100.0 + 5 * estimate.work(of_seed(1))])
+    monkeypatch.setattr(estimate, "measure_pace", lambda: 2.0)
+    assert trainings_module.estimate_seconds(of_seed(1)) == pytest.approx(2 * estimate.estimate_seconds(of_seed(1)))
+    clock = iter([100.0, 100.0 + 5 * estimate.estimate_seconds(of_seed(1))])
     monkeypatch.setattr(trainings_module, "perf_counter", lambda: next(clock))
     runs.end.set()
     training = trainings_module.start(of_seed(1))
     until(lambda: training.finished)
-    assert trainings_module.seconds(replace(of_seed(2), steps=600)) == pytest.approx(
-        5 * estimate.work(replace(of_seed(2), steps=600))
+    assert trainings_module.estimate_seconds(replace(of_seed(2), steps=600)) == pytest.approx(
+        5 * estimate.estimate_seconds(replace(of_seed(2), steps=600))
     )
 
 
 def test_the_estimate_stands_beside_run(monkeypatch: pytest.MonkeyPatch) -> None:
     page = asked(experiment=IDENTICAL, run="seed-5")
     for seconds, words in ((0.2, "about 1 s"), (4.4, "about 4 s"), (31, "about 30 s"), (130, "about 2 min")):
-        monkeypatch.setattr(trainings_module, "seconds", lambda *_, seconds=seconds: seconds)
+        monkeypatch.setattr(trainings_module, "estimate_seconds", lambda *_, seconds=seconds: seconds)
         page.at.run()
         assert f"Takes {words} on this server." in page.said
 
@@ -564,7 +566,7 @@ def test_a_run_that_is_saved_is_not_trained_again(runs: Runs) -> None:
     assert "on this server." in page.said
     runs.end.set()
     press(page, "lab_run")
-    until(lambda: trainings_module.result(of_seed(1)) is not None)
+    until(lambda: trainings_module.find_result(of_seed(1)) is not None)
     page.at.run()
     assert "Saved run." in page.said
     assert runs.asked == [of_seed(1)]
@@ -575,16 +577,16 @@ def test_progress_and_stop(runs: Runs) -> None:
     setting(page, "seed").set_value(1).run()
     press(page, "lab_run")
     assert "Until the training is done, the saved default run is shown below." in page.said
-    training = trainings_module.under_way(of_seed(1))
+    training = trainings_module.find_running(of_seed(1))
     assert training is not None
     until(lambda: training.fraction == 0.5)
     press(page, "lab_stop")
     until(lambda: training.finished)
     assert isinstance(training.error, Cancelled)
     assert page.at.button(key="lab_run")
-    assert trainings_module.result(of_seed(1)) is None
+    assert trainings_module.find_result(of_seed(1)) is None
     press(page, "lab_run")  # and once more
-    assert trainings_module.under_way(of_seed(1)) is not None
+    assert trainings_module.find_running(of_seed(1)) is not None
 
 
 def test_two_who_ask_for_the_same_share_it_and_others_wait(runs: Runs) -> None:
@@ -594,14 +596,14 @@ def test_two_who_ask_for_the_same_share_it_and_others_wait(runs: Runs) -> None:
         trainings_module.start(of_seed(2)),
     )
     assert first is same
-    assert (jobs.queue_of("training").before(first), jobs.queue_of("training").before(other)) == (0, 1)
+    assert (jobs.get_queue("training").before(first), jobs.get_queue("training").before(other)) == (0, 1)
     until(lambda: len(runs.asked) == 1)
     assert runs.asked == [of_seed(1)]
     runs.end.set()
     until(lambda: other.finished and first.finished)
     assert runs.asked == [of_seed(1), of_seed(2)]
-    assert trainings_module.result(of_seed(1)) is not None
-    assert trainings_module.under_way(of_seed(1)) is None
+    assert trainings_module.find_result(of_seed(1)) is not None
+    assert trainings_module.find_running(of_seed(1)) is None
 
 
 def test_the_page_says_that_others_come_first(runs: Runs) -> None:
@@ -614,29 +616,29 @@ def test_the_page_says_that_others_come_first(runs: Runs) -> None:
 
 def test_one_visitor_who_lets_go_stops_nothing_for_another(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     who = ["a"]
-    monkeypatch.setattr(jobs, "visitor", lambda: who[0])
+    monkeypatch.setattr(jobs, "get_visitor", lambda: who[0])
     training = trainings_module.start(of_seed(1))
     who[0] = "b"
     assert trainings_module.start(of_seed(1)) is training
-    training.let_go()
+    training.cancel()
     training.look()  # the rest of the page may poll once more
     assert training.left
-    assert trainings_module.under_way(of_seed(1)) is None
+    assert trainings_module.find_running(of_seed(1)) is None
     assert not training.stopped()
     who[0] = "a"
-    assert trainings_module.under_way(of_seed(1)) is training
-    training.let_go()
+    assert trainings_module.find_running(of_seed(1)) is training
+    training.cancel()
     assert training.stopped()
 
 
 def test_a_training_that_nobody_looks_at_stops(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = jobs.KINDS["training"]._replace(forgotten=0.05)
+    rules = jobs.KINDS["training"]._replace(timeout_s=0.05)
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "training": rules})
     new_server()
     training = trainings_module.start(of_seed(1))
     until(lambda: training.finished)
     assert isinstance(training.error, Cancelled)
-    assert trainings_module.under_way(of_seed(1)) is None
+    assert trainings_module.find_running(of_seed(1)) is None
 
 
 def test_too_many_trainings_are_refused_in_words(runs: Runs) -> None:
@@ -659,7 +661,7 @@ def test_faults_of_a_training_are_said_and_the_queue_lives_on(monkeypatch: pytes
         training = trainings_module.start(of_seed(1))
         until(lambda training=training: training.finished)  # type: ignore[misc]
         assert "no memory" in str(training.error)
-        until(lambda: trainings_module.under_way(of_seed(1)) is None)
+        until(lambda: trainings_module.find_running(of_seed(1)) is None)
     with pytest.raises(SettingError):
         trainings_module.start(replace(of_seed(1), steps=0))
 

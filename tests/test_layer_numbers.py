@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.distance import from_head
+from mha_viz.analysis.distance import compute_divergences_from
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.unusual import active
-from mha_viz.app.widgets.head_search import between_words
+from mha_viz.analysis.unusual import find_active
+from mha_viz.app.widgets.head_search import find_between_words
 from mha_viz.errors import MhaVizError, ShapeError, UnknownHead
 from mha_viz.figures.layout.packet import packet
-from mha_viz.figures.words.known import roles_in_words
+from mha_viz.figures.words.known import describe_roles
 from tests.packets import unpack
 
 NAMES = ["the", "cat", "sat"]
@@ -107,11 +107,11 @@ def test_kept_heads_are_named_by_their_layers(reading: mv.Attention) -> None:
 
 
 def test_search_and_roles_say_them(reading: mv.Attention) -> None:
-    group = between_words(("cat", "sat"), reading)
+    group = find_between_words(("cat", "sat"), reading)
     assert group is not None
     strongest = max(reading.every_head(), key=lambda head: reading[head][1, 2])
     assert group.answers[0].head == strongest
-    assert from_head(reading, mv.Head(7, 0))[2] == 0
+    assert compute_divergences_from(reading, mv.Head(7, 0))[2] == 0
     finding = partial(
         Finding,
         role="position",
@@ -124,9 +124,9 @@ def test_search_and_roles_say_them(reading: mv.Attention) -> None:
         high=math.nan,
     )
     role, elsewhere = finding(mv.Head(7, 1)), finding(mv.Head(1, 0))
-    assert [said["head"] for said in roles_in_words([role, elsewhere], 2, (3, 7)).values()] == [3]
+    assert [said["head"] for said in describe_roles([role, elsewhere], 2, (3, 7)).values()] == [3]
     shows = float(reading["L7H1"][[1, 2], [0, 1]].mean()) > 0.5
-    assert active([role, elsewhere], reading) == (shows, False)
+    assert find_active([role, elsewhere], reading) == (shows, False)
 
 
 def test_rollout_needs_every_layer(reading: mv.Attention) -> None:

@@ -21,10 +21,10 @@ from mha_viz.app.lab.page import SCENES
 from mha_viz.app.lab.questions import QuizQuestion
 from mha_viz.app.url import lesson
 from mha_viz.app.widgets import navigation
-from mha_viz.app.widgets.parts import formulas
+from mha_viz.app.widgets.parts import format_formulas
 from mha_viz.attention import Head
 from mha_viz.figures.layout.caption import both
-from mha_viz.files.assets import MOVED, asset, moved, page_files
+from mha_viz.files.assets import MOVED_PAGES, asset_path, page_files, redirect_address
 from mha_viz.lab import toy_maps
 from mha_viz.lab.lab import EXPERIMENTS
 from mha_viz.lab.tasks import LINKED
@@ -37,8 +37,8 @@ from tests.page_session import ROOT, PageSession, press
 if TYPE_CHECKING:
     from mha_viz.models.reading.encoder import Encoder
 
-QUESTIONS = questions.questions()
-STEPS_OF_TOUR = navigation.steps()
+QUESTIONS = questions.load_questions()
+STEPS_OF_TOUR = navigation.load_steps()
 TOY = learning.TOYS["toy"]
 SENTENCE = re.compile(r"[.!?](?= [A-Z]|$)")
 
@@ -74,7 +74,7 @@ def understood(page: str, parameters: dict[str, str]) -> bool:
     patterns = {
         "why heads differ": {"experiment": lambda value: value in SCENES},
         "inside a head": {
-            "step": lambda value: value in (*STEPS, inside.COST),
+            "step": lambda value: value in (*STEPS, inside.COST_STEP),
             "head": lambda value: value in HEADS,
             "q": lambda value: value == "10",
             "k": lambda value: value == "9",
@@ -124,15 +124,15 @@ def test_a_question_leads_to_its_experiment(question: QuizQuestion) -> None:
 
 def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
     page = visit("why heads differ", experiment="count", step="0", guess="one")
-    assert {formulas(question.question) for question in QUESTIONS} <= {box.label for box in page.at.expander}
+    assert {format_formulas(question.question) for question in QUESTIONS} <= {box.label for box in page.at.expander}
     (drawn,) = [html.proto.body for html in page.at.get("html") if "in parallel, and W_O joins them" in html.proto.body]
     assert "data:image/svg+xml" in drawn, "layers beside heads"
     for question in QUESTIONS:
-        assert formulas(question.answer) in page.said
+        assert format_formulas(question.answer) in page.said
         if question.page == "why heads differ":
             assert page.at.button(key=f"to_{question.see}")
             continue
-        link = next(link for label, link in links(page).items() if formulas(question.see) in label)
+        link = next(link for label, link in links(page).items() if format_formulas(question.see) in label)
         assert (link.page or "explore") == path_of(question.page)  # the first page has no path
         for name, value in question.parameters.items():
             assert f"{name}={value}" in link.query_string
@@ -141,7 +141,7 @@ def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
 
 
 def test_what_it_costs_opens_the_calculator_right_below_the_map() -> None:
-    page = visit("inside a head", step=inside.COST)
+    page = visit("inside a head", step=inside.COST_STEP)
     headings = [m.value.splitlines()[0] for m in page.at.markdown if m.value.startswith("##")]
     assert headings[0] == "## What it costs"
 
@@ -161,7 +161,7 @@ def test_a_step_is_said_on_its_page_with_the_ways_on(at: int) -> None:
     step = STEPS_OF_TOUR[at - 1]
     page = visit(step.page, **step.parameters, tour=str(at))
     assert f"{at} of 6" in page.said
-    assert formulas(step.text) in page.said
+    assert format_formulas(step.text) in page.said
     assert "something else" not in page.said
     assert "does not exist" not in page.said
     ways = [*links(page), *(button.label for button in page.at.button)]
@@ -170,11 +170,11 @@ def test_a_step_is_said_on_its_page_with_the_ways_on(at: int) -> None:
     page.at.button(key="tour_out").click().run()
     page.check()
     assert page.url == step.parameters
-    assert formulas(step.text) not in page.said
+    assert format_formulas(step.text) not in page.said
 
 
 def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
-    attention = minilm.encode(json.loads(asset("examples.json").read_text("utf-8"))[0]["text"])
+    attention = minilm.encode(json.loads(asset_path("examples.json").read_text("utf-8"))[0]["text"])
     tokens = [token.text for token in attention.text.tokens]
     assert tokens[10] == "it"
     assert tokens[int(attention.weights[3, 1, 10].argmax())] == "animal"
@@ -218,13 +218,13 @@ def test_a_tour_that_was_left_can_be_gone_on_with() -> None:
 
 def test_words_on_another_sentence_say_so() -> None:
     page = visit("explore", tour="1", text="Birds sing.", head="L0H2")
-    assert formulas(STEPS_OF_TOUR[0].text) in page.said
+    assert format_formulas(STEPS_OF_TOUR[0].text) in page.said
     assert "You have left the view that this text describes" in page.said
 
 
 def test_odd_steps_are_no_steps() -> None:
     for odd in ("0", "7", "-1", "0061", "1e0", "１", "", "one", "9" * 5000):
-        assert navigation.step_number({"tour": odd}) is None, odd[:9]
+        assert navigation.read_step_number({"tour": odd}) is None, odd[:9]
 
 
 # ---- How the toy learned ----------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def step_in_view(page: PageSession) -> int:
 def test_scores_of_a_step_are_those_of_that_step(step: int) -> None:
     page = seen(**{learning.PARAMETER: str(step)})
     assert step_in_view(page) == step
-    history = learning.history("toy")
+    history = learning.load_history("toy")
     for place, (task, skill) in enumerate(TOY.skills.items()):
         scores = history[(history["task"] == task) & (history["step"] == step)]
         best = scores.loc[scores["accuracy"].idxmax()]
@@ -287,7 +287,7 @@ def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
     for task, skill in TOY.skills.items():
         row = next(line for line in page.said.splitlines() if line.startswith(f"| **{skill.name}** | {skill.baseline}"))
         for model in learning.TRAININGS:
-            table = learning.history(model)
+            table = learning.load_history(model)
             last = table[(table["task"] == task) & (table["step"] == 10000)]
             assert f"**{percent(last['accuracy'].max())}**" in row
     assert "less than 10 points above the simple rule" in row  # the pronoun's antecedent is not learned by itself
@@ -295,10 +295,10 @@ def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
 
 def test_the_second_training_is_played_and_has_no_place_in_explore() -> None:
     page = learned(trained="hidden", snapshot="10000")
-    assert tuple(toy_maps.shipped("hidden").steps) == tuple(toy_maps.shipped().steps)
+    assert tuple(toy_maps.load_bundled("hidden").steps) == tuple(toy_maps.load_bundled().steps)
     assert not [label for label in links(page) if "[In Explore]" in label]
     assert playing(page)["maps"] != playing(seen())["maps"]
-    best = learning.head_of(learning.best("hidden", "verb_subject"))
+    best = learning.read_head(learning.find_best_row("hidden", "verb_subject"))
     assert f"| a subject’s verb | {both(best)}" in page.said
     assert [link for label, link in links(learned(trained="other")).items() if "[In Explore]" in label]
 
@@ -309,19 +309,19 @@ def test_since_when_is_the_first_step_from_which_on_a_head_stays_above_the_basel
     rows = {0: 0.1, 50: 0.5, 100: 0.29, 200: 0.31, 300: 0.9}  # of the best head; the baseline is 0.2
     table = pd.DataFrame([("t", step, score, 0.2) for step, score in rows.items()],
                          columns=["task", "step", "accuracy", "baseline"])  # fmt: skip
-    monkeypatch.setattr(learning, "history", lambda _: table)
-    assert learning.since_step("toy", "t") == 200
+    monkeypatch.setattr(learning, "load_history", lambda _: table)
+    assert learning.find_first_step("toy", "t") == 200
     table["accuracy"] = 0.25
-    assert learning.since_step("toy", "t") is None
+    assert learning.find_first_step("toy", "t") is None
 
 
 @pytest.mark.parametrize("step", [0, 400, 10000])
 def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
     from mha_viz.models.reading.loading import load
 
-    recorded, forms = toy_maps.shipped(), learning.drawn().sentence.forms
+    recorded, forms = toy_maps.load_bundled(), learning.find_drawn_sentence().sentence.forms
     assert recorded.words == tuple(forms)
-    assert tuple(recorded.steps) == snapshots.steps(asset("toy"))
+    assert tuple(recorded.steps) == snapshots.list_steps(asset_path("toy"))
     attention = load(f"toy@{step}").encode_words(list(forms)).by_words().content()
     at = recorded.steps.tolist().index(step)
     np.testing.assert_allclose(recorded.maps[at], attention.weights, atol=1e-3)
@@ -338,7 +338,7 @@ def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
 def test_the_strips_of_a_toy_are_the_weights_of_its_heads(name: str, step: int) -> None:
     from mha_viz.models.reading.loading import load
 
-    recorded = toy_maps.shipped(name)
+    recorded = toy_maps.load_bundled(name)
     content = playing(visit("why heads differ", experiment=name))
     size, largest = content["strip"]["size"], content["strip"]["largest"]
     assert content["strip"]["name"] == "W_Q"
@@ -355,27 +355,27 @@ def test_the_strips_of_a_toy_are_the_weights_of_its_heads(name: str, step: int) 
 def test_the_curve_of_a_toy_is_its_loss_beside_that_of_the_other_training() -> None:
     from mha_viz.lab import repeater, toy_model
 
-    of_each = {name: toy_maps.shipped(name) for name in ("toy", "hidden", "repeater")}
+    of_each = {name: toy_maps.load_bundled(name) for name in ("toy", "hidden", "repeater")}
     logs = np.log([of_each["toy"].loss, of_each["hidden"].loss])
     curves = playing(learned(trained="hidden"))["curves"]
     assert (curves["title"], [line["faint"] for line in curves["lines"]]) == ("loss, hidden words", [True, False])
     expected = (logs - logs.min()) / (logs.max() - logs.min())
     np.testing.assert_allclose([line["values"] for line in curves["lines"]], expected, atol=6e-4)
-    measured = {"toy": toy_model.hidden_word_loss, "repeater": repeater.next_word_loss}
+    measured = {"toy": toy_model.measure_hidden_word_loss, "repeater": repeater.measure_next_word_loss}
     for name, loss_of in measured.items():
-        losses, folder = of_each[name].loss, asset(name)
+        losses, folder = of_each[name].loss, asset_path(name)
         assert losses[-1] < losses[0] / 2
-        last = snapshots.unpacked(folder, snapshots.steps(folder)[-1])
+        last = snapshots.unpack(folder, snapshots.list_steps(folder)[-1])
         assert loss_of(last) == pytest.approx(float(losses[-1]), abs=1e-3)
 
 
 def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
-    drawn, recorded = learning.drawn(), toy_maps.shipped()
+    drawn, recorded = learning.find_drawn_sentence(), toy_maps.load_bundled()
     place, antecedent = drawn.pairs["pronoun_antecedent"]
     assert drawn.sentence.words[place].upos == "PRON"
     weight = recorded.maps[-1, 1, 1, place, antecedent]
     named = f"“{recorded.words[place]}” → “{recorded.words[antecedent]}”"
-    assert f"{named}: {numerals.weight(weight)} |" in seen(snapshot="10000").said
+    assert f"{named}: {numerals.format_weight(weight)} |" in seen(snapshot="10000").said
     assert playing(seen())["marks"][2]["places"][place] == antecedent
 
 
@@ -432,7 +432,7 @@ def test_roles_of_a_toy_lead_to_its_training_and_back() -> None:
 def test_an_old_address_leads_to_where_its_content_went(
     old: str, parameters: dict[str, str], new: dict[str, str]
 ) -> None:
-    assert moved(old, parameters) == ("why_heads_differ", new)
+    assert redirect_address(old, parameters) == ("why_heads_differ", new)
     url = lesson.write([lesson.LessonView(old, parameters, "Look.")])
     ((view,), whole) = lesson.read(url)
     assert whole
@@ -441,7 +441,7 @@ def test_an_old_address_leads_to_where_its_content_went(
 
 
 def test_every_new_address_is_one() -> None:
-    assert {row.new for row in MOVED} <= page_files().keys()
+    assert {row.new for row in MOVED_PAGES} <= page_files().keys()
 
 
 def test_no_other_address_is_led_away() -> None:
@@ -452,7 +452,7 @@ def test_no_other_address_is_led_away() -> None:
         ("explore", {"task": "1"}),
         ("", {}),
     ):
-        assert moved(page, parameters) == (page, parameters)
+        assert redirect_address(page, parameters) == (page, parameters)
 
 
 def test_of_eight_heads_those_that_are_best_at_a_task_are_large() -> None:
@@ -460,7 +460,7 @@ def test_of_eight_heads_those_that_are_best_at_a_task_are_large() -> None:
         content = playing(learned(trained=training))
         names = [content["heads"][head]["name"] for head in content["large"]]
         expected = dict.fromkeys(
-            str(learning.head_of(learning.best(training, task))) for task in learning.TOYS["toy"].skills
+            str(learning.read_head(learning.find_best_row(training, task))) for task in learning.TOYS["toy"].skills
         )
         assert names == list(expected)
         assert best is None or names == best

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from mha_viz.analysis.coreference import chunk
 from mha_viz.app.url import annotated
-from mha_viz.app.url.address import MAX_ENCODED, MAX_OTHER, bounded
+from mha_viz.app.url.address import MAX_ENCODED, MAX_OTHER, cut_parameters
 from mha_viz.corpus import conllu as parser
 from mha_viz.corpus import coreference, limits, reading, rows, treebank
 from mha_viz.corpus.conllu import read_conllu
@@ -167,7 +167,7 @@ GAP: dict[str, Callable[[int], str]] = {
         *(pytest.param(read_plain, made, id=f"plain: {name}") for name, made in PLAIN.items()),
         *(pytest.param(read_gap, made, id=f"GAP: {name}") for name, made in GAP.items()),
         *(
-            pytest.param(annotated.annotated.__wrapped__, CONLLU[name], id=f"pasted: {name}")
+            pytest.param(annotated.find_annotation.__wrapped__, CONLLU[name], id=f"pasted: {name}")
             for name in lanes.some([*CONLLU], *TYPED)
         ),
     ],
@@ -341,9 +341,9 @@ def _compare(sentences: list[tuple[list[int], list[str]]]) -> None:
     mentions, problems = naive_mentions(sentences)
     corpus = read_conllu("".join(words(*sentence) for sentence in sentences))
     said = [*corpus.left_out]
-    if len(problems) > coreference.MOST_SAID:
-        assert f"{len(problems) - coreference.MOST_SAID} problem" in said.pop()
-    assert len(said) == min(len(problems), coreference.MOST_SAID)
+    if len(problems) > coreference.MAX_REPORTED:
+        assert f"{len(problems) - coreference.MAX_REPORTED} problem" in said.pop()
+    assert len(said) == min(len(problems), coreference.MAX_REPORTED)
     assert all(f"{why}: the mention is left out." in line for why, line in zip(problems, said, strict=False))
     assert [list(sentence.mentions) for sentence in corpus.sentences] == mentions
 
@@ -357,7 +357,7 @@ def test_a_circle_is_found_where_the_naive_walk_finds_it(heads: list[int]) -> No
         return at != 0
 
     first = next((start for start in range(1, len(heads) + 1) if lost(start)), None)
-    assert parser._cycle(heads) == (f"the heads form a cycle through word {first}." if first else "")
+    assert parser._find_cycle(heads) == (f"the heads form a cycle through word {first}." if first else "")
 
 
 # ---- What froze a server ---------------------------------------------------------------------------------------------
@@ -392,25 +392,25 @@ def test_a_file_that_froze_a_server_is_answered_at_once(text: str, answer: str) 
 @pytest.mark.parametrize("name", lanes.some([*FREEZING], "a long run in Entity", "a chain of heads"))
 def test_a_link_that_froze_a_server_is_answered_at_once(name: str) -> None:
     text = FREEZING[name][0][:100_000]
-    annotated.annotated.cache_clear()
+    annotated.find_annotation.cache_clear()
     with patch.object(annotated, "read_conllu", wraps=read_conllu) as reader:
         visit = PageSession({"text": text})
     assert visit.picture is not None or visit.said
     assert "characters were typed" in visit.said
-    assert visit.url["text"] == bounded({"text": text})["text"]
+    assert visit.url["text"] == cut_parameters({"text": text})["text"]
     assert visit.url["typed"] == f"{len(text)}-0"
     assert all(len(call.args[0]) <= MAX_ENCODED for call in reader.call_args_list)
     assert len(reader.call_args_list) == len({call.args[0] for call in reader.call_args_list}) <= 1, "parsed once"
 
 
 def test_what_was_pasted_is_parsed_once_and_refused_each_time() -> None:
-    annotated.annotated.cache_clear()
+    annotated.find_annotation.cache_clear()
     good, bad = words([2, 0]), words([2, 1])
     with patch.object(annotated, "read_conllu", wraps=read_conllu) as reader:
-        first = annotated.annotated(good)
+        first = annotated.find_annotation(good)
         assert first is not None
-        assert annotated.annotated(good) is first
-        errors = [annotated.annotated(bad) for _ in range(3)]
+        assert annotated.find_annotation(good) is first
+        errors = [annotated.find_annotation(bad) for _ in range(3)]
     assert [call.args[0] for call in reader.call_args_list] == [good, bad]
     for error in errors:
         assert isinstance(error, CorpusError)
@@ -427,9 +427,9 @@ def test_words_that_no_model_could_read_never_reach_the_tokenizer(minilm: Encode
 
 
 def test_texts_whose_gold_is_remembered_are_few() -> None:
-    for number in range(2 * annotated.TEXTS):
-        annotated.annotated(f"text {number}")
-    assert annotated.annotated.cache_info().currsize == annotated.TEXTS
+    for number in range(2 * annotated.CACHED_TEXTS):
+        annotated.find_annotation(f"text {number}")
+    assert annotated.find_annotation.cache_info().currsize == annotated.CACHED_TEXTS
 
 
 def test_of_annotation_that_no_link_holds_the_page_says_how_much_one_does() -> None:

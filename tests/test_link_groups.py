@@ -15,12 +15,19 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis import link_groups as links_of
-from mha_viz.analysis.link_groups import GROUPS, LINKS, LinkSample, grouped, medoids, silhouette
-from mha_viz.analysis.rules import RULES, matrix, prediction
-from mha_viz.analysis.shipped import shares_of
+from mha_viz.analysis.link_groups import (
+    GROUP_COLUMNS,
+    LINK_COLUMNS,
+    LinkSample,
+    cluster_points,
+    compute_silhouette,
+    find_medoids,
+)
+from mha_viz.analysis.rules import RULES, make_matrix, predict
+from mha_viz.analysis.shipped import make_shares
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.study.cases import Cases
 from mha_viz.study.link_groups import DrawnCases, group_links
@@ -40,16 +47,18 @@ def distances(*points: float) -> np.ndarray:
 
 def test_medoids_and_silhouette_by_hand() -> None:
     apart = distances(0, 1, 2, 10, 11)
-    labels = apart[:, medoids(apart, 2)].argmin(axis=1)
-    assert sorted(medoids(apart, 2)) in ([1, 3], [1, 4])
+    labels = apart[:, find_medoids(apart, 2)].argmin(axis=1)
+    assert sorted(find_medoids(apart, 2)) in ([1, 3], [1, 4])
     assert len({*labels[:3]}) == len({*labels[3:]}) == 1 != len({*labels})
     # a: 1.5, 1, 1.5, 1, 1; b: 10.5, 9.5, 8.5, 9, 10
     widths = [9 / 10.5, 8.5 / 9.5, 7 / 8.5, 8 / 9, 9 / 10]
-    assert silhouette(apart, labels) == pytest.approx(np.mean(widths))
-    assert silhouette(distances(0, 1, 9), np.array([0, 0, 1])) == pytest.approx((8 / 9 + 7 / 8) / 3)  # one is alone
-    assert len({*grouped(apart)}) == 2
-    assert grouped(distances(4, 4, 4, 4)).tolist() == [0, 0, 0, 0]
-    assert grouped(distances(4)).tolist() == [0]
+    assert compute_silhouette(apart, labels) == pytest.approx(np.mean(widths))
+    assert compute_silhouette(distances(0, 1, 9), np.array([0, 0, 1])) == pytest.approx(
+        (8 / 9 + 7 / 8) / 3
+    )  # one is alone
+    assert len({*cluster_points(apart)}) == 2
+    assert cluster_points(distances(4, 4, 4, 4)).tolist() == [0, 0, 0, 0]
+    assert cluster_points(distances(4)).tolist() == [0]
 
 
 def test_links_are_drawn_by_their_weights_whatever_the_order() -> None:
@@ -84,18 +93,18 @@ def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
     corpus, recipes = grammar.corpus(12, seed=5), mv.recipes.load("toy")
     head = mv.Head(1, 2)
     groups = group_links(corpus, head, toy, recipes=recipes, links=150)
-    shares = shares_of(recipes)[:, [head.place(toy.heads)]]
+    shares = make_shares(recipes)[:, [head.place(toy.heads)]]
     texts = dict(numbered(toy, corpus, 12))
     for at, link in enumerate(groups.links):
         text = texts[link.number]
         query, key = link.query.token, link.key.token
         weights = toy.batch([text.pieces])[head.layer, head.head, 0]
-        predicted = prediction(shares, text)[0]
+        predicted = predict(shares, text)[0]
         assert link.weight == pytest.approx(weights[query, key], abs=1e-6)
         assert link.predicted == pytest.approx(predicted[query, key])
         assert (link.rule >= 0) == (2 * link.predicted >= link.weight)
         parts = [
-            share * matrix(rule, text)[query, key]
+            share * make_matrix(rule, text)[query, key]
             for share, rule in zip(shares[text.classes[query], 0], RULES, strict=True)
         ]
         assert link.rule in (-1, int(np.argmax(parts)))
@@ -104,10 +113,10 @@ def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
     assert sum(group.share for group in groups.groups) == pytest.approx(1)
     assert [group.share for group in groups.groups] == sorted((group.share for group in groups.groups), reverse=True)
     table, by_group = groups.table(), groups.table_of_groups()
-    assert tuple(table.columns) == LINKS
-    assert tuple(by_group.columns) == GROUPS
-    assert by_group[list(GROUPS[-10:])].to_numpy().sum(axis=0).tolist() == [15] * 10
-    again = links_of.unpacked(json.loads(json.dumps(links_of.packed(groups))))
+    assert tuple(table.columns) == LINK_COLUMNS
+    assert tuple(by_group.columns) == GROUP_COLUMNS
+    assert by_group[list(GROUP_COLUMNS[-10:])].to_numpy().sum(axis=0).tolist() == [15] * 10
+    again = links_of.unpack_groups(json.loads(json.dumps(links_of.pack_groups(groups))))
     assert again.table().equals(table)
     assert again.groups == groups.groups
     assert np.array_equal(again.points["pca"], groups.points["pca"])
@@ -121,19 +130,19 @@ def test_unexplained_links_form_groups_by_queries_and_keys() -> None:
     ]
     noise = np.random.default_rng(0).normal(scale=0.01, size=(2, 8, 3))
     vectors = (noise + np.repeat([[0.0], [1.0]], 4, axis=0)).astype(np.float32)
-    first, second = links_of.groups_of(links, vectors)
+    first, second = links_of.make_groups(links, vectors)
     assert (first.name, first.share, first.links) == ("“it” → “cat”", 0.5, (0, 1, 2, 3))
     assert second.pairs == (("“the” → “dog”", 4),)
     assert first.common == ("PRON → NOUN (4 of 4)", "2 tokens after (4 of 4)")
     assert first.spread(2) == [0, 3]
-    points = links_of.by_pca(vectors)
+    points = links_of.project_by_pca(vectors)
     assert np.abs(np.diff(points[..., 0].reshape(4, 4).mean(axis=1))[[0, 2]]) == pytest.approx(np.sqrt(3), abs=0.05)
 
 
 def test_without_umap_the_map_is_by_pca(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
     with pytest.raises(SettingError, match="UMAP is not installed"):
-        links_of.by_umap(np.zeros((2, 30, 3), np.float32))
+        links_of.project_by_umap(np.zeros((2, 30, 3), np.float32))
 
 
 if "umap" not in MISSING:
@@ -142,12 +151,12 @@ if "umap" not in MISSING:
     def test_umap_keeps_two_kinds_of_links_apart() -> None:
         kinds = np.repeat([[0.0], [5.0]], 40, axis=0)
         vectors = (np.random.default_rng(0).normal(size=(2, 80, 6)) + kinds).astype(np.float32)
-        points = links_of.maps(vectors)["umap"]
+        points = links_of.project_by_all(vectors)["umap"]
         assert points.shape == (2, 80, 2)
         first, second = points[:, :40].reshape(-1, 2), points[:, 40:].reshape(-1, 2)
         apart = np.linalg.norm(first.mean(axis=0) - second.mean(axis=0))
         assert apart > 2 * max(first.std(axis=0).max(), second.std(axis=0).max())
-        assert np.array_equal(points, links_of.maps(vectors)["umap"])
+        assert np.array_equal(points, links_of.project_by_all(vectors)["umap"])
 
 
 def test_a_model_without_recipes_gets_one_for_the_head(tiny: Callable[[str], Encoder]) -> None:
@@ -180,7 +189,7 @@ def test_the_sample_continues_after_a_stop_and_does_not_depend_on_parts(
     corpus = grammar.corpus(20, seed=1)
     long = replace(corpus.sentences[2], words=corpus.sentences[2].words * 60)
     path = tmp_path / "few.conllu"
-    path.write_text(as_conllu((*corpus.sentences[:2], long, *corpus.sentences[3:])), "utf-8")
+    path.write_text(format_conllu((*corpus.sentences[:2], long, *corpus.sentences[3:])), "utf-8")
     command = ["groups", "toy/L0H2", str(path), "--links", "60"]
     assert main(command) == 0
     answer, cases, read = capsys.readouterr().out, DrawnCases.cases, list[int]()

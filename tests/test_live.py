@@ -19,7 +19,7 @@ from mha_viz.files import npm
 from mha_viz.models.reading import onnx
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.tokenizer import Tokenizer
-from mha_viz.models.reading.tokenizer_rules import rules
+from mha_viz.models.reading.tokenizer_rules import export_rules
 from tests.cli_runs import assert_one_line
 from tests.live_pages import EXAMPLE, PART, parts_of, write
 
@@ -62,7 +62,7 @@ def test_a_tokenizer_that_a_page_cannot_follow_is_refused(tiny: Callable[[str], 
     for family in ("xlm-roberta", "llama", "gpt_neox"):
         model = tiny(family)
         with pytest.raises(ModelUnsupported, match=r"its tokenizer|a page cannot"):
-            rules(Tokenizer(model.vocabulary, model.name, model.limit))
+            export_rules(Tokenizer(model.vocabulary, model.name, model.limit))
 
 
 def test_what_is_missing_is_named_with_the_command_that_installs_it(
@@ -78,19 +78,19 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(
     with monkeypatch.context() as patched:
         patched.setattr(builtins, "__import__", without)
         with pytest.raises(ExportError, match=r'onnxscript is not installed.*pip install "\.\[live\]"'):
-            onnx.check(toy)
-    monkeypatch.setattr(npm, "npm", lambda: None)
+            onnx.check_exportable(toy)
+    monkeypatch.setattr(npm, "find_npm", lambda: None)
     with pytest.raises(ExportError, match=r'npm is not there.*pip install "\.\[live\]"'):
-        npm.fetched(LIBRARIES[1], tmp_path)
+        npm.fetch_files(LIBRARIES[1], tmp_path)
     assert [*tmp_path.iterdir()] == []
 
 
 def test_a_library_with_another_hash_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "other.tgz"
     archive.write_bytes(b"not what was pinned")
-    monkeypatch.setattr(npm, "_packed", lambda *_: archive.read_bytes())
+    monkeypatch.setattr(npm, "_fetch_archive", lambda *_: archive.read_bytes())
     with pytest.raises(ExportError, match="another hash than the one that is known"):
-        npm.fetched(LIBRARIES[1], tmp_path / "place")
+        npm.fetch_files(LIBRARIES[1], tmp_path / "place")
     assert [*(tmp_path / "place").iterdir()] == []
 
 
@@ -99,7 +99,7 @@ def test_a_graph_needs_a_folder_and_a_file_is_none(toy: Encoder, tmp_path: Path)
     with pytest.raises(ExportError, match="'page' is a file"):
         write(toy, tmp_path / "page")
     with pytest.raises(ExportError, match="was not read from a folder"):
-        onnx.check(toy.untrained())
+        onnx.check_exportable(toy.untrained())
     with pytest.raises(SettingError, match="half is for a page with a live model"):
         mv.publish([(toy.encode(EXAMPLE), "L0H0")], tmp_path / "a.html", half=True)
 

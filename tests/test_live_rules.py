@@ -15,8 +15,8 @@ from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.errors import EmptyText
 from mha_viz.figures.layout.packet import axis_tokens
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
-from mha_viz.text import Piece, is_punctuation, tokenized
+from mha_viz.models.reading.loading import load_one_stack
+from mha_viz.text import Piece, build_text, is_punctuation
 from tests import hostile, lanes
 from tests.live_pages import ask_node, library, rules_of
 from tests.readings import reading
@@ -29,7 +29,7 @@ Model = Callable[[str], Encoder]
 
 @pytest.fixture(scope="module")
 def model(minilm: Encoder, tiny: Model) -> Model:
-    named = {"minilm": minilm, "toy": one_stack("toy"), "repeater": one_stack("repeater")}
+    named = {"minilm": minilm, "toy": load_one_stack("toy"), "repeater": load_one_stack("repeater")}
     return lambda name: named[name] if name in named else tiny(name)
 
 
@@ -131,7 +131,7 @@ def test_pieces_of_every_vocabulary_are_named_and_joined_alike(texts: list[list[
         {"grouped": [{"text": text, "pieces": [one._asdict() for one in each]} for text, each in made]}
     )
     for (text, each), answer in zip(made, answers, strict=True):
-        expected = axis_tokens(tokenized(text, "", each))
+        expected = axis_tokens(build_text(text, "", each))
         assert {field: answer[field] for field in expected} == expected, (text, each)
 
 

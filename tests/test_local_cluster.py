@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from mha_viz.cli import main
-from mha_viz.study.cluster.connection import connected, dashboard_link
+from mha_viz.study.cluster.connection import connect, dashboard_link
 from tests.cli_runs import assert_one_line
 
 psutil: Any = import_module("psutil")  # Dask needs it; it has no types
@@ -60,7 +60,7 @@ def listening() -> Iterator[Any]:
 
 def test_nothing_answers_that_nobody_asked_for() -> None:
     before = {*listening()}
-    with connected(workers=1) as client:
+    with connect(workers=1) as client:
         assert dashboard_link(client) == ""
         ports = {one.port for one in {*listening()} - before}
         assert {one.ip for one in {*listening()} - before} == {"127.0.0.1"}
@@ -69,7 +69,7 @@ def test_nothing_answers_that_nobody_asked_for() -> None:
 
 
 def test_a_dashboard_answers_at_the_address_that_is_told_and_at_no_other() -> None:
-    with connected(workers=1, dashboard=True) as client:
+    with connect(workers=1, dashboard=True) as client:
         link = dashboard_link(client)
         with urllib.request.urlopen(link, timeout=10) as answer:
             assert answer.status == 200
@@ -78,7 +78,7 @@ def test_a_dashboard_answers_at_the_address_that_is_told_and_at_no_other() -> No
         ports = {one.port for one in listening()}
         assert int(host.partition(":")[2]) in ports
         assert not [(port, page) for port in ports for page in (*PAGES, *LISTS) if answered(port, page)]
-    with connected(workers=1, dashboard=True) as client:
+    with connect(workers=1, dashboard=True) as client:
         assert secret not in dashboard_link(client)
 
 
@@ -93,7 +93,7 @@ def test_scratch_files_are_in_a_folder_of_this_account_alone_that_is_removed() -
 
     folders = []
     for _ in range(2):
-        with connected(workers=1) as client:
+        with connect(workers=1) as client:
             (place,) = client.run(folder_of).values()
             own = next(one for one in Path(place).parents if one.name.startswith("mha-viz-"))
             assert stat.S_IMODE(own.stat().st_mode) == 0o700
@@ -108,7 +108,7 @@ def test_scratch_files_are_in_a_folder_of_this_account_alone_that_is_removed() -
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
 def test_ctrl_c_is_not_for_the_workers() -> None:
     """It reaches the whole process group; the command says what is kept, and ends them."""
-    with connected(workers=1) as client:
+    with connect(workers=1) as client:
         for one in family()[1:]:
             one.send_signal(signal.SIGINT)
         time.sleep(0.5)

@@ -48,7 +48,7 @@ def written(visitors: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[li
     usual, handler = logging.getLogRecordFactory(), Written()
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     logging.getLogger().addHandler(handler)
-    log.bound_records(lambda: visitors[-1])
+    log.limit_records(lambda: visitors[-1])
     yield handler.lines
     logging.captureWarnings(False)
     logging.setLogRecordFactory(usual)
@@ -86,14 +86,14 @@ def test_a_visitor_writes_a_line_a_second_and_all_of_them_a_few(
     visitors.append("other")
     logging.getLogger("streamlit.x").error("another")
     assert [line[24:] for line in written] == ["again", "another"]
-    now += log.APART
+    now += log.SECONDS_BETWEEN_LINES
     visitors.append("one")
     logging.getLogger("streamlit.x").error("later")
     assert written[-1].endswith("(19 lines left out) later")
     for number in range(1_000):
         visitors.append(f"{number}")
         logging.getLogger("streamlit.x").error("all at once")
-    assert len(written) == 3 + log.AT_ONCE - 1
+    assert len(written) == 3 + log.MAX_BURST - 1
 
 
 def test_without_a_visitor_each_place_has_its_line(visitors: list[str], written: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mha_viz.app.widgets.download_panel import view_of
+from mha_viz.app.widgets.download_panel import parse_view
 from mha_viz.attention import Head
 from mha_viz.figures.layout.packet import packet
 from mha_viz.view.settings import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
@@ -29,7 +29,7 @@ def test_what_the_address_says_wins_over_how_a_text_begins(tokens: int, first: d
     for query, view, address in zip(QUERIES, answers[: len(QUERIES)], answers[len(QUERIES) :], strict=True):
         expected = first | _parameters(query)
         assert {name: view[name] for name in NAMES} == expected
-        drawn = view_of(_parameters(query), tokens=tokens)
+        drawn = parse_view(_parameters(query), tokens=tokens)
         assert {name: getattr(drawn, name) or DEFAULTS[name] for name in NAMES} == expected, (
             "a file shows what the screen shows"
         )

@@ -20,7 +20,7 @@ from tests.web_session import WebSession, run
 
 pytestmark = [
     pytest.mark.app,
-    pytest.mark.skipif(not template.possible(), reason="no limits on other processes, and no templates"),
+    pytest.mark.skipif(not template.is_supported(), reason="no limits on other processes, and no templates"),
 ]
 
 SPARE = 16_000_000  # bytes: for all small objects of a reading
@@ -62,7 +62,7 @@ def test_a_model_for_which_there_is_no_memory_is_not_called_broken(
     assert raised.value is error
     monkeypatch.setattr("safetensors.safe_open", refuse)
     with pytest.raises(type(error)) as raised:
-        snapshots.steps.__wrapped__(toy.folder)
+        snapshots.list_steps.__wrapped__(toy.folder)
     assert raised.value is error
 
 
@@ -114,6 +114,6 @@ def said(visitor: WebSession, words: str) -> list[str]:
 def assert_says(visitor: WebSession, problem: str, text: str) -> None:
     """Return a page says a problem once, with no red box, and its address has the text."""
     assert len(said(visitor, problem)) == 1, visitor.texts
-    assert verbs.LESS in said(visitor, problem)[0]
+    assert verbs.MEMORY_REMEDY in said(visitor, problem)[0]
     assert visitor.exceptions == []
     assert visitor.query["text"].split() == text.split()

@@ -12,17 +12,17 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import mha_viz as mv
-from mha_viz.analysis.distance import FloatMatrix, across, divergence
-from mha_viz.analysis.matching import CLOSER, IN_RUNS, MATCHED, Divergences, matches
+from mha_viz.analysis.distance import FloatMatrix, compute_cross_divergences, divergence
+from mha_viz.analysis.matching import MATCH_COLUMNS, MAX_CHANCE_RATIO, RUN_COLUMNS, Divergences, find_matches
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError, ShapeError
-from mha_viz.files.assets import asset
-from mha_viz.heads import every_head
+from mha_viz.files.assets import asset_path
+from mha_viz.heads import list_heads
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
-from mha_viz.study.matching import _divergences
+from mha_viz.study.matching import _compute_divergences
 from mha_viz.study.run import Progress
 
 ORDER = ((2, 0, 3, 1), (3, 2, 0, 1))  # of each layer: the head of the toy that a head of the copy was
@@ -33,7 +33,7 @@ HEADS, WIDTH = 4, 16
 def permuted(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     """The toy, with the heads of each layer in another order: it computes the same."""
     folder = tmp_path_factory.mktemp("permuted") / "toy"
-    shutil.copytree(asset("toy"), folder)
+    shutil.copytree(asset_path("toy"), folder)
     (folder / "snapshots.safetensors").unlink()
     state = load_file(folder / "model.safetensors")
     for layer, order in enumerate(ORDER):
@@ -55,7 +55,7 @@ def test_a_permuted_copy_is_matched_with_what_it_was_made_of(permuted: Encoder) 
         for head, was in enumerate(order):
             assert matched[Head(layer, head)] == Head(layer, was)
     table = matched.table()
-    assert [*table.columns] == [*MATCHED]
+    assert [*table.columns] == [*MATCH_COLUMNS]
     assert (table["js"] < 1e-6).all()
     assert (table["next_js"] > 0.01).all()
     assert (table["mean_js"] > table["js"]).all()
@@ -82,9 +82,9 @@ def test_two_readings_match_on_one_text(permuted: Encoder) -> None:
 def test_divergences_are_those_of_each_two_heads() -> None:
     weights = np.random.default_rng(1).dirichlet(np.ones(5), (2, 3, 5)).astype(np.float32)
     expected = [[5 * divergence(a, b) for b in weights[1]] for a in weights[0]]
-    assert across(*weights) == pytest.approx(np.array(expected), abs=1e-5)
+    assert compute_cross_divergences(*weights) == pytest.approx(np.array(expected), abs=1e-5)
     with pytest.raises(ShapeError, match="no common rows"):
-        across(weights[0], weights[1, :, :4])
+        compute_cross_divergences(weights[0], weights[1, :, :4])
 
 
 def far_from_chance(sums: FloatMatrix) -> Divergences:
@@ -97,13 +97,13 @@ def test_chance_is_the_mean_of_all_heads_of_the_other_run() -> None:
     one, other = np.random.default_rng(2).dirichlet(np.ones(6), (2, 1, 3, 6)).astype(np.float32)
     for weights in (one, other):
         weights[0, 2] = np.eye(6)  # a head that both have
-    sums = _divergences(one, other)
-    matched = matches("a", "b", sums, 6, *[every_head(range(1), 3)] * 2)
+    sums = _compute_divergences(one, other)
+    matched = find_matches("a", "b", sums, 6, *[list_heads(range(1), 3)] * 2)
     for pair in matched.pairs:
         (head, to) = pair.head.head, pair.other.head
         ends = divergence(one[0, head], other[0].mean(0)), divergence(other[0, to], one[0].mean(0))
         assert pair.chance_js == pytest.approx(min(ends), abs=1e-5)
-        assert pair.closer_than_chance == (pair.js < CLOSER * min(ends))
+        assert pair.closer_than_chance == (pair.js < MAX_CHANCE_RATIO * min(ends))
         assert pair.chance_js <= pair.mean_js + 1e-6, "the divergence is convex"
     assert [pair.closer_than_chance for pair in matched.pairs if pair.head.head == 2] == [True]
 
@@ -112,7 +112,7 @@ def test_heads_of_random_rows_are_no_closer_than_chance() -> None:
     """However many there are to choose from: 40 heads, of which the matching takes the nearest."""
     one, other = np.random.default_rng(3).dirichlet(np.ones(8), (2, 1, 40, 60)).astype(np.float32)
     square = [np.pad(weights, ((0, 0), (0, 0), (0, 0), (0, 52))) for weights in (one, other)]
-    matched = matches("a", "b", _divergences(*square), 60, *[every_head(range(1), 40)] * 2)
+    matched = find_matches("a", "b", _compute_divergences(*square), 60, *[list_heads(range(1), 40)] * 2)
     assert all(pair.js < pair.mean_js for pair in matched.pairs), "chosen so"
     assert not any(pair.closer_than_chance for pair in matched.pairs)
     assert "0 of 40 heads closer than chance" in repr(matched)
@@ -135,15 +135,15 @@ def test_an_untrained_model_has_no_head_of_the_trained_one() -> None:
 def test_the_sum_is_the_least_of_all_orders() -> None:
     """Greedily, the first head would take what the second needs."""
     sums = np.array([[1.0, 2.0, 9.0], [1.1, 9.0, 9.0], [3.0, 4.0, 5.0]])
-    matched = matches("a", "b", far_from_chance(sums), 1, *[every_head(range(1), 3)] * 2)
+    matched = find_matches("a", "b", far_from_chance(sums), 1, *[list_heads(range(1), 3)] * 2)
     best = min(itertools.permutations(range(3)), key=lambda order: sum(sums[at, to] for at, to in enumerate(order)))
     assert tuple(pair.other.head for pair in matched.pairs) == best == (1, 0, 2)
     assert matched.pairs[0][2:] == (2.0, 1.0, 4.0, 10.0, True)
 
 
 def test_heads_that_the_other_has_too_few_of_are_left_out() -> None:
-    matched = matches(
-        "a", "b", far_from_chance(np.array([[0.2], [0.1]])), 1, every_head(range(1), 2), every_head(range(1), 1)
+    matched = find_matches(
+        "a", "b", far_from_chance(np.array([[0.2], [0.1]])), 1, list_heads(range(1), 2), list_heads(range(1), 1)
     )
     assert [(pair.head, pair.other) for pair in matched.pairs] == [(Head(0, 1), Head(0, 0))]
     assert np.isnan(matched.pairs[0].next_js)
@@ -171,7 +171,7 @@ def test_roles_are_counted_over_runs(tmp_path: Path) -> None:
     other = replace(toy, tables={**toy.tables, "roles": subjects})
     none = replace(toy, tables={**toy.tables, "roles": subjects[:0]})
     table = mv.roles.in_runs([toy, other, none])
-    assert [*table.columns] == [*IN_RUNS]
+    assert [*table.columns] == [*RUN_COLUMNS]
     assert table.iloc[0].tolist() == ["syntax", "nsubj dep_to_head", 2, 3, "L0H0, L1H2; L0H0, L1H2; –"]
     assert set(table["runs"][1:]) == {1}
     assert len(table) == toy.roles[["role", "detail"]].drop_duplicates().shape[0]

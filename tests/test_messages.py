@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mha_viz import errors
 from mha_viz.errors import EmptyText, MhaVizError
-from mha_viz.process.messages import Codec, error_of, packed_error, receive, send, size_of
+from mha_viz.process.messages import Codec, estimate_size, pack_error, parse_error, receive, send
 
 
 class Place(NamedTuple):
@@ -134,11 +134,11 @@ def test_every_error_arrives_as_it_was() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MhaVizError)]
     assert EmptyText in kinds
     for kind in kinds:
-        error = error_of(json.loads(json.dumps(packed_error(kind("This.", "Do that.")))))
+        error = parse_error(json.loads(json.dumps(pack_error(kind("This.", "Do that.")))))
         assert (type(error), error.problem, error.remedy) == (kind, "This.", "Do that.")
 
 
 def test_the_size_of_a_value_is_that_of_its_arrays_and_a_little_more() -> None:
     array = np.zeros((100, 100))
     for value in (array, (array,), Region((), array), [Region((Place(1, "a"),), array)]):
-        assert array.nbytes <= size_of(value) < array.nbytes + 2000
+        assert array.nbytes <= estimate_size(value) < array.nbytes + 2000

@@ -24,11 +24,11 @@ CAPTION = "No font was available for CJK ideographs (猫) and Devanagari letters
 
 @pytest.fixture(autouse=True)
 def _package_fonts_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv(fonts.SETTING, raising=False)
+    monkeypatch.delenv(fonts.FONTS_VARIABLE, raising=False)
     monkeypatch.setattr(fonts, "_folders", list)
-    fonts.forget()
+    fonts.clear_caches()
     yield
-    fonts.forget()
+    fonts.clear_caches()
 
 
 def foreign() -> mv.Attention:

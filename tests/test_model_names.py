@@ -19,7 +19,7 @@ from mha_viz.cli import main
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.figures.layout import Size, recipe
 from mha_viz.figures.layout.view import View
-from mha_viz.model_names import ModelName, cite_model, name_in_column, name_in_config, short_name
+from mha_viz.model_names import ModelName, cite_model, name_in_column, read_config_name, shorten_name
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from tests.packets import in_page
@@ -61,7 +61,7 @@ def test_a_model_is_cited_as_a_reader_can_look_it_up(model: str, revision: str, 
         ("toy@400", "toy@400"),
         ("./bge", "bge"),
         (ModelName("./bge", "BAAI/bge-small-en"), "BAAI/bge-small-en"),
-        (ModelName("./mine", name_in_config("./mine", {"_name_or_path": "google-bert/bert-base-uncased"})), "mine"),
+        (ModelName("./mine", read_config_name("./mine", {"_name_or_path": "google-bert/bert-base-uncased"})), "mine"),
         (ModelName("./x", "Ours (second)"), "Ours (second)"),
     ],
 )
@@ -102,7 +102,7 @@ def test_every_model_of_the_catalogue_has_a_name_to_look_up() -> None:
     ],
 )
 def test_a_folder_has_the_name_in_its_config_if_it_can_be_looked_up(config: dict[str, object], name: str) -> None:
-    assert name_in_config("/models/bge", config) == name
+    assert read_config_name("/models/bge", config) == name
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_folder_is_called_so_everywhere_and_known_by_its_path(folder: Path, tm
     )
     assert json.loads(a.save(tmp_path / "a.json").read_text("utf-8"))["model"] == "BAAI/bge"
     assert in_page(a.heatmap("L0H0").to_html())[0].header["model"] == "BAAI/bge"
-    assert f"# {cited}\n" in recipe.of_head(a, "heatmap", [Head(0, 0)], View(), Size(), "a.svg")
+    assert f"# {cited}\n" in recipe.write_head_recipe(a, "heatmap", [Head(0, 0)], View(), Size(), "a.svg")
     for suffix in (".npz", ".safetensors"):
         again = mv.load_attention(a.save(tmp_path / f"a{suffix}"))
         assert again.key == a.key
@@ -150,7 +150,7 @@ def test_a_profile_and_its_report_call_it_so(folder: Path, tmp_path: Path) -> No
 def test_its_user_can_name_it(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a = mv.load("./bge", name="Our model, 2nd run").encode("The cat sat.")
     assert f"of Our model, 2nd run (weights digest {a.revision}) reading" in a.heatmap("L0H0").caption
-    assert "mv.load('./bge', name='Our model, 2nd run')" in recipe.of_head(
+    assert "mv.load('./bge', name='Our model, 2nd run')" in recipe.write_head_recipe(
         a, "heatmap", [Head(0, 0)], View(), Size(), ""
     )
     options = ["--model", "./bge", "--name", "Ours"]
@@ -196,6 +196,6 @@ def test_errors_of_a_folder_call_it_in_one_form(folder: Path) -> None:
 
 
 def test_short_names_stay_where_there_is_little_room() -> None:
-    assert [short_name(name) for name in ("minilm", "./bge", "/srv/own/")] == ["minilm", "bge", "own"]
+    assert [shorten_name(name) for name in ("minilm", "./bge", "/srv/own/")] == ["minilm", "bge", "own"]
     a = mv.Attention.from_tensors(np.full((1, 1, 2, 2), 0.5, np.float32), ["a", "b"], model="minilm")
     assert a.model == "minilm"

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.app.service.caches import BoundedCache, ModelService, first_reading
+from mha_viz.app.service.caches import BoundedCache, ModelService, load_first_reading
 from mha_viz.app.service.reader import verbs
-from mha_viz.app.url.address import examples
+from mha_viz.app.url.address import load_examples
 from mha_viz.errors import Busy
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.process.turns import PLACES as WAITING
+from mha_viz.process.turns import MAX_WAITING as WAITING
 from mha_viz.request import Request
 from tests.waiting import PATIENCE
 
@@ -127,8 +127,8 @@ def test_the_first_reading_is_at_hand_before_any_model() -> None:
 
 
 def test_the_first_reading_is_the_first_example() -> None:
-    first = first_reading()
-    assert first.text.text == FIRST == examples()[0]["text"]
+    first = load_first_reading()
+    assert first.text.text == FIRST == load_examples()[0]["text"]
     assert (first.model, first.layers, first.heads, len(first.text)) == ("minilm", 6, 12, 16)
     assert not first.weights.flags.writeable
     pronoun, animal = first.tokens.index("it"), first.tokens.index("animal")
@@ -173,7 +173,7 @@ def test_the_queue_is_told_how_long_the_text_is(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(service, "asker", lambda: ("visitor", "tab"))
     request = Request("toy", "the old cat slept .", "a dog ran .")
     service.cached(verbs.read, request)
-    service.ask(verbs.effects_of, request, 0, [0, 1])
+    service.ask(verbs.measure_effects, request, 0, [0, 1])
     service.ask(verbs.load, "toy")
     assert told == [("visitor", "tab", 30), ("visitor", "tab", 30), ("visitor", "tab", 0)]
 

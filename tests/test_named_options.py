@@ -16,13 +16,13 @@ from mha_viz.analysis.chance import ChanceRoles
 from mha_viz.analysis.corpus_effects import WORD_STATE
 from mha_viz.analysis.profile import Profile
 from mha_viz.app.roles import headline
-from mha_viz.app.service.studies import Evidence, given
+from mha_viz.app.service.studies import Evidence, load_bundled
 from mha_viz.cli import main
 from mha_viz.errors import CorpusMissing, TextError
-from mha_viz.figures.words.glosses import rule_in_words
+from mha_viz.figures.words.glosses import describe_rule
 from mha_viz.figures.words.use_words import NO_MORE
 from mha_viz.model_names import cite_model
-from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.answers import make_question
 from mha_viz.models.reading.loading import load
 from mha_viz.numerals import percent
 
@@ -48,9 +48,9 @@ def test_the_remedy_for_a_profile_that_does_not_exist_names_the_shipped_ones() -
 def test_remedies_name_the_argument_and_the_option() -> None:
     toy = load("toy")
     with pytest.raises(TextError, match=r"\(other=, --other\)"):
-        question_about(toy, "the dog saw the cat")
+        make_question(toy, "the dog saw the cat")
     with pytest.raises(TextError, match=r"\(place=, --place\)"):
-        question_about(toy, "the [MASK] saw the [MASK]")
+        make_question(toy, "the [MASK] saw the [MASK]")
 
 
 def test_the_command_names_only_the_option(
@@ -64,12 +64,16 @@ def test_the_page_says_how_many_heads_are_used() -> None:
     shipped = mv.load_profile("minilm")
     heads = shipped.tables["used"].groupby(["layer", "head"])["used"].agg(lambda used: "True" in [*map(str, used)])
     changes = "change their word more than neighbours"
-    assert f" **{len(heads)}** link words (**{sum(heads)}** {changes})." == headline._links(Evidence("", (shipped,)))
-    assert headline._links(Evidence("", (mv.load_profile("repeater"),))) == ""
-    both = given("minilm")  # on the other corpus a head links pronouns, which nobody measured without it
+    assert f" **{len(heads)}** link words (**{sum(heads)}** {changes})." == headline._count_linking(
+        Evidence("", (shipped,))
+    )
+    assert headline._count_linking(Evidence("", (mv.load_profile("repeater"),))) == ""
+    both = load_bundled("minilm")  # on the other corpus a head links pronouns, which nobody measured without it
     assert both is not None
     linking = {finding.head for finding in both.findings() if finding.role in ("syntax", "coreference")}
-    assert headline._links(both) == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} {changes})."
+    assert (
+        headline._count_linking(both) == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} {changes})."
+    )
     assert len(linking) > len(heads)
 
 
@@ -90,13 +94,13 @@ def test_the_page_says_how_many_heads_are_used() -> None:
 def test_the_page_says_how_sure_roles_are_where_that_was_computed(
     highest_q: float, chance: ChanceRoles | None, words: str
 ) -> None:
-    assert headline._sure(highest_q, chance) == words
+    assert headline._write_certainty(highest_q, chance) == words
 
 
 def test_without_switching_off_the_page_says_how_many_heads_link_words() -> None:
     shipped = mv.load_profile("toy")
     without = {name: table for name, table in shipped.tables.items() if name not in ("used", "chance")}
-    assert headline._links(Evidence("", (Profile(shipped.facts, without),))) == " **5** link words."
+    assert headline._count_linking(Evidence("", (Profile(shipped.facts, without),))) == " **5** link words."
 
 
 def test_the_command_takes_means_over_a_corpus_that_is_named(
@@ -140,9 +144,9 @@ def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
         "and it holds on UD English LinES test (69.7% of 1,909 cases in 9 documents)",
         f"in {percent(role.score)} of {role.n:,} cases (UD English EWT test",
         f"95% interval {percent(role.low)} to {percent(role.high)}, a bootstrap over {role.documents} documents)",
-        f"best fixed offset {percent(role.baseline)}, the {rule_in_words(role.upos_rule)} {percent(role.upos)} ",
+        f"best fixed offset {percent(role.baseline)}, the {describe_rule(role.upos_rule)} {percent(role.upos)} ",
         "(on GUM, ",
-        f"the {rule_in_words(role.elsewhere.upos_rule)} {percent(role.elsewhere.upos)}): the head is {role.state} it",
+        f"the {describe_rule(role.elsewhere.upos_rule)} {percent(role.elsewhere.upos)}): the head is {role.state} it",
         f"picks the right one in {percent(role.beside.choice)} (the nearest: {percent(role.beside.nearest)})",
         f"best head with random weights {percent(role.untrained)}; also established on {role.elsewhere.corpus} ",
         f"({percent(role.elsewhere.score)})",

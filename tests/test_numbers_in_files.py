@@ -21,8 +21,8 @@ from safetensors.numpy import load as tensors_in
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.numbers import name_array, name_numbers
-from mha_viz.attention.steps import in_model
-from mha_viz.attention.tensors import between
+from mha_viz.attention.steps import find_in_model
+from mha_viz.attention.tensors import merge_to_words
 from mha_viz.cli import main
 from mha_viz.figures import files, kinds
 from mha_viz.figures.files.shown import Shown
@@ -124,7 +124,7 @@ def of_reading(data: bytes, suffix: str, reading: Attention) -> Cells:
     assert name_array(reading.quantity, reading.made) in fields
     found = np.asarray(fields.get("weights", np.zeros((0, 0, 0, 0))))
     return {
-        (*in_model(reading.made, Head(layer, head)), query, key): float(value)
+        (*find_in_model(reading.made, Head(layer, head)), query, key): float(value)
         for (layer, head, query, key), value in np.ndenumerate(found)
     }
 
@@ -141,7 +141,7 @@ def of_figure(data: bytes, suffix: str, shown: tuple[Shown, ...]) -> Iterator[tu
         for name in named:
             found = np.asarray(panel[name]).reshape(len(of.heads), len(of.rows), len(of.cols))
             for (head, row, col), value in np.ndenumerate(found):
-                yield (*in_model(of.made, of.heads[head]), of.row_index[row], of.col_index[col]), float(value)
+                yield (*find_in_model(of.made, of.heads[head]), of.row_index[row], of.col_index[col]), float(value)
 
 
 def close(found: Cells, weights: Numbers, error: float = 1e-5) -> None:
@@ -255,7 +255,7 @@ def test_by_words_and_rescaled_are_sums_and_means_of_the_model_s_weights(
     _, rows, _ = in_table(reading.heatmap(HEAD, special="rescale").to_bytes(".csv"))
     of_the = next(row for row in rows if (row["query_token"], row["key_token"]) == ("The", "animal"))
     value = float(of_the["weight_by_words_rescaled"])
-    words = between(weights, reading.queries.groups, reading.keys.groups)[HEAD]
+    words = merge_to_words(weights, reading.queries.groups, reading.keys.groups)[HEAD]
     assert words[1, 2] == pytest.approx(0.52225, abs=1e-4)
     assert value == pytest.approx(words[1, 2] / words[1, 1:-1].sum(), abs=1e-5)
     assert rows[0]["made"] == "typed; by words; special hidden, rescaled"

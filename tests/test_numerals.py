@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.numerals import (
-    apart,
     counted,
     decimal,
-    done,
     duration,
+    format_divergence,
+    format_done,
+    format_small,
+    format_weight,
     percent,
-    small,
     three_digits,
-    weight,
     with_interval,
 )
 
@@ -32,7 +32,7 @@ def test_a_negative_number_has_a_minus_sign_and_zero_has_none(value: float, digi
 
 def test_a_share_has_one_decimal_and_no_space() -> None:
     assert [percent(share) for share in (0, 0.0123, 0.583, 1, -0.25)] == ["0.0%", "1.2%", "58.3%", "100.0%", "−25.0%"]
-    assert [apart(nats) for nats in (0, math.log(2) / 8, math.log(2))] == ["0.0%", "12.5%", "100.0%"]
+    assert [format_divergence(nats) for nats in (0, math.log(2) / 8, math.log(2))] == ["0.0%", "12.5%", "100.0%"]
 
 
 def test_an_interval_stands_behind_its_number_and_where_there_is_none_nothing_does() -> None:
@@ -42,7 +42,7 @@ def test_an_interval_stands_behind_its_number_and_where_there_is_none_nothing_do
 
 
 def test_a_weight_has_three_decimals_and_is_zero_only_where_it_is() -> None:
-    assert [weight(value) for value in (0, 0.0004, 0.0625, 1)] == ["0.000", "<.001", "0.063", "1.000"]
+    assert [format_weight(value) for value in (0, 0.0004, 0.0625, 1)] == ["0.000", "<.001", "0.063", "1.000"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_number_of_any_size_has_three_significant_digits(value: float, text: s
 
 
 def test_a_rounding_error_shows_its_size() -> None:
-    assert [small(value) for value in (0, 4.8e-7, 0.03)] == ["0", "5\u00a0·\u00a010⁻⁷", "3\u00a0·\u00a010⁻²"]
+    assert [format_small(value) for value in (0, 4.8e-7, 0.03)] == ["0", "5\u00a0·\u00a010⁻⁷", "3\u00a0·\u00a010⁻²"]
 
 
 def test_a_count_agrees_with_its_noun() -> None:
@@ -89,4 +89,4 @@ def test_no_number_has_a_hyphen_and_each_reads_back(value: float, digits: int) -
 
 
 def test_what_is_done_is_in_whole_percent() -> None:
-    assert [done(fraction) for fraction in (0, 0.583, 1)] == ["0%", "58%", "100%"]
+    assert [format_done(fraction) for fraction in (0, 0.583, 1)] == ["0%", "58%", "100%"]

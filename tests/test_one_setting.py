@@ -135,7 +135,7 @@ def test_a_setting_is_found_everywhere_and_refused_elsewhere(changed: Path, tmp_
 def test_a_setting_is_read_by_the_browser(changed: Path) -> None:
     script = changed / "read.mjs"
     script.write_text(IN_THE_BROWSER, "utf-8")
-    assert json.loads(run([node.find(), str(script)], changed)) == {
+    assert json.loads(run([node.find_node(), str(script)], changed)) == {
         "controls": [{"name": "behind", "label": "Numbers", "control": "segments"}],
         "others": [],
         "options": [["numbers", "written", ""], ["nothing", "left out", ""]],
@@ -156,4 +156,4 @@ def test_a_setting_changes_the_drawings_of_both_languages_alike(changed: Path) -
     drawn = json.loads((changed / "tests" / "golden" / "figures.json").read_text("utf-8"))["cases"]
     assert drawn["added"]["links"] != drawn["as it opens"]["links"]
     assert drawn["added"]["heatmap"] == drawn["as it opens"]["heatmap"]
-    run([node.find(), "--test", "tests/js/golden.test.mjs"], changed)
+    run([node.find_node(), "--test", "tests/js/golden.test.mjs"], changed)

@@ -13,9 +13,9 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 import mha_viz as mv
 from mha_viz.errors import ModelUnsupported, SettingError, TextError
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import Request
 from mha_viz.study.one_text import RequestFields
 
@@ -36,8 +36,8 @@ def by_hand(texts: tuple[str, str]) -> tuple[Any, np.ndarray, np.ndarray]:
     """The tokenizer of the toy; log p [word] at the mask of the first text, as it is and with each head's output on the
     second one, [layer, head, word]."""
     kind: Any = BertForMaskedLM
-    model = kind.from_pretrained(asset("toy"), attn_implementation="eager").eval().double()
-    tokenizer = AutoTokenizer.from_pretrained(asset("toy"))
+    model = kind.from_pretrained(asset_path("toy"), attn_implementation="eager").eval().double()
+    tokenizer = AutoTokenizer.from_pretrained(asset_path("toy"))
     inputs = [tokenizer(text, return_tensors="pt") for text in texts]
     at = int((inputs[0]["input_ids"][0] == tokenizer.mask_token_id).nonzero())
     theirs: list[torch.Tensor] = []
@@ -47,7 +47,7 @@ def by_hand(texts: tuple[str, str]) -> tuple[Any, np.ndarray, np.ndarray]:
         return logits.log_softmax(-1).numpy()
 
     with torch.no_grad():
-        outputs = [place(model.bert, layer).output for layer in range(LAYERS)]
+        outputs = [find_attention_modules(model.bert, layer).output for layer in range(LAYERS)]
         hooks = [output.register_forward_pre_hook(lambda _, x: theirs.append(x[0].clone())) for output in outputs]
         run(1)
         for hook in hooks:

@@ -19,10 +19,10 @@ from mha_viz.corpus import grammar
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.figures.layout import recipe
 from mha_viz.models.intervening import other_texts
-from mha_viz.models.intervening.gradients import gradient_weighted, importance
-from mha_viz.models.reading.answers import question_about
+from mha_viz.models.intervening.gradients import compute_importance, gradient_weighted
+from mha_viz.models.reading.answers import make_question
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import Request
 from mha_viz.study import effects
 from tests import oracles
@@ -47,7 +47,7 @@ def test_another_text_is_that_of_hooks(family: str, tiny: Tiny, tiny_folder: Cal
             kept.append(joined)
         return (joined,)
 
-    hook = place(model, HEAD.layer).output.register_forward_pre_hook(replaces)
+    hook = find_attention_modules(model, HEAD.layer).output.register_forward_pre_hook(replaces)
     with torch.no_grad():
         model(**inputs[1])
         weights = oracles.attentions(model, model(**inputs[0], output_attentions=True))
@@ -63,7 +63,7 @@ def by_hand(encoder: Encoder, text: str) -> Weights:
     ids, special = tuple(encoder.pieces(text).ids), encoder.encode(text).text.special
     order = Random(f"0 {ids}").sample(range(len(FORMS)), len(FORMS))
     drawn = (encoder.read_words(FORMS[number]) for number in cycle(order))
-    outputs = ((other_texts.outputs(encoder, read), read.words) for read in drawn)
+    outputs = ((other_texts.compute_outputs(encoder, read), read.words) for read in drawn)
     first, words = next(outputs)
     tokens, running = [], [first[:, at] for at, word in enumerate(words) if word is not None]
     ends = [first[:, at] for at, word in enumerate(words) if word is None]
@@ -79,23 +79,23 @@ def by_hand(encoder: Encoder, text: str) -> Weights:
 def test_random_sentences_follow_each_other_and_depend_on_the_text(family: str, tiny: Tiny) -> None:
     encoder = tiny(family)
     for text in (TEXT, LONGER):
-        values = other_texts.of_sentences(encoder, encoder.pieces(text), FORMS)
+        values = other_texts.compute_outputs_on_sentences(encoder, encoder.pieces(text), FORMS)
         assert np.array_equal(values, by_hand(encoder, text))
     request, of_forms = Request(text=TEXT, method="resample"), partial(effects.substitute, sentences=FORMS)
     ways = (of_forms, of_forms, effects.substitute)
-    one, again, other = (effects.lost_each(encoder, [[HEAD]], request, by).sentence for by in ways)
+    one, again, other = (effects.measure_changes(encoder, [[HEAD]], request, by).sentence for by in ways)
     assert one == again != other
 
 
 def test_a_text_is_not_drawn_for_itself(tiny: Tiny) -> None:
     read = tiny("bert").read_words(FORMS[0])
-    others = other_texts.of_sentences(tiny("bert"), read, [FORMS[0], FORMS[2]])
-    assert np.array_equal(others, other_texts.of_sentences(tiny("bert"), read, [FORMS[2]]))
+    others = other_texts.compute_outputs_on_sentences(tiny("bert"), read, [FORMS[0], FORMS[2]])
+    assert np.array_equal(others, other_texts.compute_outputs_on_sentences(tiny("bert"), read, [FORMS[2]]))
     with pytest.raises(SettingError, match="no other sentence"):
-        other_texts.of_sentences(tiny("bert"), read, [FORMS[0], ("word",) * 999])
+        other_texts.compute_outputs_on_sentences(tiny("bert"), read, [FORMS[0], ("word",) * 999])
     masked = tiny("bert").read_words((str(tiny("bert").vocabulary.mask_token), *FORMS[0][1:]))
     with pytest.raises(SettingError, match="no other sentence"):
-        other_texts.of_sentences(tiny("bert"), masked, [FORMS[0]])
+        other_texts.compute_outputs_on_sentences(tiny("bert"), masked, [FORMS[0]])
 
 
 def test_special_tokens_take_other_outputs_where_sentences_have_none(tiny: Tiny) -> None:
@@ -121,7 +121,7 @@ def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
         [Request(words=words, method="resample") for words in forms],
         partial(effects.substitute, sentences=forms),
     )
-    expected = np.mean([effects.lost_each(encoder, [[HEAD]], request, by).sentence[0] for request in each])
+    expected = np.mean([effects.measure_changes(encoder, [[HEAD]], request, by).sentence[0] for request in each])
     assert measured.rows[0].effect == pytest.approx(expected, abs=1e-12)
     assert measured.method == "resample over grammar"
     others = mv.corpus_ablation_effects(corpus, [HEAD], encoder, method="resample", means=grammar.corpus(4, seed=1))
@@ -148,7 +148,7 @@ def test_what_outputs_cannot_be_taken_from_is_said(source: Any, says: str, minil
 def test_the_line_that_makes_a_reading_again_names_the_text(minilm: Encoder) -> None:
     reading = mv.ablate(minilm, [HEAD], TEXT, method="text", source=SOURCE)
     names: dict[str, Any] = {"mv": mv}
-    exec(recipe._reading("a", reading), names)
+    exec(recipe._write_reading("a", reading), names)
     assert names["a"].key == reading.key
 
 
@@ -157,9 +157,9 @@ def test_one_text_is_resampled_from_given_sentences(toy: Encoder) -> None:
     sentences = [["the", "cat", "sees", "the", "boy", "."], ["the", "girl", "sleeps", "."]]
     asked = {"word": "sees", "method": "resample"}
     ours = mv.ablation_effects(toy, masked, **asked, sentences=sentences)
-    request = Request(text=masked, method="resample", question=question_about(toy, masked, word="sees"))
+    request = Request(text=masked, method="resample", question=make_question(toy, masked, word="sees"))
     by = partial(effects.substitute, sentences=sentences)
-    assert (ours.sentence == effects.effects(toy, request, by=by).sentence).all()
+    assert (ours.sentence == effects.measure_effects(toy, request, by=by).sentence).all()
     assert (ours.sentence != mv.ablation_effects(toy, masked, **asked).sentence).any()
     for name, given in {"means": "grammar", "source": masked}.items():
         with pytest.raises(SettingError, match=f"{name}= goes with the method"):
@@ -176,20 +176,25 @@ def cosine(one: Weights, other: Weights) -> float:
 
 def test_heads_are_off_in_the_texts_that_the_question_says(minilm: Encoder) -> None:
     whole = [minilm.states(text)[0] for text in (TEXT, LONGER)]
-    zero = [effects._states(minilm, [[HEAD]], Request(text=text), effects.substitute)[0][0] for text in (TEXT, LONGER)]
+    zero = [
+        effects._compute_states(minilm, [[HEAD]], Request(text=text), effects.substitute)[0][0]
+        for text in (TEXT, LONGER)
+    ]
     for off_in, ends in {"both": zero, "first": (zero[0], whole[1]), "second": (whole[0], zero[1])}.items():
-        request = Request(text=TEXT, question=question_about(minilm, TEXT, other=LONGER, off_in=off_in))
+        request = Request(text=TEXT, question=make_question(minilm, TEXT, other=LONGER, off_in=off_in))
         expected = cosine(*ends) - cosine(*whole)
-        assert effects.lost_each(minilm, [[HEAD]], request).score[0] == pytest.approx(expected, abs=1e-6)
-        assert effects.part(minilm, HEAD.layer, [HEAD.head], request).score[0, 0] == pytest.approx(expected, abs=1e-6)
+        assert effects.measure_changes(minilm, [[HEAD]], request).score[0] == pytest.approx(expected, abs=1e-6)
+        assert effects.measure_part(minilm, HEAD.layer, [HEAD.head], request).score[0, 0] == pytest.approx(
+            expected, abs=1e-6
+        )
 
 
 def test_importance_is_a_mean_over_the_tokens_of_those_texts(minilm: Encoder) -> None:
     values = {
-        off_in: importance(minilm, question_about(minilm, TEXT, other=LONGER, off_in=off_in), TEXT)
+        off_in: compute_importance(minilm, make_question(minilm, TEXT, other=LONGER, off_in=off_in), TEXT)
         for off_in in ("both", "first", "second")
     }
-    swapped = importance(minilm, question_about(minilm, LONGER, other=TEXT, off_in="first"), LONGER)
+    swapped = compute_importance(minilm, make_question(minilm, LONGER, other=TEXT, off_in="first"), LONGER)
     assert np.allclose(values["second"], swapped, atol=1e-6)
     between = sorted([values["first"], values["second"]], key=lambda each: each[0, 0])
     assert between[0][0, 0] < values["both"][0, 0] < between[1][0, 0]
@@ -205,11 +210,11 @@ def test_a_gradient_is_drawn_on_the_text_that_the_question_says(minilm: Encoder)
     with pytest.raises(SettingError, match="needs the first as one text"):
         gradient_weighted(minilm, TEXT, "It is.", other=LONGER, off_in="second")
     with pytest.raises(SettingError, match="“third” is not one of the two texts"):
-        question_about(minilm, TEXT, other=SOURCE, off_in="third")
+        make_question(minilm, TEXT, other=SOURCE, off_in="third")
 
 
 def test_heads_from_the_second_text_change_nothing_in_it(minilm: Encoder) -> None:
-    questions = (question_about(minilm, TEXT, other=SOURCE, off_in=off_in) for off_in in ("both", "first"))
+    questions = (make_question(minilm, TEXT, other=SOURCE, off_in=off_in) for off_in in ("both", "first"))
     requests = [Request(text=TEXT, method="text", source=SOURCE, question=question) for question in questions]
-    both, first = (effects.lost_each(minilm, [[HEAD]], request).score for request in requests)
+    both, first = (effects.measure_changes(minilm, [[HEAD]], request).score for request in requests)
     assert both == first != 0

@@ -14,15 +14,15 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.shipped import described
-from mha_viz.app.widgets.parts import plain
+from mha_viz.analysis.shipped import describe_recipes
+from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.cli import serve
 from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError
-from mha_viz.figures.words.glosses import rule_plainly
-from mha_viz.files.assets import PROFILES, files_below
+from mha_viz.figures.words.glosses import simplify_rule
+from mha_viz.files.assets import PROFILES_VARIABLE, find_files
 from mha_viz.models.getting import catalog
-from mha_viz.study.own_profiles import own_profiles, unopened
+from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
 from tests.few_sentences import read_few
 from tests.page_session import PageSession
 
@@ -40,7 +40,7 @@ def own(name: str) -> Profile:
 
 
 def visit(monkeypatch: pytest.MonkeyPatch, named: Path, **url: Any) -> PageSession:
-    monkeypatch.setenv(PROFILES, str(named))
+    monkeypatch.setenv(PROFILES_VARIABLE, str(named))
     read_few(monkeypatch)
     return PageSession(url, "pages/55_roles.py")
 
@@ -52,8 +52,8 @@ def test_a_profile_is_opened_however_deep_it_is(
     own.save(tmp_path / below)
     page = visit(monkeypatch, tmp_path, model=name)
     assert "my treebank" in page.said
-    assert own_profiles() == {name: [tmp_path / below]}
-    assert [*unopened()] == []
+    assert find_own_profiles() == {name: [tmp_path / below]}
+    assert [*iter_unopened()] == []
 
 
 def test_recipes_beside_it_are_on_the_card_of_a_head(
@@ -65,19 +65,19 @@ def test_recipes_beside_it_are_on_the_card_of_a_head(
     recipes = replace(recipes, tables={**recipes.tables, "explained": explained})
     recipes.save(tmp_path / "recipes")
     page = visit(monkeypatch, tmp_path, model=name, head="L0H1")
-    of_head = next(recipe for recipe in described(recipes) if str(recipe.head) == "L0H1")
-    words = of_head.words(rule_plainly)
+    of_head = next(recipe for recipe in describe_recipes(recipes) if str(recipe.head) == "L0H1")
+    words = of_head.words(simplify_rule)
     assert "; no rule explains " in words
-    assert f"A{plain(words).removeprefix('a')}." in page.said
+    assert f"A{escape_markdown(words).removeprefix('a')}." in page.said
 
 
 def test_of_two_profiles_of_one_corpus_the_nearest_is_opened(
     name: str, own: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(PROFILES, os.pathsep.join([str(tmp_path / "none"), str(tmp_path)]))
+    monkeypatch.setenv(PROFILES_VARIABLE, os.pathsep.join([str(tmp_path / "none"), str(tmp_path)]))
     for folder in ("a/earlier", "new"):
         own.save(tmp_path / folder)
-    assert own_profiles() == {name: [tmp_path / "new"]}
+    assert find_own_profiles() == {name: [tmp_path / "new"]}
 
 
 def test_what_is_not_opened_is_said_with_the_reason(
@@ -98,8 +98,8 @@ def test_what_is_not_opened_is_said_with_the_reason(
 
 def test_a_folder_of_recipes_alone_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mv.recipes.load("toy").save(tmp_path / "recipes")
-    monkeypatch.setenv(PROFILES, str(tmp_path))
-    assert [*unopened()] == []
+    monkeypatch.setenv(PROFILES_VARIABLE, str(tmp_path))
+    assert [*iter_unopened()] == []
 
 
 def test_files_are_looked_for_however_deep_and_not_in_hidden_folders(
@@ -114,19 +114,19 @@ def test_files_are_looked_for_however_deep_and_not_in_hidden_folders(
     deepest, near = made(*"abcdefghij"), made("z")
     made(".hidden")
     (tmp_path / "a" / "back").symlink_to(tmp_path)
-    assert files_below(tmp_path, "x.json") == [near, deepest]
-    assert files_below(tmp_path / "none", "x.json") == []
-    monkeypatch.setattr("mha_viz.files.assets.MOST_FOLDERS", 3)
-    assert files_below(tmp_path, "x.json") == [near]
+    assert find_files(tmp_path, "x.json") == [near, deepest]
+    assert find_files(tmp_path / "none", "x.json") == []
+    monkeypatch.setattr("mha_viz.files.assets.MAX_FOLDERS", 3)
+    assert find_files(tmp_path, "x.json") == [near]
 
 
 def test_a_server_is_given_recipes_by_an_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(PROFILES, str(tmp_path / "none"))
+    monkeypatch.setenv(PROFILES_VARIABLE, str(tmp_path / "none"))
     mv.recipes.load("toy").save(tmp_path / "own" / "toy")
-    serve.name_folders(tmp_path / "own")
-    assert os.environ[PROFILES] == os.pathsep.join([str(tmp_path / "own"), str(tmp_path / "none")])
+    serve.register_recipes(tmp_path / "own")
+    assert os.environ[PROFILES_VARIABLE] == os.pathsep.join([str(tmp_path / "own"), str(tmp_path / "none")])
     assert "none”, which MHA_VIZ_PROFILES names, is not a folder." in capsys.readouterr().err
     with pytest.raises(CorpusError, match="holds no readable recipes"):
-        serve.name_folders(tmp_path / "none")
+        serve.register_recipes(tmp_path / "none")

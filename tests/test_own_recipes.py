@@ -16,10 +16,10 @@ from mha_viz.analysis import shipped
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.words.known import recipes_of
-from mha_viz.files.assets import PROFILES, asset
+from mha_viz.files.assets import PROFILES_VARIABLE, asset_path
 from mha_viz.request import Request
 from mha_viz.study.corpus_effects import EffectSettings, Measurement
 
@@ -40,7 +40,7 @@ def own(name: str) -> Recipes:
 @pytest.fixture
 def folder(own: Recipes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three folders below the one that the setting names."""
-    monkeypatch.setenv(PROFILES, str(tmp_path / "all"))
+    monkeypatch.setenv(PROFILES_VARIABLE, str(tmp_path / "all"))
     return own.save(tmp_path / "all" / "some" / "model" / "mine")
 
 
@@ -52,7 +52,7 @@ def test_without_recipes_the_refusal_says_what_to_name(name: str, monkeypatch: p
         ) as no:
             act()
         assert "--recipes DIR, or MHA_VIZ_PROFILES=DIR" in str(no.value)
-    monkeypatch.setenv(PROFILES, "/nowhere")
+    monkeypatch.setenv(PROFILES_VARIABLE, "/nowhere")
     with pytest.raises(SettingError, match=r"in the app or /nowhere\. Name the folder"):
         mv.read(model, UNEXPLAINED)
 
@@ -64,10 +64,10 @@ def test_they_are_found_however_deep_and_are_those_that_are_given(
     given = mv.read(model, UNEXPLAINED, recipes=own).weights
     assert np.array_equal(given, mv.quantities.unexplained(model.encode(TEXT), own).weights)
     for named in (folder, *[*folder.parents][:3]):
-        monkeypatch.setenv(PROFILES, f"/nowhere:{named}")
+        monkeypatch.setenv(PROFILES_VARIABLE, f"/nowhere:{named}")
         np.testing.assert_allclose(mv.read(model, UNEXPLAINED).weights, given, atol=1e-6)
-    assert [head.head for head in shipped.of_heads(model.name, model.revision)] == [
-        head.head for head in shipped.described(own)
+    assert [head.head for head in shipped.list_head_recipes(model.name, model.revision)] == [
+        head.head for head in shipped.describe_recipes(own)
     ]
     shape = int(own.facts["layers"]), int(own.facts["heads"])
     assert recipes_of(model.name, model.revision, shape) is recipes_of(model.name, model.revision, shape) is not None
@@ -113,7 +113,7 @@ def test_those_of_other_weights_are_not_used_and_said(name: str, own: Recipes, f
 def test_damaged_ones_are_said_by_who_needs_them_alone(name: str, folder: Path) -> None:
     model = mv.load(name)
     (folder / "recipes.csv").write_text("layer,head\n")
-    assert shipped.of_heads(model.name, model.revision) == ()
+    assert shipped.list_head_recipes(model.name, model.revision) == ()
     with pytest.raises(CorpusError, match=r"holds no readable recipes: recipes.csv is not as it was written"):
         mv.read(model, UNEXPLAINED)
     (folder / "recipes.json").write_text("[1]")
@@ -123,13 +123,13 @@ def test_damaged_ones_are_said_by_who_needs_them_alone(name: str, folder: Path) 
 
 def test_those_that_come_with_the_app_stay_for_other_models(own: Recipes, folder: Path) -> None:
     toy = mv.load("toy")
-    assert shipped.find_recipes("toy", toy.revision) is shipped.shipped("toy", toy.revision)
-    shutil.copytree(asset("recipes") / "toy", folder / "toy")
+    assert shipped.find_recipes("toy", toy.revision) is shipped.load_bundled_recipes("toy", toy.revision)
+    shutil.copytree(asset_path("recipes") / "toy", folder / "toy")
     own_toy = shipped.find_recipes("toy", toy.revision)
     assert own_toy is not None
-    assert own_toy is not shipped.shipped("toy", toy.revision)
+    assert own_toy is not shipped.load_bundled_recipes("toy", toy.revision)
     with pytest.raises(SettingError, match=r"recipes of toy in .* are of other weights"):
-        shipped.of_model("toy", "elsewhere")
+        shipped.require_recipes("toy", "elsewhere")
 
 
 @pytest.mark.parametrize("how", ["option", "setting"])
@@ -142,11 +142,11 @@ def test_commands_take_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder, file, corpus = own.save(tmp_path / "own"), tmp_path / "left.npz", tmp_path / "c.conllu"
-    corpus.write_text(as_conllu(grammar.corpus(3, seed=8).sentences), "utf-8")
+    corpus.write_text(format_conllu(grammar.corpus(3, seed=8).sentences), "utf-8")
     model = ["--model", name]
     more = ["--recipes", str(folder)] if how == "option" else []
     if how == "setting":
-        monkeypatch.setenv(PROFILES, str(tmp_path))
+        monkeypatch.setenv(PROFILES_VARIABLE, str(tmp_path))
     assert main(["attention", TEXT, *model, "--quantity", "unexplained", *more, "--out", str(file)]) == 0
     left = mv.quantities.unexplained(mv.load(name).encode(TEXT), own).weights
     np.testing.assert_allclose(mv.load_attention(file).weights, left, atol=1e-6)
@@ -154,7 +154,7 @@ def test_commands_take_them(
     assert main([*figure, "--out", str(tmp_path / "left.svg")]) == 0
     out = str(tmp_path / "effect.csv")
     assert main(["effect", str(corpus), *model, "--heads", "L0H0", "--method", "recipe", *more, "--out", out]) == 0
-    monkeypatch.delenv(PROFILES, raising=False)
+    monkeypatch.delenv(PROFILES_VARIABLE, raising=False)
     capsys.readouterr()
     assert main(["effect", str(corpus), *model, "--heads", "L0H0", "--method", "recipe"]) != 0
     assert "(--recipes DIR, or MHA_VIZ_PROFILES=DIR)" in capsys.readouterr().err

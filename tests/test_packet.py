@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.app.service.caches import first_reading
+from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import UnknownHead
 from mha_viz.figures.drawing.theme import THEMES
@@ -20,11 +20,11 @@ from mha_viz.figures.layout.packet import (
     OpenHead,
     RankedLink,
     bins,
-    full_heads,
+    choose_full_heads,
     is_coarse,
     link_weights,
     packet,
-    quantised,
+    quantise,
     thumbnails,
 )
 from mha_viz.figures.layout.view import View, block, units
@@ -63,14 +63,14 @@ def test_every_weight_comes_back(attention: Attention) -> None:
 
 def test_each_part_of_a_row_has_its_own_scale() -> None:
     cells = np.array([[[0.99, 0.004, 0.006], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]], np.float32)
-    scales, levels = quantised(cells, [True, False, False])
+    scales, levels = quantise(cells, [True, False, False])
     per_row = np.frombuffer(scales, "<f4").reshape(3, 2)
     assert per_row == pytest.approx(np.array([[0.006, 0.99], [0.5, 0.0], [0.0, 1.0]]) / 65535)
     assert np.frombuffer(levels, "<u2").tolist() == [65535, 43690, 65535, 0, 65535, 65535, 65535, 0, 0]
 
 
 def test_little_that_is_left_is_rescaled_rightly_in_the_browser() -> None:
-    first = first_reading()
+    first = load_first_reading()
     worst = 0.0
     for unit in ("words", "pieces"):
         expected = (first.by_words() if unit == "words" else first).without_special()
@@ -190,14 +190,14 @@ def test_all_thumbnails_together_stay_small(shape: tuple[int, int]) -> None:
 
 def test_short_texts_bring_all_heads_long_ones_only_what_is_wanted() -> None:
     short, long = long_reading(2, 12, 16), long_reading(2, 12, 512)
-    assert full_heads(short, [Head(1, 2)]) == [Head(layer, h) for layer in range(2) for h in range(12)]
-    assert full_heads(long, [Head(1, 2), Head(0, 3)]) == [Head(0, 3), Head(1, 2)]
-    assert full_heads(long, [Head(1, 2)] * 3) == [Head(1, 2)]
+    assert choose_full_heads(short, [Head(1, 2)]) == [Head(layer, h) for layer in range(2) for h in range(12)]
+    assert choose_full_heads(long, [Head(1, 2), Head(0, 3)]) == [Head(0, 3), Head(1, 2)]
+    assert choose_full_heads(long, [Head(1, 2)] * 3) == [Head(1, 2)]
 
 
 def test_the_opened_layer_travels_whole_where_it_fits() -> None:
     attention = long_reading(12, 12, 100)
-    assert full_heads(attention, [Head(5, 7)]) == [Head(5, h) for h in range(12)]
+    assert choose_full_heads(attention, [Head(5, 7)]) == [Head(5, h) for h in range(12)]
     got = unpack(packet(attention, [Head(5, 7)]))
     assert list(got.matrices) == list(range(60, 72))
     assert np.abs(got.matrices[67] - attention.weights[5, 7]).max() <= STEP

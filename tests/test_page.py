@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.files.page import embedded, packed, page
+from mha_viz.figures.files.page import embed_page, packed, page
 from mha_viz.figures.layout.packet import packet
 from mha_viz.options import AnyFigure
 from tests import hostile
@@ -242,7 +242,7 @@ def test_what_is_packed_is_unpacked_the_same() -> None:
 
 def test_a_frame_holds_the_whole_page() -> None:
     written = '<p title="a&b">“x”</p>'
-    match = re.search(r'srcdoc="([^"]*)"', embedded(written.encode(), 300))
+    match = re.search(r'srcdoc="([^"]*)"', embed_page(written.encode(), 300))
     assert match
     assert unescape(match[1]) == written
 

@@ -89,11 +89,11 @@ def test_a_sentence_that_one_model_cannot_read_is_no_case_of_either(monkeypatch:
 
     whole, blocks = (
         mv.roles.compare_heads(CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100")[0],
-        room.word_blocks,
+        room.iter_word_blocks,
     )
     monkeypatch.setattr(
         room,
-        "word_blocks",
+        "iter_word_blocks",
         lambda encoder, some: (
             one for one in blocks(encoder, some) if "@" not in encoder.name or some[one[0]] is not CORPUS.sentences[0]
         ),
@@ -204,6 +204,6 @@ def test_what_the_command_refuses(code: int, more: list[str], words: str, capsys
     ("value", "parsed"), [("toy", ("toy", None)), ("toy@100", ("toy@100", None)), ("toy/L1H2", ("toy", Head(1, 2)))]
 )
 def test_what_stands_beside_is_a_model_a_profile_or_a_head(value: str, parsed: Any) -> None:
-    from mha_viz.cli.replicate import model_or_head
+    from mha_viz.cli.replicate import parse_model_or_head
 
-    assert model_or_head(value) == parsed
+    assert parse_model_or_head(value) == parsed

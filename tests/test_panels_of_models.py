@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mha_viz.app.service.caches import first_reading
+from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Head
-from mha_viz.figures.layout.panels import Panel, pack
+from mha_viz.figures.layout.panels import Panel, pack_comparison
 from mha_viz.models.reading.encoder import Encoder
 from tests.packets import unpack_panels
 from tests.page_scripts import ask_panels
@@ -16,7 +16,7 @@ from tests.sentences import TIRED
 def test_words_of_one_text_meet_across_tokenizers(tiny: Callable[[str], Encoder]) -> None:
     families = ("roberta", "gpt2", "albert")
     others = [tiny(family).encode(TIRED) for family in families]
-    packets = [pack([Panel(first_reading(), Head(3, 1)), Panel(other, Head(0, 0))]) for other in others]
+    packets = [pack_comparison([Panel(load_first_reading(), Head(3, 1)), Panel(other, Head(0, 0))]) for other in others]
     ask = {"ask": "counterparts", "of": [0, 1]}
     asked = [ask | {"packet": packet, "view": {"unit": unit}} for packet in packets for unit in ("words", "pieces")]
     answers = ask_panels(*asked)
@@ -30,7 +30,7 @@ def test_words_of_one_text_meet_across_tokenizers(tiny: Callable[[str], Encoder]
 
 
 def test_a_model_without_special_tokens_is_subtracted_where_they_are_hidden(tiny: Callable[[str], Encoder]) -> None:
-    packet = pack([Panel(first_reading(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(0, 0))])
+    packet = pack_comparison([Panel(load_first_reading(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(0, 0))])
     ask = {"packet": packet, "ask": "difference", "of": [0, 1]}
     shown, hidden, pieces = ask_panels(ask, ask | {"view": {"special": "hide"}}, ask | {"view": {"unit": "pieces"}})
     assert shown == {"remedy": {"special": "hide"}}

@@ -24,13 +24,13 @@ from mha_viz.errors import (
     SettingError,
     TextError,
 )
-from mha_viz.figures.charts.effects import head_grid
+from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.drawing.theme import DARK
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.intervening import ablation, other_texts, patching
 from mha_viz.models.reading import answers
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.numerals import percent
 from tests import oracles
 
@@ -47,7 +47,9 @@ def outputs_of(model: Any, inputs: Any, layers: int) -> list[torch.Tensor]:
     """What enters W_O of every layer, [1, n, d_model]."""
     outputs: list[torch.Tensor] = []
     hooks = [
-        place(model, layer).output.register_forward_pre_hook(lambda _, given: outputs.append(given[0].clone()))
+        find_attention_modules(model, layer).output.register_forward_pre_hook(
+            lambda _, given: outputs.append(given[0].clone())
+        )
         for layer in range(layers)
     ]
     model(**inputs)
@@ -70,7 +72,7 @@ def by_hand(stack: Any, whole: Any, texts: list[Any], shape: tuple[int, int], sc
             joined[..., columns] = theirs[at][..., columns]
             return (joined,)
 
-        hook = place(stack, layer).output.register_forward_pre_hook(taken)
+        hook = find_attention_modules(stack, layer).output.register_forward_pre_hook(taken)
         shares[layer, head] = (score(whole(**texts[0])) - before) / (after - before)
         hook.remove()
     return shares
@@ -89,8 +91,8 @@ def test_the_toy_s_coreference_head_carries_who_is_meant(toy: Any) -> None:
 
 def test_words_are_those_of_hooks_on_the_model_with_its_words(toy: Any) -> None:
     kind: Any = BertForMaskedLM
-    model = kind.from_pretrained(asset("toy"), attn_implementation="eager").eval().double()
-    tokenizer = AutoTokenizer.from_pretrained(asset("toy"))
+    model = kind.from_pretrained(asset_path("toy"), attn_implementation="eager").eval().double()
+    tokenizer = AutoTokenizer.from_pretrained(asset_path("toy"))
     she, he = (tokenizer.convert_tokens_to_ids(word) for word in ("she", "he"))
     texts = [tokenizer(text, return_tensors="pt") for text in (GIRL, BOY)]
     at = int((texts[0]["input_ids"][0] == tokenizer.mask_token_id).nonzero())
@@ -108,7 +110,7 @@ def test_sentence_vectors_are_those_of_hooks_in_float64(
     tiny_folder: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(answers, "predicts", lambda *_: False)  # words of random weights tell nothing apart
+    monkeypatch.setattr(answers, "can_predict", lambda *_: False)  # words of random weights tell nothing apart
     encoder = tiny(family)
     model, tokenizer = oracles.plain(tiny_folder(family))
     model, texts = deepcopy(model).double(), [tokenizer(text, return_tensors="pt") for text in ENDS]
@@ -151,12 +153,14 @@ def test_a_first_order_estimate_is_the_slope_of_the_exact_number(tiny: Callable[
     """Of a head whose output moves only a little of the way."""
     encoder, step = tiny("bert"), 1e-2
     patched = mv.activation_patching(encoder, *ENDS)
-    mine, theirs = (other_texts.outputs(encoder, encoder.pieces(text)) for text in ENDS)
-    by = ablation.substitute(encoder, "text", mine + np.float32(step) * (theirs - mine))
+    mine, theirs = (other_texts.compute_outputs(encoder, encoder.pieces(text)) for text in ENDS)
+    by = ablation.make_substitute(encoder, "text", mine + np.float32(step) * (theirs - mine))
     ends = [encoder.states(text)[0].astype(np.float64).mean(0) for text in ENDS]
     line = ends[1] - ends[0]
     for layer in range(encoder.layers):
-        states = ablation.forked(encoder, layer, ablation.each_alone(range(encoder.heads)), by, ENDS[0]).states
+        states = ablation.run_forked_pass(
+            encoder, layer, ablation.ablate_one_by_one(range(encoder.heads)), by, ENDS[0]
+        ).states
         moved = (states.astype(np.float64).mean(1) - ends[0]) @ line / (line @ line)
         assert np.abs(moved / step - patched.estimated[layer]).max() <= 0.02
 
@@ -164,7 +168,7 @@ def test_a_first_order_estimate_is_the_slope_of_the_exact_number(tiny: Callable[
 def test_words_of_other_pieces_are_aligned(minilm: Encoder) -> None:
     texts = [minilm.encode(text).text for text in ("She was tired.", "She was extraterrestrial.")]
     assert len(texts[0]) < len(texts[1])
-    aligned = other_texts.alignment(*texts)
+    aligned = other_texts.align_texts(*texts)
     assert np.allclose(aligned.sum(axis=1), 1)
     assert [row.argmax() for row in aligned[:3]] == [0, 1, 2]
     pieces = len(texts[1]) - len(texts[0]) + 1
@@ -197,7 +201,7 @@ def test_answers_that_cannot_be_compared_are_refused(toy: Any) -> None:
 
 
 def test_outputs_that_are_not_finite_are_refused(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(other_texts, "of_text", lambda *_: np.full((2, 9, 4, 16), np.nan, np.float32))
+    monkeypatch.setattr(other_texts, "compute_outputs_on_text", lambda *_: np.full((2, 9, 4, 16), np.nan, np.float32))
     with pytest.raises(ReadingFailed, match="log p of “she” minus log p of “he” is not a finite number"):
         mv.activation_patching(toy, GIRL, BOY)
 
@@ -233,9 +237,9 @@ def test_all_heads_are_estimated_by_one_pass_there_and_back(
     toy: Encoder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = mv.activation_patching(toy, GIRL, BOY)
-    forked, passes = ablation.forked, list[int]()
+    forked, passes = ablation.run_forked_pass, list[int]()
     with monkeypatch.context() as patched:
-        patched.setattr(ablation, "forked", lambda *given: passes.append(given[1]) or forked(*given))
+        patched.setattr(ablation, "run_forked_pass", lambda *given: passes.append(given[1]) or forked(*given))
         alone = mv.activation_patching(toy, GIRL, BOY, exact=False)
         assert main(["patch", GIRL, BOY, "--model", "toy", "--estimate"]) == 0
     assert passes == [1, 1], "one head is taken alone, by the call and by the command"
@@ -278,11 +282,11 @@ def test_answers_that_do_not_differ_are_refused_and_those_that_hardly_do_are_sai
         patched.setattr("mha_viz.attention.answers.LITTLE", 10.0)
         assert main(["patch", GIRL, BOY, "--model", "toy"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "The two answers hardly differ, so these shares mean little."
-    monkeypatch.setattr(patching, "SAME", 10.0)
+    monkeypatch.setattr(patching, "ROUNDING", 10.0)
     with pytest.raises(SettingError, match="Both texts have the same answer: log p of “she” minus log p of “he”"):
         mv.activation_patching(toy, GIRL, BOY)
 
 
 def test_a_share_below_zero_is_written_in_the_ink_of_zero() -> None:
-    numbers = head_grid(np.array([[1.0, 0.0, -0.02]]), "", (), DARK).series[1]
+    numbers = draw_head_grid(np.array([[1.0, 0.0, -0.02]]), "", (), DARK).series[1]
     assert numbers.inks[2] == numbers.inks[1] != numbers.inks[0]

@@ -23,8 +23,8 @@ from mha_viz.heads import Head
 from mha_viz.models.intervening import paths
 from mha_viz.models.reading import answers
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.loading import load_one_stack
+from mha_viz.models.reading.probe import find_attention_modules
 from tests import lanes, oracles
 
 ENDS = ("A cat is a dog.", "A dog is a cat.")
@@ -41,7 +41,7 @@ class ByHand:
         config = model.config
         self.model, self.layers, self.heads = model, config.num_hidden_layers, config.num_attention_heads
         self.size = getattr(config, "head_dim", None) or config.hidden_size // self.heads
-        inputs = place(model, self.layers - 1).inputs
+        inputs = find_attention_modules(model, self.layers - 1).inputs
         keys = getattr(config, "num_key_value_heads", self.heads) if side != "query" else self.heads
         first = TO * keys // self.heads * self.size
         if len(inputs) == 1:  # queries, keys and values side by side
@@ -50,7 +50,7 @@ class ByHand:
         self.columns = slice(first, first + self.size)
 
     def w_o(self, layer: int) -> Any:
-        return place(self.model, layer).output
+        return find_attention_modules(self.model, layer).output
 
     def run(self, text: Any, given: dict[int, Change] = {}, put_out: Change | None = None) -> torch.Tensor:  # noqa: B006
         """The mean of the last states; ``given`` changes what W_O of a layer gets, ``put_out`` the projection."""
@@ -109,7 +109,7 @@ def test_paths_are_those_of_hooks_in_float64(
     tiny_folder: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(answers, "predicts", lambda *_: False)  # words of random weights tell nothing apart
+    monkeypatch.setattr(answers, "can_predict", lambda *_: False)  # words of random weights tell nothing apart
     encoder = tiny(family)
     model, tokenizer = oracles.plain(tiny_folder(family))
     model, texts = deepcopy(model).double(), [tokenizer(text, return_tensors="pt") for text in ENDS]
@@ -141,17 +141,17 @@ def test_what_composition_names_is_the_path_that_carries_the_answer() -> None:
 def rows_moved(encoder: Encoder, text: str, to: Head, side: str) -> dict[Head, float]:
     """How far the rows of a head move, in nats, if an earlier head's output does not reach one side of it."""
     read = encoder.pieces(text)
-    _, whole = encoder.last_states(read, partial(paths._Path, to=to))
-    assert isinstance(whole, paths._Path)
+    _, whole = encoder.last_states(read, partial(paths._PathTap, to=to))
+    assert isinstance(whole, paths._PathTap)
     earlier = [Head(layer, head) for layer in range(to.layer) for head in range(encoder.heads)]
     outputs = [output.repeat(len(earlier), 1, 1, 1) for output in whole.outputs]
     for variant, head in enumerate(earlier):
         outputs[head.layer][variant, :, head.head] = 0
-    _, sent = encoder.last_states(read, partial(paths._Path, to=to, outputs=outputs), len(earlier))
-    assert isinstance(sent, paths._Path)
+    _, sent = encoder.last_states(read, partial(paths._PathTap, to=to, outputs=outputs), len(earlier))
+    assert isinstance(sent, paths._PathTap)
     received = SIDES.index(side), sent.sides[SIDES.index(side)]
     _, moved = encoder.last_states(
-        read, partial(paths._Path, to=to, outputs=whole.outputs, received=received), len(earlier)
+        read, partial(paths._PathTap, to=to, outputs=whole.outputs, received=received), len(earlier)
     )
     rows = whole.weights[to.layer, to.head].double().numpy()
     return {
@@ -165,7 +165,7 @@ def rows_moved(encoder: Encoder, text: str, to: Head, side: str) -> dict[Head, f
     [("repeater", ONCE), ("toy", "The girl smiles because [MASK] sings ."), ("minilm", "The cat sat on it.")],
 )
 def test_every_arrow_of_composition_is_a_path_that_moves_rows(name: str, text: str) -> None:
-    encoder = one_stack(name)
+    encoder = load_one_stack(name)
     last = encoder.layers if lanes.everything else 2
     arrows = {(of, to, side) for of, to, side, _ in mv.explain_scores(encoder, text).composed() if to.layer <= last}
     ends = product(sorted({to for _, to, _ in arrows}), ("query", "key"))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis.distance import Distances, divergences
-from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, maxima_of_documents, share
+from mha_viz.analysis.distance import Distances, compute_divergences
+from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, compute_share, count_document_maxima
 from mha_viz.analysis.reduce import Batch
 from mha_viz.text import WordPieces
 from tests import brute
@@ -68,7 +68,7 @@ def test_maxima_are_counted_by_document() -> None:
     far = [[0.1, 0.1, 0.1, 0.7], [0.2, 0.2, 0.5, 0.1], [0.1, 0.6, 0.1, 0.2], [0.25] * 4]  # next, previous
     same = [[0.1, 0.1, 0.1, 0.7], [0.2, 0.5, 0.2, 0.1], [0.1, 0.1, 0.6, 0.2], [0.25] * 4]
     batch = batch_of([[far, same, far], [same, same, same]], CAT, CAT, CAT)
-    sums = maxima_of_documents(batch, [1, 0, 1], 3)
+    sums = count_document_maxima(batch, [1, 0, 1], 3)
     assert sums["maxima"][:, 0].tolist() == [[0, 2, 0], [2, 0, 2], [0, 0, 0]]  # previous, same, next
     assert sums["maxima"][:, 1].tolist() == [[0, 2, 0], [0, 4, 0], [0, 0, 0]]
     assert sums["rows"].tolist() == [[1, 2, 1], [2, 4, 2], [0, 0, 0]]
@@ -83,7 +83,7 @@ def test_maxima_are_counted_by_document() -> None:
 
 def test_mass_at_an_offset_is_the_mean_over_the_rows_that_have_it() -> None:
     sums = sums_of(batch_of([[WEIGHTS]], CAT))
-    mass = share(sums["mass"], sums["mass_rows"])
+    mass = compute_share(sums["mass"], sums["mass_rows"])
     assert at(mass, -1) == pytest.approx((0.2 + 0.6) / 2)  # the rows of cat and "."; [CLS] is a place as others
     assert at(mass, 0) == pytest.approx((0.5 + 0.1) / 2)
     assert at(mass, 1) == pytest.approx((0.2 + 0.2) / 2)
@@ -94,7 +94,7 @@ def test_mass_at_an_offset_is_the_mean_over_the_rows_that_have_it() -> None:
 
 def test_share_of_maxima_leaves_special_columns_out() -> None:
     sums = sums_of(batch_of([[WEIGHTS]], CAT))
-    shares = share(sums["maxima"], sums["maxima_rows"])
+    shares = compute_share(sums["maxima"], sums["maxima_rows"])
     assert at(shares, 0) == 0.5  # cat looks at itself (0.5 of 0.5 and 0.2), "." at cat
     assert at(shares, -1) == 1  # of cat and "." only "." has an ordinary token before it, and looks at it
     assert at(shares, 1) == 0  # only cat has an ordinary token after it
@@ -115,23 +115,23 @@ def test_rows_are_pooled_over_sentences_not_means_of_sentences() -> None:
     previous = np.eye(6, k=-1)
     previous[0, 0] = 1
     sums = sums_of(batch_of([[WEIGHTS]], CAT), batch_of([[previous]], long))
-    assert at(share(sums["mass"], sums["mass_rows"]), -1) == pytest.approx((0.2 + 0.6 + 4) / 6)
+    assert at(compute_share(sums["mass"], sums["mass_rows"]), -1) == pytest.approx((0.2 + 0.6 + 4) / 6)
     # rows with an ordinary token before them: "." of the first; b, c, d of the second
-    assert at(share(sums["maxima"], sums["maxima_rows"]), -1) == 1
+    assert at(compute_share(sums["maxima"], sums["maxima_rows"]), -1) == 1
     assert at(sums["maxima_rows"], -1) == 4
 
 
 def test_what_a_head_would_have_that_attends_evenly() -> None:
     sums = sums_of(batch_of([[WEIGHTS]], CAT))
-    assert at(share(sums["even_mass"], sums["mass_rows"]), -1) == pytest.approx(1 / 4)
-    assert share(sums["even_delimiter"], sums["rows"]) == pytest.approx([1 / 4] * 3)
+    assert at(compute_share(sums["even_mass"], sums["mass_rows"]), -1) == pytest.approx(1 / 4)
+    assert compute_share(sums["even_delimiter"], sums["rows"]) == pytest.approx([1 / 4] * 3)
 
 
 def test_a_model_without_special_tokens() -> None:
     sums = sums_of(batch_of([[[[1, 0], [0.75, 0.25]]]], sentence_of("a", "b")))
-    mass = share(sums["mass"], sums["mass_rows"])
+    mass = compute_share(sums["mass"], sums["mass_rows"])
     assert (at(mass, 0), at(mass, -1)) == (pytest.approx(1.25 / 2), 0.75)
-    assert at(share(sums["maxima"], sums["maxima_rows"]), -1) == 1
+    assert at(compute_share(sums["maxima"], sums["maxima_rows"]), -1) == 1
     assert sums["delimiter"].tolist() == [[0, 0, 0]]
 
 
@@ -142,7 +142,7 @@ def test_delimiters_are_the_mean_over_all_rows() -> None:
     sums = sums_of(batch_of([[WEIGHTS]], CAT))
     # columns of [CLS], of [SEP] and of "."; four rows, the special ones too
     expected = [(0.7 + 0.2 + 0.1 + 0.25) / 4, (0.1 + 0.1 + 0.2 + 0.25) / 4, (0.1 + 0.2 + 0.1 + 0.25) / 4]
-    assert share(sums["delimiter"], sums["rows"])[0] == pytest.approx(expected)
+    assert compute_share(sums["delimiter"], sums["rows"])[0] == pytest.approx(expected)
 
 
 def test_punctuation_is_what_has_no_other_character() -> None:
@@ -158,9 +158,9 @@ def test_entropy_over_rows_and_normalised_over_sentences() -> None:
     four = [[1, 0, 0, 0], [0.25] * 4, [0.5, 0, 0, 0.5], [0, 0, 1, 0]]  # 0, 2·ln 2, ln 2, 0
     two = [[0.5, 0.5], [0.5, 0.5]]  # ln 2 twice
     sums = sums_of(batch_of([[four]], CAT), batch_of([[two]], sentence_of("a", "b")))
-    assert share(sums["nats"], sums["rows"])[0] == pytest.approx(5 / 6 * LN2, abs=1e-6)
+    assert compute_share(sums["nats"], sums["rows"])[0] == pytest.approx(5 / 6 * LN2, abs=1e-6)
     # a mean of 3/4·ln 2 in the first, whose ln T is 2·ln 2; ln 2 of ln 2 in the second
-    assert share(sums["normalised"], sums["sentences"])[0] == pytest.approx((3 / 8 + 1) / 2, abs=1e-6)
+    assert compute_share(sums["normalised"], sums["sentences"])[0] == pytest.approx((3 / 8 + 1) / 2, abs=1e-6)
 
 
 def test_a_text_of_one_piece_has_no_normalised_entropy() -> None:
@@ -181,7 +181,7 @@ def test_the_distance_of_heads_is_the_mean_over_all_rows_of_all_sentences() -> N
     # (1, 0) and (0, 1) are ln 2 apart; (1, 0) and (½, ½): the entropy of (¾, ¼) less half of ln 2
     half = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) - LN2 / 2
     expected = [[0, LN2, 2 * half], [LN2, 0, 2 * half], [2 * half, 2 * half, 0]]  # added over five rows
-    assert divergences(distances.sums) == pytest.approx(np.array(expected) / 5, abs=1e-6)
+    assert compute_divergences(distances.sums) == pytest.approx(np.array(expected) / 5, abs=1e-6)
 
 
 # ---- Compared with plain loops ---------------------------------------------------------------------------------------
@@ -217,13 +217,15 @@ def readings_of(corpus: Sequence[tuple[WordPieces, Any]]) -> list[brute.Reading]
 def test_all_patterns_are_those_of_the_plain_loops(corpus: list[tuple[WordPieces, Any]]) -> None:
     batches = [batch_of(weights[:, None], text) for text, weights in corpus]
     sums, readings = sums_of(*batches), readings_of(corpus)
-    mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
+    mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
     for (head, offset), expected in brute.position(readings).items():
         assert [at(mass[head], offset), at(maxima[head], offset)] == pytest.approx(expected, abs=1e-9, nan_ok=True)
-    assert share(sums["delimiter"], sums["rows"]) == pytest.approx(np.array(brute.delimiter(readings)), abs=1e-9)
-    nats, normalised = share(sums["nats"], sums["rows"]), share(sums["normalised"], sums["sentences"])
+    assert compute_share(sums["delimiter"], sums["rows"]) == pytest.approx(
+        np.array(brute.delimiter(readings)), abs=1e-9
+    )
+    nats, normalised = compute_share(sums["nats"], sums["rows"]), compute_share(sums["normalised"], sums["sentences"])
     assert np.stack([nats, normalised], axis=1) == pytest.approx(np.array(brute.entropy(readings)), abs=1e-6)
     distances = Distances(2)
     for batch in batches:
         distances.add(batch)
-    assert divergences(distances.sums)[0, 1] == pytest.approx(brute.distance(readings)[0, 1], abs=1e-6)
+    assert compute_divergences(distances.sums)[0, 1] == pytest.approx(brute.distance(readings)[0, 1], abs=1e-6)

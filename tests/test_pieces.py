@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mha_viz import Attention
 from mha_viz.errors import ShapeError
-from mha_viz.text import Piece, TokenizedText, from_names, from_offsets, tokenized
-from mha_viz.text.pieces import ALPHABET
+from mha_viz.text import Piece, TokenizedText, build_text, from_names, from_offsets
+from mha_viz.text.pieces import BYTE_LETTERS
 
 RIGHT: dict[str, tuple[list[str], list[str], list[str]]] = {  # names of the tokenizer, tokens that are drawn, words
     "line ends in bytes": (
@@ -148,8 +148,8 @@ def test_codes_of_languages_are_special_at_the_ends_of_a_text_alone(code: str) -
 
 
 def test_the_alphabet_of_bytes_is_that_of_gpt2() -> None:
-    assert sorted(ALPHABET.values()) == [*range(256)]
-    assert {letter: byte for letter, byte in ALPHABET.items() if letter in "!~¡¬®ÿĀĠĊġł"} == {
+    assert sorted(BYTE_LETTERS.values()) == [*range(256)]
+    assert {letter: byte for letter, byte in BYTE_LETTERS.items() if letter in "!~¡¬®ÿĀĠĊġł"} == {
         **{letter: ord(letter) for letter in "!~¡¬®ÿ"},
         **{"Ā": 0, "Ċ": 10, "Ġ": 32, "ġ": 127, "ł": 160},
     }
@@ -157,7 +157,7 @@ def test_the_alphabet_of_bytes_is_that_of_gpt2() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12))
 def test_letters_of_bytes_spell_any_text(typed: str) -> None:
-    letter_of = {byte: letter for letter, byte in ALPHABET.items()}
+    letter_of = {byte: letter for letter, byte in BYTE_LETTERS.items()}
     names = ["Ġ", *(letter_of[byte] for byte in typed.encode())]
     text = from_names(names)
     assert text.text.endswith(typed.replace("\0", "�")[1:])
@@ -180,7 +180,7 @@ def test_line_ends_and_tabs_are_words_of_their_own() -> None:
 
 def test_a_mark_of_a_blank_has_no_letter_though_its_span_is_that_of_the_next() -> None:
     pieces = [Piece("▁", 0, 1, 0, 0), Piece("a", 0, 1, 0, 0), Piece("▁", 2, 3, 0, 0), Piece("b", 2, 3, 0, 0)]
-    text = tokenized("a b", "", pieces)
+    text = build_text("a b", "", pieces)
     assert [(token.text, token.start, token.end) for token in text.tokens] == [
         ("U+0020", None, None),
         ("a", 0, 1),
@@ -188,13 +188,13 @@ def test_a_mark_of_a_blank_has_no_letter_though_its_span_is_that_of_the_next() -
         ("b", 2, 3),
     ]
     assert [word.text for word in text.by_words().tokens] == ["a", "b"]
-    text = tokenized("\rx", "", [Piece("▁", 0, 1, 0, 0), Piece("<0x0D>", 0, 1, 0, 0), Piece("x", 1, 2, 0, 0)])
+    text = build_text("\rx", "", [Piece("▁", 0, 1, 0, 0), Piece("<0x0D>", 0, 1, 0, 0), Piece("x", 1, 2, 0, 0)])
     assert [token.text for token in text.tokens] == ["U+0020", "U+000D", "x"]
 
 
 def test_an_accent_that_a_tokenizer_composes_stays_with_its_letter() -> None:
     typed = "cafe\u0301 a"
-    text = tokenized(typed, "", [Piece("caf", 0, 3, 0, 0), Piece("Ã©", 3, 4, 0, 0), Piece("Ġa", 5, 7, 0, 0)])
+    text = build_text(typed, "", [Piece("caf", 0, 3, 0, 0), Piece("Ã©", 3, 4, 0, 0), Piece("Ġa", 5, 7, 0, 0)])
     assert [token.text for token in text.tokens] == ["caf", "##e\u0301", "a"]
     assert [word.text for word in text.by_words().tokens] == ["cafe\u0301", "a"]
 

@@ -20,12 +20,12 @@ import mha_viz as mv
 from mha_viz.models.getting import hub
 from mha_viz.models.getting.catalog import resolve
 from mha_viz.models.reading import encoder as encoders
-from mha_viz.models.reading.answers import predicts
+from mha_viz.models.reading.answers import can_predict
 from mha_viz.models.reading.bert import Bert
 from mha_viz.models.reading.continuing import continue_text
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.gpt2 import Gpt2
-from mha_viz.models.reading.loading import from_folder, one_stack
+from mha_viz.models.reading.loading import from_folder, load_one_stack
 from mha_viz.models.reading.plain import open_plain
 from mha_viz.models.reading.vocabulary import Vocabulary
 from tests import hostile
@@ -49,10 +49,10 @@ def _folder(name: str) -> Path:
 
 def _both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Encoder, Encoder]:
     """Return the model of a folder, opened without transformers if that is possible, and by transformers."""
-    first = one_stack(from_folder(folder))
+    first = load_one_stack(from_folder(folder))
     with monkeypatch.context() as patch:
         patch.setattr(encoders, "open_plain", lambda *_: None)
-        return first, one_stack(from_folder(folder))
+        return first, load_one_stack(from_folder(folder))
 
 
 @pytest.fixture(params=SHIPPED)
@@ -100,7 +100,7 @@ def test_what_is_answered_is_the_same_bit_for_bit(both: tuple[Encoder, Encoder])
     for model in both:
         text = "The dog saw the girl . The dog" if model.causal else "The dog saw the [MASK] ."
         source = text.replace("girl", "cat").replace("dog", "boy")
-        about = {} if predicts(model, text) else {"other": PAIR}
+        about = {} if can_predict(model, text) else {"other": PAIR}
         made.append(
             (
                 mv.ablation_effects(model, text, **about).table(),

@@ -17,24 +17,24 @@ import torch
 from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
 import mha_viz as mv
-from mha_viz.analysis.shipped import check
+from mha_viz.analysis.shipped import check_profiles
 from mha_viz.attention import Attention, Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.layout.recipe import of_head
+from mha_viz.figures.layout.recipe import write_head_recipe
 from mha_viz.figures.layout.view import View
 from mha_viz.models.decomposing import contributions
 from mha_viz.models.families import ENCODER_DECODERS, FAMILIES
 from mha_viz.models.intervening import ablation, gradients
 from mha_viz.models.reading import answers, onnx
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import from_folder, one_stack
-from mha_viz.models.reading.opening import of_other_type
-from mha_viz.request import DTYPES, Request, dtype_of, in_dtype
+from mha_viz.models.reading.loading import from_folder, load_one_stack
+from mha_viz.models.reading.opening import find_tensors_to_convert
+from mha_viz.request import DTYPES, Request, add_dtype, get_dtype
 from mha_viz.study import effects
-from mha_viz.study.cluster.tasks import WorkerModel, encoder_of
+from mha_viz.study.cluster.tasks import WorkerModel, open_encoder
 from tests import lanes, tiny_encoder_decoders, tiny_models
 from tests.oracles import EQUAL, SENTENCE
 
@@ -56,7 +56,7 @@ def half(tiny_folder: Folder) -> Callable[[str], Encoder]:
 
     def of(kind: str) -> Encoder:
         if kind not in made:
-            made[kind] = one_stack(from_folder(tiny_folder(kind), dtype="bfloat16"))
+            made[kind] = load_one_stack(from_folder(tiny_folder(kind), dtype="bfloat16"))
         return made[kind]
 
     return of
@@ -79,7 +79,7 @@ def test_a_type_may_be_that_of_pytorch_or_numpy(dtype: Any, named: str) -> None:
     lanes.some(READ, *[name for name in tiny_models.RECORDED if name not in ROUNDED], "gpt_neo", "gptj", "mixtral"),
 )
 def test_rows_are_float32_and_near_those_in_float32(family: str, dtype: str, tiny: Tiny, tiny_folder: Folder) -> None:
-    encoder = one_stack(from_folder(tiny_folder(family), dtype=dtype))
+    encoder = load_one_stack(from_folder(tiny_folder(family), dtype=dtype))
     exact, rounded = tiny(family).encode(SENTENCE), encoder.encode(SENTENCE)
     assert encoder.dtype == dtype
     assert encoder.bytes < 0.75 * tiny(family).bytes
@@ -135,18 +135,18 @@ def test_deep_models_of_the_shapes_of_gpt_2_and_llama(shaped: Callable[[int], An
 def test_every_quantity_and_effect_is_near_that_in_float32(tiny: Tiny, half: Callable[[str], Encoder]) -> None:
     for kind in ("gpt2 words", "llama words"):
         exact, rounded = tiny(kind), half(kind)
-        question = answers.question_about(exact, TEXT, word="the")
+        question = answers.make_question(exact, TEXT, word="the")
         off, request = [Head(0, 1), Head(1, 2)], Request(text=TEXT, question=question)
         measured = [
             (
-                ablation.without(model, off, TEXT, method="uniform").weights,
+                ablation.encode_without(model, off, TEXT, method="uniform").weights,
                 model.states(TEXT),
                 mv.quantities.norm_weighted(model, TEXT).weights,
                 mv.quantities.gradient_weighted(model, TEXT, word="the").weights,
-                contributions.direct(model, question, TEXT),
-                gradients.importance(model, question, TEXT),
-                effects.effects(model, request).answer,
-                effects.effects(model, request).score,
+                contributions.direct_contributions(model, question, TEXT),
+                gradients.compute_importance(model, question, TEXT),
+                effects.measure_effects(model, request).answer,
+                effects.measure_effects(model, request).score,
                 next(iter(model.encode_many([TEXT]))).weights,
             )
             for model in (exact, rounded)
@@ -173,11 +173,11 @@ def test_patching_and_the_study_of_decoder_heads_take_such_models(half: Callable
 
 def test_revisions_name_the_type_unless_it_is_float32() -> None:
     for revision in ("", "53aa", "untrained, seed 0"):
-        assert in_dtype(revision, "float32") == revision
+        assert add_dtype(revision, "float32") == revision
         for dtype in HALVES:
-            named = in_dtype(revision, dtype)
-            assert (dtype_of(named), in_dtype(named, "float32"), in_dtype(named, dtype)) == (dtype, revision, named)
-    assert in_dtype("53aa, float16", "bfloat16") == "53aa, bfloat16"
+            named = add_dtype(revision, dtype)
+            assert (get_dtype(named), add_dtype(named, "float32"), add_dtype(named, dtype)) == (dtype, revision, named)
+    assert add_dtype("53aa, float16", "bfloat16") == "53aa, bfloat16"
 
 
 def test_a_reading_in_bfloat16_is_never_one_in_float32(
@@ -197,24 +197,24 @@ def test_a_reading_in_bfloat16_is_never_one_in_float32(
 
 
 def _recipe(attention: Attention) -> str:
-    return of_head(attention, "heatmap", [Head(0, 1)], View(), Size(), "a.svg")
+    return write_head_recipe(attention, "heatmap", [Head(0, 1)], View(), Size(), "a.svg")
 
 
 def test_results_name_the_type_and_are_compared_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)  # instead of 100
-    corpus, half = grammar.corpus(40), one_stack(mv.load("toy", dtype="bfloat16"))
+    corpus, half = grammar.corpus(40), load_one_stack(mv.load("toy", dtype="bfloat16"))
     profile = mv.profile(corpus, model=half)
-    assert dtype_of(profile.facts["revision"]) == "bfloat16"
+    assert get_dtype(profile.facts["revision"]) == "bfloat16"
     exact = mv.profile(corpus, model="toy")
     with pytest.raises(CorpusError, match="another revision of the model"):
-        check({name: profile.facts[name] for name in ("model", "revision")}, exact.facts)
+        check_profiles({name: profile.facts[name] for name in ("model", "revision")}, exact.facts)
     with pytest.raises(SettingError, match="loaded in bfloat16, and this was measured in float32"):
         mv.roles.ablate(exact, corpus, half, most=5)
     assert len(mv.roles.ablate(profile, corpus, most=5).tables["used"])  # opens it in bfloat16
     worker = WorkerModel.opened_by(half)
-    assert (worker.dtype, encoder_of(worker).revision) == ("bfloat16", half.revision)
+    assert (worker.dtype, open_encoder(worker).revision) == ("bfloat16", half.revision)
     recipes = mv.recipes.fit(corpus, half, most=20)
-    assert dtype_of(recipes.facts["revision"]) == "bfloat16"
+    assert get_dtype(recipes.facts["revision"]) == "bfloat16"
     assert mv.recipes.fit(recipes, score=corpus, most=20).facts["revision"] == half.revision
 
 
@@ -222,7 +222,7 @@ def test_results_name_the_type_and_are_compared_with_nothing_else(monkeypatch: p
 def test_the_command_reads_in_half_precision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     to = tmp_path / "a.npz"
     assert main(["attention", "the dog slept .", "--model", "toy", "--dtype", "bfloat16", "--out", str(to)]) == 0
-    assert dtype_of(mv.load_attention(to).revision) == "bfloat16"
+    assert get_dtype(mv.load_attention(to).revision) == "bfloat16"
     drawing = ["--head", "L0H0", "--dtype", "float16", "--caption", "--out", str(tmp_path / "a.svg")]
     assert main(["figure", "heatmap", "the dog slept .", "--model", "toy", *drawing]) == 0
     assert ", float16) reading" in capsys.readouterr().out
@@ -254,7 +254,7 @@ def test_what_is_computed_again_needs_float32(half: Callable[[str], Encoder]) ->
 
 def test_a_page_that_reads_by_itself_needs_float32(half: Callable[[str], Encoder]) -> None:
     with pytest.raises(ModelUnsupported, match="loaded in bfloat16, and a web page runs models in float32"):
-        onnx.check(half("bert"))
+        onnx.check_exportable(half("bert"))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "half", "FLOAT16", "", None, float, torch.int8, np.float64])
@@ -289,9 +289,9 @@ def test_weights_that_are_converted_are_those_that_transformers_converts(tiny_fo
     for family in ("llama", "mixtral", "gemma2"):
         folder = tiny_folder(family)
         files = sorted(folder.glob("*.safetensors"))
-        assert of_other_type(files, torch.float32) == {}
-        assert of_other_type(files, torch.bfloat16)
-        model = one_stack(from_folder(folder, dtype="bfloat16"))._model
+        assert find_tensors_to_convert(files, torch.float32) == {}
+        assert find_tensors_to_convert(files, torch.bfloat16)
+        model = load_one_stack(from_folder(folder, dtype="bfloat16"))._model
         theirs = type(model).from_pretrained(folder, dtype=torch.bfloat16).state_dict()
         ours = model.state_dict()
         assert ours.keys() == theirs.keys()

@@ -11,14 +11,14 @@ import pytest
 import mha_viz as mv
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.comparison import Pin
-from mha_viz.attention.steps import steps_of
+from mha_viz.attention.steps import parse_wordings
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, SettingError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.layout.recipe import of_head
+from mha_viz.figures.layout.recipe import write_head_recipe
 from mha_viz.figures.layout.view import View
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 from mha_viz.request import FIELDS, Request
 from tests import tiny_encoder_decoders
 from tests.page_session import PageSession
@@ -76,7 +76,7 @@ def test_the_pieces_of_minilm_are_drawn_as_they_are_written(minilm: Encoder) -> 
     assert "after the prefix “query: ”" in reading.heatmap("L0H0").caption
     assert reading.request == Request("minilm", "Dogs bark.", prefix=PREFIX)
     assert reading.key != minilm.encode("Dogs bark.").key
-    assert steps_of(map(str, reading.made))[1].row == reading.made[1].row
+    assert parse_wordings(map(str, reading.made))[1].row == reading.made[1].row
     pair = minilm.encode("Dogs bark.", "Cats sleep.", prefix=PREFIX)
     assert [token.text for token in pair.text.tokens if token.special] == ["[CLS]", "query", ":", "[SEP]", "[SEP]"]
     assert minilm.prefixed("") is minilm
@@ -113,7 +113,7 @@ def test_all_that_is_asked_of_a_text_takes_it(minilm: Encoder) -> None:
     )
     left = mv.read(minilm, Request(text=TEXT, prefix=PREFIX, quantity="unexplained"))
     assert left.text.special[:3] == (True, True, True)
-    code = of_head(left, "heatmap", [mv.Head(0, 0)], View(), Size(), "a.svg")
+    code = write_head_recipe(left, "heatmap", [mv.Head(0, 0)], View(), Size(), "a.svg")
     assert f"mv.load('minilm').prefixed({PREFIX!r})" in code
 
 
@@ -142,7 +142,7 @@ def test_it_is_in_links_commands_and_refused_where_it_has_no_meaning(
 def test_the_page_reads_it_and_its_findings_are_of_the_text_alone() -> None:
     page = PageSession({"text": TEXT, "prefix": "cross street : ", "head": "L3H1"}, "pages/10_explore.py")
     header = page.shown().header
-    reading = one_stack("minilm").encode(TEXT, prefix="cross street : ")
+    reading = load_one_stack("minilm").encode(TEXT, prefix="cross street : ")
     assert header["tokens"] == list(reading.tokens)
     assert header["tokens"][1:4] == ["cross", "street", ":"]
     assert "The texts of My heads" not in PageSession({"text": TEXT, "prefix": "x : "}, "pages/20_compare.py").said

@@ -16,7 +16,7 @@ from mha_viz.figures import files
 from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
 from mha_viz.figures.drawing.theme import GREY, LIGHT, THEMES, Theme, palette
 from mha_viz.figures.layout import Size, arcs
-from mha_viz.figures.layout.difference import difference, levels, signed
+from mha_viz.figures.layout.difference import difference, quantise_levels, signed
 from mha_viz.figures.layout.heatmap import DEEP, FAINT
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
@@ -83,7 +83,7 @@ def test_a_sign_has_a_mark_where_both_ends_of_a_difference_have_one_colour(theme
 @pytest.mark.parametrize("by", SEEN)
 def test_a_minus_is_clear_on_every_cell_that_carries_one(by: str) -> None:
     d = np.linspace(-1, -FAINT, 181).astype(np.float32)
-    cells = palette(GREY.signed)[levels(d, 1)]
+    cells = palette(GREY.signed)[quantise_levels(d, 1)]
     inks = np.array([rgb(GREY.paper if value < -DEEP else GREY.ink) for value in d])
     assert contrast(cells, inks, by).min() >= CLEAR.get(by, NEARLY)
 
@@ -187,7 +187,7 @@ def test_dashes_on_somebodys_axes_are_as_long_as_in_the_drawing() -> None:
 
 def test_gold_that_a_head_finds_and_gold_that_it_misses_have_other_lines() -> None:
     spans = [arcs.Span(0, 1, "nsubj", "hit"), arcs.Span(1, 2, "obj", "miss")]
-    drawing = arcs.drawing(["cats", "eat", "mice"], spans, LIGHT, "")
+    drawing = arcs.draw_sentence(["cats", "eat", "mice"], spans, LIGHT, "")
     drawn = {(m.width, m.dash) for m in drawing.marks if isinstance(m, Curve)}
     assert len(drawn) == 2
     samples = [m for m in drawing.marks if isinstance(m, Curve)][-2:]

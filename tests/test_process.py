@@ -198,7 +198,7 @@ def test_what_the_environment_says_is_left_alone(setting: str, monkeypatch: pyte
         monkeypatch.setenv(name, setting)
         if not setting:
             monkeypatch.delenv(name)
-    process.prepare()
+    process.set_environment()
     assert {name: os.environ[name] for name in process.SETTINGS} == {
         name: setting or usual for name, usual in process.SETTINGS.items()
     }

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from mha_viz import files
-from mha_viz.analysis.findings import AGREEMENT_ODD, BESIDE, DOCUMENTS, OTHER, RULE_Q, Q
-from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
+from mha_viz.analysis.findings import AGREEMENT_ODD, COMPARISON_COLUMNS, DOCUMENTS, OTHER_COLUMNS, RULE_Q, Q
+from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED_TABLES, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
-from mha_viz.figures.words.role_words import standing_with_numbers
+from mha_viz.figures.words.role_words import describe_evidence
 from mha_viz.numerals import percent
 
 PROMISED = {
@@ -55,7 +55,7 @@ def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
     tables = {
         n: pd.DataFrame([[cell(h, i) for h in HEADINGS[n]] for i in range(rows)], columns=[*HEADINGS[n]]) for n in names
     }
-    return Profile(FACTS | facts, tables, {name: tables[name] for name in names if name in UNTRAINED})
+    return Profile(FACTS | facts, tables, {name: tables[name] for name in names if name in UNTRAINED_TABLES})
 
 
 def same(one: Profile, other: Profile) -> bool:
@@ -82,7 +82,7 @@ def test_a_file_begins_with_its_heading(name: str, tmp_path: Path) -> None:
     text = (tmp_path / f"{name}.csv").read_text("utf-8")
     assert text.split("\n")[0] == ",".join(HEADINGS[name])
     assert text.count("\n") == 3
-    assert (tmp_path / "untrained" / f"{name}.csv").exists() == (name in UNTRAINED)
+    assert (tmp_path / "untrained" / f"{name}.csv").exists() == (name in UNTRAINED_TABLES)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_profile_by_the_definitions_before_is_read_with_its_rule_of_one_part_o
         read_profile(tmp_path)
 
 
-LAST = (*BESIDE, *OTHER, Q, RULE_Q)
+LAST = (*COMPARISON_COLUMNS, *OTHER_COLUMNS, Q, RULE_Q)
 
 
 @pytest.mark.parametrize("later", [len(LAST), len((DOCUMENTS, *LAST))])
@@ -236,7 +236,7 @@ def test_a_role_of_position_says_how_much_stays_within_words(tmp_path: Path, sha
     for previous, broad in (from_tables, from_files):
         assert previous.within_words == pytest.approx(float(share or "nan"), nan_ok=True)
         assert math.isnan(broad.within_words)
-        sentence = standing_with_numbers(previous)
+        sentence = describe_evidence(previous)
         assert ("of its attention there stays within a word" in sentence) is says
         assert (f"; {percent(float(share or 0))} of its attention there" in sentence) is says
 
@@ -344,7 +344,7 @@ def test_facts_that_lack_something_are_named(tmp_path: Path) -> None:
 def test_writing_that_fails_leaves_no_part_of_it_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    usual, left = files.whole_file, [after]
+    usual, left = files.write_atomically, [after]
 
     @contextmanager
     def full(path: Path) -> Iterator[BinaryIO]:

@@ -10,8 +10,8 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.app.roles import folder
-from mha_viz.files.assets import PROFILES
-from mha_viz.study.own_profiles import own_profiles
+from mha_viz.files.assets import PROFILES_VARIABLE
+from mha_viz.study.own_profiles import find_own_profiles
 from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
@@ -30,7 +30,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def setting(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PROFILES, str(measured))
+    monkeypatch.setenv(PROFILES_VARIABLE, str(measured))
 
 
 def visit(**url: Any) -> PageSession:
@@ -38,9 +38,9 @@ def visit(**url: Any) -> PageSession:
 
 
 def test_steps_of_one_training_are_models_whose_names_end_with_other_numbers() -> None:
-    assert [*own_profiles()] == ["toy", "toy@0", "toy@400"]
-    assert folder.steps("toy@0") == folder.steps("toy@400") == {0: "toy@0", 400: "toy@400"}
-    assert folder.steps("toy") == folder.steps("minilm") == {}
+    assert [*find_own_profiles()] == ["toy", "toy@0", "toy@400"]
+    assert folder.list_steps("toy@0") == folder.list_steps("toy@400") == {0: "toy@0", 400: "toy@400"}
+    assert folder.list_steps("toy") == folder.list_steps("minilm") == {}
 
 
 def test_a_slider_goes_through_the_steps_and_keeps_the_head() -> None:
@@ -70,14 +70,14 @@ def test_a_damaged_profile_is_named(measured: Path, tmp_path: Path, monkeypatch:
     (broken / "profile.json").write_text(json.dumps(older | {"definitions": "another"}), "utf-8")
     (tmp_path / "other" / "x").mkdir(parents=True)
     (tmp_path / "other" / "x" / "profile.json").write_text("[]", "utf-8")
-    monkeypatch.setenv(PROFILES, str(tmp_path))
-    assert [*own_profiles()] == ["toy@0"]
+    monkeypatch.setenv(PROFILES_VARIABLE, str(tmp_path))
+    assert [*find_own_profiles()] == ["toy@0"]
     page = visit(model="toy@0", corpus=folder.CHOICE)
     assert "definitions another" in page.said
     assert not page.at.exception
 
 
 def test_without_the_setting_nothing_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(PROFILES)
-    assert own_profiles() == {}
+    monkeypatch.delenv(PROFILES_VARIABLE)
+    assert find_own_profiles() == {}
     assert not visit(model="toy@0", corpus=folder.CHOICE).at.select_slider

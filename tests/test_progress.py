@@ -74,7 +74,7 @@ def test_a_bar_goes_on_to_the_end_where_it_is_wanted(
     arguments, options = CALLS[name](toy, few)
     EVERY[name](*arguments, **options)
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(bars, "_changes", lambda: True)
+    monkeypatch.setattr(bars, "_can_overwrite", lambda: True)
     EVERY[name](*arguments, **options, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
@@ -120,7 +120,7 @@ def test_booleans_of_numpy_are_as_those_of_python(capsys: pytest.CaptureFixture[
 
 
 def test_an_error_ends_the_line_of_the_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(bars, "_changes", lambda: True)
+    monkeypatch.setattr(bars, "_can_overwrite", lambda: True)
 
     @bars.with_bar("of it")
     def fail(*, progress: bars.OrBar[float] = False) -> None:
@@ -135,7 +135,7 @@ def test_an_error_ends_the_line_of_the_bar(monkeypatch: pytest.MonkeyPatch, caps
 def test_a_cell_of_a_notebook_is_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setitem(sys.modules, "ipykernel", bars)  # imported, as by a program that starts kernels
-    assert not bars._changes()
+    assert not bars._can_overwrite()
     shell = SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    assert bars._changes()
+    assert bars._can_overwrite()

@@ -68,7 +68,7 @@ def test_the_page_of_the_app_publishes_what_is_compared(monkeypatch: pytest.Monk
     def keep(label: str, file: str, make: Any, key: str) -> None:
         made[key] = make()
 
-    monkeypatch.setattr(download_panel, "download", keep)
+    monkeypatch.setattr(download_panel, "show_download_button", keep)
     here = PageSession({"tray": COMPARED, "special": "hide", "diff": "1-0"}, "pages/20_compare.py")
     here.at.session_state["publish"] = True
     here.at.run()

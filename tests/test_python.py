@@ -22,7 +22,7 @@ from mha_viz.analysis import metrics
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.sources import iterate
 from mha_viz.errors import CorpusError, EmptyText, ExportError, SettingError, TextError, UnknownHead
 from mha_viz.models.intervening import other_texts
@@ -82,7 +82,7 @@ def test_a_profile_is_the_command_s_and_opens_equal(
 
 def _generated(path: Path, seed: int, sentences: int) -> Path:
     """A treebank of the grammar as a file."""
-    path.write_text(as_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
+    path.write_text(format_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
     return path
 
 
@@ -250,7 +250,7 @@ def test_texts_that_were_returned_are_not_kept() -> None:
 
 
 def test_windows_change_no_order_and_bound_what_is_read_ahead(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "WINDOW_TEXTS", 4)
+    monkeypatch.setattr(many, "MAX_WINDOW_TEXTS", 4)
     read = 0
 
     def texts() -> Iterator[str]:
@@ -268,12 +268,12 @@ def test_windows_change_no_order_and_bound_what_is_read_ahead(tiny: Tiny, monkey
 
 
 def test_batches_are_bounded_in_words_and_weights(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [tiny("bert").prepared(["a"] * length) for length in (3, 5, 3, 3, 5, 3)]
-    assert many.batches(texts, 12, 400) == [[0, 2, 3, 5], [1, 4]]
-    assert many.batches(texts, 12, 7) == [[0, 2], [1], [3, 5], [4]]
-    assert many.batches(texts, 12, 1) == [[number] for number in range(6)]
-    monkeypatch.setattr(many, "CELLS", 2 * 12 * 5**2)
-    assert many.batches(texts, 12, 400) == [[0, 2], [1], [3, 5], [4]]
+    texts = [tiny("bert").prepare_text(["a"] * length) for length in (3, 5, 3, 3, 5, 3)]
+    assert many.make_batches(texts, 12, 400) == [[0, 2, 3, 5], [1, 4]]
+    assert many.make_batches(texts, 12, 7) == [[0, 2], [1], [3, 5], [4]]
+    assert many.make_batches(texts, 12, 1) == [[number] for number in range(6)]
+    monkeypatch.setattr(many, "MAX_BATCH_WEIGHTS", 2 * 12 * 5**2)
+    assert many.make_batches(texts, 12, 400) == [[0, 2], [1], [3, 5], [4]]
 
 
 def test_what_cannot_be_read_is_named_after_all_before_it(tiny: Tiny) -> None:
@@ -318,7 +318,7 @@ def test_the_examples_of_docstrings_run(
     monkeypatch.chdir(tmp_path)
     whole = grammar.corpus
     monkeypatch.setattr(grammar, "corpus", lambda count=20, seed=0: whole(count, seed))  # in place of 400 sentences
-    monkeypatch.setattr(other_texts, "_forms_of", other_texts._forms_of.__wrapped__)  # not kept for other tests
+    monkeypatch.setattr(other_texts, "_corpus_words", other_texts._corpus_words.__wrapped__)  # not kept for other tests
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     tests = finder.find(subject, subject.__name__, globs={"mv": mv, "encoder": minilm})
     assert sum(len(test.examples) for test in tests) > 0

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.analysis.intervals import newcombe, wilson
+from mha_viz.analysis.intervals import newcombe_interval, wilson_interval
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
-from mha_viz.analysis.q_values import at_least, looked_at, q_values
+from mha_viz.analysis.q_values import binomial_tail, collect_tests, q_values
 from mha_viz.analysis.shipped import establish
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 
 LOG_FACTORIALS = np.array([math.lgamma(number + 1) for number in range(2001)])
-PLAIN = wilson(60, 100)
+PLAIN = wilson_interval(60, 100)
 WIDE = {"role_low": PLAIN.low - (PLAIN.high - PLAIN.low) / 2, "role_high": PLAIN.high + (PLAIN.high - PLAIN.low) / 2}
 
 
@@ -43,7 +43,9 @@ RULES = {"offset": 0, "pos": 20, "untrained": 30}
 
 
 def p_of(correct: int, n: int = 100, rule: int = 50, **more: float) -> float:
-    return float(looked_at(of_treebank({"head": 1, "n": n, "correct": correct, **more}, rule=rule).tables)["p"].iloc[0])
+    return float(
+        collect_tests(of_treebank({"head": 1, "n": n, "correct": correct, **more}, rule=rule).tables)["p"].iloc[0]
+    )
 
 
 def test_four_p_values_by_hand() -> None:
@@ -82,18 +84,18 @@ def test_q_rises_with_p_from_p_to_one(p: list[float]) -> None:
 )
 def test_the_tail_is_that_of_exact_fractions(correct: int, n: int, share: Fraction) -> None:
     expected = float(by_fractions(correct, n, share))
-    assert at_least(correct, n, float(share), LOG_FACTORIALS) == pytest.approx(expected, rel=1e-9)
+    assert binomial_tail(correct, n, float(share), LOG_FACTORIALS) == pytest.approx(expected, rel=1e-9)
 
 
 def test_far_tails_of_many_cases_lose_nothing_to_the_reach() -> None:
     for correct in (100, 1000, 1300, 1900):
         expected = float(by_fractions(correct, 2000, Fraction(1, 2)))
-        assert at_least(correct, 2000, 0.5, LOG_FACTORIALS) == pytest.approx(expected, rel=1e-6)
+        assert binomial_tail(correct, 2000, 0.5, LOG_FACTORIALS) == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_edges_of_the_tail() -> None:
-    assert at_least(0, 10, 0.3, LOG_FACTORIALS) == 1
-    assert at_least(10, 10, 1, LOG_FACTORIALS) == 1
+    assert binomial_tail(0, 10, 0.3, LOG_FACTORIALS) == 1
+    assert binomial_tail(10, 10, 1, LOG_FACTORIALS) == 1
 
 
 def test_without_documents_cases_count_as_they_are() -> None:
@@ -116,7 +118,7 @@ def test_a_rule_that_is_never_right_counts_as_right_once() -> None:
 def rule_p_of(both: float, correct: int = 60, **more: float) -> float:
     """Beside a rule by parts of speech that is right in 50 cases of 100."""
     cell = {"head": 1, "n": 100, "correct": correct, "both": both, **more}
-    return float(looked_at(of_treebank(cell, rule=30).tables)["rule_p"].iloc[0])
+    return float(collect_tests(of_treebank(cell, rule=30).tables)["rule_p"].iloc[0])
 
 
 def test_against_the_rule_by_parts_of_speech_only_cases_that_differ_count() -> None:
@@ -127,7 +129,7 @@ def test_against_the_rule_by_parts_of_speech_only_cases_that_differ_count() -> N
 
 
 def test_documents_that_vary_leave_fewer_cases_that_differ() -> None:
-    plain = newcombe(45, 15, 5, 35)
+    plain = newcombe_interval(45, 15, 5, 35)
     half = (plain.high - plain.low) / 2
     wide = {"rule_low": plain.low - half, "rule_high": plain.high + half}  # twice as wide: a quarter of the cases
     assert rule_p_of(45, **wide) == pytest.approx(float(by_fractions(3, 5, Fraction(1, 2))))
@@ -135,18 +137,20 @@ def test_documents_that_vary_leave_fewer_cases_that_differ() -> None:
 
 
 def test_a_table_that_did_not_count_both_tests_no_rule() -> None:
-    table = looked_at(of_treebank({"head": 1, "n": 100, "correct": 60}).tables)
+    table = collect_tests(of_treebank({"head": 1, "n": 100, "correct": 60}).tables)
     assert table["rule_p"].isna().all()
     assert table["rule_q"].isna().all()
 
 
 def test_punctuation_is_not_tested() -> None:
     cells = ({"relation": name, "head": 1, "n": 100, "correct": 60} for name in ("obj", "punct"))
-    assert [*looked_at(of_treebank(*cells).tables)["detail"]] == ["obj head_row"]
+    assert [*collect_tests(of_treebank(*cells).tables)["detail"]] == ["obj head_row"]
 
 
 def test_no_case_is_no_test() -> None:
-    table = looked_at(of_treebank({"head": 0, "n": 0, "correct": 0}, {"head": 1, "n": 0, "correct": 0}, rule=0).tables)
+    table = collect_tests(
+        of_treebank({"head": 0, "n": 0, "correct": 0}, {"head": 1, "n": 0, "correct": 0}, rule=0).tables
+    )
     assert table["p"].isna().all()
     assert table["q"].isna().all()
 
@@ -158,27 +162,27 @@ def test_each_relation_is_tested_once_and_against_the_fixed_offset() -> None:
         {"level": "full", "relation": "nmod:poss"},
         {"level": "agg", "relation": "all"},
     ]
-    table = looked_at(of_treebank(*({**cell, "head": 1, "n": 100, "correct": 60} for cell in cells)).tables)
+    table = collect_tests(of_treebank(*({**cell, "head": 1, "n": 100, "correct": 60} for cell in cells)).tables)
     assert [*table["detail"]] == ["obj head_row", "nmod:poss head_row"]
     assert [*table["rule"]] == [50, 50]
 
 
 def test_a_relation_that_is_a_number_is_a_name() -> None:
-    assert [*looked_at(of_treebank({"relation": 7, "head": 1, "n": 10, "correct": 6}, rule=5).tables)["detail"]] == [
-        "7 head_row"
-    ]
+    assert [
+        *collect_tests(of_treebank({"relation": 7, "head": 1, "n": 10, "correct": 6}, rule=5).tables)["detail"]
+    ] == ["7 head_row"]
 
 
 @pytest.mark.parametrize("tables", [{}, {"syntax": HEADINGS["syntax"], "syntax_baselines": ()}])
 def test_a_corpus_without_annotation_tests_nothing(tables: dict[str, Any]) -> None:
     frames = {name: pd.DataFrame(columns=[*HEADINGS[name]]) for name in tables}
-    table = looked_at(frames)
+    table = collect_tests(frames)
     assert len(table) == 0
     assert {"p", "q"} <= {*table.columns}
 
 
 def test_coreference_is_tested_against_the_better_rule_on_third_person_pronouns() -> None:
-    table = looked_at(read_profile(asset("profiles") / "toy" / "grammar").tables)
+    table = collect_tests(read_profile(asset_path("profiles") / "toy" / "grammar").tables)
     pronouns = table[table["role"] == "coreference"]
     assert len(pronouns) == 8
     assert set(pronouns["n"]) == {416}
@@ -189,17 +193,17 @@ def test_coreference_is_tested_against_the_better_rule_on_third_person_pronouns(
 
 @pytest.mark.parametrize(("name", "most"), [("minilm/ewt", 6.4e-6), ("minilm/gum", 0.005), ("toy/grammar", 2.5e-9)])
 def test_a_profile_has_q_in_its_tables_of_roles(name: str, most: float) -> None:
-    profile = read_profile(asset("profiles") / name)
-    tests = looked_at(profile.tables).set_index(["role", "detail", "layer", "head"])["q"]
+    profile = read_profile(asset_path("profiles") / name)
+    tests = collect_tests(profile.tables).set_index(["role", "detail", "layer", "head"])["q"]
     by_role = {(f.role, f.detail, *f.head): f.q for f in profile.findings()}
     assert {key: q for key, q in by_role.items() if not math.isnan(q)} == pytest.approx(
         {key: q for key, q in tests.items() if key in by_role}, rel=1e-8
     )
-    rule_q = looked_at(profile.tables).set_index(["role", "detail", "layer", "head"])["rule_q"]
+    rule_q = collect_tests(profile.tables).set_index(["role", "detail", "layer", "head"])["rule_q"]
     for finding in profile.findings():
         if finding.upos_rule:
             assert finding.rule_q == pytest.approx(rule_q[finding.role, finding.detail, *finding.head], rel=1e-8)
-    rule_q = looked_at(profile.tables).set_index(["role", "detail", "layer", "head"])["rule_q"]
+    rule_q = collect_tests(profile.tables).set_index(["role", "detail", "layer", "head"])["rule_q"]
     for finding in profile.findings():
         if finding.upos_rule:
             assert finding.rule_q == pytest.approx(rule_q[finding.role, finding.detail, *finding.head], rel=1e-8)
@@ -208,7 +212,7 @@ def test_a_profile_has_q_in_its_tables_of_roles(name: str, most: float) -> None:
 
 
 def test_q_of_an_established_role_is_that_of_each_corpus() -> None:
-    one, other = (read_profile(asset("profiles") / "minilm" / name) for name in ("ewt", "gum"))
+    one, other = (read_profile(asset_path("profiles") / "minilm" / name) for name in ("ewt", "gum"))
     of_each = [
         {(*f.head, f.detail): f.q for f in both.findings() if f.role == "syntax"} for both in establish(one, other)
     ]

@@ -22,28 +22,28 @@ from mha_viz.analysis.metrics import METRICS
 from mha_viz.app.compare import publish
 from mha_viz.app.url import comparison
 from mha_viz.app.url.comparison import Pin
-from mha_viz.app.widgets.download_panel import view_of
+from mha_viz.app.widgets.download_panel import parse_view
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.rollout import rollout
-from mha_viz.attention.steps import steps_of
+from mha_viz.attention.steps import parse_wordings
 from mha_viz.errors import EmptyText, SettingError, ShapeError, UnknownHead
 from mha_viz.figures import files
 from mha_viz.figures.drawing.marks import Curve, Text
 from mha_viz.figures.drawing.theme import LIGHT, palette
 from mha_viz.figures.files import load_attention
-from mha_viz.figures.files.formats import ORIGIN
+from mha_viz.figures.files.formats import ORIGIN_COLUMNS
 from mha_viz.figures.files.shown import shown_bytes
 from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.grid import grid
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.packet import packet
 from mha_viz.figures.layout.panels import Panel
-from mha_viz.figures.layout.recipe import of_head
-from mha_viz.figures.layout.view import View, block, chosen, painted, shown, span, units
+from mha_viz.figures.layout.recipe import write_head_recipe
+from mha_viz.figures.layout.view import View, block, chosen, colour_cells, describe_range, shown, units
 from mha_viz.models.decomposing.contributions import norm_weighted
 from mha_viz.models.intervening import ablation
 from mha_viz.models.intervening.gradients import gradient_weighted
-from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.answers import make_question
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
 from mha_viz.request import METHODS, Request
@@ -92,12 +92,12 @@ def test_what_recipes_leave_is_equal_only_if_the_recipes_are(tmp_path: Path) -> 
         again = mv.read(toy, mv.Request("toy", text, quantity="unexplained"), recipes=recipes)
         assert again == one == load_attention(one.save(tmp_path / f"{one.key[:8]}.npz"))
         assert np.array_equal(again.weights, one.weights)
-        assert steps_of(map(str.__str__, one.made)) == one.made
-        assert steps_of(map(str.__str__, one.made))[-1].row == one.made[-1].row
-        code = of_head(one, "heatmap", [Head(1, 1)], View(), Size(), "figure.svg")
+        assert parse_wordings(map(str.__str__, one.made)) == one.made
+        assert parse_wordings(map(str.__str__, one.made))[-1].row == one.made[-1].row
+        code = write_head_recipe(one, "heatmap", [Head(1, 1)], View(), Size(), "figure.svg")
         assert f"mv.load_attention('{one.key[:8]}.npz')" in code
         assert "unexplained by rules that need no annotation (recipes " in one.heatmap("L1H1").caption
-    assert "mv.quantities.unexplained(mv.load('toy')" in of_head(
+    assert "mv.quantities.unexplained(mv.load('toy')" in write_head_recipe(
         left[0], "heatmap", [Head(1, 1)], View(), Size(), "figure.svg"
     )
     pair = mv.compare([(left[1], "L1H1"), (left[2], "L1H1")])
@@ -240,7 +240,7 @@ def test_heads_are_compared_with_others_switched_off(shown: str, minilm: Encoder
     ]  # fmt: skip
     compared = PageSession({"tray": page.url["tray"], "shown": shown}, COMPARE)
     shown_panels = panels_of(compared)
-    without = ablation.without(minilm, ["L0H1", "L1H2"], TEXT, method="uniform")
+    without = ablation.encode_without(minilm, ["L0H1", "L1H2"], TEXT, method="uniform")
     expected = {"weight": [minilm.encode(TEXT), without], "rollout": [rollout(minilm.encode(TEXT)), rollout(without)]}
     keys = [attention.key for attention in expected.get(shown, [norm_weighted(minilm, TEXT)])]
     assert [reading["key"] for reading in shown_panels["readings"]] == keys
@@ -331,7 +331,7 @@ def test_a_quantity_that_is_not_known_is_named(no_hub: None) -> None:
 @pytest.mark.app
 def test_rollout_without_a_head_follows_what_is_left(minilm: Encoder, no_hub: None) -> None:
     page = PageSession({"text": TEXT, "shown": "rollout", "off": "L0H1"})
-    expected = rollout(ablation.without(minilm, ["L0H1"], TEXT)).weights[5, 0]
+    expected = rollout(ablation.encode_without(minilm, ["L0H1"], TEXT)).weights[5, 0]
     assert np.abs(page.shown().matrices[5] - expected).max() < 1e-4
     page = PageSession({"text": TEXT, "shown": "norm", "off": "L0H1"})
     assert "Norm-weighted attention is shown with all heads on." in page.said
@@ -465,9 +465,9 @@ def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -
         assert unpack(packet(some, [Head(0, 0)])).header["in_model"] == [[5, 0]]
     assert "in_model" not in unpack(packet(followed, [Head(0, 0)])).header
     assert {"L5", "L1"} <= {mark.text for mark in grid(followed.only(["L5", "L1"])).marks if isinstance(mark, Text)}
-    assert steps_of(["only layer 5 (6), layer 0 (1)"]) == followed.only(["L5", "L0"]).made[-1:]
-    assert steps_of(["only layer 5 (6), layer 0 (1)"])[0].row == followed.only(["L5", "L0"]).made[-1].row
-    assert steps_of(["only layer 5 (7)"])[0].row.name == "only layer 5 (7)"  # of a reading made by hand
+    assert parse_wordings(["only layer 5 (6), layer 0 (1)"]) == followed.only(["L5", "L0"]).made[-1:]
+    assert parse_wordings(["only layer 5 (6), layer 0 (1)"])[0].row == followed.only(["L5", "L0"]).made[-1].row
+    assert parse_wordings(["only layer 5 (7)"])[0].row.name == "only layer 5 (7)"  # of a reading made by hand
 
 
 def test_no_figure_of_rollout_speaks_of_heads(minilm: Encoder) -> None:
@@ -512,7 +512,7 @@ def test_a_key_and_a_published_page_call_rollout_by_its_layers(minilm: Encoder) 
     assert {"layer 4 (5)", "layer 5 (6)"} <= texts
     assert not any("L5H0" in text for text in texts)
     panel = Panel(followed, Head(5, 0), "mine")
-    assert publish._name(panel) == "layer 5 (6), mine"
+    assert publish._name_panel(panel) == "layer 5 (6), mine"
 
 
 def test_what_is_hidden_of_a_rollout_is_not_called_a_head_s_attention(minilm: Encoder) -> None:
@@ -538,10 +538,19 @@ def test_a_table_of_another_quantity_says_which_of_which_model_and_text(minilm: 
     path = tmp_path / "norms.csv"
     norm_weighted(minilm, "It rains.").save(path)
     first, second = pd.read_csv(path, keep_default_na=False).to_dict("records")[:2]
-    assert [*first] == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "norm", *ORIGIN]
+    assert [*first] == [
+        "layer",
+        "head",
+        "query_index",
+        "query_token",
+        "key_index",
+        "key_token",
+        "norm",
+        *ORIGIN_COLUMNS,
+    ]
     of_model = "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)"
-    assert [first[name] for name in ORIGIN] == [of_model, "norm", "It rains.", "typed; norm-weighted"]
-    assert [second[name] for name in ORIGIN] == [""] * 4
+    assert [first[name] for name in ORIGIN_COLUMNS] == [of_model, "norm", "It rains.", "typed; norm-weighted"]
+    assert [second[name] for name in ORIGIN_COLUMNS] == [""] * 4
     followed = rollout(minilm.encode("It rains."))
     followed.save(path)
     assert set(pd.read_csv(path, keep_default_na=False)["head"]) == {""}  # one map per layer
@@ -564,7 +573,7 @@ def test_explore_draws_gradients_of_an_answer(no_hub: None) -> None:
     assert page.shown().header["signed"]
     for number, matrix in page.shown().matrices.items():
         assert np.abs(matrix - reading.weights[divmod(number, 4)]).max() < 1e-4 * np.abs(reading.weights).max()
-    question = question_about(toy, MASKED)
+    question = make_question(toy, MASKED)
     assert f"log p of “{question.word}” at token 3" in page.said
     page.at.text_input(key="word_3").set_value("sees").run()
     page.check()
@@ -579,7 +588,7 @@ def test_weights_in_place_of_gradients_are_called_weights(path: str | None, mini
     page = PageSession(url, path)
     assert "The drawing below shows attention weights." in page.said
     if path is None:
-        assert page.shown().header["key"] == ablation.without(minilm, ["L0H1"], TEXT).key, "the head stays off"
+        assert page.shown().header["key"] == ablation.encode_without(minilm, ["L0H1"], TEXT).key, "the head stays off"
 
 
 @pytest.mark.app
@@ -632,12 +641,12 @@ def test_numbers_with_a_sign_diverge_from_the_paper() -> None:
     part = block(signed_reading(), Head(0, 0), View(scale="head"), units(signed_reading(), View()))
     assert part.signed
     assert part.top == 1
-    pixels = painted(part, "head", LIGHT)
+    pixels = colour_cells(part, "head", LIGHT)
     stops = palette(LIGHT.signed)
     assert (pixels[0, 1] == stops[1]).all()  # the largest, below 0
     assert (pixels[1, 0] == stops[128]).all()
     assert (pixels[0, 0] == stops[128 + 64]).all()
-    assert span("head", [part]) == "0 to ±1.00"
+    assert describe_range("head", [part]) == "0 to ±1.00"
 
 
 def test_links_of_numbers_with_a_sign_have_two_colours_and_rank_by_size() -> None:
@@ -661,7 +670,7 @@ def test_numbers_that_are_no_shares_have_a_scale_per_head_unless_the_view_states
     assert {figure.drawing.about["scale"] for figure in figures} == {scale}
     assert {figure.page.start["scale"] for figure in figures if figure.page} == {scale}
     assert reading.heatmap("L0H0", scale="fixed").drawing.about["scale"] == "fixed"
-    assert default_scale(quantity) == view_of({}).of([reading]).scale == scale
+    assert default_scale(quantity) == parse_view({}).of([reading]).scale == scale
 
 
 def test_measures_of_numbers_that_are_no_shares_are_plain_numbers_without_entropy() -> None:
@@ -682,7 +691,7 @@ def test_a_reading_of_gradients_is_saved_and_made_again(tmp_path: Path) -> None:
     toy = load("toy")
     reading = gradient_weighted(toy, MASKED, word="sees")
     assert load_attention(reading.save(tmp_path / "gradients.npz")).key == reading.key
-    recipe = of_head(reading, "heatmap", [Head(1, 1)], View(scale="head"), Size(), "figure.svg")
+    recipe = write_head_recipe(reading, "heatmap", [Head(1, 1)], View(scale="head"), Size(), "figure.svg")
     assert (
         "mv.quantities.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in recipe
     )

@@ -81,13 +81,13 @@ def test_a_new_process_imports_nothing_from_the_current_folder_and_logs_nothing_
 
 def test_a_new_process_leaves_out_scipy_where_it_is_not_needed_and_has_it_where_it_is() -> None:
     """Versions of transformers before 5.21 import scikit-learn, and so scipy, wherever they find it."""
-    begun = starting._START.partition("from mha_viz")[0]
+    begun = starting._START_CODE.partition("from mha_viz")[0]
     needed = "import transformers.generation.candidate_generator; assert 'scipy' not in sys.modules; import scipy.stats"
     subprocess.run([sys.executable, "-c", f"{begun}\n{needed}", "main", "8000000000"], check=True)
 
 
 def test_ctrl_c_is_for_the_server_also_while_libraries_are_imported() -> None:
-    begun = starting._START.partition("import transformers")[0]
+    begun = starting._START_CODE.partition("import transformers")[0]
     command = f"{begun}\nos.kill(os.getpid(), signal.SIGINT); print('goes on')"
     ended = subprocess.run([sys.executable, "-c", command, "main", "8000000000"], capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("goes on\n", "")
@@ -111,14 +111,14 @@ def _pid(reader: Reader) -> int:
     return reader._process.pid
 
 
-@pytest.mark.skipif(not template.possible(), reason="this system has no templates")
+@pytest.mark.skipif(not template.is_supported(), reason="this system has no templates")
 def test_a_process_that_is_killed_three_times_in_a_row_is_replaced_by_copies_that_import_nothing(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
     reader.ask(verbs.load, "toy")
     starter, killed, starts = reader._starter, list[int](), Reader.starts
-    assert isinstance(starter, starting.Copies)
+    assert isinstance(starter, starting.CopyStarter)
     reader._starter.prepare()
     libraries = starter._template
     assert libraries is not None
@@ -188,7 +188,7 @@ def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:
     from mha_viz.models.reading.loading import load
 
     here = point(load("toy"), grammar.corpus())
-    parts = (reader.ask(verbs.point, "toy", first, first + 150) for first in range(0, len(here), 150))
+    parts = (reader.ask(verbs.find_pointers, "toy", first, first + 150) for first in range(0, len(here), 150))
     for arrived, counted in zip(chain.from_iterable(parts), here, strict=True):
         assert (arrived is None) == (counted is None)
         if arrived is not None and counted is not None:
@@ -310,7 +310,7 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
     service: ModelService, tiny_folder: Callable[[str], Path]
 ) -> None:
     model, other = catalog.resolve("minilm"), catalog.resolve(str(tiny_folder("bert")))
-    first = service.cached(verbs.read, Request(model.name, caches.first_reading().text.text)).result(PATIENCE)
+    first = service.cached(verbs.read, Request(model.name, caches.load_first_reading().text.text)).result(PATIENCE)
     for one in (model, other):
         attention = service.cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
         service.similar(attention, Head(0, 0), 3)

@@ -53,14 +53,14 @@ def test_the_head_for_the_same_symbol_gives_most_of_all_heads_to_the_other_occur
         given += [words.weights[:, :, query, key] for query, key in pairs]
     means = np.mean(given, axis=0)
     layer, head = np.unravel_index(means.argmax(), means.shape)
-    assert f"L{layer}H{head}" == real.REAL[LINKED].head
+    assert f"L{layer}H{head}" == real.REAL_HEADS[LINKED].head
     assert means.max() == pytest.approx(0.63, abs=0.03)
     assert np.partition(means.ravel(), -2)[-2] < 0.4, "no other head comes near"
 
 
 def test_the_head_for_the_word_before_looks_one_word_back_in_every_row(minilm: Encoder) -> None:
     for sentence in SENTENCES:
-        weights = minilm.encode(sentence).by_words()[real.REAL[BEFORE].head]
+        weights = minilm.encode(sentence).by_words()[real.REAL_HEADS[BEFORE].head]
         assert min(weights[query, query - 1] for query in range(2, len(weights) - 1)) > 0.97, sentence
 
 
@@ -85,7 +85,7 @@ def test_links_show_the_head_in_a_sentence_with_the_word_held(minilm: Encoder) -
 
 
 def test_two_heads_link_one_word_to_two_others_more_than_all_other_heads(minilm: Encoder) -> None:
-    words = minilm.encode(real.BANK).by_words()
+    words = minilm.encode(real.BANK_TEXT).by_words()
     texts = [token.text for token in words.queries.tokens][1:-1]
     assert tuple(texts) == real.WORDS
     assert texts[real.AT_BANK] == "bank"

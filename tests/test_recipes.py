@@ -19,21 +19,21 @@ from transformers import AutoModel
 import mha_viz as mv
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis import shipped as described
-from mha_viz.analysis.intervals import Documents, wilson
+from mha_viz.analysis.intervals import Documents, wilson_interval
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
-from mha_viz.analysis.reduce import word_block
-from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix, prediction
-from mha_viz.analysis.shipped import given_roles
-from mha_viz.analysis.syntax import arcs, pointers
+from mha_viz.analysis.reduce import reduce_to_words
+from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, make_matrix, predict
+from mha_viz.analysis.shipped import load_bundled_roles
+from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.sources import iterate, repeats
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.layout.recipe import of_head
+from mha_viz.figures.layout.recipe import write_head_recipe
 from mha_viz.figures.layout.view import View
 from mha_viz.models.getting.catalog import resolve
 from mha_viz.models.getting.hub import local_folder
@@ -44,13 +44,13 @@ from mha_viz.study import effects, reading, replaced
 from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
 from mha_viz.study import texts as texts_of
-from mha_viz.study.cases import Cases, RunHere, completed_cases
-from mha_viz.study.cluster.tasks import Summing, WorkerModel
-from mha_viz.study.measures import DrawnTogether
-from mha_viz.study.recipes import CHOICE_FILE, weights_of
-from mha_viz.study.replaced import ACCURACY_HEADING, Lost, ReplacedStudy
-from mha_viz.study.run import Progress, sums_of
-from mha_viz.study.sums import merged
+from mha_viz.study.cases import Cases, LocalRun, collect_cases
+from mha_viz.study.cluster.tasks import PartSums, WorkerModel
+from mha_viz.study.measures import ResamplingUnits
+from mha_viz.study.recipes import CHOICE_FILE, iter_weights
+from mha_viz.study.replaced import ACCURACY_COLUMNS, Lost, ReplacedStudy
+from mha_viz.study.run import Progress, measure_sums
+from mha_viz.study.sums import merge_sums
 from mha_viz.text import WordPieces
 from tests.cli_runs import assert_one_line
 from tests.shards import laid_out, treebank
@@ -121,7 +121,7 @@ TEXT = text_of(WORDS, SENTENCE)
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_rule_looks_at_its_targets(name: str) -> None:
-    shares = matrix(RULES[NAMES.index(name)], TEXT)
+    shares = make_matrix(RULES[NAMES.index(name)], TEXT)
     for query, keys in TARGETS[name].items():
         expected = np.zeros(len(TEXT))
         expected[keys] = 1 / len(keys) if keys else 0
@@ -132,7 +132,7 @@ def test_a_rule_looks_at_its_targets(name: str) -> None:
 def test_every_rule_gives_shares_of_visible_tokens(causal: bool) -> None:
     text = text_of(WORDS, SENTENCE, causal)
     for rule in RULES:
-        shares = matrix(rule, text)
+        shares = make_matrix(rule, text)
         assert set(shares.sum(axis=1).round(12)) <= {0, 1}
         assert not shares[~text.visible].any()
 
@@ -140,9 +140,9 @@ def test_every_rule_gives_shares_of_visible_tokens(causal: bool) -> None:
 def test_what_followed_last_time_is_for_causal_models() -> None:
     sentence = Sentence((Word("a"), Word("b"), Word("a"), Word("c"), Word("a")))
     rule = RULES[NAMES.index("what followed this token last time")]
-    shares = matrix(rule, text_of((0, 1, 2, 3, 4), sentence, causal=True))
+    shares = make_matrix(rule, text_of((0, 1, 2, 3, 4), sentence, causal=True))
     assert [np.flatnonzero(row).tolist() for row in shares] == [[], [], [1], [], [3]]
-    assert not matrix(rule, text_of((0, 1, 2, 3, 4), sentence)).any()
+    assert not make_matrix(rule, text_of((0, 1, 2, 3, 4), sentence)).any()
 
 
 def test_query_words_have_classes() -> None:
@@ -167,7 +167,7 @@ def planted(shares: dict[str, float], texts: int = 6) -> list[tuple[RuleText, np
             for word in (*words[turn:], *words[:turn])
         )
         text = text_of((None, *range(len(words)), None), Sentence(turned))
-        read.append((text, prediction(every, text).astype(np.float32)))
+        read.append((text, predict(every, text).astype(np.float32)))
     return read
 
 
@@ -191,17 +191,19 @@ def by_loops(rows: fitting.RuleRows, head: int, shares: dict[int, float], steps:
 
 def test_the_fit_is_that_of_a_loop_on_ten_sentences(toy: Encoder) -> None:
     """Of four heads, with rules that apply everywhere, to some words, and never."""
-    texts = study.readable_texts(toy, grammar.corpus(10, seed=3), 10)
-    rows = fitting.joined(fitting.rows_by_class((texts[number], weights) for number, weights in weights_of(toy, texts)))
+    texts = study.list_readable_texts(toy, grammar.corpus(10, seed=3), 10)
+    rows = fitting.join_rows(
+        fitting.make_rows_by_class((texts[number], weights) for number, weights in iter_weights(toy, texts))
+    )
     begun = {"everywhere": 0.4, "its head": 0.2, "the token after": 0.1, "nouns": 0.2, "its vocative": 0.1}
     numbers = {NAMES.index(name): share for name, share in begun.items()}
     assert len(texts) == 10
     assert [rows.applies[rule].any() for rule in numbers] == [True, True, True, True, False]
     start = np.zeros(len(RULES))
     start[[*numbers]] = [*numbers.values()]
-    together = fitting.mixtures(rows, np.array([start] * len(rows.weights)), steps=3)
+    together = fitting.fit_heads(rows, np.array([start] * len(rows.weights)), steps=3)
     for head in (0, 2, 5, 7):
-        result = fitting.fitted(rows, head, start, steps=3)
+        result = fitting.fit_head(rows, head, start, steps=3)
         assert {rule: result[rule] for rule in numbers} == pytest.approx(by_loops(rows, head, numbers, 3), rel=1e-9)
         assert result.sum() == pytest.approx(1)
         assert together[head] == pytest.approx(result)
@@ -211,19 +213,19 @@ def test_the_explained_share_by_hand() -> None:
     sentence = Sentence((Word("a"), Word("b")))
     text = text_of((0, 1), sentence)
     weights = np.array([[[0.9, 0.1], [0.5, 0.5]]], np.float32)
-    before = fitting.alone(np.array([NAMES.index("the token before")]))
+    before = fitting.make_single_rule_shares(np.array([NAMES.index("the token before")]))
     # The first token has none before it and looks everywhere: 0.5 + 0.1. The second looks at the first: 0.5.
-    assert prediction(before, text)[0].tolist() == [[0.5, 0.5], [1, 0]]
-    rows = fitting.rows_by_class([(text, weights)])
-    assert fitting.explained_shares(rows, before) == pytest.approx([(0.6 + 0.5) / 2])
+    assert predict(before, text)[0].tolist() == [[0.5, 0.5], [1, 0]]
+    rows = fitting.make_rows_by_class([(text, weights)])
+    assert fitting.compute_explained_shares(rows, before) == pytest.approx([(0.6 + 0.5) / 2])
 
 
 def test_a_planted_mixture_is_found_again() -> None:
     mixture = {"its head": 0.5, "the token before": 0.3, "everywhere": 0.2}
-    rows = [fitting.joined(fitting.rows_by_class(planted(mixture)))]
+    rows = [fitting.join_rows(fitting.make_rows_by_class(planted(mixture)))]
     shares = fitting.chosen(rows)[0, 0]
     assert {NAMES[rule]: shares[rule] for rule in np.flatnonzero(shares > 0.01)} == pytest.approx(mixture, abs=0.02)
-    assert fitting.explained_shares(rows, shares[None, None]) == pytest.approx([1], abs=0.01)
+    assert fitting.compute_explained_shares(rows, shares[None, None]) == pytest.approx([1], abs=0.01)
 
 
 def test_classes_have_shares_of_their_own_where_that_gains() -> None:
@@ -232,19 +234,21 @@ def test_classes_have_shares_of_their_own_where_that_gains() -> None:
     for (text, weights), (_, other) in zip(read, even, strict=True):
         at = text.classes == CLASSES.index("punctuation")
         weights[:, at] = other[:, at]
-    rows = fitting.rows_by_class(read)
+    rows = fitting.make_rows_by_class(read)
     fitted = fitting.choice(rows, read)
     assert fitted.by_class.tolist() == [True]
     assert fitted.shares[CLASSES.index("punctuation"), 0, NAMES.index("[SEP]")] > 0.9
     assert fitted.shares[CLASSES.index("content"), 0, NAMES.index("its head")] > 0.8
-    assert fitting.choice(fitting.rows_by_class(even), even).by_class.tolist() == [False]
+    assert fitting.choice(fitting.make_rows_by_class(even), even).by_class.tolist() == [False]
 
 
 def test_rows_and_texts_are_predicted_alike() -> None:
     (text, weights), *_ = planted({"its head": 0.6, "its siblings": 0.4})
-    shares = fitting.alone(np.array([NAMES.index("its dependents")]))
-    by_text = np.minimum(weights, prediction(shares, text)).sum() / len(text)
-    assert fitting.explained_shares(fitting.rows_by_class([(text, weights)]), shares) == pytest.approx([by_text])
+    shares = fitting.make_single_rule_shares(np.array([NAMES.index("its dependents")]))
+    by_text = np.minimum(weights, predict(shares, text)).sum() / len(text)
+    assert fitting.compute_explained_shares(fitting.make_rows_by_class([(text, weights)]), shares) == pytest.approx(
+        [by_text]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +264,7 @@ def test_tables_of_the_toy(measured: Recipes) -> None:
     sums = tables["recipes"].groupby(["layer", "head", "query_class"])["share"].sum()
     assert sums.to_numpy() == pytest.approx(1)
     rules = tables["recipes"].groupby(["layer", "head"])["rule"].nunique()
-    assert rules.max() <= fitting.MOST_RULES
+    assert rules.max() <= fitting.MAX_RULES
     explained = tables["explained"]
     assert (explained["fitted"] > explained["even"]).all()
     assert explained["other"].isna().all()
@@ -281,7 +285,7 @@ def test_the_explained_share_is_that_of_a_loop(measured: Recipes) -> None:
     for sentence in every[1::2]:
         text = RuleText(sentence, toy.read_words(sentence.forms))
         weights = toy.encode_words(sentence.forms).weights[0, 3]
-        total += np.minimum(weights, prediction(shares, text)[0]).sum()
+        total += np.minimum(weights, predict(shares, text)[0]).sum()
         rows += len(text)
     assert measured.head("L0H3")["explained"]["held_out"].item() == pytest.approx(total / rows, abs=1e-6)
 
@@ -298,7 +302,7 @@ def test_of_a_corpus_that_is_cut_every_second_sentence_is_read() -> None:
 
 def test_a_choice_for_which_memory_has_no_room_thins_both_halves() -> None:
     corpus = plain(*["the dog ran"] * 20)  # of 5 pieces each: 5 of them have room, and every fourth of ten are 3
-    assert [len(half) for half in study.halved(study.numbered(mv.load("toy"), corpus, 20), 1, 5 * 25)] == [2, 2]
+    assert [len(half) for half in study.split_halves(study.numbered(mv.load("toy"), corpus, 20), 1, 5 * 25)] == [2, 2]
 
 
 def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -> None:
@@ -332,20 +336,22 @@ def test_beside_an_explained_share_is_its_interval_over_documents(measured: Reci
     documents = [f"d{number // 3}" for number in range(12)]
     named = [replace(one, document=name) for one, name in zip(corpus.sentences, documents, strict=True)]
     scored = mv.recipes.fit(measured, score=replace(corpus, name="named", sentences=tuple(named)))
-    toy, shares = mv.load("toy"), described.shares_of(measured)
+    toy, shares = mv.load("toy"), described.make_shares(measured)
     sums, rows = np.zeros((4, 8)), np.zeros(4)
     for number, sentence in enumerate(named):
         text = RuleText(sentence, toy.read_words(sentence.forms))
         weights = toy.encode_words(sentence.forms).weights.reshape(8, len(text), len(text))
-        sums[number // 3] += np.minimum(weights, prediction(shares, text)).sum(axis=(1, 2))
+        sums[number // 3] += np.minimum(weights, predict(shares, text)).sum(axis=(1, 2))
         rows[number // 3] += len(text)
-    low, high = Documents(["d0", "d1", "d2", "d3"]).of_means(sums, rows)
+    low, high = Documents(["d0", "d1", "d2", "d3"]).compute_mean_intervals(sums, rows)
     explained = scored.tables["explained"]
     np.testing.assert_allclose(explained[["other_low", "other_high"]].to_numpy().T, [low, high], atol=1e-6)
-    (mean_low,), (mean_high,) = Documents(["d0", "d1", "d2", "d3"]).of_means(sums.mean(axis=1, keepdims=True), rows)
+    (mean_low,), (mean_high,) = Documents(["d0", "d1", "d2", "d3"]).compute_mean_intervals(
+        sums.mean(axis=1, keepdims=True), rows
+    )
     assert scored.facts["mean"] == pytest.approx([sums.sum() / rows.sum() / 8, mean_low, mean_high], abs=1e-6)
     assert scored.facts["score_documents"] == 4
-    first = described.described(scored)[0]
+    first = described.describe_recipes(scored)[0]
     assert (first.low, first.high) == pytest.approx((low[0], high[0]), abs=1e-6)
     unexplained = f"{100 * (1 - first.explained):.0f}% [{100 * (1 - high[0]):.0f}%, {100 * (1 - low[0]):.0f}%]"
     assert first.words(str).endswith(f"; no rule explains {unexplained}")
@@ -387,7 +393,7 @@ def test_another_corpus_is_compared_as_recipes_from_it(
     assert seen == sorted(seen)
     assert seen[-1] == pytest.approx(1, abs=0.01)
     file, folder, out = tmp_path / "other.conllu", measured.save(tmp_path / "one"), tmp_path / "out"
-    file.write_text(as_conllu(OTHER.sentences), "utf-8")
+    file.write_text(format_conllu(OTHER.sentences), "utf-8")
     command = ["recipes", str(folder), "--and", str(file), "--and", "toy", "--most", "24", "--out", str(out)]
     assert main(command) == 0
     overlap, same = ours.tables["stability"]["overlap"], ours.tables["stability"]["same"].sum()
@@ -408,7 +414,7 @@ def test_recipes_of_earlier_versions_have_no_intervals(measured: Recipes, tmp_pa
     )
     read = mv.recipes.load(early.save(folder))
     assert read.tables["explained"][bounds].isna().all(axis=None)
-    assert "[" not in described.described(read)[0].words(lambda _: "a rule")
+    assert "[" not in described.describe_recipes(read)[0].words(lambda _: "a rule")
 
 
 def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
@@ -417,7 +423,7 @@ def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
     tables = {name: table for name, table in measured.tables.items() if name != "untrained"}
     folder = replace(measured, tables=tables).save(tmp_path / "early")
     file = tmp_path / "other.conllu"
-    file.write_text(as_conllu(grammar.corpus(4, seed=7).sentences), "utf-8")
+    file.write_text(format_conllu(grammar.corpus(4, seed=7).sentences), "utf-8")
     assert main(["recipes", str(folder), "--score", str(file), "--out", str(tmp_path / "out")]) == 0
     assert "of untrained weights unknown (recipes of an earlier version" in capsys.readouterr().out.splitlines()[0]
     explained = mv.recipes.load(tmp_path / "out").tables["explained"]
@@ -608,13 +614,13 @@ def test_sentences_that_cannot_be_read_leave_the_other_half(tiny: Tiny) -> None:
 def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy: Encoder, tmp_path: Path) -> None:
     file = tmp_path / "c.conllu"
     file.write_text(treebank(22, per_document=2), "utf-8")
-    kind = explained_sums.OfRecipes(2, DrawnTogether(False, None), {"trained": [described.shares_of(measured)]})
-    whole = sums_of([toy], mv.read_corpus(file), kind)
+    kind = explained_sums.RecipeSums(2, ResamplingUnits(False, None), {"trained": [described.make_shares(measured)]})
+    whole = measure_sums([toy], mv.read_corpus(file), kind)
     layout = laid_out("c", [file], 300)
     parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
     assert len(parts) > 2
-    model, summing = WorkerModel.opened_by(toy), Summing(("trained",), 512, kind)
-    sums = merged([summing.measured(model, part) for part in reversed(parts)])
+    model, summing = WorkerModel.opened_by(toy), PartSums(("trained",), 512, kind)
+    sums = merge_sums([summing.measured(model, part) for part in reversed(parts)])
     ours, theirs = (explained_sums.Explained.of(one, [1]) for one in (sums, whole))
     for array, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(array, expected, rtol=1e-12)
@@ -627,14 +633,14 @@ def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_unif
         encoder, forms = tiny(family), ("the", "dog", "ran")
         weights = encoder.encode_words(forms).weights
         heads = [[Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]]
-        states = partial(ablation.states_without, encoder, heads, text="", words=forms)
+        states = partial(ablation.compute_states_without, encoder, heads, text="", words=forms)
         np.testing.assert_allclose(
-            states(by=ablation.attending(weights))[0], encoder.states("", words=forms)[0], atol=1e-5
+            states(by=ablation.attend_with(weights))[0], encoder.states("", words=forms)[0], atol=1e-5
         )
         visible = (weights > 0).any(axis=(0, 1)).astype(np.float32)
         even = np.broadcast_to(visible / visible.sum(axis=1, keepdims=True), weights.shape).copy()
-        expected = states(by=ablation.substitute(encoder, "uniform"))
-        np.testing.assert_allclose(states(by=ablation.attending(even)), expected, atol=1e-5)
+        expected = states(by=ablation.make_substitute(encoder, "uniform"))
+        np.testing.assert_allclose(states(by=ablation.attend_with(even)), expected, atol=1e-5)
 
 
 def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(minilm: Encoder) -> None:
@@ -643,7 +649,7 @@ def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(
     text, off = "The old cat sat on the mat, and the dog barked.", (Head(0, 2), Head(0, 7), Head(2, 3))
     ids = torch.tensor([minilm.pieces(text).ids])
     plain: Any = AutoModel.from_pretrained(local_folder(resolve("minilm")), attn_implementation="eager").eval()
-    rows = torch.from_numpy(described.predicted(minilm.encode(text)))
+    rows = torch.from_numpy(described.predict_attention(minilm.encode(text)))
 
     def hook(layer: int, module: Any, args: Any, options: Any, output: Any) -> Any:
         states = args[0] if args else options["hidden_states"]
@@ -659,14 +665,14 @@ def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(
         expected = plain(input_ids=ids, output_attentions=True)
     ours = mv.ablate(minilm, off, text, method="recipe")
     np.testing.assert_allclose(ours.weights, torch.cat(expected.attentions), atol=1e-5)
-    states = ablation.states_without(minilm, [off], ablation.attending(rows.numpy()), text)
+    states = ablation.compute_states_without(minilm, [off], ablation.attend_with(rows.numpy()), text)
     np.testing.assert_allclose(states, expected.last_hidden_state, atol=1e-4)
     assert np.abs(ours.weights - minilm.encode(text).weights).max() > 0.05
 
 
 def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
     lost = mv.recipes.ablate(mv.recipes.load("toy"), grammar.corpus(20, seed=5))
-    assert tuple(lost.columns) == replaced.HEADING
+    assert tuple(lost.columns) == replaced.COLUMNS
     by = lost.pivot_table(values="lost", index="part", columns="method")
     assert (by["recipe"] < by[["mean", "uniform", "recipe of another head"]].min(axis=1)).all()
     assert by["recipe"].is_monotonic_increasing
@@ -681,19 +687,19 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
     named = [replace(one, document=f"d{number % 6}") for number, one in enumerate(grammar.corpus(15, seed=5).sentences)]
     corpus, recipes = replace(grammar.corpus(15, seed=5), sentences=tuple(named)), mv.recipes.load("toy")
     table = mv.recipes.score(recipes, corpus)
-    assert tuple(table.columns) == ACCURACY_HEADING
+    assert tuple(table.columns) == ACCURACY_COLUMNS
     whole, all_recipes = table.iloc[0], table.query("method == 'recipe' and part == 1").iloc[0]
-    roles = [role for role in given_roles("toy") if role.role == "syntax"]
+    roles = [role for role in load_bundled_roles("toy") if role.role == "syntax"]
     first = [Head(0, head) for head in range(4)]  # those of the last layer change no weights
     right, cases = np.zeros((6, 2), np.int64), np.zeros(6, np.int64)
-    for number, text in enumerate(study.readable_texts(toy, corpus, 15)):
+    for number, text in enumerate(study.list_readable_texts(toy, corpus, 15)):
         sentence, words = text.sentence, text.pieces.words
         read = toy.encode_words(sentence.forms)
-        means = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
+        means = predict(described.make_shares(recipes), text).reshape(read.weights.shape)
         replaced = mv.ablate(toy, first, "", method="recipe", means=means, words=sentence.forms)
         for which, weights in enumerate((read.weights, replaced.weights)):
-            pointed = pointers(word_block(weights.reshape(8, *weights.shape[2:]), words))
-            of_roles = [arcs(sentence, pointed, role.head.place(4), *role.detail.split()) for role in roles]
+            pointed = find_pointers(reduce_to_words(weights.reshape(8, *weights.shape[2:]), words))
+            of_roles = [list_arcs(sentence, pointed, role.head.place(4), *role.detail.split()) for role in roles]
             right[number % 6, which] += sum(arc.right for found in of_roles for arc in found)
         cases[number % 6] += sum(map(len, of_roles))
     assert whole[["role_cases", "role_documents"]].tolist() == [cases.sum(), 6]
@@ -711,7 +717,7 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
 def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
     prepared = ReplacedStudy.of(mv.recipes.load("toy"), "grammar", None, 3)
     replacing, toy = Lost(*prepared.settings), prepared.encoder
-    texts = {number: texts_of.text_of(toy, grammar.corpus().sentences[number]) for number in prepared.texts.numbers}
+    texts = {number: texts_of.read_text(toy, grammar.corpus().sentences[number]) for number in prepared.texts.numbers}
     assert len(texts) == 3
     every = {Head(layer, head) for layer in range(2) for head in range(4)}
     drawn = [[*replacing.substitutes(toy, number, text)][-1][1] for number, text in texts.items() if text]
@@ -725,7 +731,7 @@ def test_without_documents_or_pronouns_an_accuracy_has_wilsons_interval_or_none(
     corpus = grammar.corpus(60, seed=5)
     some = [replace(one, mentions=(), document="") for one in corpus.sentences[:3]]
     row = mv.recipes.score(mv.recipes.load("toy"), replace(corpus, sentences=tuple(some))).iloc[0]
-    bounds = wilson(row["roles"] * row["role_cases"], row["role_cases"])
+    bounds = wilson_interval(row["roles"] * row["role_cases"], row["role_cases"])
     assert [row["roles_low"], row["roles_high"]] == pytest.approx([*bounds])
     assert row["role_documents"] == 1
     assert row[["pronoun_cases", "pronoun_documents"]].tolist() == [0, 0]
@@ -775,9 +781,9 @@ def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
     prepared, together = ReplacedStudy.of(shipped, corpus, toy, 100), Cases()
     kind = Lost(*prepared.settings)
     for first, end in ((0, 3), (3, 4), (4, 8)):
-        part = RunHere(toy, replace(corpus, sentences=corpus.sentences[first:end]), kind, first=first)
-        together.add(completed_cases(part, lambda _: None))
-    whole = completed_cases(RunHere(toy, corpus, kind), lambda _: None)
+        part = LocalRun(toy, replace(corpus, sentences=corpus.sentences[first:end]), kind, first=first)
+        together.add(collect_cases(part, lambda _: None))
+    whole = collect_cases(LocalRun(toy, corpus, kind), lambda _: None)
     assert together.units == whole.units
     np.testing.assert_array_equal(together.cases, whole.cases)
 
@@ -805,7 +811,7 @@ def test_the_command_marks_intervals_over_few_documents(tmp_path: Path, capsys: 
         replace(one, document=f"d{number % 2}") for number, one in enumerate(grammar.corpus(4, seed=5).sentences)
     ]
     file = tmp_path / "c.conllu"
-    file.write_text(as_conllu(sorted(sentences, key=lambda one: one.document)), "utf-8")
+    file.write_text(format_conllu(sorted(sentences, key=lambda one: one.document)), "utf-8")
     out = tmp_path / "out"
     assert main(["recipes", "toy", "--score", str(file), "--replace", "--out", str(out)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("over 2 documents: few documents: applies to these alone")
@@ -821,7 +827,7 @@ def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.Captur
     assert "scored on b.txt" in capsys.readouterr().out
     found = mv.recipes.load(out)
     assert found.tables["explained"]["other"].between(0, 1).all()
-    assert (tmp_path / "out" / "replaced.csv").read_text("utf-8").splitlines()[0] == ",".join(replaced.HEADING)
+    assert (tmp_path / "out" / "replaced.csv").read_text("utf-8").splitlines()[0] == ",".join(replaced.COLUMNS)
     again = tmp_path / "again"
     assert main(["recipes", out, "--score", files[1], "--out", str(again)]) == 0
     assert "toy on a.txt, scored on b.txt" in capsys.readouterr().out
@@ -842,7 +848,7 @@ def test_a_recipe_in_words_weighs_classes_by_how_often_they_occur(measured: Reci
         "explained": measured.tables["explained"].assign(other=np.nan, held_out=0.8, even=[0.4, *[0.78] * 7]),
     }
     facts = {**measured.facts, "classes": [0, 0, 1, 0, 3]}
-    first, *others = described.described(Recipes(facts, tables))
+    first, *others = described.describe_recipes(Recipes(facts, tables))
     assert [(part.name, part.kind) for part in first.parts] == [("the token after", "position"), ("[SEP]", "special")]
     assert [part.share for part in first.parts] == pytest.approx([0.6, 0.2])
     assert not first.is_even
@@ -852,18 +858,18 @@ def test_a_recipe_in_words_weighs_classes_by_how_often_they_occur(measured: Reci
 def test_a_typed_text_has_the_rules_of_the_same_words_without_annotation() -> None:
     model = mv.load("minilm")
     words = ["Dogs", "chased", "the", "zyxomorphic", "dogs", ",", "barking", "."]
-    typed = described.text_of(model.encode(" ".join(words)))
+    typed = described.make_rule_text(model.encode(" ".join(words)))
     given = RuleText(Sentence(tuple(map(Word, words))), model.read_words(words))
     assert len(typed) > len(words) + 2  # a word has several pieces
     for rule in RULES:
-        assert np.array_equal(matrix(rule, typed), matrix(rule, given)), rule.name
+        assert np.array_equal(make_matrix(rule, typed), make_matrix(rule, given)), rule.name
 
 
 def test_what_a_recipe_predicts_of_a_reading_is_what_the_study_scores() -> None:
     shipped, model = mv.recipes.load("repeater"), mv.load("repeater")
     words = model.vocabulary.convert_ids_to_tokens([*range(20, 26), *range(20, 26)])
     read = model.encode_words(words)
-    predicted = described.predicted(read, shipped)
+    predicted = described.predict_attention(read, shipped)
     assert predicted.sum(axis=3) == pytest.approx(np.ones(predicted.shape[:3]))
     assert not np.triu(predicted, 1).any()  # a causal model
     explained = np.minimum(read.weights, predicted).sum(axis=3).mean(axis=2)
@@ -874,38 +880,40 @@ def test_what_a_recipe_predicts_of_a_reading_is_what_the_study_scores() -> None:
 def test_what_each_rule_takes_of_a_text_is_that_of_a_loop_and_sums_to_what_is_explained(toy: Encoder) -> None:
     """With the annotation of the sentence, and without; annotation of other words is not used."""
     sentence, shipped = grammar.corpus(3, seed=5).sentences[0], mv.recipes.load("toy")
-    read, shares = toy.encode_words(sentence.forms), described.shares_of(shipped)
+    read, shares = toy.encode_words(sentence.forms), described.make_shares(shipped)
     syntax = [number for number, rule in enumerate(RULES) if rule.needs]
     for gold in (sentence, None):
-        text = described.text_of(read, gold)
-        expected, whole = np.zeros(shares.shape[1:]), prediction(shares, text)
+        text = described.make_rule_text(read, gold)
+        expected, whole = np.zeros(shares.shape[1:]), predict(shares, text)
         for head, query, key in np.ndindex(whole.shape):
             of_rules = shares[text.classes[query], head]
             applying = {
                 rule: of_rules[rule]
                 for rule in np.flatnonzero(of_rules).tolist()
-                if matrix(RULES[rule], text)[query].any()
+                if make_matrix(RULES[rule], text)[query].any()
             }
             for rule, share in (applying or {EVEN: 1.0}).items():
-                mixed = share / sum(applying.values() or [1.0]) * matrix(RULES[rule], text)[query, key]
+                mixed = share / sum(applying.values() or [1.0]) * make_matrix(RULES[rule], text)[query, key]
                 if mixed:
                     weight = read.weights.reshape(whole.shape)[head, query, key]
                     expected[head, rule] += min(weight, whole[head, query, key]) / whole[head, query, key] * mixed
-        taken = described.taken(read, gold)
+        taken = described.explain_by_rule(read, gold)
         np.testing.assert_allclose(taken, expected / len(text), atol=1e-6)
         explained = np.minimum(read.weights.reshape(whole.shape), whole).sum(axis=2).mean(axis=1)
         np.testing.assert_allclose(taken.sum(axis=1), explained, atol=1e-6)
         assert taken[:, syntax].any() == (gold is not None)
-    assert np.array_equal(described.taken(read, grammar.corpus(3, seed=5).sentences[1]), described.taken(read))
+    assert np.array_equal(
+        described.explain_by_rule(read, grammar.corpus(3, seed=5).sentences[1]), described.explain_by_rule(read)
+    )
 
 
 def test_what_is_unexplained_is_weight_minus_prediction(tiny: Tiny) -> None:
     read = mv.load("minilm").encode("The cat sat on the mat.")
     left = mv.quantities.unexplained(read)
-    assert left.weights == pytest.approx(read.weights - described.predicted(read), abs=1e-7)
+    assert left.weights == pytest.approx(read.weights - described.predict_attention(read), abs=1e-7)
     assert left.weights.sum(axis=3) == pytest.approx(np.zeros(left.weights.shape[:3]), abs=1e-5)
     assert (left.quantity, left.made[-1]) == ("unexplained", "unexplained")
-    before = described.shipped("minilm").head("L0H2")["explained"]["other"].item()
+    before = described.load_bundled_recipes("minilm").head("L0H2")["explained"]["other"].item()
     assert 1 - np.abs(left["L0H2"]).sum(axis=1).mean() / 2 == pytest.approx(before, abs=0.01)
     for other in (read.by_words(), left, mv.quantities.rollout(read)):
         with pytest.raises(ShapeError, match="whole attention weights"):
@@ -922,54 +930,54 @@ def test_what_is_unexplained_of_an_annotated_sentence_is_without_all_rules(toy: 
     sentence, recipes = grammar.corpus(3, seed=5).sentences[0], mv.recipes.load("toy")
     read = toy.encode_words(sentence.forms)
     text = RuleText(sentence, toy.read_words(sentence.forms))
-    rows = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
+    rows = predict(described.make_shares(recipes), text).reshape(read.weights.shape)
     left, plainly = mv.quantities.unexplained(read, gold=sentence), mv.quantities.unexplained(read)
     assert left.weights == pytest.approx(read.weights - rows, abs=1e-6)
     assert np.abs(left.weights).sum() < np.abs(plainly.weights).sum()
-    again = described.with_annotation(plainly, sentence)
+    again = described.add_annotation(plainly, sentence)
     assert again.weights == pytest.approx(left.weights, abs=1e-6)
     assert (again.key, again.made) == (left.key, left.made)
-    for other in (read, described.with_annotation(plainly, grammar.corpus(3, seed=5).sentences[1])):
+    for other in (read, described.add_annotation(plainly, grammar.corpus(3, seed=5).sentences[1])):
         assert other.made[-1] != left.made[-1]
     assert "unexplained by rules that know its annotation" in left.heatmap("L1H2").caption
     assert "unexplained by rules that need no annotation" in plainly.heatmap("L1H2").caption
-    assert "load_attention" in of_head(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
+    assert "load_attention" in write_head_recipe(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
     with pytest.raises(TextError, match="other words"):
         mv.quantities.unexplained(read, gold=grammar.corpus(3, seed=5).sentences[1])
 
 
 def test_over_a_corpus_heads_become_recipes_that_know_the_annotation(toy: Encoder) -> None:
     corpus, off = grammar.corpus(2, seed=5), (Head(0, 1), Head(1, 2))
-    shares, lost = described.shares_of(mv.recipes.load("toy")), list[float]()
+    shares, lost = described.make_shares(mv.recipes.load("toy")), list[float]()
     for sentence in corpus.sentences:
-        rows = prediction(shares, RuleText(sentence, toy.read_words(sentence.forms))).astype(np.float32)
+        rows = predict(shares, RuleText(sentence, toy.read_words(sentence.forms))).astype(np.float32)
         request = Request(words=sentence.forms, method="recipe")
         by, plain = (effects.substitute(toy, request, 0, gold=gold) for gold in (sentence, None))
-        states = partial(ablation.states_without, toy, [off], text="", words=sentence.forms)
-        expected = states(by=ablation.attending(rows.reshape(2, 4, *rows.shape[1:])))
+        states = partial(ablation.compute_states_without, toy, [off], text="", words=sentence.forms)
+        expected = states(by=ablation.attend_with(rows.reshape(2, 4, *rows.shape[1:])))
         np.testing.assert_allclose(states(by=by), expected, atol=1e-6)
         lost.append(float(np.abs(states(by=plain) - expected).max()))
     assert max(lost) > 1e-3, "the rules that need annotation matter here"
 
 
 def test_other_weights_of_the_same_name_have_no_recipe() -> None:
-    assert described.shipped("minilm", "53aa51172d14") is not None
-    assert described.shipped("minilm", "another") is None
-    assert described.shipped("../recipes/minilm") is None
-    assert described.of_heads("none") == ()
+    assert described.load_bundled_recipes("minilm", "53aa51172d14") is not None
+    assert described.load_bundled_recipes("minilm", "another") is None
+    assert described.load_bundled_recipes("../recipes/minilm") is None
+    assert described.list_head_recipes("none") == ()
 
 
 def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
     model, text, off = mv.load("minilm"), "The cat sat on the mat.", (Head(0, 2), Head(1, 8))
     request = Request("minilm", text, off=off, method="recipe")
-    rows = described.predicted(model.encode(text))
+    rows = described.predict_attention(model.encode(text))
     answered = reading.read(model, request)
-    expected = model.through(text, "", ablation.replacing([off], ablation.attending(rows)))[0]
+    expected = model.through(text, "", ablation.make_ablation_tap([off], ablation.attend_with(rows)))[0]
     assert np.array_equal(answered.weights, expected.weights)
     assert answered.made[-1].row.method == "recipe"
     assert mv.ablate(model, off, text, method="recipe").key == answered.key
     ways = (Request(text=text, method=how) for how in ("recipe", "zero"))
-    lost = {asked.method: effects.lost_each(model, [off], asked).sentence[0] for asked in ways}
+    lost = {asked.method: effects.measure_changes(model, [off], asked).sentence[0] for asked in ways}
     assert 0 < lost["recipe"] < lost["zero"]
     over = mv.corpus_ablation_effects(grammar.corpus(4), off, "minilm", method="recipe").table()
     assert np.isfinite(over["effect"]).all()
@@ -977,7 +985,7 @@ def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
 
 def test_recipes_that_were_found_replace_heads(measured: Recipes, toy: Encoder) -> None:
     words = ("the", "dog", "barks")
-    rows = described.predicted(toy.encode_words(words), measured)
+    rows = described.predict_attention(toy.encode_words(words), measured)
     by_recipes = mv.ablate(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
     by_rows = mv.ablate(toy, ["L0H2"], "", method="recipe", words=words, means=rows)
     assert by_recipes.key == by_rows.key
@@ -994,18 +1002,18 @@ def test_the_lines_of_a_figure_without_heads_by_shipped_recipes_make_it_again(
         mv.ablate(toy, ["L0H2"], "the dog barks .", method="recipe"),
         mv.ablate(toy, ["L0H2", "L0H3"], "", method="recipe", words=words),
     ):
-        code = of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
+        code = write_head_recipe(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
         assert "load_attention" not in code
         exec(code, {})
         assert (tmp_path / "figure.svg").read_bytes() == read.heatmap("L1H2").to_bytes(".svg")
     by_others = mv.ablate(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
     for read in (by_others, mv.ablate(toy, ["L0H2"], "", method="recipe", words=words).by_words()):
-        assert "load_attention" in of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
+        assert "load_attention" in write_head_recipe(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
 
 
 def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:
     with pytest.raises(SettingError, match=r"predicted weights .* are missing"):
-        ablation.without(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe")
+        ablation.encode_without(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe")
     with pytest.raises(SettingError, match="no recipes of the heads"):
         mv.ablate(tiny("bert"), ["L0H0"], "the cat", method="recipe")
     with pytest.raises(SettingError, match="heads of repeater"):

@@ -9,16 +9,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mha_viz.analysis.effects import SENTENCES, Effects, mean_outputs
-from mha_viz.analysis.removal import ORDERS, Removal, order_of, switch
+from mha_viz.analysis.effects import STEP_SENTENCES, Effects, measure_mean_outputs
+from mha_viz.analysis.removal import ORDERS, Removal, find_switch, order_heads
 from mha_viz.attention import Head
 from mha_viz.errors import MeansMissing, SettingError
 from mha_viz.models.reading import answers
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.process.steps import completed
+from mha_viz.process.steps import run_steps
 from mha_viz.request import Request
 from mha_viz.study import effects as study
-from mha_viz.study.effects import margins, removal, smallest_switch
+from mha_viz.study.effects import compute_margins, find_smallest_switch, measure_removal
 from tests.tiny_models import HEADS, LAYERS
 
 Tiny = Callable[[str], Encoder]
@@ -27,7 +27,7 @@ TEXT = "The animal didn't cross the [MASK] because it was"
 
 @pytest.fixture
 def asked(tiny: Tiny) -> Request:
-    return Request(text=TEXT, question=answers.question_about(tiny("bert words"), TEXT))
+    return Request(text=TEXT, question=answers.make_question(tiny("bert words"), TEXT))
 
 
 def made(sentence: list[list[float]], answer: list[list[float]]) -> Effects:
@@ -38,28 +38,28 @@ def made(sentence: list[list[float]], answer: list[list[float]]) -> Effects:
 def test_orders_of_heads_are_by_their_effect_alone() -> None:
     effects = made([[0.1, 0.4], [0.3, 0.2]], [[4, 3], [2, 1]])
     most = [Head(0, 1), Head(1, 0), Head(1, 1), Head(0, 0)]
-    assert order_of(effects, "most") == tuple(most)
-    assert order_of(effects, "least") == tuple(most[::-1])
-    assert order_of(effects, "most", "answer") == (Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1))
-    shuffled = [order_of(effects, "random", seed=seed) for seed in range(8)]
+    assert order_heads(effects, "most") == tuple(most)
+    assert order_heads(effects, "least") == tuple(most[::-1])
+    assert order_heads(effects, "most", "answer") == (Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1))
+    shuffled = [order_heads(effects, "random", seed=seed) for seed in range(8)]
     assert {tuple(sorted(each)) for each in shuffled} == {tuple(sorted(most))}
     assert len(set(shuffled)) > 1
-    assert order_of(effects, "random", "answer", 3) == shuffled[3]
+    assert order_heads(effects, "random", "answer", 3) == shuffled[3]
     with pytest.raises(SettingError, match="least, most, random"):
-        order_of(effects, "best")
+        order_heads(effects, "best")
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_curve_is_what_single_passes_give(order: str, tiny: Tiny, asked: Request) -> None:
     encoder = tiny("bert words")
-    heads = order_of(study.effects(encoder, asked), order, "answer", seed=1)
+    heads = order_heads(study.measure_effects(encoder, asked), order, "answer", seed=1)
     done: list[float] = []
-    curve = removal(encoder, heads, asked, done.append)
+    curve = measure_removal(encoder, heads, asked, done.append)
     assert len(curve.sentence) == 1 + LAYERS * HEADS
     assert curve.sentence[0] == curve.answer[0] == curve.score[0] == curve.changed[0] == 0
     assert done[-1] == 1
     for count in (1, 5, LAYERS * HEADS):
-        alone = study.lost_each(encoder, [heads[:count]], asked)
+        alone = study.measure_changes(encoder, [heads[:count]], asked)
         assert curve.sentence[count] == pytest.approx(alone.sentence[0], abs=1e-6)
         assert curve.answer[count] == pytest.approx(alone.answer[0], abs=1e-5)
         assert curve.score[count] == pytest.approx(alone.score[0], abs=1e-5)
@@ -76,7 +76,7 @@ def test_the_first_change_of_an_answer() -> None:
 def test_a_curve_without_a_question_is_of_the_vector_alone(tiny: Tiny) -> None:
     encoder = tiny("bert words")
     every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
-    curve = removal(encoder, every, Request(text=TEXT))
+    curve = measure_removal(encoder, every, Request(text=TEXT))
     assert (curve.sentence[1:] > 0).all()
     assert np.isnan(curve.answer).all()
     assert curve.first_change is None
@@ -88,9 +88,9 @@ def test_a_curve_does_not_depend_on_the_size_of_a_batch(
 ) -> None:
     encoder = tiny("bert words")
     every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
-    whole = removal(encoder, every, asked)
+    whole = measure_removal(encoder, every, asked)
     monkeypatch.setattr("mha_viz.analysis.effects.PIECES", pieces)
-    assert np.allclose(removal(encoder, every, asked).answer, whole.answer, atol=1e-5)
+    assert np.allclose(measure_removal(encoder, every, asked).answer, whole.answer, atol=1e-5)
 
 
 # ---- Another answer ----------------------------------------------------------------------------------------------
@@ -98,22 +98,22 @@ def test_a_curve_does_not_depend_on_the_size_of_a_batch(
 
 def test_margins_are_differences_of_log_probabilities(tiny: Tiny, asked: Request) -> None:
     encoder = tiny("bert words")
-    values = study.values_without(encoder, [(), (Head(0, 0),)], asked)
+    values = study.compute_values(encoder, [(), (Head(0, 0),)], asked)
     assert asked.question is not None
     piece = asked.question.piece
     expected = [row[piece] - max(value for at, value in enumerate(row) if at != piece) for row in values]
-    assert margins(encoder, [(), (Head(0, 0),)], asked) == pytest.approx(expected, abs=1e-6)
+    assert compute_margins(encoder, [(), (Head(0, 0),)], asked) == pytest.approx(expected, abs=1e-6)
     assert expected[0] > 0  # it is the answer
     with pytest.raises(SettingError, match="No word is asked for"):
-        margins(encoder, [()], Request(text=TEXT))
+        compute_margins(encoder, [()], Request(text=TEXT))
 
 
 def test_heads_are_found_one_after_the_other(tiny: Tiny) -> None:
     encoder = tiny("bert words")
-    first = study.answer(encoder, Request(text=TEXT, question=answers.question_about(encoder, TEXT)))
+    first = study.compute_answer(encoder, Request(text=TEXT, question=answers.make_question(encoder, TEXT)))
     wanted = first.words[1]
-    request = Request(text=TEXT, question=answers.question_about(encoder, TEXT, word=wanted))
-    switched = smallest_switch(encoder, request)
+    request = Request(text=TEXT, question=answers.make_question(encoder, TEXT, word=wanted))
+    switched = find_smallest_switch(encoder, request)
     assert len(switched.margins) == len(switched.heads) + 1
     assert list(switched.margins) == sorted(switched.margins)
     assert switched.margins[0] < 0
@@ -121,13 +121,15 @@ def test_heads_are_found_one_after_the_other(tiny: Tiny) -> None:
     for count, head in enumerate(switched.heads, 1):
         every = [Head(layer, number) for layer in range(LAYERS) for number in range(HEADS)]
         values = {
-            other: float(margins(encoder, [(*chosen, other)], request)[0]) for other in every if other not in chosen
+            other: float(compute_margins(encoder, [(*chosen, other)], request)[0])
+            for other in every
+            if other not in chosen
         }
         assert values[head] == pytest.approx(max(values.values()), abs=1e-5)
         assert switched.margins[count] == pytest.approx(values[head], abs=1e-5)
         chosen = (*chosen, head)
     if switched.is_answer:
-        assert study.answer(encoder, replace(request, off=switched.heads)).best[1] == wanted
+        assert study.compute_answer(encoder, replace(request, off=switched.heads)).best[1] == wanted
 
 
 def test_a_search_ends_when_nothing_helps() -> None:
@@ -137,17 +139,17 @@ def test_a_search_ends_when_nothing_helps() -> None:
     def margins_of(start: float) -> Callable[[Sequence[tuple[Head, ...]]], np.ndarray]:
         return lambda sets: np.array([start + sum(gains[head] for head in heads) for heads in sets])
 
-    smallest = completed(switch(every, 10, margins_of(-1.3)))
+    smallest = run_steps(find_switch(every, 10, margins_of(-1.3)))
     assert (smallest.heads, smallest.is_answer) == ((Head(0, 1), Head(0, 2)), True)
     best = min(
         (heads for count in range(5) for heads in combinations(every, count) if margins_of(-1.3)([heads])[0] > 0),
         key=len,
     )
     assert len(best) == len(smallest.heads)
-    smallest = completed(switch(every, 10, margins_of(-5.0)))
+    smallest = run_steps(find_switch(every, 10, margins_of(-5.0)))
     assert (len(smallest.heads), smallest.is_answer) == (3, False)  # the fourth makes it worse
-    assert len(completed(switch(every, 10, margins_of(-5.0), most=1)).heads) == 1
-    assert completed(switch(every, 10, margins_of(0.5))).heads == ()
+    assert len(run_steps(find_switch(every, 10, margins_of(-5.0), most=1)).heads) == 1
+    assert run_steps(find_switch(every, 10, margins_of(0.5))).heads == ()
 
 
 @pytest.mark.parametrize("lost", [1, 2])
@@ -159,10 +161,10 @@ def test_mean_outputs_are_measured_from_the_first_sentence_again_once_where_they
         if some.start and len([part for part in measured_parts if part.start]) <= lost:
             raise MeansMissing("Lost.")
 
-    steps = mean_outputs(SENTENCES + 2, measure)
+    steps = measure_mean_outputs(STEP_SENTENCES + 2, measure)
     if lost > 1:
         with pytest.raises(MeansMissing):
             list(steps)
     else:
         assert list(steps) == [0.5, 0.5, 1.0]
-    assert measured_parts == 2 * [range(SENTENCES), range(SENTENCES, SENTENCES + 2)]
+    assert measured_parts == 2 * [range(STEP_SENTENCES), range(STEP_SENTENCES, STEP_SENTENCES + 2)]

@@ -13,20 +13,20 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.corpus_effects import MASKED_WORD, TOKEN_AFTER, WORD_STATE
+from mha_viz.analysis.corpus_effects import MASKED_WORD, NEXT_TOKEN, WORD_STATE
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.words.report import citation, report
-from mha_viz.figures.words.report_columns import HEADING, OF_THIRD
+from mha_viz.figures.words.report import report, write_citation
+from mha_viz.figures.words.report_columns import HEADING, THIRD_COLUMNS
 from mha_viz.figures.words.role_words import OLDER_RULE
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.model_names import HUB_IDS
 from tests.cli_runs import assert_one_line
 
-GUM = str(asset("profiles") / "minilm" / "gum")
+GUM = str(asset_path("profiles") / "minilm" / "gum")
 COLUMNS = 12  # of the printed table, without third corpora
 HOSTILE = r"a|b_c%$&#{x}~^<script>\input{/etc/passwd}" + '"'
 ESCAPED = (
@@ -94,7 +94,7 @@ def test_few_documents_are_marked(documents: int | None, words: str) -> None:
     [
         (WORD_STATE, "yes: changes its word most", "the word’s own last state"),
         (MASKED_WORD, "yes: changes the answer most", "the model’s answer at the masked word"),
-        (TOKEN_AFTER, "yes: changes the next token most", "the prediction of the token after the word"),
+        (NEXT_TOKEN, "yes: changes the next token most", "the prediction of the token after the word"),
     ],
 )
 @pytest.mark.parametrize("is_used", [True, False])
@@ -127,7 +127,7 @@ def test_only_a_third_corpus_replicates() -> None:
     assert (with_thirds["Also established on"], with_thirds["Replicates on d"]) == ("b: 70.0%", "60.0%: holds")
     assert with_thirds["Replicates on e"] == "60.0%: holds"
     table = report(both, [here, there]).table
-    assert [*table.columns] == [*HEADING, *(f"replicated_{n}_{name}" for n in (1, 2) for name in OF_THIRD)]
+    assert [*table.columns] == [*HEADING, *(f"replicated_{n}_{name}" for n in (1, 2) for name in THIRD_COLUMNS)]
     cells = table.iloc[0]
     assert (cells["model"], cells["revision"], cells["corpus"]) == ("m", "r", "c")
     assert (cells["also_established_on"], cells["other_score"]) == ("b", 0.7)
@@ -200,7 +200,7 @@ def test_what_was_looked_at_and_what_to_cite_are_below() -> None:
     assert "The lowest q of the 1 role with one is 0.180." in text
     assert OLDER_RULE not in text
     assert text.rstrip().endswith(f"Version {mv.__version__}, 2026-11-22.")
-    assert citation() in report(with_role()).notes[-1]
+    assert write_citation() in report(with_role()).notes[-1]
 
 
 def test_names_from_files_are_text_in_latex() -> None:
@@ -419,7 +419,7 @@ def test_the_suffix_of_a_file_is_its_format(tmp_path: Path, capsys: pytest.Captu
 
 def test_a_further_corpus_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "new.conllu"
-    file.write_text(as_conllu(grammar.corpus(120, seed=3).sentences), "utf-8")
+    file.write_text(format_conllu(grammar.corpus(120, seed=3).sentences), "utf-8")
     assert main(["report", "toy", "--replicated", str(file), "--format", "csv"]) == 0
     table = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert mv.profile(file, "toy", out=tmp_path / "new").corpus == "new.conllu"
@@ -438,7 +438,7 @@ def test_a_further_corpus_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
         (2, ["toy", "--out", "x.pdf"], ["“.pdf” is not a format of reports", ".md, .tex, .csv"]),
         (2, ["toy", "--out", "x.tex", "--format", "csv"], ["contradicts the suffix .tex"]),
         (3, ["no/such"], ["does not exist", "“minilm”, “toy” or “repeater”"]),
-        (5, [str(asset("profiles") / "minilm" / "gap")], ["has no roles"]),
+        (5, [str(asset_path("profiles") / "minilm" / "gap")], ["has no roles"]),
         (3, ["toy", "--replicated", "no/such"], ["does not exist"]),
         (5, ["toy", "--replicated", "toy"], ["the same corpus"]),
         (5, ["toy", "--replicated", "grammar"], ["the same corpus"]),

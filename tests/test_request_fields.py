@@ -9,7 +9,7 @@ import pytest
 
 from mha_viz.app.url import address
 from mha_viz.cli import quantities
-from mha_viz.cli.options import Parser, text_options
+from mha_viz.cli.options import Parser, add_text_options
 from mha_viz.figures.layout import recipe
 from mha_viz.heads import Head
 from mha_viz.request import COSINE, FIELDS, MASK, Question, Request
@@ -64,7 +64,7 @@ def test_every_field_is_itself_after_json_a_link_and_a_command_and_is_in_python(
     if name in FIELDS:
         assert getattr(address.read(request.in_link()).request, name) == value
         assert getattr(of_command(request), name) == value
-    code = recipe._call(looked_up(request), "")
+    code = recipe._write_call(looked_up(request), "")
     assert code == {looked_up(one): written for one, written in IN_PYTHON.items()}[looked_up(request)]
     assert name == "question" or str([*map(str, value)] if isinstance(value, tuple) else value) in code
 
@@ -72,11 +72,11 @@ def test_every_field_is_itself_after_json_a_link_and_a_command_and_is_in_python(
 def of_command(request: Request) -> Request:
     """The request that a command makes from its text and its options, with one for each other field."""
     command = Parser()
-    text_options(command)
-    quantities.options(command)
+    add_text_options(command)
+    quantities.add_options(command)
     given = [request.text]
     for name, value in request.packed().items():
         if name in FIELDS and name not in NO_OPTION:
             given += [FIELDS[name].option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
     args = command.parse_args(given)
-    return quantities.request_of(args, args.model, args.text)
+    return quantities.build_request(args, args.model, args.text)

@@ -11,9 +11,9 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.role_cases import RoleCase
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated import Annotated, annotated
+from mha_viz.app.url.annotated import Annotated, find_annotation
 from mha_viz.attention import Head
-from mha_viz.figures.words.role_words import by_head
+from mha_viz.figures.words.role_words import group_by_head
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from tests.page_session import PageSession
@@ -31,7 +31,7 @@ def evidence(model: catalog.Model) -> Evidence:
 
 def right_case(model: catalog.Model, head: Head, role: tuple[str, str]) -> RoleCase | None:
     of_model = evidence(model)
-    return role_cases.right_case(model, of_model, head, role_cases.bundled_cases(of_model, head), role)
+    return role_cases.find_right_case(model, of_model, head, role_cases.list_bundled_cases(of_model, head), role)
 
 
 def named(finding: Finding) -> tuple[str, str]:
@@ -46,7 +46,7 @@ def way(page: PageSession) -> dict[str, str]:
 
 @pytest.mark.parametrize("model", [MINILM, TOY], ids=lambda model: model.name)
 def test_every_role_leads_to_a_sentence_in_which_its_head_is_right(model: catalog.Model) -> None:
-    roles = [finding for findings in by_head(evidence(model).findings()).values() for finding in findings]
+    roles = [finding for findings in group_by_head(evidence(model).findings()).values() for finding in findings]
     assert len(roles) > 5
     for finding in roles:
         case = right_case(model, finding.head, named(finding))
@@ -65,7 +65,9 @@ def test_the_example_of_a_pronoun_is_shown_only_for_heads_that_are_right_in_it(m
     assert texts[int(row.argmax())] == "Anna"
     assert case.answer == f"“she” → “Anna” ({row.max():.3f}), right"
     example = "_Anna_ called because *she* was late"
-    right = {head for head in minilm.encode("It.").every_head() if role_cases._in_gloss(MINILM, head, example)}
+    right = {
+        head for head in minilm.encode("It.").every_head() if role_cases._check_gloss_example(MINILM, head, example)
+    }
     assert {Head(2, 4), Head(3, 1)} <= right
     assert Head(0, 2) not in right, "it looks at the word before"
     assert len(right) < 36
@@ -78,15 +80,15 @@ def test_a_card_leads_to_a_right_case_unless_the_visitor_has_a_sentence() -> Non
     assert opened.header["start"]["head"] == "L2H4"
     assert way(PageSession({"head": "L2H4", "text": OWN}, ROLES)) == {"head": "L2H4", "text": OWN}
     syntax = way(PageSession({"head": "L1H4"}, ROLES))
-    read = annotated(syntax["text"])
+    read = find_annotation(syntax["text"])
     assert syntax["case"].startswith("L1H4.")
     assert isinstance(read, Annotated)
     assert "”: right." in PageSession(syntax).said
 
 
 def test_a_card_says_when_no_sentence_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(role_cases, "_in_gloss", lambda *_: None)
-    monkeypatch.setattr(role_cases, "cases_of", lambda *_: ())
+    monkeypatch.setattr(role_cases, "_check_gloss_example", lambda *_: None)
+    monkeypatch.setattr(role_cases, "select_cases", lambda *_: ())
     page = PageSession({"head": "L2H4"}, ROLES)
     assert "No sentence is stored in which this head does this." in page.said
     assert way(page) == {"head": "L2H4"}

@@ -12,18 +12,18 @@ from urllib.parse import quote
 import pytest
 
 from mha_viz.analysis.coreference import chunk
-from mha_viz.analysis.links import unpacked
-from mha_viz.app.explore.gold import excerpt
+from mha_viz.analysis.links import unpack_links
+from mha_viz.app.explore.gold import cut_excerpt
 from mha_viz.app.service import role_cases
 from mha_viz.app.service import searches as searches_room
 from mha_viz.app.service import studies as studies_room
-from mha_viz.app.service.jobs import queue_of
-from mha_viz.app.service.studies import given
+from mha_viz.app.service.jobs import get_queue
+from mha_viz.app.service.studies import load_bundled
 from mha_viz.app.url.address import MAX_ENCODED, CaseInLink
-from mha_viz.app.url.annotated import Annotated, annotated, built_in
+from mha_viz.app.url.annotated import Annotated, built_in, find_annotation
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN, grammar, uploads
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.excerpts import read_excerpts
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError
@@ -51,7 +51,7 @@ def studies_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = studies_room.apart.run
 
     def run(module: str, order: Any, bounds: Any, progress: Any = print, cancelled: Any = bool) -> Any:
-        if module == studies_room.CHILD:
+        if module == studies_room.CHILD_MODULE:
             return child.work(order, progress, cancelled)
         return usual(module, order, bounds, progress, cancelled)
 
@@ -87,7 +87,7 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
         header = opened.shown().header
         assert header["start"]["head"] == head
         (held,) = re.fullmatch(rf"{axis}(\d+)", header["start"]["pin"]).groups()  # type: ignore[union-attr]
-        annotation = annotated(query["text"])
+        annotation = find_annotation(query["text"])
         assert isinstance(annotation, Annotated)
         form = annotation.forms[int(word)]
         assert form.lower().startswith(header["tokens"][int(held)].lower())
@@ -98,7 +98,7 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
 
 
 def test_every_shipped_case_can_be_read_and_most_can_be_opened() -> None:
-    evidence = given("minilm")
+    evidence = load_bundled("minilm")
     assert evidence is not None
     profile = evidence.profiles[0]
     roles = {(f.head, f.role, f.detail) for f in profile.findings()}
@@ -108,7 +108,7 @@ def test_every_shipped_case_can_be_read_and_most_can_be_opened() -> None:
         if example.role == "syntax":
             assert example.right == (example.answer in example.gold)
         assert example.kind == "random" or example.right == (example.kind == "right")
-    fit = [len(quote(as_conllu([e.sentence]))) < MAX_ENCODED for e in cases]
+    fit = [len(quote(format_conllu([e.sentence]))) < MAX_ENCODED for e in cases]
     assert sum(fit) > 0.9 * len(fit)
 
 
@@ -123,7 +123,7 @@ def test_the_licence_of_shipped_sentences_stands_beside_them() -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -> None:
-    text = as_conllu(grammar.corpus(60, 5).sentences).replace("\told\t", "\tperfidious\t")
+    text = format_conllu(grammar.corpus(60, 5).sentences).replace("\told\t", "\tperfidious\t")
     page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
     page.at.file_uploader(key="corpus_file").set_value(("letters.conllu", text.encode(), "text/plain")).run()
     press(page, "measure_file")
@@ -153,31 +153,31 @@ def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -
 
 def test_sentences_of_a_file_are_read_by_their_numbers() -> None:
     sentences = grammar.corpus(5, 5).sentences
-    data = as_conllu(sentences).encode()
+    data = format_conllu(sentences).encode()
     read = read_excerpts(data, [(1, 1), (2, 3)])
     assert read[1, 1].words == sentences[1].words
     assert read[2, 3].forms == sentences[2].forms + sentences[3].forms
     assert read_excerpts(data, []) == {}
     with pytest.raises(CorpusError):
-        read_excerpts(uploads.NEUTRAL.encode() + b"\0", [(0, 0)])
+        read_excerpts(uploads.NEUTRAL_NAME.encode() + b"\0", [(0, 0)])
 
 
 def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     words = (Word("Ann", "PROPN", 1, "nsubj"), Word("left", "VERB", None, "root"), Word("she", "PRON", 3, "nsubj"),
              Word("sang", "VERB", None, "root"))  # fmt: skip
     sentence = Sentence(words, (Mention("1", 0, 1, 0), Mention("1", 2, 3, 2)))
-    query = role_cases.link(sentence, CaseInLink(Head(3, 1), "q", 2), "coreference")
+    query = role_cases.make_explore_parameters(sentence, CaseInLink(Head(3, 1), "q", 2), "coreference")
     assert query is not None
     assert (query["case"], query["gold"]) == ("L3H1.q2", "coreference")
-    annotation = annotated(query["text"])
+    annotation = find_annotation(query["text"])
     assert isinstance(annotation, Annotated)
     assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
     built_in_sentence = built_in().sentences[0]
-    assert role_cases.link(built_in_sentence, CaseInLink(Head(0, 0), "k", 1), "") == {
+    assert role_cases.make_explore_parameters(built_in_sentence, CaseInLink(Head(0, 0), "k", 1), "") == {
         "text": " ".join(built_in_sentence.forms),
         "case": "L0H0.k1",
     }
-    assert role_cases.link(Sentence(words * 80), CaseInLink(Head(0, 0), "q", 0), "") is None
+    assert role_cases.make_explore_parameters(Sentence(words * 80), CaseInLink(Head(0, 0), "q", 0), "") is None
 
 
 def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
@@ -188,10 +188,10 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     spans = [(place, place + 3) for place in range(0, 108, 4)]
     mentions = tuple(Mention(f"person-{start % 3}", start, end, start) for start, end in spans)
     sentence = Sentence(words, (*mentions, Mention("person-9", 0, 9, 0)))
-    assert len(quote(as_conllu([sentence]))) > MAX_ENCODED
-    query = role_cases.link(sentence, CaseInLink(Head(3, 1), "q", 12), "coreference")
+    assert len(quote(format_conllu([sentence]))) > MAX_ENCODED
+    query = role_cases.make_explore_parameters(sentence, CaseInLink(Head(3, 1), "q", 12), "coreference")
     assert query is not None
-    held = annotated(query["text"])
+    held = find_annotation(query["text"])
     assert isinstance(held, Annotated)
     assert held.notes == ()
     assert held.forms == sentence.forms
@@ -200,14 +200,16 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     assert len(after) == 24
     long = "word" * 40  # no link has room for such words
     assert (
-        role_cases.link(Sentence(tuple(Word(long) for _ in words)), CaseInLink(Head(3, 1), "q", 1), "coreference")
+        role_cases.make_explore_parameters(
+            Sentence(tuple(Word(long) for _ in words)), CaseInLink(Head(3, 1), "q", 1), "coreference"
+        )
         is None
     )
 
 
 @pytest.mark.usefixtures("studies_in_process")
 def test_coreference_of_ones_own_file_opens_with_its_gold_arcs() -> None:
-    text = as_conllu(grammar.corpus(300, 5).sentences)
+    text = format_conllu(grammar.corpus(300, 5).sentences)
     page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
     page.at.file_uploader(key="corpus_file").set_value(("chains.conllu", text.encode(), "text/plain")).run()
     press(page, "measure_file")
@@ -238,19 +240,19 @@ def test_the_word_of_a_case_is_held_as_query_or_as_key_and_released_like_any_oth
 
 def test_the_arcs_of_a_case_stand_among_the_words_around_them() -> None:
     forms = [f"w{i}" for i in range(40)]
-    part = excerpt(forms, [Span(20, 22, "obj", "miss"), Span(20, 17, "", "extra")])
+    part = cut_excerpt(forms, [Span(20, 22, "obj", "miss"), Span(20, 17, "", "extra")])
     assert part.words == ("…", *forms[9:31], "…")
     assert [(part.words[span.start], part.words[span.end]) for span in part.spans] == [("w20", "w22"), ("w20", "w17")]
-    whole = excerpt(forms[:5], [Span(0, 4, "obj", "hit")])
+    whole = cut_excerpt(forms[:5], [Span(0, 4, "obj", "hit")])
     assert whole == (tuple(forms[:5]), (Span(0, 4, "obj", "hit"),))
 
 
 def test_of_a_long_sentence_the_words_around_the_link_are_shown() -> None:
     forms = [f"w{i}" for i in range(100)]
     near = " ".join(f"w{i}" for i in range(8, 33)), " ".join(f"w{i}" for i in range(48, 73))
-    assert role_cases.around(forms, (20, 60)) == f"… {near[0]} … {near[1]} …"
-    assert role_cases.around(forms, (20, 60), 1) == "… w19 w20 w21 … w59 w60 w61 …"
-    assert role_cases.around(forms, (5, -1)).startswith("w0 w1")
+    assert role_cases.cut_around(forms, (20, 60)) == f"… {near[0]} … {near[1]} …"
+    assert role_cases.cut_around(forms, (20, 60), 1) == "… w19 w20 w21 … w59 w60 w61 …"
+    assert role_cases.cut_around(forms, (5, -1)).startswith("w0 w1")
 
 
 # ---- Search ----------------------------------------------------------------------------------------------------------
@@ -263,7 +265,7 @@ def search(page: PageSession, **conditions: str) -> str:
         page.at.text_input(key=f"search_{name}_{before}").set_value(value)
     next(button for button in page.at.button if button.label == "Search").click().run()
     page.check()
-    until(lambda: not queue_of("search")._entries)
+    until(lambda: not get_queue("search")._entries)
     page.at.run()
     page.check()
     return page.url["search"]
@@ -290,7 +292,7 @@ def test_the_links_of_a_head_are_drawn_when_asked_for() -> None:
     page = PageSession({"model": "toy", "head": "L0H2"}, PAGE).with_numbers()
     before = links(page, "case")
     press(page, "draw_links")
-    until(lambda: not queue_of("groups")._entries)
+    until(lambda: not get_queue("groups")._entries)
     page.at.run()
     page.check()
     assert page.url["groups"] == "pca"
@@ -321,7 +323,7 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
     press(page, "stop_study")
     assert "The search is being stopped" in page.said
     keep.set()
-    until(lambda: not queue_of("search")._entries)
+    until(lambda: not get_queue("search")._entries)
     page.at.run()
     page.check()
     assert "**5** of 7 links" in page.said
@@ -343,7 +345,7 @@ def test_a_search_that_is_stopped_gives_what_it_found(monkeypatch: pytest.Monkey
         "most": 3,
         "kind": "search",
     }
-    data = as_conllu(grammar.corpus(30, 5).sentences).encode()
+    data = format_conllu(grammar.corpus(30, 5).sentences).encode()
     reports: list[float] = []
     result = work(
         {**order, "kind": "search", "conditions": [""] * 11, "data": data}, reports.append, lambda: len(reports) == 2
@@ -351,5 +353,5 @@ def test_a_search_that_is_stopped_gives_what_it_found(monkeypatch: pytest.Monkey
     assert result is not None
     assert reports == pytest.approx([1 / 3, 2 / 3])
     assert (result["sentences_read"], result["sentences"]) == (20, 30)
-    assert [link.weight for link in unpacked(result)] == [line[0] for line in result["links"]]
+    assert [link.weight for link in unpack_links(result)] == [line[0] for line in result["links"]]
     assert len(result["links"]) == 3

@@ -18,10 +18,10 @@ from urllib.parse import parse_qs, parse_qsl
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.corpus_why import WHY, found_by
+from mha_viz.analysis.corpus_why import WHY, load_head_shares
 from mha_viz.analysis.findings import STATES
 from mha_viz.analysis.rules import NAMES, RULES
-from mha_viz.analysis.shipped import GIVEN, given_roles, of_heads
+from mha_viz.analysis.shipped import BUNDLED_CORPORA, list_head_recipes, load_bundled_roles
 from mha_viz.app.roles import head_card, overview, relations, score_rows
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import jobs
@@ -29,21 +29,21 @@ from mha_viz.app.service import studies as studies_room
 from mha_viz.app.service.caches import idle, model_service
 from mha_viz.app.service.jobs import Job
 from mha_viz.app.service.reader import Reader, verbs
-from mha_viz.app.service.studies import given, sentences_given
+from mha_viz.app.service.studies import load_bundled, make_built_in_corpus
 from mha_viz.app.url.annotated import built_in
-from mha_viz.app.widgets.parts import plain
+from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
 from mha_viz.corpus import BUILT_IN, grammar, uploads
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.charts.chart_plotly import plotly
-from mha_viz.figures.charts.role_map import role_map
+from mha_viz.figures.charts.role_map import draw_role_map
 from mha_viz.figures.drawing.theme import LIGHT
-from mha_viz.figures.words.glosses import rule_plainly
-from mha_viz.figures.words.role_words import OLDER_RULE, at_a_glance, by_head, standing_with_numbers
-from mha_viz.heads import every_head
+from mha_viz.figures.words.glosses import simplify_rule
+from mha_viz.figures.words.role_words import OLDER_RULE, describe_evidence, group_by_head, summarise_role
+from mha_viz.heads import list_heads
 from mha_viz.models.getting import catalog
 from mha_viz.text import clean
 from tests import hostile, lanes
@@ -55,7 +55,7 @@ from tests.waiting import PATIENCE, until
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
 PAGE = "pages/55_roles.py"
-EVERY_SENTENCE = studies_room.pointed  # which the fixture below replaces
+EVERY_SENTENCE = studies_room.read_pointers  # which the fixture below replaces
 CONLLU = (
     "1\tDogs\tdog\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n"
     "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
@@ -153,26 +153,28 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
 
 
 def test_a_role_in_short_names_the_other_corpus_in_the_least_words() -> None:
-    evidence = given("minilm")
+    evidence = load_bundled("minilm")
     assert evidence is not None
-    lines = {finding: at_a_glance(finding) for finding in evidence.findings()}
+    lines = {finding: summarise_role(finding) for finding in evidence.findings()}
     assert max(map(len, lines.values())) <= 110
     one = next(finding for finding in lines if finding.state and finding.elsewhere)
     assert one.elsewhere is not None
     for corpus, name in (("my very own corpus.conllu", "my very own…"), ("GAP", "GAP"), ("UD English GUM dev", "GUM")):
-        words = at_a_glance(one._replace(elsewhere=one.elsewhere._replace(corpus=corpus)))
+        words = summarise_role(one._replace(elsewhere=one.elsewhere._replace(corpus=corpus)))
         assert words.count(f" ({name} ") == 2
-    assert " (" not in at_a_glance(one._replace(elsewhere=None))
+    assert " (" not in summarise_role(one._replace(elsewhere=None))
 
 
 def test_the_map_tells_apart_what_heads_do_to_the_rule_and_has_a_key() -> None:
-    evidence = given("minilm")
+    evidence = load_bundled("minilm")
     assert evidence is not None
     (drawn,) = [html.proto.body for html in visit().at.get("html") if 'class="mha-map"' in html.proto.body]
     listed = re.findall('class="(beats|equals|below)" aria-label="(L\\d+H\\d+)', drawn)
     states = {name: state for state, name in listed}
     assert states == {
-        str(head): findings[0].state for head, findings in by_head(evidence.findings()).items() if findings[0].state
+        str(head): findings[0].state
+        for head, findings in group_by_head(evidence.findings()).items()
+        if findings[0].state
     }
     assert (states["L2H1"], states["L2H4"], states["L2H8"]) == ("equals", "equals", "below")
     ((named, key),) = re.findall('<div class="states" title="(.*?)">(.*?)</div>', drawn)
@@ -197,11 +199,11 @@ def test_the_card_says_why_no_rule_of_its_recipe_is_the_relation_of_its_role(hea
 
 
 def test_a_recipe_with_a_relation_needs_no_such_sentence() -> None:
-    evidence = given("minilm")
+    evidence = load_bundled("minilm")
     assert evidence is not None
-    named = by_head(evidence.findings())
-    recipes = overview.recipes_of(evidence)
-    lacking = {head for head, of in named.items() if head_card._why_without_relation(evidence, recipes[head], of)}
+    named = group_by_head(evidence.findings())
+    recipes = overview.load_recipes(evidence)
+    lacking = {head for head, of in named.items() if head_card._explain_missing_relation(evidence, recipes[head], of)}
     with_roles = {head for head, findings in named.items() if any(one.role == "syntax" for one in findings)}
     relations = {name for name, rule in zip(NAMES, RULES, strict=True) if rule.kind == "syntax"}
     assert with_roles - lacking == {
@@ -211,14 +213,14 @@ def test_a_recipe_with_a_relation_needs_no_such_sentence() -> None:
 
 
 def test_an_older_profile_says_that_its_rule_names_one_part_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
-    evidence = given("minilm")
+    evidence = load_bundled("minilm")
     assert evidence is not None
     assert "older version" not in seen().said
     older = [
         replace(profile, tables={**profile.tables, "roles": profile.tables["roles"].assign(rule_low=math.nan)})
         for profile in evidence.profiles
     ]
-    monkeypatch.setattr(studies_room, "_load_given", lambda name: evidence._replace(profiles=tuple(older)))
+    monkeypatch.setattr(studies_room, "_read_bundled", lambda name: evidence._replace(profiles=tuple(older)))
     assert f", {OLDER_RULE}." in visit().said
 
 
@@ -306,12 +308,12 @@ def test_a_card_shows_its_first_role_at_work_where_no_sentence_of_its_corpus_may
 
 
 def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
-    jobs.queue_of("pointers").results.rest()
+    monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
+    jobs.get_queue("pointers").results.rest()
     with model_service()._reader._lock:  # no batch is answered meanwhile
-        job = studies_room.pointing(catalog.resolve("minilm")).begin()
+        job = studies_room.make_pointers_task(catalog.resolve("minilm")).begin()
         until(lambda: job.begun)
-        job.let_go()
+        job.cancel()
     page = numbers(head="L3H1")
     assert "You stopped reading the built-in sentences." in page.said
     assert "In the built-in sentences it is right in" not in page.said
@@ -321,7 +323,9 @@ def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytes
 
 def test_a_head_without_a_role_says_so() -> None:
     none = next(
-        head for head in given("minilm").profiles[0].heads() if head not in {f.head for f in given_roles("minilm")}
+        head
+        for head in load_bundled("minilm").profiles[0].heads()
+        if head not in {f.head for f in load_bundled_roles("minilm")}
     )
     page_text = visit(head=str(none)).said
     assert "No role was found for this head." in page_text
@@ -335,15 +339,15 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 
 
 def _on_all_text(head: Head) -> str:
-    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if of.head == head)
-    return f"A{plain(recipe).removeprefix('a')}."
+    recipe = next(of.words(simplify_rule) for of in list_head_recipes("minilm", "") if of.head == head)
+    return f"A{escape_markdown(recipe).removeprefix('a')}."
 
 
 @pytest.mark.parametrize("model", ["minilm", "toy"])
 def test_what_heads_find_their_keys_by_adds_up(model: str) -> None:
-    evidence = given(model)
+    evidence = load_bundled(model)
     assert evidence is not None
-    each = [keys.words.replace("−", "-") for keys in found_by(evidence.table(WHY)).values()]
+    each = [keys.words.replace("−", "-") for keys in load_head_shares(evidence.table(WHY)).values()]
     assert {abs(100 - sum(map(int, re.findall(r"(-?\d+)%", words)))) for words in each} <= {0, 1}
     assert any("constants" in words and "-" in words for words in each) == (model == "minilm")
 
@@ -358,7 +362,7 @@ def test_a_square_says_what_its_head_does_on_all_text_too() -> None:
     (drawn,) = [html.proto.body for html in visit().at.get("html") if 'class="mha-map"' in html.proto.body]
     (square,) = re.findall(r'aria-label="L3H1 \(4-2\): ([^"]*)"', drawn)
     assert square.startswith("pronoun → what it refers to, right in 66%; ")
-    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if str(of.head) == "L3H1")
+    recipe = next(of.words(simplify_rule) for of in list_head_recipes("minilm", "") if str(of.head) == "L3H1")
     assert f"; on average it {recipe}; attention depends on " in unescape(square)
 
 
@@ -422,7 +426,7 @@ def drawn_as(page: PageSession, table: str) -> Any:
 
 
 def test_two_models_are_compared_by_bars_and_all_their_numbers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = {"minilm": given("toy").profiles[0]}  # the same numbers under another name
+    measured = {"minilm": load_bundled("toy").profiles[0]}  # the same numbers under another name
     monkeypatch.setattr(relations, "_find_profile", lambda model, _: measured.get(model.name))
     page = numbers(model="toy")
     (table,) = [one for one in tables_at_a_glance(page) if "the best head of minilm" in one]
@@ -437,7 +441,7 @@ def test_two_models_are_compared_by_bars_and_all_their_numbers_wait(monkeypatch:
 
 def test_relations_that_were_uploaded_are_never_markup() -> None:
     row = ScoreRow("<b>x</b>", Head(0, 0), 0.5, (math.nan, 0.25))
-    line = score_rows._line(row, ("<i>", "rule"), {"text": '"><script>'})
+    line = score_rows._write_line(row, ("<i>", "rule"), {"text": '"><script>'})
     assert "<script" not in line
     assert "<b>x" not in line
     assert "rule 25.0%" in line
@@ -445,14 +449,16 @@ def test_relations_that_were_uploaded_are_never_markup() -> None:
 
 
 def test_the_label_of_a_cell_is_what_people_look_for() -> None:
-    roles = given("minilm").findings()
-    drawn = plotly(role_map(roles, every_head(range(6), 12), None, LIGHT)).data[-1]
+    roles = load_bundled("minilm").findings()
+    drawn = plotly(draw_role_map(roles, list_heads(range(6), 12), None, LIGHT)).data[-1]
     assert "pronoun → what it refers to, as “she” → “Anna” in" in drawn.hovertext[2 * 12 + 4].replace("<br>", " ")
     cells = [*map(unescape, drawn.text)]
     assert cells[2 * 12 + 4] == "coref<br>= +1"  # and not [CLS], to which it gives more of its attention
     assert cells[2 * 12 + 8].startswith("case<br>< +")
     assert cells[0 * 12 + 2] == "prev"
-    named = {series.name for series in role_map(roles, every_head(range(6), 12), None, LIGHT).series if series.name}
+    named = {
+        series.name for series in draw_role_map(roles, list_heads(range(6), 12), None, LIGHT).series if series.name
+    }
     assert {"= equals the rule", "< below the rule"} <= {*map(unescape, named)}
     assert not any("beats" in name for name in named), "no head does"
     assert max(len(line) for cell in cells for line in cell.split("<br>")) <= 6  # fits on a phone
@@ -594,14 +600,14 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
 def test_a_file_shows_which_roles_hold_on_it() -> None:
     toy = catalog.resolve("toy")
     assert "Do these roles hold on another corpus?" in [box.label for box in seen(model="toy").at.expander]
-    corpus = uploads.read_apart(as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
+    corpus = uploads.parse_in_child(format_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
     study = studies_room.start(toy, corpus)
     until(lambda: study.finished)
     assert study.error is None
     page = numbers(model="toy", corpus=corpus.digest)
     assert "Do the roles found on grammar hold here?" in page.said
     table = next(t.value for t in page.at.dataframe if "score there" in t.value.columns)
-    evidence = given("toy")
+    evidence = load_bundled("toy")
     assert evidence is not None
     assert len(table) == len(evidence.findings())
     assert set(table.loc[table["role"].str.startswith("syntax: subject (nsubj)"), "outcome"]) == {"holds"}
@@ -612,14 +618,14 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
 def test_every_table_with_an_interval_marks_few_documents(
     documents: int, marked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evidence = given("minilm")
+    evidence = load_bundled("minilm")
     assert evidence is not None
     few = [
         replace(profile, tables={name: _over(documents, table) for name, table in profile.tables.items()})
         for profile in evidence.profiles
     ]
     evidence = evidence._replace(profiles=tuple(few))
-    monkeypatch.setattr(studies_room, "_load_given", lambda name: evidence)
+    monkeypatch.setattr(studies_room, "_read_bundled", lambda name: evidence)
     page = numbers(head="L3H1")
     intervals = [t.value for t in page.at.dataframe if {"low", "ci_low"} & set(t.value.columns)]
     assert len(intervals) >= 4
@@ -635,7 +641,7 @@ def _over(documents: int, table: Any) -> Any:
 
 @pytest.mark.usefixtures("in_process")
 def test_plain_text_has_no_relations_to_hold() -> None:
-    corpus = uploads.read_apart(b"The cat sat on the mat.\n" * 20, "cats.txt")
+    corpus = uploads.parse_in_child(b"The cat sat on the mat.\n" * 20, "cats.txt")
     study = studies_room.start(catalog.resolve("toy"), corpus)
     until(lambda: study.finished)
     page = numbers(model="toy", corpus=corpus.digest)
@@ -645,7 +651,7 @@ def test_plain_text_has_no_relations_to_hold() -> None:
 
 def test_every_role_says_how_far_it_can_be_trusted_and_what_its_head_does_to_the_rule() -> None:
     page = seen()
-    listed = overview.table_of_roles(given("minilm"), ())
+    listed = overview.tabulate_roles(load_bundled("minilm"), ())
     assert set(listed["status"]) == {"established", "suggested"}
     every = unescape(next(table for table in tables_at_a_glance(page) if "best simple rule" in table))
     assert every.count("<a ") == len(listed)
@@ -672,7 +678,7 @@ def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path])
     page = visit(model=name, corpus="file")
     page.at.file_uploader(key="corpus_file").set_value(("long.txt", b"word " * 900, "text/plain")).run()
     press(page, "measure_file")
-    until(lambda: studies_room.under_way(catalog.resolve(name), page.url["corpus"]) is None)
+    until(lambda: studies_room.find_running(catalog.resolve(name), page.url["corpus"]) is None)
     page_text = visit(model=name, corpus=page.url["corpus"]).said
     assert "Nothing of an uploaded file can be read." in page_text
     assert "long" not in page_text
@@ -697,7 +703,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
     tiny_folder: Callable[[str], Path], name: str, data: bytes
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    corpus = uploads.read_apart(data, name)
+    corpus = uploads.parse_in_child(data, name)
     study = studies_room.start(model, corpus)
     until(lambda: study.finished)
     page_text = visit(model=model.name, corpus=corpus.digest).said
@@ -708,7 +714,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
 @pytest.mark.parametrize("family", lanes.some(["gpt2", "albert"], "gpt2"))
 def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path], family: str) -> None:
     model = catalog.resolve(str(tiny_folder(family)))
-    corpus = uploads.read_apart(as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
+    corpus = uploads.parse_in_child(format_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
     study = studies_room.start(model, corpus)
     until(lambda: study.finished)
     assert study.error is None
@@ -740,20 +746,20 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
 
         return usual(module, order, bounds, told, cancelled=cancelled)
 
-    monkeypatch.setattr(jobs, "visitor", lambda: who[0])
+    monkeypatch.setattr(jobs, "get_visitor", lambda: who[0])
     model = catalog.resolve(str(tiny_folder("bert")))
-    corpus = uploads.read_apart(as_conllu(grammar.corpus(60, 5).sentences).encode(), "sixty.conllu")
+    corpus = uploads.parse_in_child(format_conllu(grammar.corpus(60, 5).sentences).encode(), "sixty.conllu")
     new_server()
     with monkeypatch.context() as paused:
         paused.setattr(studies_room.apart, "run", with_a_pause)
         study = studies_room.start(model, corpus)
         who[0] = "other"
         assert studies_room.start(model, corpus) is study
-        study.let_go()
+        study.cancel()
         assert not study.stopped()
         who[0] = "one"
         until(lambda: study.fraction > 0)
-        study.let_go()
+        study.cancel()
         until(lambda: study.finished)
     assert isinstance(study.error, Cancelled)
     assert [path.name for path in empty_home.rglob("*.npz")], "what was done is kept"
@@ -771,7 +777,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     usual = studies_room.apart.run
 
     def slow(module: str, order: Any, bounds: Any, progress: Any = print, *, cancelled: Callable[[], bool]) -> Any:
-        if module != studies_room.CHILD:
+        if module != studies_room.CHILD_MODULE:
             return usual(module, order, bounds, progress, cancelled)
         asked.set()
         until(cancelled)
@@ -788,7 +794,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     assert "no longer on this server" not in page.said
     keep.set()
     model, digest = catalog.resolve(str(tiny_folder("bert"))), page.url["corpus"]
-    until(lambda: not studies_room.stopping(model, digest))
+    until(lambda: not studies_room.is_stopping(model, digest))
     page.at.run()
     assert "What is done is kept" in page.said
     assert page.at.button(key="go_on")
@@ -827,15 +833,15 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
     model = catalog.resolve(str(tiny_folder("bert")))
     large = StudyCorpus("large.txt", "0" * 64, studies_room.MOST_WORDS + 1, (), b"words")
     monkeypatch.setattr(studies_room.apart, "run", waiting)
-    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
+    monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
     new_server()
     at_home = studies_room.start(model, large)
     monkeypatch.setenv(catalog.SETTING, f"minilm,{model.name}")
     with pytest.raises(CorpusError, match="This file has 100,001 words; this server measures at most 100,000"):
         studies_room.start(model, large)
     with pytest.raises(Busy, match=r"You already have a study running: .* on large\.txt"):
-        studies_room.start(model, sentences_given())
-    at_home.let_go()
+        studies_room.start(model, make_built_in_corpus())
+    at_home.cancel()
     until(lambda: at_home.finished)
 
 
@@ -845,16 +851,16 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
     model = catalog.resolve(str(tiny_folder("bert")))
     first, second = (StudyCorpus(f"{n}.txt", str(n) * 64, 2, (), b"her diagnosis") for n in (1, 2))
     monkeypatch.setattr(studies_room.apart, "run", waiting)
-    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
+    monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
     new_server()
     study = studies_room.start(model, first)
     with pytest.raises(Busy):
         studies_room.start(model, second)
-    assert studies_room.source_measured(model, second.digest) is None
-    assert studies_room.source_measured(model, first.digest)
-    studies_room.stored().measured.rest()
-    assert studies_room.source_measured(model, first.digest) is None
-    study.let_go()
+    assert studies_room.find_measured_source(model, second.digest) is None
+    assert studies_room.find_measured_source(model, first.digest)
+    studies_room.server_state().measured.rest()
+    assert studies_room.find_measured_source(model, first.digest) is None
+    study.cancel()
     until(lambda: study.finished)
 
 
@@ -874,12 +880,15 @@ def everybody_goes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     tiny_folder: Callable[[str], Path], everybody_goes: Callable[[], None]
 ) -> None:
-    model, corpus = catalog.resolve(str(tiny_folder("bert"))), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
+    model, corpus = (
+        catalog.resolve(str(tiny_folder("bert"))),
+        uploads.parse_in_child(CONLLU.encode() * 30, "dogs.conllu"),
+    )
     study = studies_room.start(model, corpus)
     until(lambda: study.finished)
     before = studies_room.profile(model, corpus.digest)
     everybody_goes()
-    assert jobs.queue_of("study").results.bytes == studies_room.stored().measured.bytes == 0
+    assert jobs.get_queue("study").results.bytes == studies_room.server_state().measured.bytes == 0
     after = studies_room.profile(model, corpus.digest)
     assert before is not None
     assert after is not None
@@ -890,37 +899,37 @@ def test_where_heads_point_is_kept_within_its_bound_and_given_back(
     everybody_goes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new_server()
-    monkeypatch.setattr(studies_room, "pointed", EVERY_SENTENCE)
+    monkeypatch.setattr(studies_room, "read_pointers", EVERY_SENTENCE)
     model = catalog.resolve("toy")
-    job = studies_room.pointing(model).begin()
+    job = studies_room.make_pointers_task(model).begin()
     until(lambda: looked_at(job).finished)
-    pointers = studies_room.pointing(model).stored()
+    pointers = studies_room.make_pointers_task(model).stored()
     assert pointers is not None
     assert len(pointers) == len(built_in().sentences)
     assert pointers[-1] is not None
-    assert jobs.queue_of("pointers").results.bytes > 0
+    assert jobs.get_queue("pointers").results.bytes > 0
     everybody_goes()
-    assert studies_room.pointing(model).stored() is None
-    assert jobs.queue_of("pointers").results.bytes == 0
+    assert studies_room.make_pointers_task(model).stored() is None
+    assert jobs.get_queue("pointers").results.bytes == 0
 
 
 def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
     new_server()
     model = catalog.resolve("toy")
-    monkeypatch.setattr(studies_room, "pointed", EVERY_SENTENCE)
-    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
+    monkeypatch.setattr(studies_room, "read_pointers", EVERY_SENTENCE)
+    monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
     with model_service()._reader._lock:  # no batch is answered meanwhile
-        job = studies_room.pointing(model).begin()
+        job = studies_room.make_pointers_task(model).begin()
         until(lambda: job.begun)
-        job.let_go()
+        job.cancel()
     until(lambda: job.finished)
     assert isinstance(job.error, Cancelled)
-    assert studies_room.pointing(model).stored() is None
-    assert studies_room.pointing(model).left
-    again = studies_room.pointing(model).begin()
-    assert not studies_room.pointing(model).left
+    assert studies_room.make_pointers_task(model).stored() is None
+    assert studies_room.make_pointers_task(model).left
+    again = studies_room.make_pointers_task(model).begin()
+    assert not studies_room.make_pointers_task(model).left
     until(lambda: looked_at(again).finished)
-    assert studies_room.pointing(model).stored()
+    assert studies_room.make_pointers_task(model).stored()
 
 
 def looked_at(job: Job) -> Job:
@@ -939,22 +948,22 @@ def test_a_study_for_strangers_is_bounded_and_ones_own_is_not(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tiny_folder("bert")
-    at_home = studies_room._bounds(folder)
+    at_home = studies_room._make_bounds(folder)
     assert (at_home.seconds, at_home.megabytes, at_home.threads) == (math.inf, 0, 0)
-    assert jobs.KINDS["study"].longest_silence() == 600
+    assert jobs.KINDS["study"].get_timeout() == 600
     monkeypatch.setenv(catalog.SETTING, "minilm")
-    bounds = studies_room._bounds(folder)
+    bounds = studies_room._make_bounds(folder)
     assert bounds.seconds == 600
     assert 3_000 <= bounds.megabytes < 4_000
     assert bounds.threads == max(1, (os.cpu_count() or 1) // 2)
-    assert jobs.KINDS["study"].longest_silence() == 75
+    assert jobs.KINDS["study"].get_timeout() == 75
 
 
 def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strangers(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(catalog.SETTING, "minilm")
-    model, source = catalog.resolve("minilm"), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
+    model, source = catalog.resolve("minilm"), uploads.parse_in_child(CONLLU.encode() * 30, "dogs.conllu")
     study = studies_room.start(model, source)
     until(lambda: looked_at(study).finished)
     assert study.error is None
@@ -966,21 +975,21 @@ def test_a_study_that_nobody_looks_at_stops(
 ) -> None:
     monkeypatch.setattr(studies_room.apart, "run", waiting)
     new_server()
-    rules = jobs.KINDS["study"]._replace(at_home=0.2)
+    rules = jobs.KINDS["study"]._replace(local_timeout_s=0.2)
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "study": rules})
-    study = studies_room.start(catalog.resolve(str(tiny_folder("bert"))), sentences_given())
+    study = studies_room.start(catalog.resolve(str(tiny_folder("bert"))), make_built_in_corpus())
     until(lambda: study.finished)
     assert isinstance(study.error, Cancelled)
 
 
 def test_a_file_is_read_once_whatever_else_is_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, usual = [], uploads.read_apart
+    asked, usual = [], uploads.parse_in_child
 
     def read(*args: Any) -> StudyCorpus:
         asked.append(args)
         return usual(*args)
 
-    monkeypatch.setattr(uploads, "read_apart", read)
+    monkeypatch.setattr(uploads, "parse_in_child", read)
     for data in (CONLLU.encode(), b"\xff\xfe\x00"):
         asked.clear()
         page = visit(corpus="file")
@@ -1024,26 +1033,28 @@ def test_a_profile_that_the_server_lost_says_so() -> None:
 
 
 def test_the_given_profiles_are_of_the_model_that_comes_with_the_app(minilm: Any) -> None:
-    evidence = given("minilm")
+    evidence = load_bundled("minilm")
     assert evidence is not None
-    assert len(evidence.profiles) == len([name for name in GIVEN if name not in BUILT_IN])
+    assert len(evidence.profiles) == len([name for name in BUNDLED_CORPORA if name not in BUILT_IN])
     for profile in evidence.profiles:
         assert (profile.facts["model"], profile.facts["revision"]) == ("minilm", minilm.revision)
         assert profile.shape == (minilm.layers, minilm.heads)
-    assert given_roles("minilm") == evidence.findings() or repr(given_roles("minilm")) == repr(evidence.findings())
-    assert given("../minilm") is None
+    assert load_bundled_roles("minilm") == evidence.findings() or repr(load_bundled_roles("minilm")) == repr(
+        evidence.findings()
+    )
+    assert load_bundled("../minilm") is None
 
 
 def test_every_role_has_words_of_its_own() -> None:
-    sentences = {(finding.head, standing_with_numbers(finding)) for finding in given_roles("minilm")}
-    assert len(sentences) == len(given_roles("minilm"))
+    sentences = {(finding.head, describe_evidence(finding)) for finding in load_bundled_roles("minilm")}
+    assert len(sentences) == len(load_bundled_roles("minilm"))
     assert all("nan" not in words for _, words in sentences)
-    assert Head(0, 2) in {f.head for f in given_roles("minilm") if f.detail == "previous"}
+    assert Head(0, 2) in {f.head for f in load_bundled_roles("minilm") if f.detail == "previous"}
 
 
 def test_the_toy_wears_the_roles_that_its_profile_found() -> None:
     roles = studies_room.summarise(catalog.resolve("toy")).roles
-    evidence = given("toy")
+    evidence = load_bundled("toy")
     assert evidence is not None
     assert repr(roles) == repr(evidence.findings())
     assert {"syntax", "coreference", "position"} <= {finding.role for finding in roles}

@@ -18,7 +18,7 @@ from mha_viz.attention.shares import Why
 from mha_viz.errors import ModelUnsupported, SettingError, TextError, UnknownHead
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import EncoderDecoder
-from mha_viz.models.reading.loading import from_folder, one_stack
+from mha_viz.models.reading.loading import from_folder, load_one_stack
 from tests import lanes, tiny_encoder_decoders, tiny_models
 from tests.oracles import SECOND, SENTENCE, plain
 from tests.parts_by_hand import BY_HAND, T5
@@ -52,7 +52,7 @@ CLOSE = 1e-4  # of the largest number of a table
 
 @pytest.fixture(scope="module")
 def repeater() -> Encoder:
-    return one_stack("repeater")
+    return load_one_stack("repeater")
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +276,7 @@ def test_scaled_vectors_of_words_are_not_taken_for_positions(tiny_folder: Folder
     config = json.loads((folder / "config.json").read_text("utf-8"))
     (folder / "config.json").write_text(json.dumps(config | {"rescale_embeddings": True}), "utf-8")
     with pytest.raises(ModelUnsupported, match="scales the vectors of words"):
-        mv.explain_scores(one_stack(from_folder(folder)), TEXT)
+        mv.explain_scores(load_one_stack(from_folder(folder)), TEXT)
 
 
 def test_models_of_two_stacks_are_refused(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from mha_viz.analysis.links import COLUMNS, Conditions
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu, read_conllu
+from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.reading import read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError, UnknownHead
-from mha_viz.study.readers import readable
+from mha_viz.study.readers import open_measurable
 from mha_viz.study.run import Progress
 from mha_viz.study.search import LinkCases, Searching, search_links
 from tests import brute
@@ -73,7 +73,7 @@ def test_conditions_by_hand(conditions: dict[str, str], pairs: set[tuple[int, in
 def test_a_search_is_a_plain_loop(
     tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path], conditions: dict[str, str]
 ) -> None:
-    text = as_conllu(grammar.corpus(25, seed=6).sentences) + "1\tYes\t_\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
+    text = format_conllu(grammar.corpus(25, seed=6).sentences) + "1\tYes\t_\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
     corpus, bert = read_conllu(text), tiny("bert")
     heads = [Head(layer, head) for layer in range(bert.layers) for head in range(bert.heads)]
     results = (search_links(corpus, head, bert, most=5, **conditions) for head in heads)  # type: ignore[arg-type]
@@ -147,7 +147,7 @@ def test_nothing_depends_on_the_parts(few: Corpus, monkeypatch: pytest.MonkeyPat
     toy = load("toy")
     whole = search_links(few, (1, 2), toy, query_pos="NOUN")
     monkeypatch.setattr(LinkCases, "size", 7)
-    searching = Searching(toy, readable(few), "L1H2", Conditions(query_pos="NOUN"))
+    searching = Searching(toy, open_measurable(few), "L1H2", Conditions(query_pos="NOUN"))
     parts = [searching.result() for _ in searching.run.reports()]
     assert [part.sentences_read for part in parts] == [7, 14, 21, 28, 30]
     assert [part.matches for part in parts] == sorted(part.matches for part in parts)
@@ -226,7 +226,7 @@ def test_what_cannot_be_looked_for_is_said(tiny: Callable[[str], Encoder]) -> No
 @pytest.fixture
 def treebank(tmp_path: Path, few: Corpus) -> Path:
     path = tmp_path / "few.conllu"
-    path.write_text(as_conllu(few.sentences), "utf-8")
+    path.write_text(format_conllu(few.sentences), "utf-8")
     return path
 
 

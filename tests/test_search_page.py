@@ -157,7 +157,7 @@ def test_a_plain_word_leads_to_the_stage_that_answers_it() -> None:
 def test_what_is_shown_is_opened_whatever_would_be_answered_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
     page = visit("explore")
     shown = heads(asked(page, "animal"))
-    monkeypatch.setattr(search_field, "answer_groups", lambda typed: [])
+    monkeypatch.setattr(search_field, "find_answers", lambda typed: [])
     opened(page, "animal", 1)
     assert page.url["head"] == shown[1]
 

@@ -34,11 +34,11 @@ from websockets.typing import Origin, Subprotocol
 
 from mha_viz.app.serving import session_limit as limit_module
 from mha_viz.app.serving import start, streamlit_parts, sweeping, waits
-from mha_viz.app.serving.back_messages import Allowed
-from mha_viz.app.serving.session_limit import Gate, SessionLimit, _Tab, address_of
+from mha_viz.app.serving.back_messages import AllowedMessage
+from mha_viz.app.serving.session_limit import Gate, SessionLimit, _Tab, get_client_address
 from mha_viz.app.serving.settings import ServerSettings, from_environment, is_loopback
-from mha_viz.app.serving.streamlit_files import PLACE
-from mha_viz.app.serving.sweeping import MOST_WAITING, Waiting, sweep
+from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT
+from mha_viz.app.serving.sweeping import MOST_WAITING, WaitingSessions, sweep
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.browser.promise import OLDER
 from mha_viz.errors import SettingError
@@ -165,8 +165,8 @@ def test_a_page_is_told_where_its_server_is_and_an_older_browser_why_nothing_is_
 ) -> None:
     answer = ask(server.url, path, **{"Accept-Encoding": "gzip"})
     assert "content-encoding" not in answer.headers, "what is added to a page is not compressed"
-    assert answer.body.decode().count(PLACE) == answer.body.decode().count(OLDER) == 1
-    digest = base64.b64encode(hashlib.sha256(PLACE.encode()).digest()).decode()
+    assert answer.body.decode().count(BASE_URL_SCRIPT) == answer.body.decode().count(OLDER) == 1
+    digest = base64.b64encode(hashlib.sha256(BASE_URL_SCRIPT.encode()).digest()).decode()
     assert f"'sha256-{digest}'" in answer.headers["content-security-policy"]
 
 
@@ -385,8 +385,8 @@ def test_an_address_has_its_share() -> None:
     assert (session_limit.refusal("10.0.0.2"), session_limit.taken) == ("", 4)
 
 
-_ACTION = Allowed("rerun_script", BackMsg(rerun_script=ClientState()))
-_POLL = Allowed("rerun_script", BackMsg(rerun_script=ClientState(is_auto_rerun=True)))
+_ACTION = AllowedMessage("rerun_script", BackMsg(rerun_script=ClientState()))
+_POLL = AllowedMessage("rerun_script", BackMsg(rerun_script=ClientState(is_auto_rerun=True)))
 _ACTS: Message = {"type": "websocket.receive", "bytes": _ACTION.message.SerializeToString()}
 _ENDS: Message = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=0).SerializeToString()}
 _AGAIN: Message = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=2).SerializeToString()}
@@ -409,7 +409,7 @@ class Visits:
         """Act in tabs of as many visitors, or of one, and wait for the answers."""
         action = ClientState(query_string=f"model={model}" if model else "")
         for tab in tabs:
-            received = Allowed("rerun_script", BackMsg(rerun_script=action))
+            received = AllowedMessage("rerun_script", BackMsg(rerun_script=action))
             self.waits.note_received(tab, received, visitor or f"visitor {tab}")
         self.now += seconds
         for tab in tabs:
@@ -445,7 +445,7 @@ def test_nobody_new_is_let_in_while_three_visitors_wait(visits: Visits) -> None:
     visits.act(6, 0.01)
     visits.act(6, 0.01)
     assert visits.refusal == ""
-    visits.now += waits.RECENT + 1
+    visits.now += waits.RECENT_S + 1
     assert visits.waits.p95 == 0
     numbers = {name: stat.value for name, (stat,) in visits.waits.get_stats().items()}
     assert (numbers[waits.ACTIONS], numbers[waits.REFUSALS], numbers[waits.WAIT]) == (30, 0, 0)
@@ -492,7 +492,7 @@ def test_the_first_action_of_a_tab_and_of_a_model_does_not_count(visits: Visits)
     assert "wait more than 2 seconds" in visits.refusal
     for tab in tabs:
         visits.waits.forget(tab)
-    visits.now += waits.RECENT + 1
+    visits.now += waits.RECENT_S + 1
     visits.act_together(tabs, 0.0)  # everybody had left, and models with them
     visits.act_together(tabs, 3.0, "toy")
     assert visits.refusal == ""
@@ -545,7 +545,7 @@ def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPa
     """By cookie, or by address without one; a second time only after leaving again. Who is told to wait counts once."""
     session_limit, now = SessionLimit(ServerSettings()), 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
-    monkeypatch.setattr(limit_module, "_resumes", lambda _: False)
+    monkeypatch.setattr(limit_module, "_is_resuming", lambda _: False)
     gate = Gate(_served, session_limit)
     mine, others = f"{XSRF}=2|01020304|aabbccdd|1", f"{XSRF}=2|01020304|aabbccde|1"
     masked_anew = f"{XSRF}=2|02020304|a9bbccdd|1"  # of the same secret
@@ -718,13 +718,13 @@ def test_a_bystander_is_served_at_once_beside_a_thousand_requests(server: AppSer
     ],
 )
 def test_one_network_of_long_addresses_is_one_address(given: str, counted: str) -> None:
-    assert address_of({"client": (given, 1)}) == counted
+    assert get_client_address({"client": (given, 1)}) == counted
 
 
 def test_a_websocket_without_a_message_is_closed_and_one_that_spoke_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     session_limit = SessionLimit(ServerSettings())
-    assert limit_module.FIRST_MESSAGE == 5, "the seconds that docs/hosting.md names"
-    monkeypatch.setattr(limit_module, "FIRST_MESSAGE", 0.01)
+    assert limit_module.FIRST_MESSAGE_S == 5, "the seconds that docs/hosting.md names"
+    monkeypatch.setattr(limit_module, "FIRST_MESSAGE_S", 0.01)
     sent: dict[str, list[Message]] = {"1": [], "2": []}
 
     async def reads(_scope: Scope, receive: Receive, _send: Send) -> None:
@@ -874,7 +874,7 @@ class _Session:
 def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    waiting, made = Waiting(45), [_Session(number) for number in range(MOST_WAITING + 3)]
+    waiting, made = WaitingSessions(45), [_Session(number) for number in range(MOST_WAITING + 3)]
     for session in made:
         waiting.save(session)  # type: ignore[arg-type]
     assert [session.ended.total() for session in made[:4]] == [1, 1, 1, 0]
@@ -907,12 +907,12 @@ def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.Monke
     cache = types.ModuleType("mha_viz.app.service.caches")
     cache.idle = lambda: emptied.append("idle")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mha_viz.app.service.caches", cache)
-    monkeypatch.setattr(sweeping, "TICK", 0.01)
-    monkeypatch.setattr(sweeping, "QUIET", 0.0)
+    monkeypatch.setattr(sweeping, "TICK_S", 0.01)
+    monkeypatch.setattr(sweeping, "QUIET_S", 0.0)
 
     async def an_evening() -> list[int]:
         session_limit, rounds, counts = SessionLimit(ServerSettings()), _Rounds(), []
-        sweeper = asyncio.create_task(sweep(session_limit, Waiting(45), rounds))  # type: ignore[arg-type]
+        sweeper = asyncio.create_task(sweep(session_limit, WaitingSessions(45), rounds))  # type: ignore[arg-type]
         for _ in range(2):
             await rounds.three()
             counts.append(len(emptied))
@@ -955,11 +955,11 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Served]:
     monkeypatch.setattr(start, "app", lambda _, opens_browser: app.opening(opens_browser))
     monkeypatch.setattr(start, "raise_descriptor_limit", lambda: None)
     monkeypatch.setattr(streamlit_parts, "install_parts", lambda: None)
-    monkeypatch.setattr(log, "bound_records", lambda _: None)
+    monkeypatch.setattr(log, "limit_records", lambda _: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["serving"])
     yield app
-    folder.look_by(folder.look_at)
+    folder.set_inspector(folder.inspect_folder)
 
 
 @pytest.mark.parametrize(

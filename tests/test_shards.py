@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mha_viz.corpus import cutting, limits, stored
-from mha_viz.corpus.cutting import content, cut
+from mha_viz.corpus.cutting import cut_file, read_shard
 from mha_viz.corpus.reading import CONLLU, PLAIN, parse_file, read_part
 from mha_viz.corpus.sources import read_corpus
-from mha_viz.corpus.treebank import START, Corpus, Sentence
+from mha_viz.corpus.treebank import FILE_START, Corpus, Sentence
 from mha_viz.errors import CorpusError, CorpusMissing
-from mha_viz.study.cluster.layout import corpus_of, lay_out, survey
+from mha_viz.study.cluster.layout import lay_out, read_part_corpus, survey_shard
 from tests import lanes
 from tests.conllu import GAP_HEADING, conllu, line
 from tests.shards import laid_out, treebank
@@ -42,7 +42,7 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
 
 
 def sentences_in_parts(name: str, files: list[Path], size: int) -> list[Sentence]:
-    return [sentence for part in laid_out(name, files, size).parts for sentence in corpus_of(part).sentences]
+    return [sentence for part in laid_out(name, files, size).parts for sentence in read_part_corpus(part).sentences]
 
 
 def parquet(path: Path, **columns: object) -> Path:
@@ -67,9 +67,9 @@ def test_lines_of_text_are_each_in_one_shard(tmp_path: Path, text: str, size: in
     if not text.strip():
         return
     path = written(tmp_path, "t.txt", text)
-    parts = cut(str(path), size)
+    parts = cut_file(str(path), size)
     assert parts.kind == PLAIN
-    assert b"".join(map(content, parts.shards)) == path.read_bytes()
+    assert b"".join(map(read_shard, parts.shards)) == path.read_bytes()
     assert parts.digest == opened(path).digest
     assert sentences_in_parts("t.txt", [path], size) == list(opened(path).sentences)
 
@@ -82,7 +82,7 @@ def test_shards_of_a_treebank_are_whole_documents(tmp_path: Path, size: int) -> 
     assert (layout.corpus.has_trees, layout.corpus.has_chains) == (corpus.has_trees, corpus.has_chains) == (True, True)
     assert [name for part in layout.parts for name, _ in part.documents] == [f"d{number}" for number in range(5)]
     assert len(layout.parts) == {1: 5, 10**7: 1}.get(size, len(layout.parts))
-    assert all(content(part.shard).startswith(b"# newdoc") for part in layout.parts)
+    assert all(read_shard(part.shard).startswith(b"# newdoc") for part in layout.parts)
     assert sentences_in_parts("t.conllu", [path], size) == list(corpus.sentences)
 
 
@@ -91,16 +91,16 @@ def test_documents_without_chains_are_cut_between_sentences_and_keep_their_name(
     text = "".join([*sentences[:2], "# newdoc\n", *sentences[2:4], "# newdoc id = b\n", *sentences[4:]])
     path = written(tmp_path, "t.conllu", text)
     assert [s.document for s in opened(path).sentences] == ["", "", *["document 2"] * 2, "b", "b"]
-    cutting_anywhere = cut(str(path), 1)._replace(shards=shards_between_sentences(path))
+    cutting_anywhere = cut_file(str(path), 1)._replace(shards=shards_between_sentences(path))
     assert len(cutting_anywhere.shards) == 6
 
-    layout = lay_out("t", [cutting_anywhere], [[survey(shard, CONLLU) for shard in cutting_anywhere.shards]])
-    assert [s for part in layout.parts for s in corpus_of(part).sentences] == list(opened(path).sentences)
+    layout = lay_out("t", [cutting_anywhere], [[survey_shard(shard, CONLLU) for shard in cutting_anywhere.shards]])
+    assert [s for part in layout.parts for s in read_part_corpus(part).sentences] == list(opened(path).sentences)
 
 
 def shards_between_sentences(path: Path) -> tuple[cutting.Shard, ...]:
     """As for a file whose beginning, by which its kind is recognised, has no document heading."""
-    parts = cutting._parts(io.BytesIO(), path.read_bytes(), 1, cutting._sentence_end, path.name)
+    parts = cutting._iter_parts(io.BytesIO(), path.read_bytes(), 1, cutting._find_sentence_end, path.name)
     shards, start = [], 0
     for part in parts:
         shards.append(cutting.Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest()))
@@ -112,7 +112,7 @@ def test_chains_without_documents_are_not_cut(tmp_path: Path) -> None:
     text = treebank(12, per_document=100).partition("\n")[2]
     path = written(tmp_path, "t.conllu", text)
     assert b"newdoc" not in path.read_bytes()
-    assert len(cut(str(path), 100).shards) == 1
+    assert len(cut_file(str(path), 100).shards) == 1
     assert sentences_in_parts("t", [path], 100) == list(opened(path).sentences)
 
 
@@ -128,7 +128,7 @@ def test_several_files_are_one_corpus(tmp_path: Path) -> None:
         corpus = opened(source)
         layout = laid_out("c", sorted(files), 500)
         assert corpus.digest == layout.digest
-        assert [s for part in layout.parts for s in corpus_of(part).sentences] == list(corpus.sentences)
+        assert [s for part in layout.parts for s in read_part_corpus(part).sentences] == list(corpus.sentences)
     assert opened(tmp_path / "c").name == "c"
 
 
@@ -144,7 +144,7 @@ def test_packed_files_hold_the_same(tmp_path: Path, size: int) -> None:
     ]
     for path in packed:
         assert opened(path).digest == opened(plain).digest
-        assert cut(str(path), size).digest == opened(plain).digest
+        assert cut_file(str(path), size).digest == opened(plain).digest
         assert sentences_in_parts("t", [path], size) == list(opened(plain).sentences)
     assert opened(packed[0]).name == "g.txt"
 
@@ -157,11 +157,11 @@ def test_cells_of_parquet_are_lines_whatever_their_type(tmp_path: Path) -> None:
     types = [pyarrow.string(), pyarrow.large_string(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())]
     for number, kind in enumerate(types):
         path = parquet(tmp_path / f"{number}.parquet", id=[*range(5)], text=pyarrow.array(cells, kind))
-        with stored.opened(path) as stream:
+        with stored.open_file(path) as stream:
             assert stream.read().decode() == lines
         assert sentences_in_parts("t", [path], 20) == list(opened(path).sentences)
     with pytest.raises(CorpusError, match="is empty"):
-        cut(str(parquet(tmp_path / "nulls.parquet", text=pyarrow.array([None, None], pyarrow.string()))))
+        cut_file(str(parquet(tmp_path / "nulls.parquet", text=pyarrow.array([None, None], pyarrow.string()))))
 
 
 def test_a_cell_that_many_rows_repeat_is_unpacked_once(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_a_cell_that_many_rows_repeat_is_unpacked_once(tmp_path: Path) -> None:
     assert path.stat().st_size < 1_000_000
     tracemalloc.start()
     try:
-        with stored.opened(path) as stream:
-            assert sum(len(block) for block in iter(lambda: stream.read(stored.BLOCK), b"")) == 100 * 500_001
+        with stored.open_file(path) as stream:
+            assert sum(len(block) for block in iter(lambda: stream.read(stored.BLOCK_BYTES), b"")) == 100 * 500_001
         assert tracemalloc.get_traced_memory()[1] < 8_000_000
     finally:
         tracemalloc.stop()
@@ -193,7 +193,7 @@ def test_a_cell_that_a_small_file_makes_large_is_refused_before_it_is_read(
     del cells
     assert path.stat().st_size < 100_000
     before = pyarrow.total_allocated_bytes()
-    with pytest.raises(CorpusError, match=re.escape(problem)), stored.opened(path) as stream:
+    with pytest.raises(CorpusError, match=re.escape(problem)), stored.open_file(path) as stream:
         stream.read(1)
     assert pyarrow.total_allocated_bytes() - before < 10_000_000
 
@@ -213,7 +213,7 @@ def test_a_file_that_states_a_false_size_is_refused_before_it_is_read(
     assert pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1000
     del table
     before = pyarrow.total_allocated_bytes()
-    with pytest.raises(CorpusError, match="cells of 50 MB; at most 10"), stored.opened(path) as stream:
+    with pytest.raises(CorpusError, match="cells of 50 MB; at most 10"), stored.open_file(path) as stream:
         stream.read(1)
     assert pyarrow.total_allocated_bytes() - before < 10_000_000
 
@@ -227,7 +227,7 @@ def test_large_cells_before_many_small_ones_are_read_a_few_at_a_time(tmp_path: P
     pyarrow.parquet.write_table(table, path, use_dictionary=False, data_page_size=1000, write_batch_size=1)
     del table
     before = pyarrow.total_allocated_bytes()
-    with stored.opened(path) as stream:
+    with stored.open_file(path) as stream:
         assert stream.readline() == b"A" * 3_000_000 + b"\n"
         assert pyarrow.total_allocated_bytes() - before < 1.5 * limits.MAX_BYTES
         assert len(stream.readlines()) == 12_039
@@ -243,7 +243,7 @@ def test_a_text_that_many_cells_begin_with_is_read_a_few_cells_at_a_time(tmp_pat
     del table
     assert pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size < 10_000_000
     before = pyarrow.total_allocated_bytes()
-    with stored.opened(path) as stream:
+    with stored.open_file(path) as stream:
         assert stream.readline() == b"x" * 3_000_000 + b"\n"
         assert pyarrow.total_allocated_bytes() - before < 1.5 * limits.MAX_BYTES
         assert len(stream.readlines()) == 99
@@ -255,7 +255,7 @@ def test_a_damaged_page_is_one_sentence(at: int, tmp_path: Path) -> None:
     whole = path.read_bytes()
     for value in (0, 0x0C, 0x7F, 0x80, 0xFF):
         path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
-        with contextlib.suppress(CorpusError), stored.opened(path) as stream:
+        with contextlib.suppress(CorpusError), stored.open_file(path) as stream:
             assert len(stream.read(1000)) < 1000
 
 
@@ -273,29 +273,29 @@ def test_of_a_file_that_is_decompressed_only_the_least_size_is_known(tmp_path: P
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusMissing, match="does not exist"):
-        cut(str(tmp_path / "none.txt"))
+        cut_file(str(tmp_path / "none.txt"))
     with pytest.raises(CorpusMissing, match="names no file"):
         read_corpus(tmp_path)
     with pytest.raises(CorpusError, match=r"g\.txt\.gz is cut: the archive ends before its end"):
-        cut(str(written(tmp_path, "g.txt.gz", gzip.compress(TEXT.encode())[:-20])))
+        cut_file(str(written(tmp_path, "g.txt.gz", gzip.compress(TEXT.encode())[:-20])))
     with pytest.raises(CorpusError, match=r"z\.zst cannot be read"):
-        cut(str(written(tmp_path, "z.zst", b"this is not Zstandard")))
+        cut_file(str(written(tmp_path, "z.zst", b"this is not Zstandard")))
     with pytest.raises(CorpusError, match="the columns of text a, b"):
-        cut(str(parquet(tmp_path / "two.parquet", a=["x"], b=["y"])))
+        cut_file(str(parquet(tmp_path / "two.parquet", a=["x"], b=["y"])))
     with pytest.raises(CorpusError, match="no column of text"):
-        cut(str(parquet(tmp_path / "n.parquet", a=[1])))
+        cut_file(str(parquet(tmp_path / "n.parquet", a=[1])))
     with pytest.raises(CorpusError, match="GAP table"):
-        cut(str(written(tmp_path, "gap.tsv", GAP_HEADING)))
+        cut_file(str(written(tmp_path, "gap.tsv", GAP_HEADING)))
     with pytest.raises(CorpusError, match="is empty"):
-        cut(str(written(tmp_path, "empty.txt", " \n")))
+        cut_file(str(written(tmp_path, "empty.txt", " \n")))
 
 
 def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
     path = written(tmp_path, "t.txt", TEXT)
-    first = cut(str(path), 50).shards[0]
+    first = cut_file(str(path), 50).shards[0]
     path.write_text(TEXT.replace("dog", "fox"), "utf-8")
     with pytest.raises(CorpusError, match="changed while"):
-        content(first)
+        read_shard(first)
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(
@@ -303,7 +303,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(
 ) -> None:
     monkeypatch.setattr(limits, "MAX_BYTES", 1000)
     with pytest.raises(CorpusError, match="without a place to cut it"):
-        cut(str(written(tmp_path, "t.txt", "x" * 2000)), 100)
+        cut_file(str(written(tmp_path, "t.txt", "x" * 2000)), 100)
 
 
 def test_an_upload_is_its_bytes_and_nothing_is_unpacked_or_looked_up(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_an_upload_is_its_bytes_and_nothing_is_unpacked_or_looked_up(tmp_path: P
 
 def test_lines_that_are_no_text_are_left_out() -> None:
     long = b"y" * (limits.MAX_LINE + 1)
-    part = read_part(b"one\n\xff\xfe\n" + long + b"\nzero\0byte\ntwo\n", PLAIN, "t.txt", START._replace(lines=10))
+    part = read_part(b"one\n\xff\xfe\n" + long + b"\nzero\0byte\ntwo\n", PLAIN, "t.txt", FILE_START._replace(lines=10))
     assert [(s.forms, s.line) for s in part.sentences] == [(("one",), 11), (("two",), 15)]
     assert [one.partition(":")[0] for one in part.left_out] == ["line 12", "line 13", "line 14"]
     assert all(one.endswith("The sentence is left out.") for one in part.left_out)
@@ -331,7 +331,7 @@ def test_a_sentence_with_a_bad_line_is_left_out_and_ends_no_document() -> None:
     good = conllu(line(1, "Dogs", 2, "nsubj", "Entity=(1)"), line(2, "bark", 0, "root"))
     bad = "# newdoc id = b\n" + conllu("1\tnine\tcolumns\t_\t_\t_\t_\t_\t_")
     text = f"# newdoc id = a\n{good}{bad}{good}# newdoc id = c\n{good}"
-    part = read_part(text.encode() + b"1\t\xff\n\n", CONLLU, "t.conllu", START)
+    part = read_part(text.encode() + b"1\t\xff\n\n", CONLLU, "t.conllu", FILE_START)
     assert [(s.document, len(s.mentions)) for s in part.sentences] == [("a", 1), ("b", 1), ("c", 1)]
     assert part.left_out[0].startswith("line 6: 9 columns.")
     assert part.left_out[1].endswith("not UTF-8 text. The sentence is left out.")
@@ -340,7 +340,7 @@ def test_a_sentence_with_a_bad_line_is_left_out_and_ends_no_document() -> None:
 def test_a_bad_line_with_a_bracket_costs_its_own_mentions() -> None:
     good = conllu(line(1, "Dogs", 2, "nsubj", "Entity=(1)"), line(2, "bark", 0, "root"))
     bad = conllu(line("x", "Dogs", 2, "nsubj", "Entity=(1"))
-    part = read_part(f"# newdoc id = a\n{good}{bad}".encode(), CONLLU, "t.conllu", START)
+    part = read_part(f"# newdoc id = a\n{good}{bad}".encode(), CONLLU, "t.conllu", FILE_START)
     assert [len(s.mentions) for s in part.sentences] == [1]
     assert len(part.left_out) == 1
 
@@ -350,12 +350,12 @@ def test_what_is_declared_at_the_top_holds_in_every_shard(tmp_path: Path) -> Non
     rows = "1\tAnn\t2\tnsubj\tEntity=(person-1)\n2\tslept\t0\troot\t_\n\n"
     declared = "# global.columns = ID FORM HEAD DEPREL MISC\n# global.Entity = etype-GRP\n"
     text = declared + "".join(f"# newdoc id = {name}\n{rows}{rows}" for name in "abc")
-    shards = cut(str(written(tmp_path, "t.conllup", text)), 10)
+    shards = cut_file(str(written(tmp_path, "t.conllup", text)), 10)
     assert len(shards.shards) == 3
-    parts = lay_out("t", [shards], [[survey(one, CONLLU) for one in shards.shards]]).parts
+    parts = lay_out("t", [shards], [[survey_shard(one, CONLLU) for one in shards.shards]]).parts
     whole = parse_file(text.encode(), "t.conllup")
     assert isinstance(whole, Corpus)
-    assert [s for part in parts for s in corpus_of(part).sentences] == [*whole.sentences]
+    assert [s for part in parts for s in read_part_corpus(part).sentences] == [*whole.sentences]
     assert [m.chain for s in whole.sentences for m in s.mentions] == 6 * ["1"]
 
 
@@ -367,7 +367,7 @@ def test_a_document_ends_at_the_first_blank_line_before_its_next(lines: list[str
     pattern = re.compile(rb"\n[ \t]*\n(?=(?:#[^\n]*\n)*?#[ \t]*newdoc(?: id = a)?\n)")
     data = "".join(f"{line}\n" for line in lines).encode()
     match = pattern.search(data, size)
-    assert cutting._document_end(data, size) == (match.end() if match else 0)
+    assert cutting._find_document_end(data, size) == (match.end() if match else 0)
 
 
 def archives() -> dict[str, bytes]:
@@ -389,14 +389,14 @@ def archives() -> dict[str, bytes]:
 @pytest.mark.parametrize("suffix", ["txt.gz", "txt.zst", "parquet"])
 def test_an_archive_that_is_cut_is_called_cut(tmp_path: Path, suffix: str) -> None:
     whole = archives()[suffix]
-    assert cut(str(written(tmp_path, f"whole.{suffix}", whole))) is not None
+    assert cut_file(str(written(tmp_path, f"whole.{suffix}", whole))) is not None
     beginnings = (*range(13), 40, len(whole) // 2, *range(len(whole) - 9, len(whole)))
     for length in beginnings:
         if suffix == "parquet" and length < 4:
             continue  # nothing says that it began as one
         path = written(tmp_path, f"cut.{suffix}", whole[:length])
         with pytest.raises(CorpusError, match=rf"cut\.{suffix} is cut: .* Copy or download it again"):
-            cut(str(path))
+            cut_file(str(path))
 
 
 def test_a_treebank_without_its_words_is_refused_whatever_the_shards(tmp_path: Path) -> None:

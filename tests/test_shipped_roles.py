@@ -13,8 +13,8 @@ import pytest
 import mha_viz as mv
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
 from mha_viz.analysis.profile import Profile, read_profile
-from mha_viz.analysis.q_values import looked_at
-from mha_viz.files.assets import asset
+from mha_viz.analysis.q_values import collect_tests
+from mha_viz.files.assets import asset_path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = (ROOT / "benchmarks" / "measured.md").read_text("utf-8")
@@ -23,7 +23,7 @@ CORPORA = ("ewt", "gum")
 
 @cache
 def shipped(corpus: str) -> Profile:
-    return read_profile(asset("profiles") / "minilm" / corpus)
+    return read_profile(asset_path("profiles") / "minilm" / corpus)
 
 
 def line(corpus: str, table: str, **cells: Any) -> Any:
@@ -186,7 +186,7 @@ def test_how_stable_recipes_are_and_what_they_explain_stands_in_the_results() ->
 
 
 def test_how_many_tests_have_a_low_q_and_how_wide_intervals_are_stands_in_the_results() -> None:
-    tests = looked_at(mv.load_profile("minilm").tables)
+    tests = collect_tests(mv.load_profile("minilm").tables)
     low = (tests["q"] < 0.05).sum()
     assert f"Among the {tests['q'].notna().sum():,} tests of `minilm` on UD English EWT, {low} have q < 0.05" in RESULTS
     gum = pd.read_csv(ROOT / "assets" / "profiles" / "minilm" / "gum" / "syntax.csv")

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from mha_viz.app.lab.small_tasks import MEASURES, SmallTask, feedback, small_tasks
+from mha_viz.app.lab.small_tasks import MEASURES, SmallTask, small_tasks, write_feedback
 from mha_viz.attention import Head
 from mha_viz.figures.layout.caption import both
 from mha_viz.models.reading.encoder import Encoder
@@ -59,8 +59,8 @@ def test_the_answer_is_measured_and_leaves_no_doubt(number: int, minilm: Encoder
 def test_an_answer_is_right_or_wrong_by_the_numbers(minilm: Encoder) -> None:
     task = small_tasks()[0]
     words = minilm.encode(task.text).by_words()
-    assert feedback(task, words, "L0H2").startswith("You were right. Mean weight on the word before: L0H2 0.9")
-    assert "it is L0H2" in feedback(task, words, "L1H8")
+    assert write_feedback(task, words, "L0H2").startswith("You were right. Mean weight on the word before: L0H2 0.9")
+    assert "it is L0H2" in write_feedback(task, words, "L1H8")
 
 
 def test_the_first_task_is_open_and_another_is_a_step_of_the_address() -> None:
@@ -87,7 +87,7 @@ def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: i
     page.at.pills(key="small_answer").set_value(wrong).run()
     page.check()
     assert page.url["answer"] == wrong
-    assert verdict(page) == feedback(task, words, wrong)
+    assert verdict(page) == write_feedback(task, words, wrong)
     page.at.pills(key="small_answer").set_value(ANSWERS[number]).run()
     assert verdict(page).startswith("You were right.")
     links = [link.proto for link in page.at.get("page_link") if "in Explore" in link.proto.label]

@@ -19,14 +19,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from mha_viz.errors import ModelBroken
-from mha_viz.files.assets import HOME, asset
+from mha_viz.files.assets import HOME_VARIABLE, asset_path
 from mha_viz.models.getting import snapshots
 from mha_viz.models.getting.folder import check_folder
-from mha_viz.models.getting.snapshots import unpacked
+from mha_viz.models.getting.snapshots import unpack
 
 pytestmark = pytest.mark.app
 
-TOY = asset("toy")
+TOY = asset_path("toy")
 STEP = 400
 UNPACK = f"""
 import signal, sys, time
@@ -41,12 +41,12 @@ print(snapshots.unpacked(asset("toy"), {STEP}))
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    snapshots._passing.cache_clear()
+    snapshots._temporary_folder.cache_clear()
     yield tmp_path / "home" / "snapshots"
-    snapshots._passing.cache_clear()
+    snapshots._temporary_folder.cache_clear()
 
 
 def test_a_snapshot_is_unpacked_once_for_everybody(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_snapshot_is_unpacked_once_for_everybody(home: Path, monkeypatch: pyte
 
     def ask(_: int) -> Path:
         gate.wait()
-        return unpacked(TOY, STEP)
+        return unpack(TOY, STEP)
 
     with ThreadPoolExecutor(8) as pool:
         places = set(pool.map(ask, range(8)))
@@ -90,26 +90,26 @@ def test_nothing_is_left_in_the_temporary_folder(home: Path, tmp_path: Path) -> 
     assert list((tmp_path / "tmp").iterdir()) == []
     left = next(home.glob("partial-*"))
     os.utime(left, (0, 0))
-    assert check_folder(unpacked(TOY, STEP)).layers == 2
+    assert check_folder(unpack(TOY, STEP)).layers == 2
     assert not left.exists()
 
 
 def test_a_damaged_copy_is_made_again(home: Path) -> None:
-    place = unpacked(TOY, STEP)
+    place = unpack(TOY, STEP)
     whole = (place / snapshots.WEIGHTS).read_bytes()
     (place / snapshots.WEIGHTS).write_bytes(whole[:-1])
-    assert unpacked(TOY, STEP) == place
+    assert unpack(TOY, STEP) == place
     assert (place / snapshots.WEIGHTS).read_bytes() == whole
     (place / "config.json").unlink()
-    assert check_folder(unpacked(TOY, STEP)).layers == 2
+    assert check_folder(unpack(TOY, STEP)).layers == 2
 
 
 def test_where_nothing_can_be_kept_a_passing_folder_serves(home: Path, tmp_path: Path) -> None:
     home.parent.write_text("a file where a folder should be")
-    place = unpacked(TOY, STEP)
+    place = unpack(TOY, STEP)
     assert (tmp_path / "tmp") in place.parents
     assert check_folder(place).layers == 2
-    assert unpacked(TOY, STEP) == place
+    assert unpack(TOY, STEP) == place
 
 
 _FULL = "Error while serializing: I/O error: No space left on device (os error 28)"
@@ -130,10 +130,10 @@ def test_a_step_on_a_full_disk(
     monkeypatch.setattr(safetensors.numpy, "save_file", write)
     if is_all_full:
         with pytest.raises(ModelBroken, match=f"^Step {STEP} of toy cannot be unpacked: the disk is full.") as raised:
-            unpacked(TOY, STEP)
-        assert HOME in str(raised.value)
+            unpack(TOY, STEP)
+        assert HOME_VARIABLE in str(raised.value)
     else:
-        place = unpacked(TOY, STEP)
+        place = unpack(TOY, STEP)
         assert (tmp_path / "tmp") in place.parents
         assert check_folder(place).layers == 2
     assert not [path for path in home.rglob("*") if path.is_file()]

@@ -31,23 +31,23 @@ STAGES = {
 
 @pytest.mark.parametrize("typed", STAGES)
 def test_plain_words_lead_to_the_stage_that_answers_them(typed: str) -> None:
-    group = stage_search.by_word(typed, is_alone=False)
+    group = stage_search.find_by_word(typed, is_alone=False)
     assert group is not None
     assert group.answers[0].name == STAGES[typed]
     assert all(answer.question.endswith((".", "?")) for answer in group.answers)
 
 
 def test_of_a_sentence_one_word_is_enough_if_nothing_else_answers() -> None:
-    assert stage_search.by_word("are heads redundant?", is_alone=False) is None
-    group = stage_search.by_word("are heads redundant?", is_alone=True)
+    assert stage_search.find_by_word("are heads redundant?", is_alone=False) is None
+    group = stage_search.find_by_word("are heads redundant?", is_alone=True)
     assert group is not None
     assert group.answers[0].parameters["experiment"] == "removal"
-    assert stage_search.by_word("zebra crossing", is_alone=True) is None
+    assert stage_search.find_by_word("zebra crossing", is_alone=True) is None
 
 
 def test_every_word_has_an_answer_on_a_page() -> None:
     for typed in stage_search.WORDS:
-        group = stage_search.by_word(typed, is_alone=False)
+        group = stage_search.find_by_word(typed, is_alone=False)
         assert group is not None
         assert len({answer.question for answer in group.answers}) == len(group.answers)
         for answer in group.answers:
@@ -72,7 +72,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("typed", QUESTIONS)
 def test_a_question_is_answered_by_the_stages_that_its_words_name(typed: str) -> None:
-    group = stage_search.by_question(typed)
+    group = stage_search.find_by_question(typed)
     assert group is not None
     names = [answer.name for answer in group.answers]
     assert names[: len(QUESTIONS[typed])] == QUESTIONS[typed]
@@ -81,4 +81,4 @@ def test_a_question_is_answered_by_the_stages_that_its_words_name(typed: str) ->
 
 @pytest.mark.parametrize("typed", ["it animal", "previous word", "which heads look at the same word", "how tall is it"])
 def test_other_words_are_no_question_to_a_stage(typed: str) -> None:
-    assert stage_search.by_question(typed) is None
+    assert stage_search.find_by_question(typed) is None

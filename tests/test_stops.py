@@ -18,8 +18,8 @@ from mha_viz import process
 from mha_viz.cli import main, stops, table
 from mha_viz.cli.stops import STOPPED
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
-from mha_viz.files import recorded, whole_file
+from mha_viz.corpus.conllu import format_conllu
+from mha_viz.files import record_writes, write_atomically
 from tests import lanes
 from tests.cli_runs import ROOT
 from tests.copies import RAISED, Copy
@@ -75,13 +75,13 @@ def leaves(parser: Any, name: str = "") -> Iterator[str]:
 
 
 def test_every_command_of_the_table_is_stopped_here() -> None:
-    assert {*leaves(table.parser())} == COMMANDS.keys() | ON_ITS_OWN
+    assert {*leaves(table.build_parser())} == COMMANDS.keys() | ON_ITS_OWN
 
 
 def arguments_of(name: str, folder: Path) -> list[str]:
     folder.mkdir()
     corpus = folder.parent / "few.conllu"
-    corpus.write_text(as_conllu(grammar.corpus(SENTENCES, seed=5).sentences))
+    corpus.write_text(format_conllu(grammar.corpus(SENTENCES, seed=5).sentences))
     return COMMANDS[name].replace("{}", str(folder)).replace("{corpus}", str(corpus)).split("|")
 
 
@@ -178,7 +178,7 @@ def test_other_errors_that_cannot_be_raised_are_printed_as_ever(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[Any] = []
-    with monkeypatch.context() as patched, stops.Stops() as stopped:
+    with monkeypatch.context() as patched, stops.InterruptHandler() as stopped:
         patched.setattr(stopped, "_before", seen.append)
         sys.unraisablehook(type("Unraisable", (), {"exc_type": ValueError})())
         patched.undo()
@@ -216,14 +216,14 @@ def test_what_is_kept_is_said_however_the_clock_is_set(
         file.parent.mkdir(parents=True, exist_ok=True)
         if name != str(file.relative_to(tmp_path)):
             file.touch()
-    with recorded() as record:
+    with record_writes() as record:
         for name in files:
             if not name.startswith("before: "):
-                with whole_file(tmp_path / name):
+                with write_atomically(tmp_path / name):
                     pass
                 os.utime(tmp_path / name, (time.time() + jump,) * 2)
     given = {name: value if value in (None, "-") else str(tmp_path / value) for name, value in options.items()}
-    assert said.replace("{}", str(tmp_path)) in stops.kept_in_words(argparse.Namespace(**given), record)
+    assert said.replace("{}", str(tmp_path)) in stops.describe_kept(argparse.Namespace(**given), record)
 
 
 IN_AN_IMPORT = """
@@ -244,7 +244,7 @@ run()
 
 def test_the_begin_of_a_process_hears_it() -> None:
     """Large libraries are imported once Ctrl-C is heard; before, a traceback was printed."""
-    command, environment = process.python("-c", IN_AN_IMPORT, "models")
+    command, environment = process.build_python_command("-c", IN_AN_IMPORT, "models")
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert_stopped(ended.returncode, ended.stderr)
     assert "Nothing was written" in ended.stderr
@@ -253,7 +253,7 @@ def test_the_begin_of_a_process_hears_it() -> None:
 def test_the_end_of_a_process_hears_it(tmp_path: Path) -> None:
     """Leave whole what was printed and written; before, Python ended with 0 and a traceback."""
     script = "import atexit, sys, time\nfrom mha_viz.cli import run\natexit.register(time.sleep, 30)\nrun()\n"
-    command, environment = process.python("-c", script, "completion", "bash")
+    command, environment = process.build_python_command("-c", script, "completion", "bash")
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:

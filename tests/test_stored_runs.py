@@ -31,7 +31,7 @@ from mha_viz.lab.lab import (
 from mha_viz.lab.lab import RANDOM as RANDOM_START
 from mha_viz.lab.record import Result
 from mha_viz.lab.statements import Statement
-from mha_viz.lab.tasks import sentences
+from mha_viz.lab.tasks import draw_sentences
 from tests import lanes
 
 
@@ -50,41 +50,41 @@ MOST_BYTES = 1_500_000  # of all stored runs
 
 def test_stored_runs_are_small_and_of_the_default_settings() -> None:
     for name, experiment in EXPERIMENTS.items():
-        result = lab.stored(name)
+        result = lab.load_stored(name)
         assert result.settings == experiment.default
-        assert result.words == sentences(256, (0, 1)).words(0)
+        assert result.words == draw_sentences(256, (0, 1)).words(0)
         assert [arm.heads for arm in result.runs] == [s.heads for s in experiment.layers(result.settings).values()]
-    assert sum(lab.stored_at(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
+    assert sum(lab.stored_path(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_stored_runs_show_what_is_usual(experiment: str) -> None:
-    statements = statements_of(lab.stored(experiment))
-    assert not [s.question for s in statements if s.surprising]
+    statements = statements_of(lab.load_stored(experiment))
+    assert not [s.question for s in statements if s.is_surprising]
     assert not any("nats" in s.evidence for s in statements), "divergences are in percent, as on other pages"
 
 
 def test_the_recorded_weights_of_heads_begin_equal_only_where_heads_begin_alike() -> None:
     for experiment, begin, end in ((IDENTICAL, True, True), (OUTPUT, True, False), (RANDOM_START, False, False)):
-        queries = lab.stored(experiment).runs[0].queries
-        assert queries.shape[2] == record.STRIP
+        queries = lab.load_stored(experiment).runs[0].queries
+        assert queries.shape[2] == record.RECORDED_WEIGHTS
         assert [bool((queries[at] == queries[at, :1]).all()) for at in (0, -1)] == [begin, end]
 
 
 def test_a_run_that_does_not_show_it_says_no() -> None:
-    result = lab.stored(IDENTICAL)
+    result = lab.load_stored(IDENTICAL)
     arm = result.runs[0]
     same, difference = arm.same.copy(), arm.difference.copy()
     same[-1, 0, 1], difference[-1, 0, 1] = False, 1e-7
     first = statements_of(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
     assert not first.yes
-    assert first.surprising
+    assert first.is_surprising
     assert "1\u00a0·\u00a010⁻⁷" in first.evidence
 
 
 def changed(experiment: str, number: int = 0, **arrays: Any) -> tuple[Statement, ...]:
     """The statements about a default run with some numbers of one run changed, by functions of the old ones."""
-    result = lab.stored(experiment)
+    result = lab.load_stored(experiment)
     runs = list(result.runs)
     runs[number] = replace(runs[number], **{n: new(getattr(runs[number], n).copy()) for n, new in arrays.items()})
     return tuple(statements_of(replace(result, runs=tuple(runs))))
@@ -134,8 +134,8 @@ def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_what_it_showed_speaks_of_the_run_in_view(experiment: str) -> None:
-    result = lab.stored(experiment)
-    first = lab.compared(None, result)
+    result = lab.load_stored(experiment)
+    first = lab.compare_with_guess(None, result)
     shown = result.runs[0]
     other = replace(
         shown,
@@ -148,7 +148,7 @@ def test_what_it_showed_speaks_of_the_run_in_view(experiment: str) -> None:
     )
     removal = result.removal
     lower = None if removal is None else replace(removal, least=0.9 * removal.least**3)
-    assert lab.compared(None, replace(result, runs=(other, *result.runs[1:]), removal=lower)) != first
+    assert lab.compare_with_guess(None, replace(result, runs=(other, *result.runs[1:]), removal=lower)) != first
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_it_showed_speaks_of_the_run_in_view(experiment: str) -> None:
     ],
 )
 def test_the_outcome_of_a_prediction_follows_the_numbers(experiment: str, changes: dict[str, Any], option: str) -> None:
-    result = lab.stored(experiment)
+    result = lab.load_stored(experiment)
     shown = result.runs[0]
     other = replace(shown, **{name: change(getattr(shown, name)) for name, change in changes.items()})
     outcome = EXPERIMENTS[experiment].outcome
@@ -174,7 +174,7 @@ def test_the_outcome_of_a_prediction_follows_the_numbers(experiment: str, change
 
 
 def test_two_heads_that_do_not_stay_equal_are_two() -> None:
-    result = lab.stored(PAIR)
+    result = lab.load_stored(PAIR)
     three, four = result.runs
     outcome = EXPERIMENTS[PAIR].outcome
     assert outcome(result).option == "three"
@@ -182,7 +182,7 @@ def test_two_heads_that_do_not_stay_equal_are_two() -> None:
 
 
 def test_how_many_answers_are_lost_without_any_head_decides_the_prediction() -> None:
-    result = lab.stored(CURRENT)
+    result = lab.load_stored(CURRENT)
     assert result.removal is not None
     for last, option in ((1.0, "none"), (0.8, "some"), (0.13, "all")):
         curve = np.array([1.0, 1.0, 1.0, 1.0, last])
@@ -191,7 +191,7 @@ def test_how_many_answers_are_lost_without_any_head_decides_the_prediction() -> 
 
 
 def test_how_many_heads_can_go_decides_the_prediction_of_removal() -> None:
-    result = lab.stored(REMOVAL)
+    result = lab.load_stored(REMOVAL)
     assert result.removal is not None
     heads = result.runs[0].heads
     for spare, option in ((0, "none"), (heads // 2, "half"), (heads, "most")):
@@ -204,9 +204,11 @@ def test_how_many_heads_can_go_decides_the_prediction_of_removal() -> None:
 def test_the_estimated_work_grows_with_every_setting_that_takes_time() -> None:
     usual = EXPERIMENTS[REMOVAL].default
     for more in ({"steps": 800}, {"heads": 16}, {"d_model": 64}):
-        assert estimate.work(replace(usual, **more)) > estimate.work(usual)
-    assert estimate.work(EXPERIMENTS[COUNT].default) > 2 * estimate.work(EXPERIMENTS[IDENTICAL].default)
-    assert 0 < estimate.probe() < 60
+        assert estimate.estimate_seconds(replace(usual, **more)) > estimate.estimate_seconds(usual)
+    assert estimate.estimate_seconds(EXPERIMENTS[COUNT].default) > 2 * estimate.estimate_seconds(
+        EXPERIMENTS[IDENTICAL].default
+    )
+    assert 0 < estimate.time_probe() < 60
 
 
 def test_weights_that_point_away_from_each_other_are_different() -> None:
@@ -214,7 +216,7 @@ def test_weights_that_point_away_from_each_other_are_different() -> None:
 
 
 def test_a_layer_that_learned_nothing_proves_nothing() -> None:
-    result = lab.stored(REMOVAL)
+    result = lab.load_stored(REMOVAL)
     assert result.removal is not None
     guessing = replace(result.removal, least=np.full_like(result.removal.least, 0.125))
     statement = statements_of(replace(result, removal=guessing))[0]
@@ -225,7 +227,7 @@ def test_a_layer_that_learned_nothing_proves_nothing() -> None:
 def test_a_stored_run_is_what_the_code_gives_today() -> None:
     default = EXPERIMENTS[IDENTICAL].default
     settings = default if lanes.everything else replace(default, steps=60)  # the same steps, of which it does the first
-    fresh, stored = run(settings).runs[0], lab.stored(IDENTICAL).runs[0]
+    fresh, stored = run(settings).runs[0], lab.load_stored(IDENTICAL).runs[0]
     _, ours, theirs = np.intersect1d(fresh.steps, stored.steps, return_indices=True)
     assert len(ours) >= 5
     np.testing.assert_allclose(fresh.loss[ours], stored.loss[theirs], rtol=1e-4)
@@ -235,25 +237,25 @@ def test_a_stored_run_is_what_the_code_gives_today() -> None:
 
 
 def test_accuracy_is_one_thing_on_the_page() -> None:
-    result = lab.stored(REMOVAL)
+    result = lab.load_stored(REMOVAL)
     assert result.removal is not None
     assert result.removal.least[0] == pytest.approx(result.runs[0].right, abs=1e-6)
 
 
 def test_statements_of_the_penalty_follow_the_numbers() -> None:
-    result = lab.stored(PENALTY)
+    result = lab.load_stored(PENALTY)
     swapped = statements_of(replace(result, runs=result.runs[::-1]))
     assert [s.yes for s in swapped[:2]] == [False, False]
-    assert all(s.surprising for s in swapped[:2])
+    assert all(s.is_surprising for s in swapped[:2])
 
 
 def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
-    runs = lab.stored(COUNT).runs
+    runs = lab.load_stored(COUNT).runs
     assert [arm.heads for arm in runs] == [1, 2, 4, 8, 16, 32]
     assert len({(arm.parameters, arm.multiply_adds) for arm in runs}) == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, lab.stored_at(IDENTICAL).read_bytes()[:-200]])
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, lab.stored_path(IDENTICAL).read_bytes()[:-200]])
 def test_files_that_are_no_run_are_refused(data: bytes) -> None:
     with pytest.raises(record.ResultUnreadable):
         record.from_bytes(data)
@@ -263,21 +265,21 @@ def test_files_that_are_no_run_are_refused(data: bytes) -> None:
 
 
 def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
-    arm = lab.stored(IDENTICAL).runs[0]
+    arm = lab.load_stored(IDENTICAL).runs[0]
     steps = arm.steps.tolist()
-    figure = plotly(charts.curves(steps, [charts.TrainingCurve("loss", arm.loss, 0)], 3, LIGHT, log=True))
+    figure = plotly(charts.draw_curves(steps, [charts.TrainingCurve("loss", arm.loss, 0)], 3, LIGHT, log=True))
     assert figure.layout.shapes[0].x0 == 3
     assert figure.layout.xaxis.ticktext[0] == "0"
     assert figure.layout.xaxis.ticktext[-1] == "300"
-    assert plotly(charts.curves([0, 1], [charts.TrainingCurve("zero", np.zeros(2), 0)], 0, DARK, log=True))
+    assert plotly(charts.draw_curves([0, 1], [charts.TrainingCurve("zero", np.zeros(2), 0)], 0, DARK, log=True))
 
 
 def test_removal_is_drawn_as_measured() -> None:
-    removal = lab.stored(REMOVAL).removal
+    removal = lab.load_stored(REMOVAL).removal
     assert removal is not None
-    figure = plotly(charts.removal_curves(removal.least, removal.most, removal.random, LIGHT))
+    figure = plotly(charts.draw_removal_curves(removal.least, removal.most, removal.random, LIGHT))
     shown = {trace.name: trace.y for trace in figure.data}
     assert np.array_equal(shown["least important first"], removal.least)
     np.testing.assert_allclose(shown["at random"], removal.random.mean(0))
-    bars = plotly(charts.importance_bars(removal.importance, removal.order, LIGHT)).data[0]
+    bars = plotly(charts.draw_importance(removal.importance, removal.order, LIGHT)).data[0]
     assert list(bars.y) == sorted(removal.importance.tolist())

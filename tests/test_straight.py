@@ -15,7 +15,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.linear import PackedLinear
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 from tests import tiny_models
 from tests.oracles import SENTENCE
 
@@ -91,7 +91,11 @@ def test_every_weight_is_held_once(family: str, tiny: Tiny, tiny_folder: Callabl
 def test_each_layer_that_is_joined_is_itself(family: str, tiny: Tiny, tiny_folder: Callable[[str], Path]) -> None:
     plain, x = AutoModel.from_pretrained(tiny_folder(family)).eval(), torch.randn(2, 5, WIDTH)
     for layer in range(LAYERS):
-        for mine, theirs in zip(place(tiny(family)._model, layer).inputs, place(plain, layer).inputs, strict=True):
+        for mine, theirs in zip(
+            find_attention_modules(tiny(family)._model, layer).inputs,
+            find_attention_modules(plain, layer).inputs,
+            strict=True,
+        ):
             assert torch.equal(mine.weight, theirs.weight)
             assert torch.equal(mine.bias, theirs.bias)
             with torch.no_grad():
@@ -106,7 +110,7 @@ def test_whoever_listens_to_one_of_them_changes_no_number(family: str, tiny: Tin
     hooks = [
         one.register_forward_hook(lambda *call: heard.append(tuple(call[2].shape)))
         for layer in range(LAYERS)
-        for one in place(encoder._model, layer).inputs
+        for one in find_attention_modules(encoder._model, layer).inputs
     ]
     try:
         listened: Weights = encoder.states(SENTENCE)

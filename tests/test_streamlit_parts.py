@@ -38,7 +38,7 @@ from streamlit.web.server.starlette import starlette_server
 from mha_viz.app.serving import media_addresses, messages, sweeping
 from mha_viz.app.serving.streamlit_parts import PARTS, install_parts
 from mha_viz.errors import SettingError
-from mha_viz.library_parts import TESTED, LibraryPart, check_parts, lost_without
+from mha_viz.library_parts import TESTED_VERSIONS, LibraryPart, check_parts, find_losses
 from mha_viz.models.transformers_parts import PARTS as MODEL_PARTS
 from tests.app_server import AppServer
 from tests.imports import ROOT, parsed
@@ -100,7 +100,7 @@ def check_messages(patch: Patch) -> None:
         return msg
 
     assert run(large("a"), large("b"), ForwardMsg(hash="small")) == []
-    for _ in range(messages.LATEST - 1):
+    for _ in range(messages.LATEST_RUNS - 1):
         assert run() == ["a", "b"]
     assert run(ForwardMsg(ref_hash="b")) == ["a", "b"]
     assert run() == ["b"]
@@ -171,9 +171,9 @@ def check_fetched(patch: Patch) -> None:
             return False
 
     address = make()
-    assert is_there_after(sweeping.FETCH - 1)
+    assert is_there_after(sweeping.FETCH_S - 1)
     assert make() == address  # another visitor asks for the same: it waits anew
-    assert is_there_after(sweeping.FETCH - 1)
+    assert is_there_after(sweeping.FETCH_S - 1)
     assert not is_there_after(2)
 
 
@@ -185,7 +185,7 @@ def check_sessions(patch: Patch) -> None:
     session = SimpleNamespace(id="one", shutdown=lambda: ended.append("one"))
     manager._session_storage.save(SimpleNamespace(session=session))
     patch.setattr(sweeping.time, "monotonic", lambda: 1001.0 + config.get_option("server.disconnectedSessionTTL"))
-    assert isinstance(manager._session_storage, sweeping.Waiting)
+    assert isinstance(manager._session_storage, sweeping.WaitingSessions)
     manager._session_storage.end_expired()
     assert ended == ["one"]
 
@@ -246,7 +246,7 @@ def test_each_replacement_does_its_work_alone_and_among_all(
 def test_browsers_keep_messages_for_longer() -> None:
     """Runs may end while a browser's request is on its way."""
     settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text("utf-8"))
-    assert settings["global"]["maxCachedMessageAge"] >= 2 * messages.LATEST
+    assert settings["global"]["maxCachedMessageAge"] >= 2 * messages.LATEST_RUNS
 
 
 # ---- What is not there -----------------------------------------------------------------------------------
@@ -280,10 +280,10 @@ def test_a_missing_part_is_refused_if_it_protects_and_otherwise_left_out(
             with pytest.raises(SettingError) as refused:
                 check_parts(PARTS)
             package = part.package
-            assert f'pip install "{package}{TESTED[package]}"' in str(refused.value)
+            assert f'pip install "{package}{TESTED_VERSIONS[package]}"' in str(refused.value)
             return
         check_parts([one for one in PARTS if one.label != part.label])
-        assert part.loss in lost_without(PARTS)
+        assert part.loss in find_losses(PARTS)
         with caplog.at_level(logging.WARNING):
             install_parts([one for one in PARTS if one.loss in ("", part.loss)])
         assert [part.loss in record.getMessage() for record in caplog.records] == [True]
@@ -299,7 +299,7 @@ def test_other_arguments_are_noticed(monkeypatch: Patch) -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(pkgutil.resolve_name(part.owner), part.name, lambda self, something_new: None)
                 if part.loss:
-                    assert part.loss in lost_without(PARTS)
+                    assert part.loss in find_losses(PARTS)
                 else:
                     with pytest.raises(SettingError):
                         check_parts(PARTS)
@@ -325,7 +325,7 @@ def test_a_server_without_what_protects_does_not_start() -> None:
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.count("\n") == 1
     assert "has no starlette_server._get_uvicorn_config_kwargs" in ended.stderr
-    assert f"streamlit{TESTED['streamlit']}" in ended.stderr
+    assert f"streamlit{TESTED_VERSIONS['streamlit']}" in ended.stderr
 
 
 class _Changed(AppServer):
@@ -350,7 +350,7 @@ def test_a_server_without_what_improves_starts_and_says_what_is_lost(tmp_path: P
 
 def test_all_parts_are_there_now_and_each_row_says_something_of_its_own() -> None:
     check_parts(PARTS)
-    assert lost_without(PARTS) == {}
+    assert find_losses(PARTS) == {}
     assert [row for row, count in Counter(PARTS).items() if count > 1] == []
     assert {part.made_by for part in REPLACED} == set(CHECKS)
 
@@ -358,8 +358,8 @@ def test_all_parts_are_there_now_and_each_row_says_something_of_its_own() -> Non
 def test_the_package_asks_for_the_versions_that_were_tried() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     asked = {one.name: one.specifier for one in map(Requirement, project["dependencies"])}
-    assert {part.package for part in (*PARTS, *MODEL_PARTS)} == TESTED.keys()
-    for package, versions in TESTED.items():
+    assert {part.package for part in (*PARTS, *MODEL_PARTS)} == TESTED_VERSIONS.keys()
+    for package, versions in TESTED_VERSIONS.items():
         assert asked[package] == SpecifierSet(versions)
         assert version(package) in asked[package]
         for file in ("requirements.txt", "deploy/requirements.lock"):

@@ -20,10 +20,10 @@ from mha_viz.corpus.limits import MAX_LABEL, MAX_LABELS
 from mha_viz.corpus.reading import read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError, ShapeError
-from mha_viz.study.measures import PROFILE
+from mha_viz.study.measures import PROFILE_SUMS
 from mha_viz.study.plan import batches, plan
-from mha_viz.study.run import Progress, Run, study
-from mha_viz.study.sums import PASSES, Sums, merged
+from mha_viz.study.run import Progress, StudyRun, study
+from mha_viz.study.sums import PASSES, Sums, merge_sums
 from tests import brute, lanes, tiny_models
 
 if TYPE_CHECKING:
@@ -500,7 +500,7 @@ def test_the_number_of_workers_changes_nothing_at_all(small: Encoder) -> None:
 
 def sums_of(encoder: Encoder, corpus: Corpus, numbers: Sequence[int], chunks: Sequence[int]) -> Sums:
     """The sums over some of the sentences and chunks, one at a time."""
-    run = Run((encoder,), corpus)
+    run = StudyRun((encoder,), corpus)
     total = run._empty(run.shard.labels)
     for kind, places in (("sentences", numbers), ("chunks", chunks)):
         for place in places:
@@ -544,12 +544,12 @@ def test_the_sums_of_two_parts_add_up_to_those_of_the_whole(
 
 def test_sums_of_two_corpora_add_up_by_name(small: Encoder) -> None:
     corpora = [read_conllu(treebank(mill=MILL)), read_conllu(treebank(lake=LAKE))]
-    whole = Run((small,), read_conllu(CORPUS))
-    kind = PROFILE._replace(rules=whole.shard.rules)  # those of the whole corpus
+    whole = StudyRun((small,), read_conllu(CORPUS))
+    kind = PROFILE_SUMS._replace(rules=whole.shard.rules)  # those of the whole corpus
     first = len(corpora[0].sentences)
-    runs = [Run((small,), corpora[0], kind=kind), Run((small,), corpora[1], first=first, kind=kind)]
+    runs = [StudyRun((small,), corpora[0], kind=kind), StudyRun((small,), corpora[1], first=first, kind=kind)]
     assert runs[0].shard.relations.names != runs[1].shard.relations.names
-    both = merged([run.measured() for run in runs[::-1]])
+    both = merge_sums([run.measured() for run in runs[::-1]])
     assert [*both.documents] == ["mill", "lake"]
     assert_sums_equal(both, whole.measured())
 

@@ -17,7 +17,7 @@ from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.attention import Head
 from mha_viz.attention.answers import Answer
 from mha_viz.lab import toy_maps
-from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.answers import make_question
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.numerals import decimal, percent
 from mha_viz.request import MASK, Question, Request
@@ -46,20 +46,20 @@ def test_pieces_of_one_name_have_a_bar_each() -> None:
     before, after = np.array([0.6, 0.2, 0.05]), np.array([0.5, 0.3, 0.01])
     answer = Answer(Question(MASK, 1, "a", 3), ("\ufffd", "a", "\ufffd"), before, after, 0.1)
     bars = [("\ufffd", (0.6, 0.5)), ("a", (0.2, 0.3)), ("\ufffd", (0.05, 0.01))]
-    assert answering._largest(answer) == bars
+    assert answering._select_largest(answer) == bars
 
 
 def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:
     page = visit()
-    answer = study.answer(toy, Request(text=MASKED, question=question_about(toy, MASKED)))
+    answer = study.compute_answer(toy, Request(text=MASKED, question=make_question(toy, MASKED)))
     assert slid(page) == {word: percent(share) for word, share in zip(answer.words[:5], answer.before, strict=False)}
     assert rf"In place of “\[MASK\]” the model answers **{answer.best[0]}**." in page.said
 
 
 def test_before_and_after_heads_are_off(toy: Encoder) -> None:
     page = visit(off="L1H1.L1H2", word="sees")
-    question = question_about(toy, MASKED, word="sees")
-    answer = study.answer(toy, Request(text=MASKED, off=(Head(1, 1), Head(1, 2)), question=question))
+    question = make_question(toy, MASKED, word="sees")
+    answer = study.compute_answer(toy, Request(text=MASKED, off=(Head(1, 1), Head(1, 2)), question=question))
     shares = {w: (b, a) for w, b, a in zip(answer.words, answer.before, answer.after, strict=True)}
     assert slid(page).items() <= {w: f"{percent(b)} → {percent(a)}" for w, (b, a) in shares.items()}.items()
     least = min(max(shares[word]) for word in slid(page))
@@ -67,8 +67,8 @@ def test_before_and_after_heads_are_off(toy: Encoder) -> None:
     before, after = answer.followed
     changes = f"The probability of **sees** goes from {percent(before)} to {percent(after)}."
     assert (changes in page.said) == ("sees" not in slid(page)), "its bar says so"
-    together = study.together(toy, Request(text=MASKED, off=(Head(1, 1), Head(1, 2)), question=question))
-    alone = study.effects(toy, Request(text=MASKED, question=question))
+    together = study.measure_together(toy, Request(text=MASKED, off=(Head(1, 1), Head(1, 2)), question=question))
+    alone = study.measure_effects(toy, Request(text=MASKED, question=question))
     first = alone.ranked("answer")[0]
     share = percent(together.answer / float(alone.answer[first]), 0)
     said = f"Removing **L1H1 and L1H2** together changes the prediction {share} as much as removing **{first}**, "
@@ -78,7 +78,7 @@ def test_before_and_after_heads_are_off(toy: Encoder) -> None:
 def test_the_effects_of_all_heads_are_in_the_files(
     toy: Encoder, effects_offered: Callable[[str], dict[str, float]]
 ) -> None:
-    effects = study.effects(toy, Request(text=MASKED, question=question_about(toy, MASKED)))
+    effects = study.measure_effects(toy, Request(text=MASKED, question=make_question(toy, MASKED)))
     visit()
     for on, numbers in (("answer", effects.answer), ("sentence", effects.sentence)):
         offered = effects_offered(on)
@@ -90,14 +90,14 @@ def test_several_masks_begin_with_the_first_and_can_be_chosen(toy: Encoder) -> N
     text = "the [MASK] saw the [MASK] ."
     page = visit(text=text)
     assert (
-        rf"In place of “\[MASK\]” at token 2 the model answers **{question_about(toy, text, place=2).word}**"
+        rf"In place of “\[MASK\]” at token 2 the model answers **{make_question(toy, text, place=2).word}**"
         in page.said
     )
     next(c for c in page.at.selectbox if c.label == "Masked token").set_value(5).run()
     page.check()
     assert page.url["place"] == "5"
     assert (
-        rf"In place of “\[MASK\]” at token 5 the model answers **{question_about(toy, text, place=5).word}**"
+        rf"In place of “\[MASK\]” at token 5 the model answers **{make_question(toy, text, place=5).word}**"
         in page.said
     )
     page.read("the cat ran .")
@@ -108,7 +108,7 @@ def test_several_masks_begin_with_the_first_and_can_be_chosen(toy: Encoder) -> N
 def test_a_word_that_cannot_be_followed_is_said_and_the_rest_stays(toy: Encoder) -> None:
     page = visit(word="xylophone")
     assert "“xylophone” is not in the vocabulary" in page.said
-    assert f"the model answers **{question_about(toy, MASKED).word}**" in page.said
+    assert f"the model answers **{make_question(toy, MASKED).word}**" in page.said
     assert "changes the prediction most here" in page.said
 
 
@@ -129,10 +129,12 @@ def test_a_second_text_asks_how_alike_the_two_are(
     next(field for field in page.at.text_input if field.label.startswith("Second text")).set_value(other).run()
     page.check()
     assert page.url["second"] == other
-    request = Request(text=text, off=(Head(4, 4),), question=question_about(minilm, text, other=other))
-    before, after = study.answer(minilm, request).followed
+    request = Request(text=text, off=(Head(4, 4),), question=make_question(minilm, text, other=other))
+    before, after = study.compute_answer(minilm, request).followed
     assert f"have a cosine of **{decimal(before, 3)}**. Without L4H4, **{decimal(after, 3)}**." in page.said
-    assert effects_offered("answer")["L0H0"] == pytest.approx(study.part(minilm, 0, [0], request).answer[0, 0], 1e-4)
+    assert effects_offered("answer")["L0H0"] == pytest.approx(
+        study.measure_part(minilm, 0, [0], request).answer[0, 0], 1e-4
+    )
 
 
 def test_all_heads_off_still_answer() -> None:
@@ -162,6 +164,6 @@ def test_values_that_a_link_cannot_have_are_named() -> None:
 
 
 def test_heads_that_do_far_more_together_than_any_alone_have_no_share() -> None:
-    text = " ".join(toy_maps.shipped(toy_maps.REPEATER).words)
+    text = " ".join(toy_maps.load_bundled(toy_maps.REPEATER).words)
     page = PageSession({"model": "repeater", "text": text, "off": "L0H0.L0H3"})
     assert "far more than removing" in page.said

@@ -15,16 +15,16 @@ from streamlit.proto.Common_pb2 import StringArray
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.scriptrunner import StopException
 
-from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import SENTENCES, Effects
+from mha_viz.analysis.distance import compute_head_divergences
+from mha_viz.analysis.effects import STEP_SENTENCES, Effects
 from mha_viz.app.service.caches import ModelService, model_service
-from mha_viz.app.service.jobs import Job, queue_of
+from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.service.reader import Reader, verbs
 from mha_viz.app.service.reader import models as reader_models
-from mha_viz.app.switch_off.page import CAUTION, PATTERN
+from mha_viz.app.switch_off.page import CAUTION, PATTERN_NOTE
 from mha_viz.app.url.address import read
 from mha_viz.app.url.annotated import built_in
-from mha_viz.app.url.minimal_pair import replaced
+from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.app.widgets import inference
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
@@ -33,9 +33,9 @@ from mha_viz.figures.charts import effects as charts
 from mha_viz.figures.charts.chart_plotly import plotly
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.models.intervening import ablation
-from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.answers import make_question
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 from mha_viz.numerals import decimal, percent
 from mha_viz.request import METHODS, Request
 from mha_viz.study import effects as study
@@ -57,7 +57,7 @@ def visit(**url: Any) -> PageSession:
 
 @pytest.fixture(scope="module")
 def whole(minilm: Encoder) -> Effects:
-    return study.effects(minilm, Request(text=TEXT))
+    return study.measure_effects(minilm, Request(text=TEXT))
 
 
 def test_the_effects_of_all_heads_are_said_and_in_the_files(
@@ -73,8 +73,8 @@ def test_the_effects_of_all_heads_are_said_and_in_the_files(
 def test_a_small_effect_is_said_with_its_caution(whole: Effects) -> None:
     first, last = whole.ranked()[0], whole.ranked()[-1]
     share = percent(whole.sentence[last] / whole.sentence[first], 0)
-    assert f"removing **{last}**, {share} as much. {PATTERN}" in visit(off=str(last)).said
-    assert PATTERN not in visit(off=str(first)).said
+    assert f"removing **{last}**, {share} as much. {PATTERN_NOTE}" in visit(off=str(last)).said
+    assert PATTERN_NOTE not in visit(off=str(first)).said
     assert CAUTION in visit(off=str(first)).said
 
 
@@ -83,7 +83,7 @@ def test_of_several_heads_it_is_said_first_what_they_do_together(
     off: str, named: str, whole: Effects, minilm: Encoder
 ) -> None:
     page = PageSession({"text": TEXT, "off": off})
-    together = study.together(minilm, Request(text=TEXT, off=read({"off": off}).request.off)).sentence
+    together = study.measure_together(minilm, Request(text=TEXT, off=read({"off": off}).request.off)).sentence
     first = whole.ranked()[0]
     share = percent(together / whole.sentence[first], 0)
     said = f"Removing **{named}** together changes the sentence vector {share} as much as removing **{first}**, "
@@ -121,21 +121,21 @@ def test_every_way_of_switching_off_is_measured(
     page = visit(off="L3H1", how=way)
     assert page.at.segmented_control[0].value == way
     sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
-    means = ablation.means_over(minilm, sentences) if way == "mean" else None
+    means = ablation.compute_means(minilm, sentences) if way == "mean" else None
     by = partial(study.substitute, means=means)
-    whole = study.effects(minilm, Request(text=TEXT, method=way, source=replaced(TEXT)), by=by)
+    whole = study.measure_effects(minilm, Request(text=TEXT, method=way, source=replace_word(TEXT)), by=by)
     assert effects_offered("sentence")["L4H4"] == pytest.approx(whole.sentence[4, 4], rel=1e-4)
 
 
 @cache
 def means_of_the_toy() -> tuple[Encoder, Any]:
-    toy = one_stack("toy")
-    return toy, ablation.means_over(toy, (" ".join(sentence.forms) for sentence in two_parts().sentences))
+    toy = load_one_stack("toy")
+    return toy, ablation.compute_means(toy, (" ".join(sentence.forms) for sentence in two_parts().sentences))
 
 
 def two_parts() -> Corpus:
     """As many of the built-in sentences as are read in two parts."""
-    return replace(built_in(), sentences=built_in().sentences[: 2 * SENTENCES])
+    return replace(built_in(), sentences=built_in().sentences[: 2 * STEP_SENTENCES])
 
 
 @pytest.mark.parametrize("when", [1, 2])  # in the middle of the means, and after them: a batch of heads
@@ -147,7 +147,7 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
 
     def ask(reader: Reader, verb: Any, *values: Any) -> Any:
         asked.append(verb)
-        if len([one for one in asked if one in (verbs.measure_means, verbs.effects_of)]) == when + 1:
+        if len([one for one in asked if one in (verbs.measure_means, verbs.measure_effects)]) == when + 1:
             assert reader._process is not None
             reader._process.kill()
             reader._process.wait()
@@ -162,10 +162,10 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
     page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)
     toy, means = means_of_the_toy()
     if "no longer available" in page.said:
-        assert not [key for key in queue_of("each_head").results._entries if toy.encode(text).key in key]
+        assert not [key for key in get_queue("each_head").results._entries if toy.encode(text).key in key]
         page.at.run()
         page.check()
-    whole = study.effects(toy, Request(text=text, method="mean"), by=partial(study.substitute, means=means))
+    whole = study.measure_effects(toy, Request(text=text, method="mean"), by=partial(study.substitute, means=means))
     assert effects_offered("sentence")["L1H1"] == pytest.approx(whole.sentence[1, 1], rel=1e-4)
     assert page.at.segmented_control[0].value == "mean"
     model_service()._reader.close()
@@ -176,7 +176,7 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
     usual = ModelService.ask
 
     def ask(self: ModelService, verb: Any, *about: Any) -> Any:
-        if verb is verbs.effects_of:  # and not the default model's load, which begins by itself
+        if verb is verbs.measure_effects:  # and not the default model's load, which begins by itself
             _, layer, heads = about
             assert gate.wait(PATIENCE)
             asked.append((layer, *heads))
@@ -206,7 +206,7 @@ def test_a_study_can_be_stopped_and_goes_on_when_asked(monkeypatch: pytest.Monke
         if pressed.is_set():
             return usual(job, seconds)
         pressed.set()
-        job.let_go()
+        job.cancel()
         raise StopException  # as if a visitor pressed Stop
 
     monkeypatch.setattr(Job, "wait", wait)
@@ -330,7 +330,7 @@ def test_pairs_and_other_models_are_read(effects_offered: Callable[[str], dict[s
 def test_explore_shows_the_attention_without_the_heads(minilm: Encoder) -> None:
     page = PageSession({"text": TEXT, "off": "L2H4", "head": "L5H3"})
     assert "L2H4 (3-5) is switched off." in page.said
-    without = ablation.without(minilm, ["L2H4"], TEXT)["L5H3"]
+    without = ablation.encode_without(minilm, ["L2H4"], TEXT)["L5H3"]
     assert np.abs(page.shown().matrices[5 * 12 + 3] - without).max() < 1e-4
     assert np.abs(minilm.encode(TEXT)["L5H3"] - without).max() > 1e-3
     press(page, "switch_on")
@@ -340,17 +340,17 @@ def test_explore_shows_the_attention_without_the_heads(minilm: Encoder) -> None:
 
 def test_the_divergence_of_readings_of_different_texts_is_refused(minilm: Encoder) -> None:
     with pytest.raises(ShapeError):
-        per_head(minilm.encode("One."), minilm.encode("Two words."))
-    same = per_head(minilm.encode(TEXT), minilm.encode(TEXT))
+        compute_head_divergences(minilm.encode("One."), minilm.encode("Two words."))
+    same = compute_head_divergences(minilm.encode(TEXT), minilm.encode(TEXT))
     assert same.shape == (6, 12)
     assert (same == 0).all()
 
 
 def test_numbers_of_cells() -> None:
-    written = [charts.in_thousandths(value) for value in (np.nan, 0.0, 0.00004, 0.0021, 0.00996, 0.079, 1.9999)]
+    written = [charts.format_thousandths(value) for value in (np.nan, 0.0, 0.00004, 0.0021, 0.00996, 0.079, 1.9999)]
     assert written == ["", "0.0", "0.0", "2.1", "10", "79", "2,000"]
     values = np.array([[np.nan, 0.5], [0.0, 1.0]])
-    figure = plotly(charts.head_grid(values, "thousandths of a nat", [Head(1, 1)], LIGHT))
+    figure = plotly(charts.draw_head_grid(values, "thousandths of a nat", [Head(1, 1)], LIGHT))
     assert figure.data[1].text == ("", "500", "0.0", "off")
     assert "1,000 thousandths of a nat" in figure.data[1].hovertext[3]
     assert len(figure.layout.shapes) == 1
@@ -377,12 +377,12 @@ def test_forged_heads_change_nothing() -> None:
 def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: Encoder) -> None:
     source, second = TEXT.replace("mat", "bed"), "The dog lay on the floor."
     page = visit(off="L3H1", how="text", second=second, **{"in": "first"})
-    assert page.at.text_input(key="from").value == replaced(TEXT)
+    assert page.at.text_input(key="from").value == replace_word(TEXT)
     page.at.text_input(key="from").set_value(source).run()
     assert page.url["from"] == source
-    question = question_about(minilm, TEXT, other=second, off_in="first")
+    question = make_question(minilm, TEXT, other=second, off_in="first")
     request = Request(text=TEXT, off=(Head(3, 1),), method="text", source=source, question=question)
-    expected = study.answer(minilm, request)
+    expected = study.compute_answer(minilm, request)
     assert f"Without L3H1 in the first text, **{decimal(float(expected.after[0]), 3)}**" in page.said
     page.at.text_input(key="from").set_value("It is.").run()
     page.check()

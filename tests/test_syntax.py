@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.nearest import NearestRule, choose_rules, nearest_words, tally
+from mha_viz.analysis.nearest import NearestRule, choose_rules, count_paths, find_nearest_words
 from mha_viz.analysis.syntax import (
-    CHOICES,
+    CHOICE_COUNTS,
     DIRECTIONS,
     OFFSETS,
     RelationRow,
     Relations,
     Syntax,
-    best_offset,
-    cases,
-    gold,
-    joined,
+    count_cases,
+    count_gold,
+    find_best_offset,
+    join_sentences,
 )
 from mha_viz.corpus.treebank import Sentence, Word
 from tests import brute
@@ -58,16 +58,16 @@ def counted(sentences: Sequence[Sentence], blocks: Sequence[Any]) -> Counted:
     relations = Relations(sentences)
     blocks = [np.array(block, np.float32) for block in blocks]
     blocks = [block[None] if block.ndim == 2 else block for block in blocks]
-    rules = choose_rules(tally(sentences[::2]), relations)
-    trees = [relations.tree(sentence, rules) for sentence in sentences]
+    rules = choose_rules(count_paths(sentences[::2]), relations)
+    trees = [relations.make_tree(sentence, rules) for sentence in sentences]
     syntax = Syntax(relations, len(blocks[0]))
     for part in (slice(0, 1), slice(1, None)):  # a batch of one, and the others together
         numbers = range(len(sentences))[part]
         if numbers:
-            syntax.add(joined(relations, blocks[part], trees[part]), numbers)
+            syntax.add(join_sentences(relations, blocks[part], trees[part]), numbers)
     by_row = np.einsum("nhdrk,rt->hdtk", syntax.sums["correct"], relations.member)
-    _, ruled = cases(relations, [*enumerate(trees)], Documents([""] * len(trees)))
-    return Counted(relations, gold(relations, [*enumerate(trees)]), ruled[0], rules, by_row, syntax.sums)
+    _, ruled = count_cases(relations, [*enumerate(trees)], Documents([""] * len(trees)))
+    return Counted(relations, count_gold(relations, [*enumerate(trees)]), ruled[0], rules, by_row, syntax.sums)
 
 
 MICE = sentence_of("the DET 2 det", "cat NOUN 3 nsubj", "saw VERB 0 root", "mice NOUN 3 obj")
@@ -213,7 +213,7 @@ def test_an_offset_beyond_ten_is_never_right() -> None:
 def test_of_offsets_that_tie_the_nearer_then_the_negative_one_is_the_best() -> None:
     def best(**right: int) -> tuple[int, int]:
         by_name = {int(name[1:]) * (-1 if name[0] == "m" else 1): n for name, n in right.items()}
-        return best_offset(np.array([by_name.get(offset, 0) for offset in OFFSETS]))
+        return find_best_offset(np.array([by_name.get(offset, 0) for offset in OFFSETS]))
 
     assert best(m3=4, p2=4, p7=3) == (2, 4)
     assert best(m2=4, p2=4) == (-2, 4)
@@ -224,12 +224,12 @@ def test_of_offsets_that_tie_the_nearer_then_the_negative_one_is_the_best() -> N
 def test_cases_are_counted_by_document_and_half() -> None:
     sentences, documents = [MICE, MICE, NMODS], Documents(["a", "b", "a"])
     relations = Relations(sentences)
-    trees = [*enumerate(map(relations.tree, sentences))]
-    counted, ruled = cases(relations, trees, documents)
+    trees = [*enumerate(map(relations.make_tree, sentences))]
+    counted, ruled = count_cases(relations, trees, documents)
     every = relations.rows.index(RelationRow("agg", "all"))
     assert counted[:, :, DIRECTIONS.index("dep_to_head"), every].tolist() == [[3 + 5, 0], [0, 3]]
     assert counted[:, :, DIRECTIONS.index("head_row"), every].tolist() == [[2 + 2, 0], [0, 2]]
-    np.testing.assert_array_equal(counted.sum(axis=0), gold(relations, trees).n)
+    np.testing.assert_array_equal(counted.sum(axis=0), count_gold(relations, trees).n)
     assert not ruled.any(), "without a rule"
 
 
@@ -237,7 +237,7 @@ def test_right_answers_are_counted_by_document() -> None:
     relations = Relations([MICE])
     syntax = Syntax(relations, 1, documents=2)
     blocks = [np.array([LOOKS], np.float32) for _ in range(3)]
-    syntax.add(joined(relations, blocks, [relations.tree(MICE)] * 3), [0, 2, 3], [1, 0, 1])
+    syntax.add(join_sentences(relations, blocks, [relations.make_tree(MICE)] * 3), [0, 2, 3], [1, 0, 1])
     right = syntax.sums["correct"][:, :, DIRECTIONS.index("dep_to_head"), :, 0].sum(axis=2)  # [document, half]
     assert right.tolist() == [[2, 0], [2, 2]]
 
@@ -286,9 +286,9 @@ def test_a_rule_names_its_parts_of_speech_in_one_order() -> None:
 
 
 def test_the_nearest_named_word() -> None:
-    assert nearest_words([True, False, True, False], 0).tolist() == [-1, 0, 0, 2]
-    assert nearest_words([True, False, True, False], 1).tolist() == [2, 2, -1, -1]
-    assert nearest_words([False, False], 1).tolist() == [-1, -1]
+    assert find_nearest_words([True, False, True, False], 0).tolist() == [-1, 0, 0, 2]
+    assert find_nearest_words([True, False, True, False], 1).tolist() == [2, 2, -1, -1]
+    assert find_nearest_words([False, False], 1).tolist() == [-1, -1]
 
 
 # ---- Compared with plain loops ---------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, An
                 for head in (0, 1):
                     n, found = of_kind.get((base, direction, head), (0, []))
                     assert tallied.gold.kinds[half, d, b] == n
-                    sums = dict(zip(CHOICES, tallied.sums["choices"][half, d, b, head], strict=True))
+                    sums = dict(zip(CHOICE_COUNTS, tallied.sums["choices"][half, d, b, head], strict=True))
                     assert sums == pytest.approx({
                         "kind": len(found),
                         "right": sum(case.right for case in found),

@@ -14,12 +14,12 @@ import pytest
 from mha_viz import process
 from mha_viz.app.service.reader import starting
 from mha_viz.process import template
-from mha_viz.process.template import Piped, Template
+from mha_viz.process.template import PipedProcess, Template
 from tests.waiting import PATIENCE, until
 
 pytestmark = [
     pytest.mark.app,
-    pytest.mark.skipif(not template.possible(), reason="this system has no templates"),
+    pytest.mark.skipif(not template.is_supported(), reason="this system has no templates"),
 ]
 
 TEMPLATE = """
@@ -58,7 +58,7 @@ def begun() -> Iterator[Callable[..., Template]]:
     each = list[Template]()
 
     def begin(*arguments: str) -> Template:
-        each.append(Template(*process.python("-c", TEMPLATE, *arguments)))
+        each.append(Template(*process.build_python_command("-c", TEMPLATE, *arguments)))
         return each[-1]
 
     yield begin
@@ -66,7 +66,7 @@ def begun() -> Iterator[Callable[..., Template]]:
         one.close()
 
 
-def first_line(copy: Piped) -> list[int]:
+def first_line(copy: PipedProcess) -> list[int]:
     """Who imported, the number of the process, and the files that are open in it."""
     return [int(word) for word in copy.stdout.readline().split()]
 
@@ -137,7 +137,7 @@ def test_a_template_that_ended_begins_again_before_a_reader_is_needed(
 ) -> None:
     monkeypatch.setattr(starting, "SPARE_SECONDS", 0.0)
     monkeypatch.setattr(starting, "Template", lambda *_: begun())
-    starter = starting.Copies()
+    starter = starting.CopyStarter()
     pids = list[int]()
     for _ in range(2):
         copy = starter.start()
@@ -186,8 +186,8 @@ def test_a_python_without_handles_of_processes_makes_no_templates(
     monkeypatch: pytest.MonkeyPatch, module: object, name: str
 ) -> None:
     monkeypatch.delattr(module, name)
-    assert not template.possible()
-    assert isinstance(starting.starter(), starting.Spares)
+    assert not template.is_supported()
+    assert isinstance(starting.make_starter(), starting.SpareStarter)
 
 
 def test_a_template_that_cannot_make_a_copy_says_so_and_stays(begun: Callable[..., Template]) -> None:
@@ -205,7 +205,7 @@ def test_a_template_that_ends_when_it_is_asked_is_replaced_at_once(
 ) -> None:
     arguments = iter([("ends when asked",), ()])
     monkeypatch.setattr(starting, "Template", lambda *_: begun(*next(arguments)))
-    copy = starting.Copies().start()
+    copy = starting.CopyStarter().start()
     assert first_line(copy)[1] == copy.pid
     copy.communicate()
 

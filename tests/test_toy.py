@@ -20,20 +20,20 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
-from mha_viz.files import in_place, recorded
-from mha_viz.files.assets import asset
+from mha_viz.files import list_unchanged, record_writes
+from mha_viz.files.assets import asset_path
 from mha_viz.lab import toy_model
 from mha_viz.models.getting import snapshots
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
 from mha_viz.study.toy_scores import evaluate
 
-SHIPPED = asset("toy")
+SHIPPED = asset_path("toy")
 PREVIOUS, VERB, ANTECEDENT = Head(1, 3), Head(1, 2), Head(1, 1)
 
 
 @pytest.fixture(scope="module")
-def trained() -> toy_model.Trained:
+def trained() -> toy_model.TrainedModel:
     return toy_model.train(seed=3, steps=2, pool=40)
 
 
@@ -55,7 +55,7 @@ def asked(sentence: Sentence, answers: list[int]) -> dict[str, str]:
 def sentence_with(part: str) -> Sentence:
     """The first sentence of the grammar that contains the given words."""
     random = Random(0)
-    return next(s for _ in range(20_000) if part in " ".join((s := grammar.sentence(random)).forms))
+    return next(s for _ in range(20_000) if part in " ".join((s := grammar.sample_sentence(random)).forms))
 
 
 # ---- questions ------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def sentence_with(part: str) -> Sentence:
 
 def test_what_is_asked_of_a_sentence() -> None:
     sentence = sentence_with("because it")
-    made = toy_model.example_of(sentence)
+    made = toy_model.make_example(sentence)
     assert [toy_model.VOCABULARY[i] for i in made.ids] == ["[CLS]", *[f.lower() for f in sentence.forms], "[SEP]"]
     assert [toy_model.VOCABULARY[i] for i in made.previous[2:-1]] == [f.lower() for f in sentence.forms[:-1]]
     chain = next(m.chain for m in sentence.mentions if sentence.forms[m.word] == "it")
@@ -78,8 +78,8 @@ def test_what_is_asked_of_a_sentence() -> None:
 
 
 def test_what_agrees_is_asked_for_even_where_it_is_seen() -> None:
-    made = [toy_model.example_of(s) for s in grammar.corpus(64, 5).sentences]
-    batch = next(iter(toy_model._batches(made, Random(0))))
+    made = [toy_model.make_example(s) for s in grammar.corpus(64, 5).sentences]
+    batch = next(iter(toy_model._iter_batches(made, Random(0))))
     ids, wrong, pronoun = batch[0], batch[4], batch[5]
     seen, answers = toy_model._corrupt(ids, wrong, pronoun, torch.Generator().manual_seed(0))
     agrees = wrong != ids
@@ -92,19 +92,19 @@ def test_what_agrees_is_asked_for_even_where_it_is_seen() -> None:
 
 
 def test_words_are_the_pieces() -> None:
-    words = toy_model.tokenizer()
+    words = toy_model.make_tokenizer()
     assert words.tokenize("The king's dogs DIDN’T cross; [MASK] is xyzzy.") == (
         ["the", "king", "'s", "dogs", "did", "n't", "cross", "[UNK]", "[MASK]", "is", "[UNK]", "."]
     )
     for sentence in grammar.corpus(50, 2).sentences:
         pieces = words(list(sentence.forms), is_split_into_words=True)
-        assert pieces.input_ids == toy_model.example_of(sentence).ids
+        assert pieces.input_ids == toy_model.make_example(sentence).ids
 
 
 # ---- training -------------------------------------------------------------------------------------------
 
 
-def test_the_same_seed_trains_the_same_model(trained: toy_model.Trained) -> None:
+def test_the_same_seed_trains_the_same_model(trained: toy_model.TrainedModel) -> None:
     torch.manual_seed(99)  # whatever else runs in the process changes nothing
     again = toy_model.train(seed=3, steps=2, pool=40)
     other = toy_model.train(seed=4, steps=2, pool=40)
@@ -133,12 +133,12 @@ def test_settings_that_cannot_be(steps: int, pool: int) -> None:
         toy_model.train(steps=steps, pool=pool)
 
 
-def test_a_saved_model_is_a_model_folder(trained: toy_model.Trained, tmp_path: Path) -> None:
-    toy_model.save(trained, tmp_path / "toy", toy_model.tokenizer())
+def test_a_saved_model_is_a_model_folder(trained: toy_model.TrainedModel, tmp_path: Path) -> None:
+    toy_model.save(trained, tmp_path / "toy", toy_model.make_tokenizer())
     encoder = Encoder.from_folder(tmp_path / "toy")
     assert (encoder.layers, encoder.heads, encoder.d_model, encoder.limit) == (2, 4, 64, 40)
     sentence = grammar.corpus(1, 8).sentences[0]
-    ids = torch.tensor([toy_model.example_of(sentence).ids])
+    ids = torch.tensor([toy_model.make_example(sentence).ids])
     trained.model.set_attn_implementation("eager")
     with torch.no_grad():
         expected = torch.stack(trained.model(ids, output_attentions=True).attentions)[:, 0].numpy()
@@ -146,7 +146,7 @@ def test_a_saved_model_is_a_model_folder(trained: toy_model.Trained, tmp_path: P
 
 
 def test_a_stop_while_a_model_is_saved_leaves_no_part_of_a_file_and_it_can_be_saved_again(
-    trained: toy_model.Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: toy_model.TrainedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "toy"
 
@@ -154,29 +154,29 @@ def test_a_stop_while_a_model_is_saved_leaves_no_part_of_a_file_and_it_can_be_sa
         file.write_bytes(b"half")
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, recorded() as record:
+    with monkeypatch.context() as patched, record_writes() as record:
         patched.setattr(toy_model, "save_file", stop)
         with pytest.raises(KeyboardInterrupt):
-            toy_model.save(trained, folder, toy_model.tokenizer())
-    assert [*folder.iterdir()] == in_place(record, folder) == []
-    with recorded() as record:
-        toy_model.save(trained, folder, toy_model.tokenizer())
-    written = in_place(record, folder)
+            toy_model.save(trained, folder, toy_model.make_tokenizer())
+    assert [*folder.iterdir()] == list_unchanged(record, folder) == []
+    with record_writes() as record:
+        toy_model.save(trained, folder, toy_model.make_tokenizer())
+    written = list_unchanged(record, folder)
     assert written[-1].name == "model.safetensors", "a folder with weights has everything"
     assert {*written} == {*folder.resolve().iterdir()}
 
 
-def test_snapshots_come_back_as_models(trained: toy_model.Trained, tmp_path: Path) -> None:
-    toy_model.save(trained, tmp_path / "toy", toy_model.tokenizer())
-    assert snapshots.steps(tmp_path / "toy") == (0, 2)
-    two = snapshots.unpacked(tmp_path / "toy", 2)
+def test_snapshots_come_back_as_models(trained: toy_model.TrainedModel, tmp_path: Path) -> None:
+    toy_model.save(trained, tmp_path / "toy", toy_model.make_tokenizer())
+    assert snapshots.list_steps(tmp_path / "toy") == (0, 2)
+    two = snapshots.unpack(tmp_path / "toy", 2)
     sentence = grammar.corpus(1, 8).sentences[0].forms
     whole, packed = (Encoder.from_folder(tmp_path / name).encode_words(sentence).weights for name in ("toy", two))
     np.testing.assert_allclose(packed, whole, atol=0.01)
     with pytest.raises(ModelBroken):
-        snapshots.unpacked(tmp_path / "toy", 1)
+        snapshots.unpack(tmp_path / "toy", 1)
     with pytest.raises(ModelBroken):
-        snapshots.steps(tmp_path / "nowhere")
+        snapshots.list_steps(tmp_path / "nowhere")
 
 
 # ---- what is shipped ------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_a_table_without_a_case_says_so(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
     table = pd.read_csv(SHIPPED.parent / "toy_history.csv")
-    assert tuple(sorted(set(table["step"]))) == snapshots.steps(SHIPPED)
+    assert tuple(sorted(set(table["step"]))) == snapshots.list_steps(SHIPPED)
     fresh = evaluate(load("toy@400"), 1, 300)
     shipped = table[table["step"] == 400].drop(columns="step").reset_index(drop=True)
     pd.testing.assert_frame_equal(shipped, fresh, check_dtype=False, atol=1e-5)
@@ -324,7 +324,7 @@ def test_a_step_that_was_not_saved_is_answered_with_those_that_were(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli("toy", "evaluate", "--model", "toy@7", "--out", str(tmp_path / "t.csv")) == 3
-    steps = ", ".join(map(str, snapshots.steps(SHIPPED)))
+    steps = ", ".join(map(str, snapshots.list_steps(SHIPPED)))
     assert f"“toy@7” does not exist. Give toy@ and one of the steps {steps}." in capsys.readouterr().err
 
 
@@ -342,7 +342,7 @@ def test_hidden_words_are_predicted() -> None:
     loaded: Any = BertForMaskedLM.from_pretrained(SHIPPED, output_loading_info=True)
     model, loading = loaded
     assert not loading["missing_keys"]
-    pieces = toy_model.tokenizer()
+    pieces = toy_model.make_tokenizer()
     right = judged = 0
     for sentence in grammar.corpus(40, seed=20_002).sentences:
         ids = torch.tensor(pieces.encode(list(sentence.forms), is_split_into_words=True))
@@ -366,4 +366,4 @@ def test_training_from_the_seed_gives_the_shipped_model(tmp_path: Path) -> None:
 
 def test_the_files_are_small() -> None:
     assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 2_000_000
-    assert 12 <= len(snapshots.steps(SHIPPED)) <= 20
+    assert 12 <= len(snapshots.list_steps(SHIPPED)) <= 20

@@ -10,9 +10,9 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.reading.loading import load
-from mha_viz.study.toy_effects import HEADING, without_heads
+from mha_viz.study.toy_effects import COLUMNS, measure_without_heads
 
 SENTENCES, SEED = 60, 0
 
@@ -20,7 +20,7 @@ SENTENCES, SEED = 60, 0
 @pytest.fixture(scope="module")
 def model() -> Any:
     kind: Any = BertForMaskedLM
-    return kind.from_pretrained(asset("toy"), attn_implementation="eager").eval()
+    return kind.from_pretrained(asset_path("toy"), attn_implementation="eager").eval()
 
 
 def silenced(model: Any, off: list[Head]) -> list[Any]:
@@ -40,7 +40,7 @@ def silenced(model: Any, off: list[Head]) -> list[Any]:
 
 def correct(model: Any, off: list[Head]) -> tuple[int, int]:
     """Right answers at masked pronouns with an earlier mention of their chain, and the number of such pronouns."""
-    tokenizer = AutoTokenizer.from_pretrained(asset("toy"))
+    tokenizer = AutoTokenizer.from_pretrained(asset_path("toy"))
     hooks = silenced(model, off)
     right = count = 0
     for sentence in grammar.corpus(SENTENCES, SEED).sentences:
@@ -63,8 +63,8 @@ def correct(model: Any, off: list[Head]) -> tuple[int, int]:
 
 @pytest.mark.app
 def test_accuracies_without_heads_are_those_of_transformers(model: Any) -> None:
-    table = without_heads(load("toy"), SEED, SENTENCES)
-    assert tuple(table.columns) == HEADING
+    table = measure_without_heads(load("toy"), SEED, SENTENCES)
+    assert tuple(table.columns) == COLUMNS
     rows = table.set_index("off")
     variants = {"none": [], "L1H1": [Head(1, 1)], "layer 1": [Head(1, head) for head in range(4)]}
     for name, off in variants.items():

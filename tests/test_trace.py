@@ -18,13 +18,13 @@ import torch
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import trace
 from mha_viz.attention.rotary import Rotation, rotate
-from mha_viz.attention.trace import Parameters, Trace, split, traced
+from mha_viz.attention.trace import Parameters, Trace, split_heads, traced
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
-from mha_viz.models.families import FAMILIES, OPAQUE_WHERE, opaque
+from mha_viz.models.families import FAMILIES, OPAQUE_SETTINGS, opaque
 from mha_viz.models.reading import capture, linear
 from mha_viz.models.reading import encoder as encoder_module
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.probe import Opened, place
+from mha_viz.models.reading.probe import LayerProbe, find_attention_modules
 from mha_viz.text import Token, TokenizedText
 from tests import lanes, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, plain
@@ -106,7 +106,7 @@ def test_contributions_and_bias_sum_to_the_module_s_output(
 ) -> None:
     trace = trace_of(family, layer)
     model, put_out = plain(tiny_folder(family))[0], []
-    module = place(model, layer).output
+    module = find_attention_modules(model, layer).output
     hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.flatten(0, -2)[: trace.n].numpy()))
     ids = tiny(family)._tokenizer.read(SENTENCE).ids
     with torch.no_grad():
@@ -130,9 +130,9 @@ def test_shapes_and_bytes(family: str, tiny: Tiny, trace_of: Traces) -> None:
     assert trace.q.shape == trace.k.shape == trace.v.shape == trace.context.shape == (h, n, d_k)
     assert trace.scores.shape == trace.scaled.shape == trace.weights.shape == (h, n, n)
     assert trace.concatenation.shape == (n, h * d_k)
-    assert trace.w_o_of(0).shape == (d_k, d)
-    assert split(trace.parameters.w_q, h).shape == (h, d, d_k)
-    assert split(trace.parameters.w_k, g).shape == split(trace.parameters.w_v, g).shape == (g, d, d_k)
+    assert trace.slice_w_o(0).shape == (d_k, d)
+    assert split_heads(trace.parameters.w_q, h).shape == (h, d, d_k)
+    assert split_heads(trace.parameters.w_k, g).shape == split_heads(trace.parameters.w_v, g).shape == (g, d, d_k)
     assert trace.key_heads == g
     assert trace.pre_norm is (FAMILIES[family].pre_norm is not False)
     assert trace.divides == (family != "gpt_neo")
@@ -169,7 +169,7 @@ def test_a_sentence_given_as_words(tiny: Tiny) -> None:
 
 def test_without_onednn_the_same(tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {family: tiny(family).trace(SENTENCE, layer=1) for family in ("bert", "gpt2")}
-    monkeypatch.setattr(linear, "available", lambda: False)
+    monkeypatch.setattr(linear, "is_available", lambda: False)
     for family, before in expected.items():
         trace = Encoder.from_folder(tiny_folder(family)).trace(SENTENCE, layer=1)
         for ours, theirs in zip(trace.parameters, before.parameters, strict=True):
@@ -191,7 +191,7 @@ def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
 @pytest.mark.parametrize("family", sorted({*FAMILIES, *OPAQUE_ALONE}.difference(tiny_models.TRACED)))
 def test_other_families_are_refused_with_the_reason(family: str, tiny: Tiny) -> None:
     why = opaque(tiny(family).config)
-    assert why in (FAMILIES[tiny(family).family].opaque, *OPAQUE_WHERE.values())
+    assert why in (FAMILIES[tiny(family).family].opaque, *OPAQUE_SETTINGS.values())
     with pytest.raises(ModelUnsupported, match=why):
         tiny(family).trace(SENTENCE)
 
@@ -209,7 +209,7 @@ def test_queries_keys_and_values_that_lie_group_by_group(kind: str, keys: int, t
 def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) -> None:
     encoder = Encoder.from_folder(tiny_folder("bert"))
     encoder._model.encoder.layer[1].attention.self.scaling *= 2  # the model continues with its own numbers
-    opened = Opened(encoder._model, "bert", 1, 3)
+    opened = LayerProbe(encoder._model, "bert", 1, 3)
     with opened:
         weights, _ = encoder._run(encoder._tokenizer.read(SENTENCE), opened.tap)
     encoder._model.encoder.layer[1].attention.self.scaling /= 2
@@ -220,7 +220,7 @@ def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) ->
 def test_a_hook_that_is_being_removed_does_not_stop_another_thread_s_pass(tiny: Tiny) -> None:
     """PyTorch forgets that it takes arguments by name while it may still be called."""
     encoder = tiny("llama")
-    with Opened(encoder._model, encoder.name, 0, encoder.layers) as opened:
+    with LayerProbe(encoder._model, encoder.name, 0, encoder.layers) as opened:
         hooks = [hook for hook in opened._place.holder._forward_pre_hooks.values() if hook.__name__ == "hook"]
         assert hooks
         assert [hook(opened._place.holder, ()) for hook in hooks] == [None] * len(hooks)

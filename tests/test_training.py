@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from mha_viz.analysis.costs import CUTS, Shape, multiply_adds, parameters
+from mha_viz.analysis.costs import CUTS, Shape, count_multiply_adds, count_parameters
 from mha_viz.analysis.distance import divergence
 from mha_viz.errors import Cancelled, Failed, SettingError
 from mha_viz.lab import lab, record, tasks
@@ -22,16 +22,16 @@ from mha_viz.lab.attention import (
     SAME_ALL,
     SAME_QKV,
     attend,
+    compute_penalty,
     initial_heads,
-    penalty,
-    wide_matrices,
+    iter_wide_matrices,
 )
 from mha_viz.lab.experiments import (
     ExperimentProgress,
-    cosines,
+    compute_cosines,
+    compute_importance,
+    compute_loss,
     grade,
-    importance,
-    loss_of,
     measure,
     new_model,
     remove_heads,
@@ -51,9 +51,9 @@ from mha_viz.lab.lab import (
     SAME_TWO,
 )
 from mha_viz.lab.lab import RANDOM as RANDOM_START
-from mha_viz.lab.record import Settings, recorded_steps
-from mha_viz.lab.statements import pairs, removable
-from mha_viz.lab.tasks import CHANCE, LETTERS, WORDS, sentences
+from mha_viz.lab.record import Settings, choose_recorded_steps
+from mha_viz.lab.statements import count_removable, select_pairs
+from mha_viz.lab.tasks import CHANCE, LETTERS, WORDS, draw_sentences
 from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 
@@ -85,16 +85,16 @@ def test_heads_part_at_the_first_step_when_only_their_slices_of_w_o_differ() -> 
     arm = run(short(OUTPUT, steps=1)).runs[0]
     assert arm.steps.tolist() == [0, 1]
     assert not arm.difference[0].any()
-    assert pairs(arm.output_difference[0]).min() > 0
-    assert pairs(arm.difference[1]).min() > 0
-    assert pairs(arm.gradient_cosines[0]).max() < 0.999
-    assert pairs(arm.output_gradient_cosines[0]).min() > 1 - 1e-6  # all heads pass the same vectors to W_O
+    assert select_pairs(arm.output_difference[0]).min() > 0
+    assert select_pairs(arm.difference[1]).min() > 0
+    assert select_pairs(arm.gradient_cosines[0]).max() < 0.999
+    assert select_pairs(arm.output_gradient_cosines[0]).min() > 1 - 1e-6  # all heads pass the same vectors to W_O
 
 
 def test_a_random_start_is_different_from_the_beginning() -> None:
     arm = run(short(RANDOM_START, steps=1)).runs[0]
-    assert not pairs(arm.same[0]).any()
-    assert np.abs(pairs(arm.weight_cosines[0])).max() < 0.3
+    assert not select_pairs(arm.same[0]).any()
+    assert np.abs(select_pairs(arm.weight_cosines[0])).max() < 0.3
 
 
 def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
@@ -102,7 +102,7 @@ def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
     heads = initial_heads(Shape(4, 2), torch.Generator().manual_seed(1), SAME_QKV)
     x = torch.randn(1, 2, 4, generator=torch.Generator().manual_seed(2))
     wanted = torch.randn(2, 4, generator=torch.Generator().manual_seed(3))  # G = ∂L/∂Y
-    (attend(heads, heads.of_each_head(), x).parts.sum(0) * wanted).sum().backward()
+    (attend(heads, heads.slice_by_head(), x).parts.sum(0) * wanted).sum().backward()
     X, G = x[0].numpy(), wanted.numpy()  # noqa: N806  [word, d_model]
     for h in range(2):
         q, k, v, o = (w.detach().numpy()[h] for w in heads.tensors())
@@ -147,9 +147,9 @@ def test_two_equal_heads_are_one_head_with_twice_its_slice_of_w_o(seed: int) -> 
     assert after["same"][2, 3]
     assert after["same"].sum() == 4 + 2, "no other two are equal"
     assert after["loss"] < before["loss"] - 0.5
-    probe = sentences(256, (seed, 1))
+    probe = draw_sentences(256, (seed, 1))
     with torch.no_grad():
-        parts = model.attend(probe, model.heads.of_each_head()).parts
+        parts = model.attend(probe, model.heads.slice_by_head()).parts
         three = torch.stack([parts[0], parts[1], 2 * parts[2]])
         torch.testing.assert_close(model.logits(three, probe), model.logits(parts, probe), atol=1e-4, rtol=1e-4)
         assert (
@@ -164,7 +164,7 @@ def test_all_heads_are_redundant_where_only_the_current_position_matters(seed: i
     assert removal is not None
     assert removal.least[0] > 0.99
     assert removal.least[-1] > 0.99, "with no head at all"
-    assert pairs(arm.divergence[-1]).min() > 0.1, "they differ, which serves nothing"
+    assert select_pairs(arm.divergence[-1]).min() > 0.1, "they differ, which serves nothing"
     assert result.places[:, 0].tolist() == list(range(WORDS))
     assert EXPERIMENTS[CURRENT].outcome(result).option == "none"
 
@@ -183,11 +183,11 @@ def test_the_same_task_without_the_residual_connection_needs_its_heads() -> None
 def test_heads_apart_are_the_papers_wide_matrices() -> None:
     heads = initial_heads(Shape(16, 4), torch.Generator().manual_seed(0))
     x = torch.randn(3, 5, 16, generator=torch.Generator().manual_seed(1))
-    query, key, value, output = wide_matrices(heads)
+    query, key, value, output = iter_wide_matrices(heads)
     assert query.shape == (16, 16)
     split = [(x @ w).view(3, 5, 4, 4).transpose(1, 2) for w in (query, key, value)]
     joined = torch.nn.functional.scaled_dot_product_attention(*split).transpose(1, 2).reshape(3, 5, 16)
-    ours = attend(heads, heads.of_each_head(), x)
+    ours = attend(heads, heads.slice_by_head(), x)
     torch.testing.assert_close(ours.parts.sum(0).view(3, 5, 16), joined @ output, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(ours.maps.sum(-1), torch.ones(4, 3, 5))
 
@@ -197,16 +197,16 @@ def test_heads_apart_are_the_papers_wide_matrices() -> None:
 def test_costs_are_those_that_can_be_counted(cut: str, heads: int) -> None:
     shape = Shape(16, heads, cut)
     layer = initial_heads(shape, torch.Generator().manual_seed(0))
-    assert parameters(shape) == sum(w.numel() for w in layer.tensors())
+    assert count_parameters(shape) == sum(w.numel() for w in layer.tensors())
     with FlopCounterMode(display=False) as counter:
-        attend(layer, layer.of_each_head(), torch.zeros(1, 7, 16))
-    assert multiply_adds(shape, 7) == counter.get_total_flops() / 2
+        attend(layer, layer.slice_by_head(), torch.zeros(1, 7, 16))
+    assert count_multiply_adds(shape, 7) == counter.get_total_flops() / 2
 
 
 def test_heads_cost_nothing_and_cuts_save() -> None:
-    full = {(parameters(s), multiply_adds(s, 12)) for h in (1, 2, 4, 8, 16) if (s := Shape(64, h))}
+    full = {(count_parameters(s), count_multiply_adds(s, 12)) for h in (1, 2, 4, 8, 16) if (s := Shape(64, h))}
     assert full == {(4 * 64 * 64, 12 * 4 * 64 * 64 + 2 * 12 * 12 * 64)}
-    sizes = [parameters(Shape(64, 8, cut)) for cut in CUTS]
+    sizes = [count_parameters(Shape(64, 8, cut)) for cut in CUTS]
     assert sizes[0] > sizes[3] > sizes[1] > sizes[2]
 
 
@@ -219,7 +219,7 @@ def test_a_chunk_is_all_that_a_head_of_a_cut_vector_sees() -> None:
         elsewhere = sorted(set(range(16)) - set(heads.columns[0].tolist()))
         other = x.clone()
         other[:, :, elsewhere] += 1
-        maps = [attend(heads, heads.of_each_head(), one).maps[0] for one in (x, other)]
+        maps = [attend(heads, heads.slice_by_head(), one).maps[0] for one in (x, other)]
         assert torch.equal(*maps)
 
 
@@ -233,7 +233,7 @@ def test_layers_that_cannot_be_are_refused(shape: Shape) -> None:
 
 
 def test_answers_are_the_letters_at_the_two_places() -> None:
-    sample = sentences(20, (1,))
+    sample = draw_sentences(20, (1,))
     for s in range(20):
         letters, marks = sample.letters[s].tolist(), sample.marks[s].tolist()
         assert all(marks.count(mark) == 2 for mark in marks)
@@ -242,20 +242,20 @@ def test_answers_are_the_letters_at_the_two_places() -> None:
             assert sample.places[s, i].tolist() == [i - 1, linked]
             assert sample.answers[s, i].tolist() == [letters[i - 1] if i else -1, letters[linked]]
     assert sample.words(0)[0] == LETTERS[sample.letters[0, 0]] + tasks.MARKS[sample.marks[0, 0]]
-    assert np.array_equal(sample.letters, sentences(20, (1,)).letters)
-    assert not np.array_equal(sample.letters, sentences(20, (2,)).letters)
+    assert np.array_equal(sample.letters, draw_sentences(20, (1,)).letters)
+    assert not np.array_equal(sample.letters, draw_sentences(20, (2,)).letters)
 
 
 # ---- What is measured ------------------------------------------------------------------------------------
 
 
 def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
-    model, probe = new_model(Shape(16, 2), 3), sentences(32, (5,))
+    model, probe = new_model(Shape(16, 2), 3), draw_sentences(32, (5,))
     values = measure(model, probe)
-    attended = model.attend(probe, model.heads.of_each_head())
+    attended = model.attend(probe, model.heads.slice_by_head())
     maps = attended.maps.detach().numpy()
     np.testing.assert_array_equal(values["maps"], maps[:, 0])
-    of_heads = model.heads.of_each_head().query.detach().numpy()  # [head, d_model, d_k]
+    of_heads = model.heads.slice_by_head().query.detach().numpy()  # [head, d_model, d_k]
     np.testing.assert_array_equal(values["queries"][1], np.concatenate([of_heads[1, row] for row in range(4)]))
     rows = maps.reshape(2, -1, WORDS)
     assert values["divergence"][0, 1] == pytest.approx(divergence(rows[0], rows[1]), abs=1e-9)
@@ -269,30 +269,30 @@ def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
 
 
 def test_the_norm_of_a_heads_gradient_is_that_of_its_slices() -> None:
-    model, probe = new_model(Shape(16, 2), 3), sentences(8, (5,))
-    loss_of(model.logits(model.attend(probe, model.heads.of_each_head()).parts, probe), probe).backward()
+    model, probe = new_model(Shape(16, 2), 3), draw_sentences(8, (5,))
+    compute_loss(model.logits(model.attend(probe, model.heads.slice_by_head()).parts, probe), probe).backward()
     slices = [torch.cat([w.grad[h].flatten() for w in model.heads.tensors()]) for h in range(2)]  # type: ignore[index]
     values = measure(model, probe)
     np.testing.assert_allclose(values["gradients"], [one.norm().item() for one in slices], rtol=1e-5)
 
 
 def test_cosines_of_known_rows() -> None:
-    values = cosines(np.array([[1.0, 0], [0, 2], [3, 3], [0, 0]], np.float32))
+    values = compute_cosines(np.array([[1.0, 0], [0, 2], [3, 3], [0, 0]], np.float32))
     np.testing.assert_allclose(values[0], [1, 0, 0.5**0.5, 0], atol=1e-12)
 
 
 def test_the_penalty_is_nothing_for_heads_that_point_at_different_words() -> None:
     maps = torch.eye(3)[:2].view(2, 1, 1, 3).repeat(1, 4, 3, 1)
-    assert penalty(maps).item() == 0
-    assert penalty(maps[:1].repeat(2, 1, 1, 1)).item() == 2
+    assert compute_penalty(maps).item() == 0
+    assert compute_penalty(maps[:1].repeat(2, 1, 1, 1)).item() == 2
 
 
 def test_importance_is_the_mean_of_absolute_products_per_word() -> None:
-    model, probe = new_model(Shape(16, 4), 0), sentences(8, (5,))
-    values = importance(model, probe)
-    attended = model.attend(probe, model.heads.of_each_head())
+    model, probe = new_model(Shape(16, 4), 0), draw_sentences(8, (5,))
+    values = compute_importance(model, probe)
+    attended = model.attend(probe, model.heads.slice_by_head())
     attended.contexts.retain_grad()
-    loss_of(model.logits(attended.parts, probe), probe).backward()
+    compute_loss(model.logits(attended.parts, probe), probe).backward()
     assert attended.contexts.grad is not None
     products = (attended.contexts * attended.contexts.grad).detach().numpy()  # [head, word, d_k]
     by_hand = np.abs(products.sum(2)).mean(1)
@@ -308,15 +308,15 @@ def test_a_removed_head_is_a_slice_of_the_concatenation_set_to_zero() -> None:
     first = int(removal.order[0])
     with torch.no_grad():
         model.heads.output[first] = 0
-        probe = sentences(256, (0, 1))
-        logits = model.logits(model.attend(probe, model.heads.of_each_head()).parts, probe)
+        probe = draw_sentences(256, (0, 1))
+        logits = model.logits(model.attend(probe, model.heads.slice_by_head()).parts, probe)
     assert removal.least[1] == pytest.approx((logits.argmax(-1).numpy() == probe.answers)[:, 1:].mean())
 
 
 def test_heads_that_can_go() -> None:
-    assert removable(np.array([1.0, 0.999, 0.992, 0.8, 0.995])) == 2
-    assert removable(np.array([0.5, 0.1])) == 0
-    assert removable(np.array([0.5, 0.5, 0.5])) == 2
+    assert count_removable(np.array([1.0, 0.999, 0.992, 0.8, 0.995])) == 2
+    assert count_removable(np.array([0.5, 0.1])) == 0
+    assert count_removable(np.array([0.5, 0.5, 0.5])) == 2
 
 
 # ---- Runs -------------------------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ def test_a_run_is_stopped_in_the_middle() -> None:
 
 def test_recorded_steps_begin_closely_and_end_at_the_last() -> None:
     for steps in (1, 2, 5, 300, 2000):
-        chosen = recorded_steps(steps, 24)
+        chosen = choose_recorded_steps(steps, 24)
         assert chosen[:2] == (0, 1)
         assert chosen[-1] == steps
         assert list(chosen) == sorted(set(chosen))
@@ -393,7 +393,7 @@ def test_recorded_steps_begin_closely_and_end_at_the_last() -> None:
 )
 def test_bad_settings_are_named(experiment: str, changes: dict[str, Any], field: str) -> None:
     settings = replace(EXPERIMENTS[experiment].default, **changes)
-    assert list(lab.faults(settings)) == [field]
+    assert list(lab.find_faults(settings)) == [field]
     with pytest.raises(SettingError):
         run(settings)
 

@@ -22,10 +22,10 @@ from transformers.models.gptj import modeling_gptj
 
 import mha_viz as mv
 from mha_viz.errors import ModelUnsupported, SettingError
-from mha_viz.library_parts import TESTED, LibraryPart, check_parts, lost_without
+from mha_viz.library_parts import TESTED_VERSIONS, LibraryPart, check_parts, find_losses
 from mha_viz.models.reading import capture
-from mha_viz.models.reading.probe import Opened
-from mha_viz.models.transformers_parts import OF_FAMILY, PARTS, SLOWER, calls_registered
+from mha_viz.models.reading.probe import LayerProbe
+from mha_viz.models.transformers_parts import FAMILY_PARTS, PARTS, SLOWER, uses_registered_attention
 from tests import tiny_encoder_decoders, tiny_models
 from tests.imports import ROOT, parsed
 from tests.oracles import EQUAL, SENTENCE
@@ -34,7 +34,7 @@ from tests.waiting import PATIENCE
 pytestmark = pytest.mark.models
 Patch = pytest.MonkeyPatch
 Folder = Callable[[str], Path]
-REMEDY = f'pip install "transformers{TESTED["transformers"]}"'
+REMEDY = f'pip install "transformers{TESTED_VERSIONS["transformers"]}"'
 
 
 # ---- Names that changed ----------------------------------------------------------------------------------
@@ -53,8 +53,8 @@ def dispatch(patch: Patch) -> None:
 
     def forward(self: Any, *values: Any, **named: Any) -> Any:
         def attend(query: Any, key: Any, value: Any, mask: Any) -> Any:
-            is_registered = self.config._attn_implementation == capture.NAME
-            function: Any = capture.capture if is_registered else eager
+            is_registered = self.config._attn_implementation == capture.IMPLEMENTATION
+            function: Any = capture.capture_attention if is_registered else eager
             output, weights = function(self, query, key, value, mask, scaling=1 / self.scale_attn)
             return output.transpose(1, 2), weights
 
@@ -64,7 +64,7 @@ def dispatch(patch: Patch) -> None:
     patch.delattr(kind, "_attn")
     patch.setattr(kind, "forward", forward)
     patch.setattr(modeling_gptj, "eager_attention_forward", eager, raising=False)
-    patch.setitem(modeling_gptj.GPTJ_ATTENTION_CLASSES, capture.NAME, kind)
+    patch.setitem(modeling_gptj.GPTJ_ATTENTION_CLASSES, capture.IMPLEMENTATION, kind)
 
 
 def numbers_of(folder: Path) -> list[np.ndarray[Any, Any]]:
@@ -82,8 +82,8 @@ def numbers_of(folder: Path) -> list[np.ndarray[Any, Any]]:
 def test_gptj_is_read_the_same_where_it_calls_the_registered_function(tiny_folder: Folder, monkeypatch: Patch) -> None:
     expected = numbers_of(tiny_folder("gptj"))
     dispatch(monkeypatch)
-    assert calls_registered("gptj")
-    assert capture.implementation("gptj") == capture.NAME
+    assert uses_registered_attention("gptj")
+    assert capture.choose_implementation("gptj") == capture.IMPLEMENTATION
     for ours, theirs in zip(numbers_of(tiny_folder("gptj")), expected, strict=True):
         assert np.abs(ours - theirs).max() <= EQUAL
 
@@ -91,11 +91,11 @@ def test_gptj_is_read_the_same_where_it_calls_the_registered_function(tiny_folde
 def test_gptj_s_rotations_are_read_where_they_are_given_and_where_they_are_looked_up(tiny_folder: Folder) -> None:
     encoder: Any = mv.load(tiny_folder("gptj"))
     table = torch.randn(9, 4)  # sines for two pairs of numbers, then their cosines
-    opened: Any = Opened(encoder._model, "gptj", 0, tiny_models.LAYERS)
+    opened: Any = LayerProbe(encoder._model, "gptj", 0, tiny_models.LAYERS)
     opened._place = SimpleNamespace(holder=SimpleNamespace(embed_positions=table))
     looked_up = {"position_ids": torch.arange(9)[None]}
     for named in (looked_up, {"position_embeddings": table[None].chunk(2, -1)}):
-        turns = opened._turned((), {**named, "attention_mask": None})
+        turns = opened._find_rotations((), {**named, "attention_mask": None})
         assert turns.sin[0].equal(table[:, [0, 0, 1, 1]])
         assert turns.cos[0].equal(table[:, [2, 2, 3, 3]])
 
@@ -150,14 +150,14 @@ def test_a_listed_family_that_records_nothing_names_both_versions(
     family: str, tmp_path: Path, tiny_folder: Folder, monkeypatch: Patch
 ) -> None:
     folder = tiny_encoder_decoders.build("t5", tmp_path / "t5") if family == "t5" else tiny_folder(family)
-    monkeypatch.setattr(capture, "implementation", lambda _: "eager")
+    monkeypatch.setattr(capture, "choose_implementation", lambda _: "eager")
     with pytest.raises(ModelUnsupported) as refused:
         mv.load(folder)
     assert re.search(
         rf"shows the attention of 0 of its \d layers with transformers {re.escape(version('transformers'))}\. ",
         str(refused.value),
     )
-    versions = ">=5.15,<5.25" if family == "t5" else TESTED["transformers"]
+    versions = ">=5.15,<5.25" if family == "t5" else TESTED_VERSIONS["transformers"]
     assert f'pip install "transformers{versions}"' in str(refused.value)
     assert "another model" not in str(refused.value)
 
@@ -169,9 +169,9 @@ def test_a_part_that_one_family_needs_is_missed_when_a_model_of_it_is_opened(
         "longformer": tiny_folder("longformer"),
         "mbart": tiny_encoder_decoders.build("mbart", tmp_path / "mbart"),
     }
-    assert folders.keys() == OF_FAMILY.keys()
+    assert folders.keys() == FAMILY_PARTS.keys()
     for family, folder in folders.items():
-        part = OF_FAMILY[family]
+        part = FAMILY_PARTS[family]
         with monkeypatch.context() as patch:
             patch.delattr(pkgutil.resolve_name(part.owner), part.name)
             with pytest.raises(SettingError) as refused:
@@ -185,19 +185,19 @@ def test_a_family_without_an_attention_function_of_its_own_is_named() -> None:
     module: Any = type("Attention", (torch.nn.Module,), {"__module__": "transformers.activations"})()
     one = torch.zeros(1, 1, 1, 1)
     with pytest.raises(SettingError, match=r"has no activations\.eager_attention_forward .*transformers>="):
-        capture.capture(module, one, one, one, None)
+        capture.capture_attention(module, one, one, one, None)
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.label)
 def test_each_missing_part_is_named_with_the_versions_that_work(part: LibraryPart) -> None:
     renamed = part._replace(name=f"{part.name}_renamed")
     if part.loss:
-        assert lost_without([renamed]) == {SLOWER: renamed}
+        assert find_losses([renamed]) == {SLOWER: renamed}
         return
     with pytest.raises(SettingError) as refused:
         check_parts([renamed])
     assert f"{part.package} {version(part.package)} has no {renamed.label}" in str(refused.value)
-    assert f'pip install "{part.package}{TESTED[part.package]}"' in str(refused.value)
+    assert f'pip install "{part.package}{TESTED_VERSIONS[part.package]}"' in str(refused.value)
 
 
 WITHOUT = """
@@ -222,8 +222,8 @@ def test_a_transformers_without_a_part_is_refused_in_one_sentence_when_a_model_i
 
 
 def test_all_parts_are_there_now_and_no_row_is_stated_twice() -> None:
-    check_parts([*PARTS, *OF_FAMILY.values()])
-    assert lost_without(PARTS) == {}
+    check_parts([*PARTS, *FAMILY_PARTS.values()])
+    assert find_losses(PARTS) == {}
     assert len(set(PARTS)) == len(PARTS)
 
 
@@ -232,7 +232,7 @@ PUBLIC = {"_replace", "_asdict"}  # of named tuples
 
 def test_every_name_from_inside_transformers_and_torch_has_a_row() -> None:
     imported = {(part.owner, part.name) for part in PARTS}
-    names = {part.name for part in (*PARTS, *OF_FAMILY.values())}
+    names = {part.name for part in (*PARTS, *FAMILY_PARTS.values())}
     missing = [
         (path.name, taken)
         for folder in ("models", "lab")

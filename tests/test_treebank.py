@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.corpus import limits
-from mha_viz.corpus.conllu import as_conllu, read_conllu
-from mha_viz.corpus.limits import MAX_BRACKETS, MAX_CELL, MAX_LABEL, MAX_LABELS, MAX_WORDS, decoded
+from mha_viz.corpus.conllu import format_conllu, read_conllu
+from mha_viz.corpus.limits import MAX_BRACKETS, MAX_CELL, MAX_LABEL, MAX_LABELS, MAX_WORDS, decode
 from mha_viz.corpus.reading import parse_file, read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Gap, Mention, Word
 from mha_viz.errors import CorpusError, MhaVizError
@@ -410,12 +410,12 @@ def test_hostile_words_are_words() -> None:
 
 def test_files_that_are_no_text_or_too_large() -> None:
     with pytest.raises(CorpusError, match="line 2: not UTF-8"):
-        decoded(b"good\n\xff\xfe bad", "file")
+        decode(b"good\n\xff\xfe bad", "file")
     with pytest.raises(CorpusError, match="MB; at most"):
-        decoded(b"x" * 64_000_001, "file")
+        decode(b"x" * 64_000_001, "file")
     with pytest.raises(CorpusError, match="a zero byte"):
-        decoded(b"a\0b", "file")
-    assert decoded("\ufeffé".encode(), "file") == "é"
+        decode(b"a\0b", "file")
+    assert decode("\ufeffé".encode(), "file") == "é"
 
 
 def test_a_table_that_is_not_gap_is_not_read_as_text() -> None:
@@ -661,7 +661,7 @@ def test_lines_may_end_with_a_carriage_return(end: str) -> None:
 def test_features_are_as_they_stand(features: str) -> None:
     (sentence,) = read_conllu(DOGS.replace("Number=Sing", features)).sentences
     assert [word.features for word in sentence.words] == 2 * ["" if features == "_" else features]
-    assert read_conllu(as_conllu([sentence])).sentences[0].words == sentence.words
+    assert read_conllu(format_conllu([sentence])).sentences[0].words == sentence.words
 
 
 # ---- GAP and plain text ----------------------------------------------------------------------------------

@@ -10,15 +10,15 @@ import pytest
 
 from mha_viz.errors import Busy, Cancelled
 from mha_viz.process import turns
-from mha_viz.process.turns import Turns
+from mha_viz.process.turns import FairWorker
 from tests.waiting import PATIENCE
 
 
 class Blocked:
     """A worker that is kept busy until the test opens it, and the order in which it served."""
 
-    def __init__(self, worker: Turns | None = None) -> None:
-        self.turns, self.served = worker or Turns("test"), list[str]()
+    def __init__(self, worker: FairWorker | None = None) -> None:
+        self.turns, self.served = worker or FairWorker("test"), list[str]()
         self._open, began = threading.Event(), threading.Event()
 
         def first() -> None:
@@ -85,7 +85,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.mark.parametrize("others", ["bc", "aa"], ids=["of others", "of other tabs"])
 def test_a_short_text_does_not_wait_for_long_ones(others: str, clock: Clock) -> None:
-    worker = Turns("test")
+    worker = FairWorker("test")
     for seconds, characters in ((5.0, 0), (1.0, 1000)):  # the first loads a model, the second shows the speed
         worker.submit(clock.work(seconds), "z", "1", characters).result(PATIENCE)
         worker._worker.submit(lambda: None).result(PATIENCE)  # until the time is noted
@@ -147,13 +147,15 @@ def test_a_newer_request_of_a_tab_replaces_the_one_that_waits(blocked: Blocked) 
 
 
 def test_what_nobody_waits_for_any_more_leaves_the_queue(blocked: Blocked) -> None:
-    for _ in range(3 * turns.PLACES):
+    for _ in range(3 * turns.MAX_WAITING):
         blocked.turns.submit(lambda: blocked.served.append("left"), "a").cancel()
     blocked.ask("a")
     assert blocked.open() == ["a"]
 
 
-@pytest.mark.parametrize(("visitors", "most"), [(1, turns.PER_VISITOR), (turns.PLACES, turns.PLACES)])
+@pytest.mark.parametrize(
+    ("visitors", "most"), [(1, turns.MAX_WAITING_PER_VISITOR), (turns.MAX_WAITING, turns.MAX_WAITING)]
+)
 def test_the_queue_is_bounded_for_one_and_for_all(blocked: Blocked, visitors: int, most: int) -> None:
     for number in range(most):
         blocked.ask(f"v{number % visitors} ", str(number))
@@ -165,11 +167,11 @@ def test_the_queue_is_bounded_for_one_and_for_all(blocked: Blocked, visitors: in
 def test_the_time_of_one_visitor_is_bounded_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(turns.time, "monotonic", lambda: now)
-    worker = Turns("test")
+    worker = FairWorker("test")
 
     def work() -> None:
         nonlocal now
-        now += turns.SHARE
+        now += turns.MAX_SECONDS_PER_VISITOR
 
     def ask(visitor: str) -> None:
         worker.submit(work if visitor == "a" else lambda: None, visitor).result(PATIENCE)
@@ -182,14 +184,14 @@ def test_the_time_of_one_visitor_is_bounded_while_others_ask(monkeypatch: pytest
         ask("a")
     assert "Wait 30 seconds" in refused.value.remedy
     ask("b")
-    now += turns.WINDOW + 1
+    now += turns.WINDOW_SECONDS + 1
     ask("a")
     for _ in range(3):
         worker.submit(work).result(PATIENCE)  # work in the background is bounded elsewhere
 
 
 def test_an_error_of_the_work_is_the_result_and_the_worker_goes_on() -> None:
-    worker = Turns("test")
+    worker = FairWorker("test")
     with pytest.raises(ZeroDivisionError):
         worker.submit(lambda: 1 // 0, "a").result(PATIENCE)
     assert worker.submit(lambda: 1, "a").result(PATIENCE) == 1

@@ -11,7 +11,7 @@ from mha_viz.figures.layout.labels import label
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.packet import axis_tokens
 from mha_viz.figures.layout.view import View, shown, units
-from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.loading import load_one_stack
 from tests.page_session import PageSession
 
 TEXT = "the zebra sleeps ."
@@ -19,7 +19,7 @@ TEXT = "the zebra sleeps ."
 
 @pytest.fixture(scope="module")
 def reading() -> Attention:
-    return one_stack("toy").encode(TEXT)
+    return load_one_stack("toy").encode(TEXT)
 
 
 def lines(text: Text, room: float) -> list[tuple[str, float, float]]:
@@ -53,7 +53,7 @@ def test_who_hears_a_figure_hears_it_too(reading: Attention) -> None:
 def test_a_page_gets_the_same_words(reading: Attention) -> None:
     fields = axis_tokens(reading.text)
     assert fields["tokens"] == fields["words"] == ["[CLS]", "the", "[UNK] zebra", "sleeps", ".", "[SEP]"]
-    assert "[UNK] typed" not in str(axis_tokens(one_stack("toy").encode("[UNK] sleeps .").text))
+    assert "[UNK] typed" not in str(axis_tokens(load_one_stack("toy").encode("[UNK] sleeps .").text))
 
 
 @pytest.mark.app

@@ -26,9 +26,9 @@ import mha_viz as mv
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models.families import is_listed
-from mha_viz.models.getting.folder import look_at
+from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading import opening
-from mha_viz.models.reading.loading import from_folder, one_stack
+from mha_viz.models.reading.loading import from_folder, load_one_stack
 from tests import lanes, tiny_models, tiny_unlisted
 from tests.oracles import SECOND, SENTENCE
 from tests.page_session import PageSession
@@ -44,16 +44,16 @@ def test_weights_are_those_of_transformers_bit_for_bit(family: str, tmp_path: Pa
     inputs: Any = AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt")
     with torch.inference_mode():
         expected = torch.cat(model(**inputs, output_attentions=True).attentions).numpy()
-    encoder = one_stack(from_folder(folder))
+    encoder = load_one_stack(from_folder(folder))
     reading = encoder.encode(SENTENCE)
     assert (reading.weights == expected).all()
     assert reading.made == ("typed", "weights only")
-    assert look_at(folder).weights_only
+    assert inspect_folder(folder).weights_only
     assert encoder.causal == (not (abs(torch.from_numpy(expected).triu(1)) > 0).any())
 
 
 def test_what_needs_a_row_is_refused_and_says_so(tmp_path: Path) -> None:
-    encoder = one_stack(from_folder(tiny_unlisted.build("olmo", tmp_path)))
+    encoder = load_one_stack(from_folder(tiny_unlisted.build("olmo", tmp_path)))
     for ask in (
         lambda: encoder.trace(SENTENCE),
         lambda: encoder.score_parts(SENTENCE, "L0H0", 2, 1),
@@ -99,7 +99,7 @@ def test_what_stops_a_library_is_no_damage_where_a_family_has_no_row(
 def test_a_model_without_attention_is_refused_by_name(family: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": family}))
     with pytest.raises(ModelUnsupported, match="has no attention"):
-        look_at(tmp_path)
+        inspect_folder(tmp_path)
 
 
 @pytest.mark.parametrize("family", lanes.some(sorted(tiny_unlisted.HYBRIDS), "lfm2", "minimax"))
@@ -109,12 +109,12 @@ def test_layers_of_a_hybrid_keep_their_numbers(family: str, tmp_path: Path) -> N
     inputs: Any = AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt")
     with torch.inference_mode():
         maps = model(**inputs, output_attentions=True).attentions
-    reading = one_stack(from_folder(folder)).encode(SENTENCE)
+    reading = load_one_stack(from_folder(folder)).encode(SENTENCE)
     assert (reading["L7H1"] == maps[-1][0, 1].numpy()).all()
     assert {head.layer for head in reading.every_head()} == {3, 7}
     assert reading.made == ("typed", "weights only", "of layers 3, 7")
     assert reading.request is not None
-    facts = look_at(folder)
+    facts = inspect_folder(folder)
     assert (facts.model.layers, facts.attending) == (8, 2)
 
 
@@ -135,7 +135,7 @@ def test_the_learned_sinks_of_a_model_are_a_column(tmp_path: Path) -> None:
     inputs: Any = AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt")
     with torch.inference_mode():
         expected = torch.cat(model(**inputs, output_attentions=True).attentions).numpy()
-    encoder = one_stack(from_folder(folder))
+    encoder = load_one_stack(from_folder(folder))
     reading = encoder.encode(SENTENCE)
     assert (reading.weights[..., :-1] == expected).all()
     assert reading.weights[..., -1] == pytest.approx(1 - expected.sum(-1), abs=1e-6)
@@ -152,7 +152,7 @@ def test_the_learned_sinks_of_a_model_are_a_column(tmp_path: Path) -> None:
 
 
 def test_a_profile_of_a_hybrid_names_heads_by_their_layers(tmp_path: Path) -> None:
-    encoder = one_stack(from_folder(tiny_unlisted.build("lfm2", tmp_path / "model")))
+    encoder = load_one_stack(from_folder(tiny_unlisted.build("lfm2", tmp_path / "model")))
     profile = mv.profile("grammar", encoder)
     assert {head.layer for head in profile.heads()} == {3, 7}
     assert {*profile.tables["position"]["layer"]} == {3, 7}
@@ -205,7 +205,7 @@ def test_the_model_of_text_inside_a_larger_one_is_read_with_everything(family: s
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     with torch.inference_mode():
         outputs = model(**tokenizer(SENTENCE, return_tensors="pt"), output_attentions=True)
-    encoder = one_stack(from_folder(folder))
+    encoder = load_one_stack(from_folder(folder))
     assert encoder.family == family
     assert (encoder.encode(SENTENCE).weights == torch.cat(outputs.attentions).numpy()).all()
     assert encoder.trace(SENTENCE).heads == 4

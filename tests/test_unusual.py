@@ -12,22 +12,22 @@ import pytest
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import read_profile
 from mha_viz.analysis.unusual import (
-    APART,
     KINDS,
-    LEAST,
-    LINK,
-    MOST,
+    MAX_FINDINGS,
+    MIN_BITS,
+    MIN_DISTANCE,
+    MIN_LINK,
     Habits,
-    Seen,
     Unusual,
-    given_habits,
+    WordReading,
+    find_unusual,
+    load_bundled_habits,
     read_habits,
-    unusual,
 )
-from mha_viz.app.service.caches import first_reading
+from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import CorpusError
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.text import from_names
 
 WORDS = ("[CLS]", "the", "dog", "barked", "because", "it", "slept", ".", "[SEP]")
@@ -105,7 +105,7 @@ def test_every_kind_is_tried() -> None:
 @pytest.mark.parametrize("kind", APPEARS)
 def test_a_head_that_differs_is_named_with_what_it_does(kind: str) -> None:
     change, words, roles = APPEARS[kind]
-    found = unusual(read(change), roles)
+    found = find_unusual(read(change), roles)
     assert (found[0].kind, "".join(found[0].words)) == (kind, words)
     assert found[0].head == Head(0, AT)
     assert found[0].surprise > 0
@@ -115,42 +115,42 @@ def test_a_head_that_differs_is_named_with_what_it_does(kind: str) -> None:
 def test_a_kind_that_quotes_the_text_declares_it_and_is_not_said_where_an_answer_is_hidden(kind: str) -> None:
     change, words, roles = APPEARS[kind]
     attention = read(change)
-    (found,) = (one for one in unusual(attention, roles) if one.kind == kind)
+    (found,) = (one for one in find_unusual(attention, roles) if one.kind == kind)
     special = {token.text for token in attention.text.tokens if token.special}
     assert KINDS[kind].names_words == any(part not in special for part in found.words[1::2])
-    assert (words in said(unusual(attention, roles, quiet=True)).values()) != KINDS[kind].names_words
+    assert (words in said(find_unusual(attention, roles, quiet=True)).values()) != KINDS[kind].names_words
 
 
 def test_the_token_that_is_held_shows_it() -> None:
-    (found,) = (one for one in unusual(read(link)) if one.kind == "link")
+    (found,) = (one for one in find_unusual(read(link)) if one.kind == "link")
     assert (found.query, found.key) == (6, 2)
     assert found.words[1::2] == ("slept", "dog")  # quoted from the text
-    (back,) = (one for one in unusual(read(looks(-1))) if one.kind == "back")
+    (back,) = (one for one in find_unusual(read(looks(-1))) if one.kind == "back")
     assert back.key is None
     assert WORDS[back.query - 1] not in ("[CLS]", "[SEP]")
 
 
 @pytest.mark.parametrize("base", ["even", "diffuse"])
 def test_nothing_is_said_where_all_heads_are_alike(base: str) -> None:
-    assert unusual(read(base=base)) == ()
+    assert find_unusual(read(base=base)) == ()
 
 
 @pytest.mark.parametrize("kind", ["back", "ahead", "even", "mark"])
 def test_what_all_heads_do_is_not_unusual(kind: str) -> None:
     attention = read(APPEARS[kind][0])
     every = np.repeat(attention.weights[:, AT : AT + 1], 5, axis=1)
-    assert kind not in said(unusual(Attention("tiny", "", attention.text, every)))
+    assert kind not in said(find_unusual(Attention("tiny", "", attention.text, every)))
 
 
 @pytest.mark.parametrize("words", [("[CLS]", "[SEP]"), ("[CLS]", "Hello", "[SEP]"), ("[CLS]", "It", "rains", "[SEP]")])
 @pytest.mark.parametrize("kind", ["back", "ahead", "even"])
 def test_a_habit_is_not_told_from_two_words(words: tuple[str, ...], kind: str) -> None:
-    assert unusual(read(APPEARS[kind][0], words)) == ()
+    assert find_unusual(read(APPEARS[kind][0], words)) == ()
 
 
 def test_a_habit_is_not_a_link() -> None:
-    assert "link" not in said(unusual(read(looks(-2))))
-    assert "link" not in said(unusual(read(column(2))))  # every word looks at "dog"
+    assert "link" not in said(find_unusual(read(looks(-2))))
+    assert "link" not in said(find_unusual(read(column(2))))  # every word looks at "dog"
 
 
 def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
@@ -161,7 +161,7 @@ def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
     for layer, head in np.ndindex(2, 3):
         rows = weights[layer, head].astype(float)
         for i in plain:
-            for j in (j for j in plain if abs(i - j) >= APART and rows[i, j] >= LINK):
+            for j in (j for j in plain if abs(i - j) >= MIN_DISTANCE and rows[i, j] >= MIN_LINK):
                 others = [rows[other, j] for other in plain if other != i]
                 along = [rows[o, o + j - i] for o in plain if o != i and o + j - i in plain] or [0.0]
                 usual = max(np.mean(weights[..., i, j], dtype=float), 1 / len(words))
@@ -169,15 +169,15 @@ def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
                 expected[Head(layer, head), i, j] = max(0.0, rows[i, j] * np.log2(rows[i, j] / share))
     kind = KINDS["link"]
     surprises = {
-        (one.head, one.query, one.key): one.surprise for one in kind.find(Seen(reading, {}), "link", kind.least)
+        (one.head, one.query, one.key): one.surprise for one in kind.find(WordReading(reading, {}), "link", kind.least)
     }
     assert len(expected) > len(surprises) > 8
-    assert surprises == pytest.approx({link: bits for link, bits in expected.items() if bits >= LEAST})
+    assert surprises == pytest.approx({link: bits for link, bits in expected.items() if bits >= MIN_BITS})
 
 
 def test_a_head_that_is_known_for_nothing_or_does_what_it_is_known_for_is_not_idle() -> None:
-    assert "idle" not in said(unusual(read(column(0))))
-    assert "idle" not in said(unusual(read(link), (role("coreference"),)))
+    assert "idle" not in said(find_unusual(read(column(0))))
+    assert "idle" not in said(find_unusual(read(link), (role("coreference"),)))
 
 
 # What the head that differs does in most texts, if it is what it does here.
@@ -199,22 +199,22 @@ def habit(what: str | int, place: int, share: float) -> Habits:
 def test_what_a_head_does_in_every_text_is_not_said(kind: str) -> None:
     change, _, roles = APPEARS[kind]
     what, share = HABIT[kind]
-    assert kind not in said(unusual(read(change), roles, None, habit(what, AT, share)))
-    assert kind in said(unusual(read(change), roles, None, habit(what, AT, share / 5)))
-    assert kind in said(unusual(read(change), roles, None, habit(what, AT + 1, share)))  # of another head
+    assert kind not in said(find_unusual(read(change), roles, None, habit(what, AT, share)))
+    assert kind in said(find_unusual(read(change), roles, None, habit(what, AT, share / 5)))
+    assert kind in said(find_unusual(read(change), roles, None, habit(what, AT + 1, share)))  # of another head
 
 
 def test_more_than_usual_is_said_beside_the_usual() -> None:
-    (found,) = unusual(read(looks(-1)), (), None, habit(-1, AT, 0.3))
+    (found,) = find_unusual(read(looks(-1)), (), None, habit(-1, AT, 0.3))
     assert "".join(found.words) == "L0H2 looks one token back (0.98, usually 0.30)."
     assert found.surprise == pytest.approx(found.value * np.log2(found.value / 0.3))
 
 
 def test_words_of_the_text_stand_in_quotation_marks() -> None:
     words = ("[CLS]", "cat", "gave", "x", "cat", "y", ".", "[SEP]")
-    (found,) = (one for one in unusual(read(link_from(4, 2), words)) if one.kind == "link")
+    (found,) = (one for one in find_unusual(read(link_from(4, 2), words)) if one.kind == "link")
     assert "".join(found.words) == "L0H2 links “cat” to “gave” (0.90)."
-    (again,) = (one for one in unusual(read(link_from(4, 1), words)) if one.kind == "link")
+    (again,) = (one for one in find_unusual(read(link_from(4, 1), words)) if one.kind == "link")
     assert "".join(again.words) == "L0H2 links “cat” to another “cat” (0.90)."
 
 
@@ -238,7 +238,7 @@ PLAIN = ("[CLS]", "to", "gave", "books", "for", "it", "slept", "rooms", ".", "[S
 def test_two_function_words_are_no_finding_and_a_pronoun_is_linked_to_an_earlier_noun(
     query: int, key: int, is_said: bool
 ) -> None:
-    found = [one for one in unusual(read(link_from(query, key), PLAIN)) if one.kind == "link"]
+    found = [one for one in find_unusual(read(link_from(query, key), PLAIN)) if one.kind == "link"]
     assert [(one.query, one.key) for one in found] == [(query, key)] * is_said
 
 
@@ -248,19 +248,19 @@ def test_a_word_that_was_read_as_unknown_is_no_end_of_a_finding() -> None:
         known = read(change)
         tokens = [replace(token, known=i != at) for i, token in enumerate(known.text.tokens)]
         unknown = Attention("tiny", "", replace(known.text, tokens=tuple(tokens)), known.weights)
-        assert kind in said(unusual(known, roles))
-        assert kind not in said(unusual(unknown, roles))
+        assert kind in said(find_unusual(known, roles))
+        assert kind not in said(find_unusual(unknown, roles))
 
 
 def test_what_happens_between_the_pieces_of_a_word_is_not_said() -> None:
     words = ("[CLS]", "un", "##be", "##lie", "##va", "##ble", "dogs", "[SEP]")
-    assert "back" not in said(unusual(read(looks(-1), words)))
-    assert "ahead" not in said(unusual(read(looks(1), words)))
+    assert "back" not in said(find_unusual(read(looks(-1), words)))
+    assert "ahead" not in said(find_unusual(read(looks(1), words)))
 
 
 def test_offsets_count_pieces() -> None:
     words = ("[CLS]", "un", "##happy", "big", "##gest", "dog", "##s", "slept", "[SEP]")  # most look within their word
-    (found,) = (one for one in unusual(read(looks(-1), words)) if one.kind == "back")
+    (found,) = (one for one in find_unusual(read(looks(-1), words)) if one.kind == "back")
     assert "".join(found.words) == "L0H2 looks one token back (0.98)."
     assert found.query in (3, 5, 7)
 
@@ -272,13 +272,13 @@ def test_what_a_pronoun_refers_to_comes_first_also_where_it_is_weak_and_only_fro
         rows[5, 2] = 2.5
 
     attention, roles = read(weak), (role("coreference")._replace(status="established"),)
-    first, second = unusual(attention, roles)[0], unusual(attention)[0]
+    first, second = find_unusual(attention, roles)[0], find_unusual(attention)[0]
     assert (first.kind, "".join(first.words)) == ("pronoun", "L0H2 links “it” to “dog”, 0.24 (weak).")
     assert (second.kind, second.query) == ("link", 6)
-    assert all(one.kind != "pronoun" for one in unusual(attention, (role("syntax", "nsubj dep_to_head"),)))
-    assert all(one.kind != "pronoun" for one in unusual(read(column(0)), roles))
+    assert all(one.kind != "pronoun" for one in find_unusual(attention, (role("syntax", "nsubj dep_to_head"),)))
+    assert all(one.kind != "pronoun" for one in find_unusual(read(column(0)), roles))
     before = ("[CLS]", "it", "barked", "because", "the", "dog", "slept", ".", "[SEP]")
-    assert "pronoun" not in said(unusual(read(link_from(1, 5), before), roles))
+    assert "pronoun" not in said(find_unusual(read(link_from(1, 5), before), roles))
 
 
 @pytest.mark.parametrize(("share", "is_said"), [(0.045, False), (0.055, True)])
@@ -287,25 +287,25 @@ def test_a_pronoun_has_no_link_below_what_a_drawn_link_needs_for_a_number(share:
         rows[5] = 0
         rows[5, 2], rows[5, 0] = share, 1 - share
 
-    assert ("pronoun" in said(unusual(read(faint), (role("coreference"),)))) == is_said
+    assert ("pronoun" in said(find_unusual(read(faint), (role("coreference"),)))) == is_said
 
 
 def test_a_capital_at_the_beginning_of_each_sentence_makes_no_name() -> None:
     words = ("[CLS]", "Suddenly", "it", "broke", "[SEP]", "Quickly", "it", "fell", "[SEP]")
-    assert not Seen(read(None, words), {}).nouns.any()
-    assert Seen(read(None, ("[CLS]", "Anna", "saw", "Quickly", "[SEP]")), {}).nouns.tolist() == [0, 1, 0, 1, 0]
+    assert not WordReading(read(None, words), {}).nouns.any()
+    assert WordReading(read(None, ("[CLS]", "Anna", "saw", "Quickly", "[SEP]")), {}).nouns.tolist() == [0, 1, 0, 1, 0]
 
 
 def test_programs_have_no_pronouns() -> None:
     for text, is_code in (("dog = it", True), ("the dog , it", False)):
         words = ("[CLS]", *text.split(), "[SEP]")
-        assert Seen(read(None, words), {}).pronouns.any() != is_code
+        assert WordReading(read(None, words), {}).pronouns.any() != is_code
 
 
 @pytest.mark.parametrize(("text", "is_said"), [("it was Hund und Mann", True), ("der Hund war her und müde", False)])
 def test_pronouns_are_those_of_english(text: str, is_said: bool) -> None:
     words = ("[CLS]", "Der" if not is_said else "The", "dog", *text.split(), "[SEP]")
-    found = said(unusual(read(None, words, "even"), (role("coreference"),)))
+    found = said(find_unusual(read(None, words, "even"), (role("coreference"),)))
     assert ("pronoun" in found) == is_said
 
 
@@ -315,21 +315,21 @@ def test_two_links_are_of_two_heads_and_two_words() -> None:
     for head, query, key in ((1, 6, 2), (2, 6, 1), (3, 2, 6), (4, 3, 1)):  # the first two from the same word
         weights[0, head, query] = np.eye(N, dtype=np.float32)[key] * np.float32(0.9 - head / 50) + np.float32(0.01)
     weights /= weights.sum(-1, keepdims=True)
-    links = [one for one in unusual(Attention("tiny", "", attention.text, weights)) if one.kind == "link"]
+    links = [one for one in find_unusual(Attention("tiny", "", attention.text, weights)) if one.kind == "link"]
     assert [(one.head.head, one.query) for one in links] == [(1, 6), (3, 2)]
 
 
 def test_habits_are_those_of_the_profile() -> None:
-    habits = given_habits("minilm")
-    folder = asset("profiles") / "minilm" / "ewt"
+    habits = load_bundled_habits("minilm")
+    folder = asset_path("profiles") / "minilm" / "ewt"
     profile = read_profile(folder)
     rows = profile.tables["position"].query("layer == 0 and head == 2 and offset == -1")
     assert habits[-1][Head(0, 2).place(12)] == pytest.approx(float(rows["mass"].iloc[0]))
     assert habits[-1][Head(0, 2).place(12)] > 0.99
     even = profile.tables["entropy"].query("layer == 3 and head == 11")
     assert habits["normalised"][Head(3, 11).place(12)] == pytest.approx(float(even["normalised"].iloc[0]))
-    assert given_habits("toy")
-    assert given_habits("bert") == {}
+    assert load_bundled_habits("toy")
+    assert load_bundled_habits("bert") == {}
 
 
 def test_a_damaged_profile_has_no_habits(tmp_path: Path) -> None:
@@ -342,20 +342,20 @@ def test_a_damaged_profile_has_no_habits(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_other_quantities_or_of_long_texts() -> None:
     attention = read(link)
-    assert unusual(attention)
+    assert find_unusual(attention)
     norms = Attention("tiny", "", attention.text, attention.weights, quantity="norm")
-    assert unusual(norms) == ()
-    assert unusual(read(looks(-1), ("[CLS]", *["word"] * 200, "[SEP]"))) == ()
+    assert find_unusual(norms) == ()
+    assert find_unusual(read(looks(-1), ("[CLS]", *["word"] * 200, "[SEP]"))) == ()
 
 
 def test_of_a_long_text_only_what_a_pronoun_refers_to_is_said() -> None:
     words = ("[CLS]", "the", "dog", *["word"] * 200, "and", "it", "slept", "[SEP]")
-    (found,) = unusual(read(link_from(204, 2), words), (role("coreference"),))
+    (found,) = find_unusual(read(link_from(204, 2), words), (role("coreference"),))
     assert "".join(found.words).startswith("L0H2 links “it” to “dog” (0.")
 
 
 def test_the_first_example_has_the_link_that_the_page_opens_with() -> None:
-    findings = unusual(first_reading(), (), None, given_habits("minilm"))
-    assert 1 < len(findings) <= MOST
+    findings = find_unusual(load_first_reading(), (), None, load_bundled_habits("minilm"))
+    assert 1 < len(findings) <= MAX_FINDINGS
     assert len({one.head for one in findings}) == len({one.query for one in findings}) == len(findings)
     assert "".join(findings[0].words).startswith("L3H1 links “it” to “animal”")

@@ -26,7 +26,7 @@ async def stores(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def middleware(monkeypatch: pytest.MonkeyPatch) -> Uploads:
-    monkeypatch.setattr(uploads, "_stored_bytes", lambda: 0)
+    monkeypatch.setattr(uploads, "_count_stored_bytes", lambda: 0)
     monkeypatch.setattr(uploads, "_is_same_browser", lambda *_: True)
     monkeypatch.setattr(uploads, "_trim", lambda _: None)
     return Uploads(stores)
@@ -84,7 +84,7 @@ def test_uploads_that_are_announced_and_never_sent_take_no_room(middleware: Uplo
 
 
 def test_an_upload_that_takes_too_long_is_ended(middleware: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "SECONDS", 0.01)
+    monkeypatch.setattr(uploads, "UPLOAD_S", 0.01)
     status, text = run(put(middleware, "slow", silent))
     assert status == 408
     assert "took longer than" in text

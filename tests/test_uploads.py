@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from mha_viz import errors
 from mha_viz.corpus import grammar, reading, uploads
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.errors import CorpusError
 from mha_viz.process import apart
-from mha_viz.study.child import without_words
+from mha_viz.study.child import mask_words
 from tests import hostile, lanes
 from tests.waiting import PATIENCE
 
 FILES: dict[str, tuple[str, bytes]] = {
-    "grammar": ("toy.conllu", as_conllu(grammar.corpus(12, 3).sentences).encode()),
+    "grammar": ("toy.conllu", format_conllu(grammar.corpus(12, 3).sentences).encode()),
     "plain": ("two.txt", "Zwei Sätze.\r\nHier, \u2028dort.\n\n".encode()),
     "marked": ("bom.txt", b"\xef\xbb\xbfOne line.\n"),
     "broken tree": ("b.conllu", b"1\tgrieves\t_\tX\t_\t_\t7\tdep\t_\t_\n\n"),
@@ -45,13 +45,13 @@ def here(data: bytes, name: str) -> Any:
     except CorpusError as error:
         return error.problem, error.remedy
     left_out = getattr(corpus, "left_out", ())
-    return name, corpus.digest, uploads.words(corpus), left_out[: uploads.LEFT_OUT], data
+    return name, corpus.digest, uploads.words(corpus), left_out[: uploads.MAX_REASONS], data
 
 
 def there(data: bytes, name: str) -> Any:
     """The result of a child process."""
     try:
-        return tuple(uploads.read_apart(data, name))
+        return tuple(uploads.parse_in_child(data, name))
     except CorpusError as error:
         return error.problem, error.remedy
 
@@ -121,13 +121,13 @@ def test_a_file_that_takes_too_long_is_refused_in_words(monkeypatch: pytest.Monk
     monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(seconds=1))
     monkeypatch.setattr(apart, "run", lambda _, __, *rest, **more: usual("tests.children", held, *rest, **more))
     with pytest.raises(CorpusError, match="This file took longer than 1 s to read"):
-        uploads.read_apart(b"", "slow.txt")
+        uploads.parse_in_child(b"", "slow.txt")
 
 
 def test_a_file_that_needs_too_much_memory_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(megabytes=100, seconds=PATIENCE))
     with pytest.raises(CorpusError, match="This file needs more than 100 MB of memory"):
-        uploads.read_apart(b"a b c d e f g h\n" * 200_000, "large.txt")
+        uploads.parse_in_child(b"a b c d e f g h\n" * 200_000, "large.txt")
 
 
 def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: p
 
     monkeypatch.setattr(apart, "run", heard)
     tracemalloc.start()
-    uploads.read_apart(data, "large.txt")
+    uploads.parse_in_child(data, "large.txt")
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert "private" not in repr(answers[0])
@@ -159,5 +159,5 @@ def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: p
     ],
 )
 def test_what_is_kept_of_a_line_that_was_left_out_holds_none_of_its_words(line: str, remainder: str) -> None:
-    assert remainder in without_words(line)
-    assert "Miller" not in without_words(line)
+    assert remainder in mask_words(line)
+    assert "Miller" not in mask_words(line)

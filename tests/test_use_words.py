@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.corpus_effects import OF_WORDS
+from mha_viz.analysis.corpus_effects import WORD_MEASURES
 from mha_viz.analysis.profile import Profile
-from mha_viz.app.roles.overview import table_of_roles
-from mha_viz.app.roles.used import _line
-from mha_viz.app.service.studies import given
+from mha_viz.app.roles.overview import tabulate_roles
+from mha_viz.app.roles.used import _describe_effect
+from mha_viz.app.service.studies import load_bundled
 from mha_viz.cli import used as used_command
-from mha_viz.cli.effect import _lines
-from mha_viz.figures.words.use_words import CHANGED, NO_MORE, USE, no_more_in_words, use_explained, use_in_words
+from mha_viz.cli.effect import _format_lines
+from mha_viz.figures.words.use_words import EFFECT_TARGETS, NO_MORE, USE, describe_unused, describe_use, explain_use
 
 ROOT = Path(__file__).resolve().parent.parent
 CLAIM = re.compile(
@@ -70,15 +70,15 @@ def test_reports_in_every_format_say_no_more_than_other_heads(name: str) -> None
 def test_all_heads_and_commands_say_the_same(name: str) -> None:
     profile = mv.load_profile(name)
     rows = list(profile.tables["used"].itertuples(index=False))
-    said = [use_in_words(str(row.used) == "True", row.measure) for row in rows]
+    said = [describe_use(str(row.used) == "True", row.measure) for row in rows]
     assert {NO_MORE} < {*said}
-    assert [_line(row)[USE] for row in rows] == said, "the cards of all heads"
-    heading, *lines = used_command.lines(profile)
+    assert [_describe_effect(row)[USE] for row in rows] == said, "the cards of all heads"
+    heading, *lines = used_command.format_used(profile)
     assert [line.rpartition(": ")[2] for line in lines] == [words.rpartition(": ")[2] for words in said]
     assert f"{len(rows) - said.count(NO_MORE)} of {len(rows)} roles {USE}" in heading
-    evidence = given(name)
+    evidence = load_bundled(name)
     assert evidence is not None
-    table: pd.DataFrame = table_of_roles(evidence, ())
+    table: pd.DataFrame = tabulate_roles(evidence, ())
     assert table[USE].eq(NO_MORE).sum() == said.count(NO_MORE)
     assert not CLAIM.search("\n".join([heading, *lines, table.to_csv()]))
 
@@ -96,19 +96,19 @@ def profile_of_minilm() -> Profile:
     return mv.load_profile("minilm")
 
 
-@pytest.mark.parametrize("measure", sorted(OF_WORDS.values()))
+@pytest.mark.parametrize("measure", sorted(WORD_MEASURES.values()))
 def test_the_words_name_what_changes(measure: str) -> None:
-    changed = CHANGED[measure]
-    assert changed.name in use_in_words(True, measure)
-    assert use_in_words(False, measure) == NO_MORE
-    assert no_more_in_words("obj", measure) == f"For obj it changes {changed.name} {NO_MORE}."
-    assert changed.full in use_explained(measure)
+    changed = EFFECT_TARGETS[measure]
+    assert changed.name in describe_use(True, measure)
+    assert describe_use(False, measure) == NO_MORE
+    assert describe_unused("obj", measure) == f"For obj it changes {changed.name} {NO_MORE}."
+    assert changed.full in explain_use(measure)
 
 
 def test_the_effect_of_a_head_without_the_role_is_not_denied() -> None:
     """L1H0 does not link subjects to verbs."""
     measured = mv.corpus_ablation_effects("grammar", ["L1H0"], "toy", relation="nsubj", most=12)
     assert measured.rows[0].used is False
-    judged = _lines(measured)[-1]
+    judged = _format_lines(measured)[-1]
     assert judged.startswith(f"L1H0 (2-1): For nsubj it changes the answer {NO_MORE}. Its effect minus that of the ")
     assert not CLAIM.search(judged)

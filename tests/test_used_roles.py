@@ -13,10 +13,10 @@ from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.cli import main
 from mha_viz.cli.terminal import one_line
-from mha_viz.cli.used import lines
+from mha_viz.cli.used import format_used
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.words.use_words import NO_MORE, USE
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
 from mha_viz.study.cases import Cases
@@ -31,7 +31,7 @@ MOST = 6
 
 @pytest.fixture(scope="module")
 def profile() -> Profile:
-    return read_profile(asset("profiles") / "toy" / "grammar")
+    return read_profile(asset_path("profiles") / "toy" / "grammar")
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +86,11 @@ def test_the_command_writes_and_prints_the_table(
     profile: Profile, measured: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["used", "toy", "grammar", "--most", str(MOST)]) == 0
-    assert capsys.readouterr().out.splitlines() == [one_line(line) for line in lines(measured)]
-    assert read_profile(asset("profiles") / "toy" / "grammar") == profile, "what comes with the app stays as it is"
+    assert capsys.readouterr().out.splitlines() == [one_line(line) for line in format_used(measured)]
+    assert read_profile(asset_path("profiles") / "toy" / "grammar") == profile, "what comes with the app stays as it is"
     folder = profile.save(tmp_path / "profile")
     assert main(["used", str(folder), "grammar", "--most", str(MOST)]) == 0
-    assert capsys.readouterr().out.splitlines() == [one_line(line) for line in lines(read_profile(folder))]
+    assert capsys.readouterr().out.splitlines() == [one_line(line) for line in format_used(read_profile(folder))]
     assert main(["used", str(tmp_path / "none"), "grammar"]) != 0
     assert "does not exist" in capsys.readouterr().err
 
@@ -152,7 +152,7 @@ def test_the_card_of_a_head_says_what_was_measured(profile: Profile) -> None:
 @pytest.mark.usefixtures("no_hub")
 @pytest.mark.app
 def test_roles_of_the_default_model_are_judged_too() -> None:
-    shipped = read_profile(asset("profiles") / "minilm" / "ewt")
+    shipped = read_profile(asset_path("profiles") / "minilm" / "ewt")
     roles = {(f.head.layer, f.head.head, f.detail) for f in shipped.findings() if f.role == "syntax"}
     table = shipped.tables["used"]
     assert {tuple(row) for row in table[["layer", "head", "detail"]].itertuples(index=False)} == roles

@@ -77,8 +77,8 @@ OF_LINKS = ("link:", "rows:", "why:")  # how kinds of links are named
 EDITS = ("pin", "open", "rename", "duplicate", "remove", "move")
 # The parts of an event of which each is walked.
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "mha_explorer.view": tuple(address.VIEW),
-    "mha_compare.view": tuple(address.COMPARED),
+    "mha_explorer.view": tuple(address.VIEW_PATTERNS),
+    "mha_compare.view": tuple(address.PANEL_PATTERNS),
     "mha_compare.edit": EDITS,
     "mha_scheme.linked": ("head", "kinds", "chapter"),
 }

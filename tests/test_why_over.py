@@ -12,20 +12,20 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis import corpus_why, intervals
-from mha_viz.analysis.corpus_why import CorpusWhy, Gathered
+from mha_viz.analysis.corpus_why import CorpusWhy, ShareSums
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
 from mha_viz.cli import main
 from mha_viz.corpus.sources import iterate
 from mha_viz.errors import Cancelled, CorpusError, SettingError
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import one_stack
-from mha_viz.study.cluster.tasks import PartTask, Summing, WorkerModel, measure
-from mha_viz.study.measures import DrawnTogether
-from mha_viz.study.plan import BATCH
+from mha_viz.models.reading.loading import load_one_stack
+from mha_viz.study.cluster.tasks import PartSums, PartTask, WorkerModel, measure
+from mha_viz.study.measures import ResamplingUnits
+from mha_viz.study.plan import DEFAULT_BATCH
 from mha_viz.study.run import Progress
-from mha_viz.study.sums import PASSES, Sums, merged
-from mha_viz.study.why import OfWhy
+from mha_viz.study.sums import PASSES, Sums, merge_sums
+from mha_viz.study.why import ScoreSums
 from tests.shards import laid_out
 
 SENTENCES = 6
@@ -33,7 +33,7 @@ SENTENCES = 6
 
 @pytest.fixture(scope="module")
 def repeater() -> Encoder:
-    return one_stack("repeater")
+    return load_one_stack("repeater")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_shares_over_a_corpus_are_sums_of_covariances_over_sums_of_variances(
     assert (measured.sentences, measured.every) == (len(sentences), step)
     layers = [mv.explain_scores(repeater, "", words=each.forms).variations[1] for each in sentences]
     variance = sum(each.variance for each in layers)
-    expected = sum(each.grouped() for each in layers) / variance[:, None]  # [head, group]
+    expected = sum(each.sum_groups() for each in layers) / variance[:, None]  # [head, group]
     rows = measured.table()
     rows = rows[rows["layer"] == 1]
     assert np.allclose(rows["share"].to_numpy().reshape(4, len(GROUPS)), expected)
@@ -85,12 +85,12 @@ def test_it_is_the_same_from_any_shards(repeater: Encoder, tmp_path: Path) -> No
     file = tmp_path / "some.txt"
     file.write_text("".join(f"{line}\n" for line in lines * 3), "utf-8")
     whole = mv.explain_corpus_scores(file, repeater, most=10)
-    kind, parts = OfWhy(2, DrawnTogether(by_sentence=True, bits=None)), laid_out("some", [file], 40).parts
+    kind, parts = ScoreSums(2, ResamplingUnits(by_sentence=True, bits=None)), laid_out("some", [file], 40).parts
     assert len(parts) > 3
     model, folder = WorkerModel.opened_by(repeater), str(tmp_path / "sums")
-    todo = [PartTask(part, model, Summing(PASSES[:1], BATCH, kind), folder) for part in parts]
-    sums = merged([part for part in map(measure, todo[::-1]) if isinstance(part, Sums)])
-    gathered = Gathered(len(sums.documents), repeater.layers, repeater.heads, sums.of("trained/why"))
+    todo = [PartTask(part, model, PartSums(PASSES[:1], DEFAULT_BATCH, kind), folder) for part in parts]
+    sums = merge_sums([part for part in map(measure, todo[::-1]) if isinstance(part, Sums)])
+    gathered = ShareSums(len(sums.documents), repeater.layers, repeater.heads, sums.of("trained/why"))
     assert sums.counted["sentences"] == whole.sentences == 6
     assert whole.every == 2
     ours, theirs = (np.array([each for *_, each in rows]) for rows in (gathered.rows(), whole.rows))
@@ -167,7 +167,7 @@ def test_the_command_prints_shares_and_arrows(capsys: pytest.CaptureFixture[str]
     assert lines[-1].endswith("more")
 
 
-@pytest.mark.parametrize(("option", "columns"), [([], corpus_why.HEADING), (["--arrows"], corpus_why.ARROWS)])
+@pytest.mark.parametrize(("option", "columns"), [([], corpus_why.HEADING), (["--arrows"], corpus_why.ARROW_COLUMNS)])
 def test_the_command_writes_a_table(option: list[str], columns: tuple[str, ...], tmp_path: Path) -> None:
     out = tmp_path / "why.csv"
     assert main(["why", "repeats", "--model", "repeater", "--most", "4", "--out", str(out), *option]) == 0
@@ -179,7 +179,11 @@ def test_shares_are_stored_in_the_profile_of_the_same_model_alone(measured: Corp
     assert main(["why", "grammar", "--model", "toy", "--most", "2", "--profile", str(folder)]) == 0
     profile = mv.load_profile(folder)
     assert set(profile.tables["why"]["sentences"]) == {2}
-    assert corpus_why.found_by(profile.head("L0H3")["why"])[Head(0, 3)].words.partition(" · ")[0].endswith("% position")
+    assert (
+        corpus_why.load_head_shares(profile.head("L0H3")["why"])[Head(0, 3)]
+        .words.partition(" · ")[0]
+        .endswith("% position")
+    )
     with pytest.raises(SettingError, match="shares are of repeater"):
         measured.stored_in(profile)
     for name in ("a", "z"):  # before and after it in the alphabet

@@ -23,19 +23,19 @@ def find() -> str | None:
     given = os.environ.get("CHROMIUM", "")
     if given:
         return shutil.which(given) or sys.exit(f"CHROMIUM is “{given}”, which is not a program. Set it to its path.")
-    return next((path for name in NAMES if (path := shutil.which(name))), None) or _playwrights_own()
+    return next((path for name in NAMES if (path := shutil.which(name))), None) or _find_playwright()
 
 
 def install() -> str | None:
     """Install the distribution's package if root, otherwise Playwright's download; then search again."""
     root = hasattr(os, "geteuid") and os.geteuid() == 0
-    if root and shutil.which("apt-get") and _run("apt-get", "update") and any(map(_apt, NAMES[:2])):
+    if root and shutil.which("apt-get") and _run("apt-get", "update") and any(map(_install_package, NAMES[:2])):
         return find()
     _run(sys.executable, "-m", "playwright", "install", "chromium")
     return find()
 
 
-def _playwrights_own() -> str | None:
+def _find_playwright() -> str | None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -43,7 +43,7 @@ def _playwrights_own() -> str | None:
     return path if Path(path).exists() else None
 
 
-def _apt(package: str) -> bool:
+def _install_package(package: str) -> bool:
     return _run("apt-get", "install", "-y", "--no-install-recommends", package)
 
 

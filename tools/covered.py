@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST_SECONDS = 300.0  # maximum for the tests of one line, by their measured times
+MAX_SECONDS = 300.0  # maximum for the tests of one line, by their measured times
 
 
 @dataclass
-class Covered:
+class LineCoverage:
     """The tests that ran each line of each file, and the seconds that each test takes."""
 
     tests: Mapping[str, Mapping[int, set[str]]]
     seconds: Mapping[str, float]
 
     @classmethod
-    def read(cls, coverage_file: Path, times: Path) -> Covered:
+    def read(cls, coverage_file: Path, times: Path) -> LineCoverage:
         """Read the files that `make coverage` wrote."""
         from coverage import CoverageData
 
@@ -30,7 +30,7 @@ class Covered:
             file = path[path.rindex("mha_viz/") :]
             lines = tests.setdefault(file, {})
             for line, contexts in data.contexts_by_lineno(path).items():
-                lines.setdefault(line, set()).update(filter(None, map(_test, contexts)))
+                lines.setdefault(line, set()).update(filter(None, map(_parse_context, contexts)))
         seconds: dict[str, float] = {}
         for written in times.parent.glob(f"{times.name}*"):
             for row in written.read_text("utf-8").splitlines():
@@ -48,22 +48,24 @@ class Covered:
         spent = 0.0
         for test in sorted(running, key=lambda test: (self.seconds[test], test)):
             spent += self.seconds[test]
-            if chosen and spent > MOST_SECONDS:
+            if chosen and spent > MAX_SECONDS:
                 break
             chosen.append(test)
         modules: dict[str, float] = defaultdict(float)
         for test in chosen:
-            modules[module_of(test)] += self.seconds[test]
-        return sorted(chosen, key=lambda test: (modules[module_of(test)], module_of(test))), len(running) - len(chosen)
+            modules[get_module(test)] += self.seconds[test]
+        return sorted(chosen, key=lambda test: (modules[get_module(test)], get_module(test))), len(running) - len(
+            chosen
+        )
 
 
-def _test(context: str) -> str:
+def _parse_context(context: str) -> str:
     """Return the test of a context: ``test|run`` of pytest-cov, or ``test (call)`` of a child process."""
     return (
         context.rpartition("|")[0] if context.endswith(("|run", "|setup", "|teardown")) else context.rpartition(" (")[0]
     )
 
 
-def module_of(test: str) -> str:
+def get_module(test: str) -> str:
     """Return the module of a test."""
     return test.partition("::")[0]

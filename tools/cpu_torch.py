@@ -25,14 +25,14 @@ ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 5  # seconds for the index to answer: looking up its name may take a minute without a network
 
 
-def wanted(requirements: str) -> str:
+def find_pin(requirements: str) -> str:
     """Return the line of a list of requirements that pins torch."""
     pin = re.search(r"^torch==\S+$", requirements, re.MULTILINE)
     assert pin, "requirements.txt does not pin torch"
     return pin[0]
 
 
-def installed() -> str:
+def get_installed() -> str:
     """Return the installed version of torch, without the name of the build; empty if there is none."""
     try:
         return metadata.version("torch").partition("+")[0]
@@ -49,16 +49,16 @@ def has_gpu() -> bool:
     return process is not None and process.returncode == 0 and "GPU " in process.stdout
 
 
-def why_not(index: str, seconds: float = SECONDS) -> str:
+def check_index(index: str, seconds: float = SECONDS) -> str:
     """Return why an index cannot be used; empty if it answers. Never takes longer than ``seconds``."""
     answers: list[str] = []
-    ask = threading.Thread(target=lambda: answers.append(_failure(index, seconds)), daemon=True)
+    ask = threading.Thread(target=lambda: answers.append(_find_failure(index, seconds)), daemon=True)
     ask.start()
     ask.join(seconds)
     return answers[0] if answers else f"it did not answer in {seconds:g} s"
 
 
-def _failure(index: str, seconds: float) -> str:
+def _find_failure(index: str, seconds: float) -> str:
     try:
         urllib.request.urlopen(f"{index.rstrip('/')}/torch/", timeout=seconds).close()
     except urllib.error.HTTPError as error:
@@ -84,10 +84,10 @@ def install(requirement: str, index: str) -> str:
 
 def main(index: str, requirement: str = "") -> None:
     """Install PyTorch's CPU build if it is useful and not installed yet."""
-    requirement = requirement or wanted((ROOT / "requirements.txt").read_text("utf-8"))
-    if not index or not sys.platform.startswith("linux") or f"torch=={installed()}" == requirement or has_gpu():
+    requirement = requirement or find_pin((ROOT / "requirements.txt").read_text("utf-8"))
+    if not index or not sys.platform.startswith("linux") or f"torch=={get_installed()}" == requirement or has_gpu():
         return
-    if reason := why_not(index) or install(requirement, index):
+    if reason := check_index(index) or install(requirement, index):
         print(f"No CPU build of PyTorch from {index} ({reason}): the default index is asked.", flush=True)
 
 

@@ -26,10 +26,12 @@ WITH_CORPORA = ("python.md", "command-line.md", "other-libraries.md", "toy.md") 
 COMMANDS = "reference/commands.md"  # the site adds the help texts to it
 FIGURES = "reference/figures.md"  # the site adds the table of settings to it
 ROLES = re.compile(r":(?:meth|func|class|mod):(?=<code>)")
-ELSEWHERE = re.compile(r'<(?:script|img|iframe|link)\b(?![^>]*rel="canonical")[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
+EXTERNAL_RESOURCE = re.compile(
+    r'<(?:script|img|iframe|link)\b(?![^>]*rel="canonical")[^>]*(?:src|href)="(?:https?:)?//[^"]*"'
+)
 
 
-def blocks(markdown: str) -> Iterator[tuple[str, str]]:
+def iter_blocks(markdown: str) -> Iterator[tuple[str, str]]:
     """Return language and text of each block of a page that is meant to run."""
     return ((match[1], match[2]) for match in BLOCK.finditer(markdown))
 
@@ -42,7 +44,7 @@ def run_block(source: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "docs", "eval"), names) if isinstance(last, ast.Expr) else None
 
 
-def picture(result: Any) -> tuple[bytes, str, str] | None:
+def render_picture(result: Any) -> tuple[bytes, str, str] | None:
     """Return SVG, alternative text and caption of a figure of this package or of matplotlib; None for other values."""
     if hasattr(result, "to_bytes") and hasattr(result, "drawing"):
         return result.to_bytes(".svg"), result.drawing.alt, result.caption
@@ -75,22 +77,22 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({copy}", markdown)
     markdown = markdown.replace("](docs/", "](")
     if page.file.src_uri == COMMANDS:
-        return f"{markdown}\n{commands()}"
+        return f"{markdown}\n{format_commands()}"
     if page.file.src_uri == FIGURES:
-        return f"{markdown}\n## Settings\n\n{settings()}"
-    return _drawn(markdown, config, files) if page.file.src_uri in WITH_FIGURES else markdown
+        return f"{markdown}\n## Settings\n\n{format_settings()}"
+    return _draw_figures(markdown, config, files) if page.file.src_uri in WITH_FIGURES else markdown
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
     """Refuse a page that would load something from another host; remove the roles of docstrings."""
     from mkdocs.exceptions import PluginError
 
-    if match := ELSEWHERE.search(output):
+    if match := EXTERNAL_RESOURCE.search(output):
         raise PluginError(f"{page.file.src_uri} loads from elsewhere: {match[0][:200]}")
     return ROLES.sub("", output)
 
 
-def _drawn(markdown: str, config: Any, files: Any) -> str:
+def _draw_figures(markdown: str, config: Any, files: Any) -> str:
     from mkdocs.structure.files import File
 
     names: dict[str, Any] = {}
@@ -98,7 +100,7 @@ def _drawn(markdown: str, config: Any, files: Any) -> str:
 
     def with_picture(match: re.Match[str]) -> str:
         nonlocal number
-        rendered = picture(run_block(match[2], names)) if match[1] == "python" else None
+        rendered = render_picture(run_block(match[2], names)) if match[1] == "python" else None
         if rendered is None:
             return match[0]
         number += 1
@@ -111,16 +113,18 @@ def _drawn(markdown: str, config: Any, files: Any) -> str:
         return BLOCK.sub(with_picture, markdown)
 
 
-def commands() -> str:
+def format_commands() -> str:
     """Return the help text of each command, as sections of a page."""
-    from mha_viz.cli.table import parser
+    from mha_viz.cli.table import build_parser
 
     with mock.patch.dict(os.environ, COLUMNS="100"):  # the width must not depend on the terminal
-        helps = [f"## {command.prog}\n\n```text\n{command.format_help()}```\n" for command in _all_parsers(parser())]
+        helps = [
+            f"## {command.prog}\n\n```text\n{command.format_help()}```\n" for command in _iter_parsers(build_parser())
+        ]
     return "\n".join(helps)
 
 
-def settings() -> str:
+def format_settings() -> str:
     """Return the table of the settings of figures: values, default, effect, and the figures that accept them."""
     from mha_viz.view.settings import OPTIONS
 
@@ -135,8 +139,8 @@ def settings() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _all_parsers(parser: Any) -> Iterator[Any]:
+def _iter_parsers(parser: Any) -> Iterator[Any]:
     yield parser
     for action in parser._actions:
         for command in action.choices.values() if isinstance(action.choices, dict) else ():
-            yield from _all_parsers(command)
+            yield from _iter_parsers(command)

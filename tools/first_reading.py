@@ -9,13 +9,13 @@ from dataclasses import asdict
 import numpy as np
 
 import mha_viz
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog
 
 
 def main() -> None:
     """Read the first example and store it."""
-    example = json.loads(asset("examples.json").read_text("utf-8"))[0]
+    example = json.loads(asset_path("examples.json").read_text("utf-8"))[0]
     attention = mha_viz.load(catalog.DEFAULT).encode(example["text"])
     fields = {
         "model": attention.model,
@@ -23,7 +23,9 @@ def main() -> None:
         "text": attention.text.text,
         "tokens": [asdict(token) for token in attention.text.tokens],
     }
-    np.savez_compressed(asset("first_reading.npz"), weights=attention.weights, reading=np.array(json.dumps(fields)))
+    np.savez_compressed(
+        asset_path("first_reading.npz"), weights=attention.weights, reading=np.array(json.dumps(fields))
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 
 
-def in_processes(work: Callable[[int], None], count: int) -> None:
+def run_in_forks(work: Callable[[int], None], count: int) -> None:
     """Call ``work`` with 0, 1 … in forks of this process. Raises RuntimeError if one fails."""
     pids = []
     for number in range(count):

@@ -38,7 +38,7 @@ ABOUT = """\
 """
 
 
-def compiled(wanted: Path, lock: Path, *more: str) -> str:
+def compile_lock(wanted: Path, lock: Path, *more: str) -> str:
     """Return the lines of ``lock`` that meet the requirements in ``wanted``."""
     command = ["uv", "pip", "compile", str(wanted), "--output-file", str(lock), "--generate-hashes", "--no-header"]
     command += ["--no-annotate", "--only-binary", ":all:", *PLATFORM, *more, *sys.argv[1:]]
@@ -46,7 +46,7 @@ def compiled(wanted: Path, lock: Path, *more: str) -> str:
     return "".join(line for line in lock.read_text("utf-8").splitlines(keepends=True) if not line.startswith("#"))
 
 
-def head(lock: Path) -> str:
+def format_head(lock: Path) -> str:
     """Return the first lines of ``lock``, with the day on which its versions were looked up."""
     dated = re.search(r"pinned (\S+)\.", lock.read_text("utf-8"))
     return HEAD.format(date=dated[1] if dated and "--upgrade" not in sys.argv else date.today().isoformat())
@@ -63,11 +63,11 @@ def main() -> None:
         build_requirements.write_text("\n".join(build), "utf-8")
         lock = ROOT / "deploy" / "requirements.lock"
         without_torch = ["--excludes", str(excluded), "--no-emit-package", "torch"]
-        top = head(lock) + ABOUT
-        lock.write_text(top + compiled(ROOT / "requirements.txt", lock, *without_torch), "utf-8")
+        top = format_head(lock) + ABOUT
+        lock.write_text(top + compile_lock(ROOT / "requirements.txt", lock, *without_torch), "utf-8")
         lock = ROOT / "deploy" / "build.lock"
-        top = head(lock)
-        lock.write_text(top + compiled(build_requirements, lock), "utf-8")
+        top = format_head(lock)
+        lock.write_text(top + compile_lock(build_requirements, lock), "utf-8")
 
 
 if __name__ == "__main__":

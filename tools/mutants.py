@@ -33,14 +33,25 @@ from typing import Any
 
 import pytest
 
-from tools.covered import Covered, module_of
-from tools.forks import in_processes
+from tools.covered import LineCoverage, get_module
+from tools.forks import run_in_forks
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED, COUNT = 20261124, 150
 DEADLINE = 900  # seconds after which a mutant that hangs counts as noticed
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "dist", ".*_cache", ".hypothesis", "cache")
-HEAVY = ("torch", "transformers", "streamlit", "pandas", "plotly", "matplotlib", "playwright.sync_api", "hypothesis")
+IGNORED_FILES = shutil.ignore_patterns(
+    ".git", ".venv", "node_modules", "build", "dist", ".*_cache", ".hypothesis", "cache"
+)
+HEAVY_MODULES = (
+    "torch",
+    "transformers",
+    "streamlit",
+    "pandas",
+    "plotly",
+    "matplotlib",
+    "playwright.sync_api",
+    "hypothesis",
+)
 PASSED, FAILED, HANGS = "passed", "failed", "hangs"
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # the parent of the forks has imported modules already
 UNTRIED = 70  # exit code of a fork in which pytest did not finish
@@ -88,12 +99,12 @@ def _operators() -> tuple[tuple[str, Any], ...]:
 
 
 @cache
-def mutants_by_line(tree: Path, file: str) -> Mapping[int, list[Mutant]]:
+def list_mutants_by_line(tree: Path, file: str) -> Mapping[int, list[Mutant]]:
     """Return every mutant of a file, by its line inside a function."""
     from cosmic_ray.ast import ast_nodes, get_ast
 
     source = (tree / file).read_text("utf-8")
-    lines, inside = source.splitlines(), _lines_inside_functions(source)
+    lines, inside = source.splitlines(), _find_function_lines(source)
     mutants: dict[int, list[Mutant]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(source)))
     for name, operator in _operators():
@@ -104,7 +115,7 @@ def mutants_by_line(tree: Path, file: str) -> Mapping[int, list[Mutant]]:
     return mutants
 
 
-def _lines_inside_functions(source: str) -> set[int]:
+def _find_function_lines(source: str) -> set[int]:
     inside: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -112,7 +123,7 @@ def _lines_inside_functions(source: str) -> set[int]:
     return inside
 
 
-def mutated(source: str, mutant: Mutant) -> str | None:
+def mutate(source: str, mutant: Mutant) -> str | None:
     """Return the source with the fault.
 
     None if it has the same meaning (only an annotation changed), or does not compile.
@@ -121,12 +132,12 @@ def mutated(source: str, mutant: Mutant) -> str | None:
 
     code = mutate_code(source, dict(_operators())[mutant.operator], mutant.occurrence)
     try:
-        return code if code and _meaning(code) != _meaning(source) else None
+        return code if code and _dump_meaning(code) != _dump_meaning(source) else None
     except (SyntaxError, AttributeError):  # Cosmic Ray mistakes part of an expression for a keyword
         return None
 
 
-def _meaning(source: str) -> str:
+def _dump_meaning(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
@@ -138,7 +149,7 @@ def _meaning(source: str) -> str:
     return ast.dump(tree)
 
 
-def chosen_mutants(tree: Path, covered: Covered, count: int = COUNT, unlike: Path | None = None) -> list[Mutant]:
+def choose_mutants(tree: Path, covered: LineCoverage, count: int = COUNT, unlike: Path | None = None) -> list[Mutant]:
     """Choose mutants for each room in proportion to its covered lines, at least one.
 
     Files that differ from those of the checkout ``unlike`` are left out.
@@ -147,16 +158,16 @@ def chosen_mutants(tree: Path, covered: Covered, count: int = COUNT, unlike: Pat
     for file, tests in covered.tests.items():
         if unlike and (tree / file).read_bytes() != (unlike / file).read_bytes():
             continue
-        inside = _lines_inside_functions((tree / file).read_text("utf-8"))
+        inside = _find_function_lines((tree / file).read_text("utf-8"))
         room = Path(file).parts[1].removesuffix(".py")
         lines[room] += [(file, line) for line, by in sorted(tests.items()) if by and line in inside]
     total, rng = sum(map(len, lines.values())), random.Random(SEED)
     shares = {room: max(1.0, count * len(places) / total) for room, places in sorted(lines.items()) if places}
-    numbers = _whole(shares, count)
-    return [mutant for room, n in numbers.items() for mutant in _drawn(tree, lines[room], n, rng)]
+    numbers = _round_shares(shares, count)
+    return [mutant for room, n in numbers.items() for mutant in _draw_mutants(tree, lines[room], n, rng)]
 
 
-def _whole(shares: Mapping[str, float], count: int) -> dict[str, int]:
+def _round_shares(shares: Mapping[str, float], count: int) -> dict[str, int]:
     """Round shares to whole numbers that sum to ``count``, by largest remainders."""
     scale = count / sum(shares.values())
     numbers = {room: max(1, int(share * scale)) for room, share in shares.items()}
@@ -166,13 +177,13 @@ def _whole(shares: Mapping[str, float], count: int) -> dict[str, int]:
     return numbers
 
 
-def _drawn(tree: Path, places: Sequence[tuple[str, int]], count: int, rng: random.Random) -> Iterator[Mutant]:
+def _draw_mutants(tree: Path, places: Sequence[tuple[str, int]], count: int, rng: random.Random) -> Iterator[Mutant]:
     for file, line in rng.sample(places, len(places)):
         if not count:
             return
-        candidates = mutants_by_line(tree, file).get(line, [])
+        candidates = list_mutants_by_line(tree, file).get(line, [])
         for mutant in rng.sample(candidates, len(candidates)):
-            if mutated((tree / file).read_text("utf-8"), mutant):
+            if mutate((tree / file).read_text("utf-8"), mutant):
                 count -= 1
                 yield mutant
                 break
@@ -182,7 +193,7 @@ def _drawn(tree: Path, places: Sequence[tuple[str, int]], count: int, rng: rando
 
 
 @dataclass
-class Chosen:
+class SelectedTests:
     """A pytest plugin: run only ``tests``, in their order, and write down the first that fails."""
 
     tests: Sequence[str]
@@ -210,7 +221,7 @@ def run(tree: Path, tests: Sequence[str]) -> str:
     report.unlink(missing_ok=True)
     pid = os.fork()
     if not pid:
-        _as_child(tree, tests, report)
+        _run_child(tree, tests, report)
     deadline = time.monotonic() + DEADLINE
     while not (status := os.waitpid(pid, os.WNOHANG))[0]:
         if time.monotonic() > deadline:
@@ -226,7 +237,7 @@ def run(tree: Path, tests: Sequence[str]) -> str:
     return PASSED if code == 0 else FAILED
 
 
-def _as_child(tree: Path, tests: Sequence[str], report: Path) -> None:
+def _run_child(tree: Path, tests: Sequence[str], report: Path) -> None:
     code = UNTRIED
     try:
         os.setpgid(0, 0)
@@ -237,10 +248,10 @@ def _as_child(tree: Path, tests: Sequence[str], report: Path) -> None:
         with (tree / ".log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-        modules = sorted(set(map(module_of, tests)))
+        modules = sorted(set(map(get_module, tests)))
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", REWRITTEN]
         options += ["-m", "not deploy and not browsers"]
-        code = int(pytest.main([*options, *modules], plugins=[Chosen(tests, report)]))
+        code = int(pytest.main([*options, *modules], plugins=[SelectedTests(tests, report)]))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -250,7 +261,7 @@ def _as_child(tree: Path, tests: Sequence[str], report: Path) -> None:
 
 
 @contextmanager
-def fault(tree: Path, mutant: Mutant) -> Iterator[None]:
+def apply_fault(tree: Path, mutant: Mutant) -> Iterator[None]:
     """Apply the fault to the tree, and undo it afterwards.
 
     The compiled file is deleted, because it may look as new as the changed source.
@@ -259,7 +270,7 @@ def fault(tree: Path, mutant: Mutant) -> Iterator[None]:
     source, times = path.read_text("utf-8"), path.stat()
     for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         compiled.unlink()
-    code = mutated(source, mutant)
+    code = mutate(source, mutant)
     if code is None:
         raise ValueError(f"{mutant} changes nothing in {path}.")
     path.write_text(code, "utf-8")
@@ -270,42 +281,42 @@ def fault(tree: Path, mutant: Mutant) -> Iterator[None]:
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def tried(tree: Path, mutant: Mutant, covered: Covered, broken: set[str]) -> Outcome:
+def try_mutant(tree: Path, mutant: Mutant, covered: LineCoverage, broken: set[str]) -> Outcome:
     """Try a mutant. A test that fails in this copy even without the fault is ``broken`` and does not count."""
     start = time.monotonic()
     tests, left_out = covered.of(mutant.file, mutant.line)
-    by = noticing(tree, mutant, [test for test in tests if test not in broken], broken)
+    by = find_noticing_test(tree, mutant, [test for test in tests if test not in broken], broken)
     return Outcome(mutant, bool(by), by, len(tests), left_out, round(time.monotonic() - start, 1))
 
 
-def noticing(tree: Path, mutant: Mutant, tests: Sequence[str], broken: set[str]) -> str:
+def find_noticing_test(tree: Path, mutant: Mutant, tests: Sequence[str], broken: set[str]) -> str:
     """Return the test that fails with the fault, fails again with it, and passes without it; "" if no test notices it.
 
     HANGS or FAILED if the tests together do so with the fault and not without it.
     """
     while tests:
-        test = _with_fault(tree, mutant, tests)
+        test = _run_with_fault(tree, mutant, tests)
         if test == PASSED:
             return ""
         if test in (HANGS, FAILED):
             return "" if run(tree, tests) == test else test
         if run(tree, [test]) != PASSED:
             broken.add(test)
-        elif _with_fault(tree, mutant, [test]) != PASSED:
+        elif _run_with_fault(tree, mutant, [test]) != PASSED:
             return test
         tests = tests[tests.index(test) + 1 :]
     return ""
 
 
-def _with_fault(tree: Path, mutant: Mutant, tests: Sequence[str]) -> str:
-    with fault(tree, mutant):
+def _run_with_fault(tree: Path, mutant: Mutant, tests: Sequence[str]) -> str:
+    with apply_fault(tree, mutant):
         return run(tree, tests)
 
 
 # ---- Trying all mutants
 
 
-def parts(out: Path, coverage_file: Path, tree: Path) -> str:
+def make_part_prefix(out: Path, coverage_file: Path, tree: Path) -> str:
     """Return the beginning of the names of the files to which workers write their outcomes.
 
     A run that was stopped continues from these files, if the tree and the tests are the same.
@@ -314,7 +325,7 @@ def parts(out: Path, coverage_file: Path, tree: Path) -> str:
     return f"{out.stem}.{digest[:8]}"
 
 
-def done_before(files: Iterable[Path]) -> dict[Mutant, Outcome]:
+def read_outcomes(files: Iterable[Path]) -> dict[Mutant, Outcome]:
     """Read the outcomes in these files, by mutant. A line that was not written completely is removed."""
     outcomes = {}
     for file in files:
@@ -327,38 +338,38 @@ def done_before(files: Iterable[Path]) -> dict[Mutant, Outcome]:
     return outcomes
 
 
-def _worker(source: Path, mutants: Sequence[Mutant], covered: Covered, out: Path) -> None:
+def _worker(source: Path, mutants: Sequence[Mutant], covered: LineCoverage, out: Path) -> None:
     broken: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("a", encoding="utf-8") as lines:
         tree = Path(folder) / "tree"
-        shutil.copytree(source, tree, ignore=LEFT_OUT, symlinks=True)
+        shutil.copytree(source, tree, ignore=IGNORED_FILES, symlinks=True)
         (tree / "node_modules").symlink_to(ROOT / "node_modules")
         for mutant in mutants:
-            outcome = tried(tree, mutant, covered, broken)
+            outcome = try_mutant(tree, mutant, covered, broken)
             lines.write(json.dumps(asdict(outcome)) + "\n")
             lines.flush()
             words = f"noticed by {outcome.by}" if outcome.is_noticed else f"UNNOTICED by {outcome.tests}"
             print(f"{mutant.file}:{mutant.line} {mutant.operator}: {words} ({outcome.seconds} s)", flush=True)
 
 
-def try_all(tree: Path, mutants: Sequence[Mutant], covered: Covered, begin: Path, workers: int) -> list[Outcome]:
+def try_all(tree: Path, mutants: Sequence[Mutant], covered: LineCoverage, begin: Path, workers: int) -> list[Outcome]:
     """Try the mutants without an outcome in the files that begin with ``begin``. The files are removed at the end."""
 
     def written() -> list[Path]:
         return sorted(begin.parent.glob(f"{begin.name}.*.jsonl"))
 
-    outcomes = done_before(written())
+    outcomes = read_outcomes(written())
     remaining = [mutant for mutant in mutants if mutant not in outcomes]
-    in_processes(
+    run_in_forks(
         lambda n: _worker(tree, remaining[n::workers], covered, begin.with_name(f"{begin.name}.{n}.jsonl")), workers
     )
-    all_outcomes = done_before(written())
+    all_outcomes = read_outcomes(written())
     for file in written():
         file.unlink()
     return [all_outcomes[mutant] for mutant in mutants]
 
 
-def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def summarize(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Summarize outcomes: numbers in all and per room, and the mutants, unnoticed ones first."""
     rooms = {
         room: {"mutants": len(of_room), "noticed": sum(o.is_noticed for o in of_room)}
@@ -389,19 +400,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args(arguments)
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUTF8": "1"}
-    covered, tree = Covered.read(chosen.coverage, chosen.times), chosen.tree.resolve()
+    covered, tree = LineCoverage.read(chosen.coverage, chosen.times), chosen.make_tree.resolve()
     if chosen.mutants:
         mutants = [Mutant(**row["mutant"]) for row in json.loads(chosen.mutants.read_text("utf-8"))["outcomes"]]
     else:
-        mutants = chosen_mutants(tree, covered, unlike=chosen.unlike)
+        mutants = choose_mutants(tree, covered, unlike=chosen.unlike)
     print(f"{len(mutants)} mutants", flush=True)
-    for name in HEAVY:
+    for name in HEAVY_MODULES:
         import_module(name)
     gc.freeze()
     outcomes = try_all(
-        tree, mutants, covered, chosen.out.parent / parts(chosen.out, chosen.coverage, tree), chosen.workers
+        tree, mutants, covered, chosen.out.parent / make_part_prefix(chosen.out, chosen.coverage, tree), chosen.workers
     )
-    result = summary(outcomes)
+    result = summarize(outcomes)
     chosen.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
     print(f"{result['noticed']} of {result['mutants']} noticed")
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from mha_viz.files.npm import OLDEST, npm
-from mha_viz.files.npm import node as find
+from mha_viz.files.npm import MIN_NODE_VERSION, find_npm
+from mha_viz.files.npm import find_node as find
 
-__all__ = ["find", "npm"]
+__all__ = ["find", "find_npm"]
 
 
 def _main(arguments: list[str]) -> int:
     is_npm = arguments[:1] == ["--npm"]
     node = find()
-    command = npm() if is_npm else [node] if node else None
+    command = find_npm() if is_npm else [node] if node else None
     if command is None:
-        name = "npm" if is_npm else f"Node {OLDEST[0]}.{OLDEST[1]} or later"
+        name = "npm" if is_npm else f"Node {MIN_NODE_VERSION[0]}.{MIN_NODE_VERSION[1]} or later"
         sys.exit(f"{name} was not found. Run: pip install -r requirements-dev.txt")
     return subprocess.run([*command, *arguments[is_npm:]], check=False).returncode
 

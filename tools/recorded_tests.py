@@ -21,11 +21,11 @@ import pytest
 from tests.libraries import MISSING
 
 ROOT = Path(__file__).resolve().parent.parent
-BEGAN = time.monotonic()
-EVERY = 0.5  # seconds between two checks of the processes
-_spent: dict[psutil.Process, float] = {}  # CPU seconds of each process at the last check
-_ended: list[float] = []  # CPU seconds of processes that have ended
-_loops: list[float] = []  # seconds of the same loop before and after the tests: how fast the machine was
+START = time.monotonic()
+INTERVAL = 0.5  # seconds between two checks of the processes
+_cpu_seconds: dict[psutil.Process, float] = {}  # CPU seconds of each process at the last check
+_ended_cpu_seconds: list[float] = []  # CPU seconds of processes that have ended
+_loop_seconds: list[float] = []  # seconds of the same loop before and after the tests: how fast the machine was
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,27 +40,27 @@ def pytest_configure(config: pytest.Config) -> None:
     of a browser.
     """
     if config.getoption("--record") is not None and not hasattr(config, "workerinput"):
-        _loops.append(_loop())
-        threading.Thread(target=_look, daemon=True).start()
+        _loop_seconds.append(_time_loop())
+        threading.Thread(target=_watch_processes, daemon=True).start()
 
 
-def _loop() -> float:
+def _time_loop() -> float:
     began = time.process_time()
     for _ in range(10**7):
         pass
     return time.process_time() - began
 
 
-def _look() -> None:
+def _watch_processes() -> None:
     own_process = psutil.Process()
     while True:
-        for process in {own_process, *own_process.children(recursive=True), *_spent}:
+        for process in {own_process, *own_process.children(recursive=True), *_cpu_seconds}:
             with suppress(psutil.NoSuchProcess):
                 if process.is_running():  # otherwise another process may have its id
-                    _spent[process] = sum(process.cpu_times()[:2])
+                    _cpu_seconds[process] = sum(process.cpu_times()[:2])
                 else:
-                    _ended.append(_spent.pop(process, 0.0))
-        time.sleep(EVERY)
+                    _ended_cpu_seconds.append(_cpu_seconds.pop(process, 0.0))
+        time.sleep(INTERVAL)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
@@ -79,10 +79,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         "exit": int(exitstatus),
         **{kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")},
         "failures": sorted(r.nodeid for kind in ("failed", "error") for r in terminalreporter.stats.get(kind, ())),
-        **_properties(terminalreporter),
-        "minutes": round((time.monotonic() - BEGAN) / 60, 1),
-        "processor minutes": round((sum(list(_spent.values())) + sum(_ended)) / 60, 1),
-        "seconds of ten million empty loops": [round(seconds, 2) for seconds in (*_loops, _loop())],
+        **_collect_properties(terminalreporter),
+        "minutes": round((time.monotonic() - START) / 60, 1),
+        "processor minutes": round((sum(list(_cpu_seconds.values())) + sum(_ended_cpu_seconds)) / 60, 1),
+        "seconds of ten million empty loops": [round(seconds, 2) for seconds in (*_loop_seconds, _time_loop())],
     }
     file.parent.mkdir(parents=True, exist_ok=True)
     appends = file.suffix == ".jsonl"
@@ -90,7 +90,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         records.write(json.dumps(record, indent=None if appends else 1, ensure_ascii=False) + "\n")
 
 
-def _properties(reporter: pytest.TerminalReporter) -> dict[str, dict[str, dict[str, object]]]:
+def _collect_properties(reporter: pytest.TerminalReporter) -> dict[str, dict[str, dict[str, object]]]:
     """Return what tests recorded about themselves, by test name; empty if nothing was recorded."""
     reports = [report for kind in ("passed", "failed") for report in reporter.stats.get(kind, ())]
     recorded = {

@@ -18,7 +18,7 @@ COMMAND = [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", "requirements"]
 OPTIONS = ["--pyproject", "pyproject.toml", "--mc-type", "application", "--output-reproducible", "--of", "JSON", "-"]
 
 
-def bill() -> dict[str, object]:
+def build_bill() -> dict[str, object]:
     """Return the bill of this version. Raises CalledProcessError if the locked packages cannot be read."""
     pins = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
     torch = next(line for line in pins if line.startswith("torch=="))  # comes from PyTorch's own index, without a hash
@@ -36,5 +36,5 @@ def bill() -> dict[str, object]:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1]) / f"mha_viz-{version.__version__}.cdx.json"
-    target.write_text(json.dumps(bill(), indent=1, sort_keys=True) + "\n", "utf-8")
+    target.write_text(json.dumps(build_bill(), indent=1, sort_keys=True) + "\n", "utf-8")
     print(target)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 
-def _spent() -> tuple[float, float, float]:
+def _read_clocks() -> tuple[float, float, float]:
     """Return the clock, and the CPU seconds of this process and of its ended children."""
     mine, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return time.monotonic(), mine.ru_utime + mine.ru_stime, children.ru_utime + children.ru_stime
@@ -25,9 +25,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     The system adds a child's seconds when its end is noticed. Those of a server that a module shares count for the test
     after which it is stopped.
     """
-    before = _spent()
+    before = _read_clocks()
     result = yield
-    row = [item.nodeid, *(round(after - start, 4) for after, start in zip(_spent(), before, strict=True))]
+    row = [item.nodeid, *(round(after - start, 4) for after, start in zip(_read_clocks(), before, strict=True))]
     with Path(f"{os.environ['TIMES']}.{os.getpid()}.jsonl").open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(row) + "\n")
     return result

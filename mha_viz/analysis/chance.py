@@ -10,13 +10,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.findings import CORPORA, NULL
+from mha_viz.analysis.findings import CORPUS_SEPARATOR, NULL
 from mha_viz.analysis.profile import HEADINGS, Profile
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CHANCE = "chance"  # the table of a profile
+CHANCE_TABLE = "chance"  # the table of a profile
 SYNTAX, COREFERENCE = "syntax", "coreference"  # roles whose annotation a null replaces
 PERMUTATION, KIND = "permutation", "kind"  # the two nulls; tables of older versions have only the first
 
@@ -56,8 +56,8 @@ class ChanceRoles:
         import pandas as pd
 
         counts = enumerate((self.observed, *self.drawn))
-        rows = [(self.role, CORPORA.join(self.corpora), *row, self.null) for row in counts]
-        return pd.DataFrame(rows, columns=list(HEADINGS[CHANCE]))
+        rows = [(self.role, CORPUS_SEPARATOR.join(self.corpora), *row, self.null) for row in counts]
+        return pd.DataFrame(rows, columns=list(HEADINGS[CHANCE_TABLE]))
 
     def stored_in(self, profile: Profile) -> Profile:
         """Return the profile with :meth:`table` added.
@@ -67,29 +67,31 @@ class ChanceRoles:
         import pandas as pd
 
         tables = [self.table()]
-        before = profile.tables.get(CHANCE)
+        before = profile.tables.get(CHANCE_TABLE)
         if before is not None:
-            tables.insert(0, before[~_is_of(before, self.role, self.null)])
-        return dataclasses.replace(profile, tables={**profile.tables, CHANCE: pd.concat(tables, ignore_index=True)})
+            tables.insert(0, before[~_match_rows(before, self.role, self.null)])
+        return dataclasses.replace(
+            profile, tables={**profile.tables, CHANCE_TABLE: pd.concat(tables, ignore_index=True)}
+        )
 
 
-def _is_of(table: pd.DataFrame, role: str, null: str) -> pd.Series[bool]:
+def _match_rows(table: pd.DataFrame, role: str, null: str) -> pd.Series[bool]:
     """Return which rows of the table ``chance`` belong to a role and a null."""
     is_null = (table[NULL] == null) | (table[NULL].isna() & (null == PERMUTATION))
     return (table["role"] == role) & is_null
 
 
-def by_chance(profile: Profile, role: str = SYNTAX, null: str = PERMUTATION) -> ChanceRoles | None:
+def find_chance_roles(profile: Profile, role: str = SYNTAX, null: str = PERMUTATION) -> ChanceRoles | None:
     """Return the chance results that a profile has stored for its roles.
 
     Return None if there are none, or if they are of other roles or corpora than the profile shows now.
     """
-    table = profile.tables.get(CHANCE)
+    table = profile.tables.get(CHANCE_TABLE)
     roles = [finding for finding in profile.findings() if finding.role == role]
-    table = None if table is None else table[_is_of(table, role, null)]
+    table = None if table is None else table[_match_rows(table, role, null)]
     if table is None or not len(table) or not roles:
         return None
-    corpora = tuple(str(table["corpora"].iloc[0]).split(CORPORA))
+    corpora = tuple(str(table["corpora"].iloc[0]).split(CORPUS_SEPARATOR))
     observed, *drawn_counts = table.sort_values("draw")["roles"].astype(int)
     if {*corpora} != {*roles[0].corpora} or observed != len(roles):
         return None

@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.reduce import Counts, Running
+from mha_viz.analysis.reduce import Counts, RunningSums
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence, Word
 
-CHUNK = 128  # subwords, special tokens included
+MAX_CHUNK_TOKENS = 128  # subwords, special tokens included
 THIRD_PERSON = "third_person"
 TYPES = ("all", "pronoun", THIRD_PERSON, "proper", "nominal")
 NEAREST, SAME_FORM = "nearest", "same_form"
 BASELINES = (NEAREST, SAME_FORM)
 AGREEMENT = "agreement"  # one more baseline, for third-person pronouns only
-KINDS = {  # form of a third-person pronoun → its kind
+PRONOUN_KINDS = {  # form of a third-person pronoun → its kind
     form: kind
     for kind, forms in {
         "he": "he him his himself",
@@ -60,7 +60,9 @@ class Chunk(NamedTuple):
     numbers: tuple[int, ...]  # the numbers of its sentences
 
 
-def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CHUNK) -> Iterator[tuple[int, ...]]:
+def pack_chunks(
+    lengths: Sequence[int | None], documents: Sequence[str], most: int = MAX_CHUNK_TOKENS
+) -> Iterator[tuple[int, ...]]:
     """Group consecutive sentences of a document into chunks that fit, and yield the sentence numbers of each chunk.
 
     Args:
@@ -93,10 +95,10 @@ def chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0)
         for mention in sentences[number].mentions:
             mentions[mention.chain, len(words) + mention.word] = (first + number) % 2
         words += sentences[number].words
-    return Chunk(tuple(words), tuple(_anaphors(words, mentions)), tuple(first + number for number in numbers))
+    return Chunk(tuple(words), tuple(_iter_anaphors(words, mentions)), tuple(first + number for number in numbers))
 
 
-def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> Iterator[Anaphor]:
+def _iter_anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> Iterator[Anaphor]:
     """Yield the anaphors in the order of their words.
 
     An earlier word is one candidate, however many chains have a mention there.
@@ -109,13 +111,13 @@ def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> It
         for chain in names:
             if chain in chains:
                 right = frozenset(chains[chain])
-                yield Anaphor(word, candidates, right, types_of(words[word]), mentions[chain, word])
+                yield Anaphor(word, candidates, right, list_mention_types(words[word]), mentions[chain, word])
         for chain in names:
             chains.setdefault(chain, []).append(word)
         earlier.append(word)
 
 
-def types_of(word: Word) -> tuple[str, ...]:
+def list_mention_types(word: Word) -> tuple[str, ...]:
     """Return the table rows in which a mention with this head word is counted."""
     if word.upos == "PRON":
         third = "Person=3" in word.features.split("|")
@@ -132,7 +134,7 @@ class Coreference:
     """
 
     def __init__(self, heads: int, documents: int = 1) -> None:
-        self.sums: Running = {
+        self.sums: RunningSums = {
             "correct": np.zeros((documents, 2, len(TYPES), heads), np.int64),
             "n": np.zeros((documents, 2, len(TYPES)), np.int64),
             "baseline": np.zeros((documents, 2, len(TYPES), len(BASELINES)), np.int64),
@@ -149,14 +151,14 @@ class Coreference:
             chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
             self.sums["correct"][document, anaphor.half, types] += right[chosen]
             self.sums["n"][document, anaphor.half, types] += 1
-            guesses = [guess in anaphor.right for guess in guessed(anaphor, chunk.words)]
+            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, chunk.words)]
             self.sums["baseline"][document, anaphor.half, types] += np.array(guesses, np.int64)
-            if THIRD_PERSON in anaphor.types and agreeing(anaphor, chunk.words) in anaphor.right:
+            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, chunk.words) in anaphor.right:
                 self.sums["agreement"][document, anaphor.half] += 1
                 self.sums["both"][document, anaphor.half] += right[chosen]
 
 
-def guessed(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
+def guess_by_baselines(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
     """Return the answers of the two baselines.
 
     They are the nearest candidate, and the nearest candidate with the same form (ignoring case). If none has the same
@@ -168,7 +170,7 @@ def guessed(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
     return nearest, same_form[-1] if same_form else nearest
 
 
-def agreeing(anaphor: Anaphor, words: Sequence[Word]) -> int:
+def guess_by_agreement(anaphor: Anaphor, words: Sequence[Word]) -> int:
     """Return the answer of the rule of agreement for a third-person pronoun.
 
     It is the nearest pronoun of its kind (he, him, his, himself; she, …), or else the nearest subject that agrees with
@@ -176,8 +178,8 @@ def agreeing(anaphor: Anaphor, words: Sequence[Word]) -> int:
     *she* and *it* with the singular, and a pronoun of no kind ("’em") with its own number. A word without a number
     counts as singular. No other pronoun agrees.
     """
-    kind = _kind(words[anaphor.word])
-    same_kind = [candidate for candidate in anaphor.candidates if kind and _kind(words[candidate]) == kind]
+    kind = _find_pronoun_kind(words[anaphor.word])
+    same_kind = [candidate for candidate in anaphor.candidates if kind and _find_pronoun_kind(words[candidate]) == kind]
     is_plural = kind == "they" if kind else _is_plural(words[anaphor.word])
     nominals = [candidate for candidate in anaphor.candidates if words[candidate].upos != "PRON"]
     agree = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
@@ -185,9 +187,9 @@ def agreeing(anaphor: Anaphor, words: Sequence[Word]) -> int:
     return (same_kind or subjects or agree or anaphor.candidates)[-1]
 
 
-def _kind(word: Word) -> str | None:
+def _find_pronoun_kind(word: Word) -> str | None:
     """Return the kind of a third-person pronoun, such as "he"; None for other words."""
-    return KINDS.get(word.form.casefold()) if word.upos == "PRON" else None
+    return PRONOUN_KINDS.get(word.form.casefold()) if word.upos == "PRON" else None
 
 
 def _is_plural(word: Word) -> bool:
@@ -195,7 +197,7 @@ def _is_plural(word: Word) -> bool:
     return "Number=Plur" in word.features.split("|")
 
 
-class BesideAgreement(NamedTuple):
+class AgreementComparison(NamedTuple):
     """Heads compared with the rule of agreement on the same third-person pronouns.
 
     The fields are the arguments of :meth:`mha_viz.analysis.intervals.Documents.of_net`.
@@ -211,7 +213,7 @@ class BesideAgreement(NamedTuple):
     outcomes: Counts
 
     @classmethod
-    def of(cls, sums: Running) -> BesideAgreement:
+    def of(cls, sums: RunningSums) -> AgreementComparison:
         """Compute the comparison from the ``sums`` of :class:`Coreference`."""
         third_person = TYPES.index(THIRD_PERSON)
         n, right, both = (

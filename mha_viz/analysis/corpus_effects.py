@@ -15,7 +15,7 @@ from mha_viz.attention import Head
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_UNITS = 1000  # the most documents or sentences to resample; if there are more, neighbours are drawn together
+MAX_UNITS = 1000  # the most documents or sentences to resample; if there are more, neighbours are drawn together
 # The measure of an effect depends on what the model predicts. First for whole sentences, then for the words that a
 # role attends from.
 MASKED_WORD, LOSS, VECTOR = (
@@ -23,8 +23,8 @@ MASKED_WORD, LOSS, VECTOR = (
     "rise of the loss per token",
     "1 − cosine of the sentence vector",
 )
-TOKEN_AFTER, WORD_STATE = "fall of log p of the token after the word", "1 − cosine of the word’s last state"
-OF_WORDS = {MASKED_WORD: MASKED_WORD, LOSS: TOKEN_AFTER, VECTOR: WORD_STATE}
+NEXT_TOKEN, WORD_STATE = "fall of log p of the token after the word", "1 − cosine of the word’s last state"
+WORD_MEASURES = {MASKED_WORD: MASKED_WORD, LOSS: NEXT_TOKEN, VECTOR: WORD_STATE}
 HEADING = ("heads", "kind", "n", "documents", "effect", "low", "high", "more", "more_low", "more_high", "used")
 
 
@@ -44,7 +44,7 @@ class Variant(NamedTuple):
         return " ".join(map(str, self.heads))
 
 
-def variants_of(heads: Sequence[Head], same_role: Sequence[Head], per_layer: int) -> tuple[Variant, ...]:
+def list_variants(heads: Sequence[Head], same_role: Sequence[Head], per_layer: int) -> tuple[Variant, ...]:
     """Return the variants to measure.
 
     They are all heads together if there are several, each head alone, and each other head of their layers that does not
@@ -111,7 +111,7 @@ class CorpusEffect:
         return pd.DataFrame(rows, columns=list(HEADING))
 
 
-def effect_rows(
+def compute_effect_rows(
     variants: Sequence[Variant], effects: Numbers, units: Sequence[str], judged: bool
 ) -> tuple[EffectRow, ...]:
     """Compute the rows of the table.
@@ -126,7 +126,7 @@ def effect_rows(
         judged: whether the cases depend on a role, so that its use can be tested.
     """
     means = effects.mean(axis=0)
-    intervals = _intervals(effects, units)
+    intervals = _compute_intervals(effects, units)
     rows = []
     for column, variant in enumerate(variants):
         row = EffectRow(variant, float(means[column]), float(intervals[0, column]), float(intervals[1, column]))
@@ -137,7 +137,7 @@ def effect_rows(
         ]
         if controls:
             difference = effects[:, [column]] - effects[:, controls]  # [case, control]
-            bounds = _intervals(difference, units)
+            bounds = _compute_intervals(difference, units)
             nearest = int(difference.mean(axis=0).argmin())
             margin = float(difference.mean(axis=0)[nearest]), *map(float, bounds[:, nearest])
             row = row._replace(more=margin[0], more_low=margin[1], more_high=margin[2])
@@ -146,12 +146,12 @@ def effect_rows(
     return tuple(rows)
 
 
-def _intervals(values: Numbers, units: Sequence[str]) -> Numbers:
+def _compute_intervals(values: Numbers, units: Sequence[str]) -> Numbers:
     """Return [low and high, column], the intervals of the means of ``values`` [case, column].
 
     Whole units are resampled. The interval is NaN if there is only one unit.
     """
-    documents = Documents(units, MOST_UNITS)
+    documents = Documents(units, MAX_UNITS)
     sums = np.zeros((documents.count, values.shape[1]))
     np.add.at(sums, documents.numbers, values)
-    return documents.of_means(sums, np.bincount(documents.numbers, minlength=documents.count))
+    return documents.compute_mean_intervals(sums, np.bincount(documents.numbers, minlength=documents.count))

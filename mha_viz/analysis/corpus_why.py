@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.profile import HEADINGS, Profile
-from mha_viz.analysis.reduce import Running
+from mha_viz.analysis.reduce import RunningSums
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS, HEADS, KEY, QUERY
-from mha_viz.attention.shares import LEAST, Variation
+from mha_viz.attention.shares import MIN_SHARE, Variation
 from mha_viz.errors import SettingError
 from mha_viz.numerals import percent
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 FloatSums = npt.NDArray[np.float64]
 
 HEADING = ("layer", "head", "group", "share", "low", "high", "documents")
-ARROWS = ("from", "to", "side", "share", "low", "high", "documents")
+ARROW_COLUMNS = ("from", "to", "side", "share", "low", "high", "documents")
 WHY = "why"  # the table in a profile
 
 
-class FoundBy(NamedTuple):
+class HeadShares(NamedTuple):
     """The shares of GROUPS in the scores of a head: what the head finds its keys by."""
 
     head: Head
@@ -41,7 +41,7 @@ class FoundBy(NamedTuple):
         return " · ".join(f"{percent(share, 0)} {group}" for group, share in largest_first if abs(share) >= 0.005)
 
 
-def found_by(table: pd.DataFrame | None) -> dict[Head, FoundBy]:
+def load_head_shares(table: pd.DataFrame | None) -> dict[Head, HeadShares]:
     """Return the heads in the table WHY of a profile whose scores vary; an empty dict without a table."""
     shares: dict[Head, dict[str, float]] = {}
     columns = ["layer", "head", "group", "share"]
@@ -49,7 +49,7 @@ def found_by(table: pd.DataFrame | None) -> dict[Head, FoundBy]:
     for layer, head, group, share in rows:
         if group in GROUPS:
             shares.setdefault(Head(int(layer), int(head)), {})[str(group)] = float(share)
-    return {head: FoundBy(head, head_shares) for head, head_shares in shares.items()}
+    return {head: HeadShares(head, head_shares) for head, head_shares in shares.items()}
 
 
 class Share(NamedTuple):
@@ -110,7 +110,7 @@ class CorpusWhy:
         heads = dict.fromkeys(head for head, *_ in self.rows)
         return ((head, table[(table["layer"] == head.layer) & (table["head"] == head.head)]) for head in heads)
 
-    def arrows(self, least: float = LEAST) -> pd.DataFrame:
+    def arrows(self, least: float = MIN_SHARE) -> pd.DataFrame:
         """Return a table with one row per earlier head that matters to a later one, largest share first.
 
         Included are earlier heads with at least the share ``least`` of a head's scores through one side ("query" or
@@ -123,36 +123,36 @@ class CorpusWhy:
             for source, target, side, share in self.composed
             if share.share >= least
         ]
-        table = pd.DataFrame(rows, columns=list(ARROWS))
+        table = pd.DataFrame(rows, columns=list(ARROW_COLUMNS))
         return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
-def cells(heads: int) -> int:
+def count_cells(heads: int) -> int:
     """Return the number of sums per document for a model with this many heads in all."""
     return heads * (1 + len(GROUPS) + 2 * heads)
 
 
-class Gathered:
+class ShareSums:
     """Sums over sentences, by document, because intervals resample whole documents.
 
     ``sums`` has variance [document, head], groups [document, head, group], and query and key [document, head, earlier
     head]. The heads of all layers are on one axis.
     """
 
-    def __init__(self, documents: int, layers: int, heads: int, sums: Running | None = None) -> None:
+    def __init__(self, documents: int, layers: int, heads: int, sums: RunningSums | None = None) -> None:
         """Start from ``sums`` measured before for this many documents, or from zero."""
         self._layers, self._heads = layers, heads
         self._documents = Documents.numbered((), documents)
         size = documents, layers * heads
         shapes = {"variance": size, "groups": (*size, len(GROUPS)), **dict.fromkeys((QUERY, KEY), (*size, size[1]))}
-        self.sums: Running = sums or {name: np.zeros(shape) for name, shape in shapes.items()}
+        self.sums: RunningSums = sums or {name: np.zeros(shape) for name, shape in shapes.items()}
 
     def add(self, document: int, variations: Sequence[Variation]) -> None:
         """Add the variations of all layers on a sentence of the document with this number."""
         for layer, variation in enumerate(variations):
             layer_heads = slice(layer * self._heads, (layer + 1) * self._heads)
             self.sums["variance"][document, layer_heads] += variation.variance
-            self.sums["groups"][document, layer_heads] += variation.grouped()
+            self.sums["groups"][document, layer_heads] += variation.sum_groups()
             parts = [part for part, group in enumerate(variation.groups) if group == HEADS]
             earlier = [Head.parse(variation.names[part]).place(self._heads) for part in parts]
             for side, sums in ((QUERY, variation.query), (KEY, variation.key)):
@@ -160,27 +160,27 @@ class Gathered:
 
     def rows(self) -> Iterator[tuple[Head, str, Share]]:
         """Yield each head and group with its share and interval."""
-        for place, head in self._every():
-            numbers = self._shares(place, self.sums["groups"][:, place])
+        for place, head in self._iter_heads():
+            numbers = self._compute_shares(place, self.sums["groups"][:, place])
             yield from (
                 (head, group, Share(*map(float, column))) for group, column in zip(GROUPS, numbers.T, strict=True)
             )
 
     def composed(self) -> Iterator[tuple[Head, Head, str, Share]]:
         """Yield each earlier head, head and side with the share and its interval."""
-        for place, head in self._every():
+        for place, head in self._iter_heads():
             for side in (QUERY, KEY):
                 earlier = self.sums[side][:, place, : head.layer * self._heads]
-                for earlier_place, column in enumerate(self._shares(place, earlier).T):
+                for earlier_place, column in enumerate(self._compute_shares(place, earlier).T):
                     yield Head(*divmod(earlier_place, self._heads)), head, side, Share(*map(float, column))
 
-    def _every(self) -> Iterator[tuple[int, Head]]:
+    def _iter_heads(self) -> Iterator[tuple[int, Head]]:
         """Return all heads with their places on the axis of heads."""
         return enumerate(Head(layer, head) for layer in range(self._layers) for head in range(self._heads))
 
-    def _shares(self, place: int, sums: FloatSums) -> FloatSums:
+    def _compute_shares(self, place: int, sums: FloatSums) -> FloatSums:
         """Return [share, low and high, column] of sums [document, column]; NaN if the head's scores do not vary."""
         variance = self.sums["variance"][:, place]
         if variance.sum() <= 0 or not sums.shape[1]:
             return np.full((3, sums.shape[1]), np.nan)
-        return np.vstack([sums.sum(axis=0) / variance.sum(), self._documents.of_means(sums, variance)])
+        return np.vstack([sums.sum(axis=0) / variance.sum(), self._documents.compute_mean_intervals(sums, variance)])

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from mha_viz.errors import SettingError
 
-PAPER = (512, 8)  # d_model and h of the base model (Vaswani et al. 2017, table 3): d_k = 64
-BYTES = 4  # of a float32
-MOST_WIDTH, MOST_HEADS, MOST_TOKENS = 65_536, 1_024, 1_048_576
+PAPER_SHAPE = (512, 8)  # d_model and h of the base model (Vaswani et al. 2017, table 3): d_k = 64
+FLOAT_BYTES = 4  # of a float32
+MAX_WIDTH, MAX_HEADS, MAX_TOKENS = 65_536, 1_024, 1_048_576
 
 
 FULL, NARROW, SHARED, OVERLAPPING = "full", "narrow", "shared", "overlapping"
@@ -56,18 +56,18 @@ class Shape(NamedTuple):
             raise SettingError(f"There is no cut “{self.cut}”.", f"Choose one of: {', '.join(CUTS)}.")
         if self.d_model < 1 or self.heads < 1:
             raise SettingError(f"A layer with d_model {self.d_model} and {self.heads} heads does not exist.")
-        error = None if self.narrowed else undivided(self.d_model, self.heads)
+        error = None if self.narrowed else find_division_error(self.d_model, self.heads)
         if error:
             raise error
 
 
-def parameters(shape: Shape) -> int:
+def count_parameters(shape: Shape) -> int:
     """Return the number of weights of W_Q, W_K, W_V and W_O. The layer has no biases."""
     inner = shape.heads * shape.d_k
     return 3 * shape.matrices * shape.seen * shape.d_k + inner * shape.d_model
 
 
-def multiply_adds(shape: Shape, words: int) -> int:
+def count_multiply_adds(shape: Shape, words: int) -> int:
     """Return the number of multiply-add operations for one sentence: projections, q·k, weighted values, W_O.
 
     A shared matrix is stored once but used by every head.
@@ -98,7 +98,7 @@ class Costs:
     @property
     def parameters(self) -> int:
         """The weights of W_Q, W_K, W_V and W_O, d_model × d_model each, as in the paper. They do not depend on h."""
-        return parameters(self.shape)
+        return count_parameters(self.shape)
 
     @property
     def with_biases(self) -> int:
@@ -118,50 +118,50 @@ class Costs:
     @property
     def multiply_adds(self) -> int:
         """All multiply-adds. Softmax and biases are not counted, because they are not matrix products."""
-        return multiply_adds(self.shape, self.n)
+        return count_multiply_adds(self.shape, self.n)
 
     @property
     def parameter_bytes(self) -> int:
         """Memory of the parameters as float32, biases included."""
-        return BYTES * self.with_biases
+        return FLOAT_BYTES * self.with_biases
 
     @property
     def weight_bytes(self) -> int:
         """Memory of the attention weights, h · n · n float32. It grows with the square of the length of the text."""
-        return BYTES * self.heads * self.n**2
+        return FLOAT_BYTES * self.heads * self.n**2
 
     @property
     def vector_bytes(self) -> int:
         """Memory of q, k, v, the concatenation and the output, n · d_model float32 each."""
-        return 5 * BYTES * self.n * self.d_model
+        return 5 * FLOAT_BYTES * self.n * self.d_model
 
 
-def costs(d_model: int, heads: int, n: int) -> Costs:
+def compute_costs(d_model: int, heads: int, n: int) -> Costs:
     """Compute the costs of a layer. Raises SettingError, whose message names valid settings."""
-    _check("d_model", d_model, MOST_WIDTH)
-    _check("h", heads, MOST_HEADS)
-    _check("n", n, MOST_TOKENS)
-    error = undivided(d_model, heads)
+    _check("d_model", d_model, MAX_WIDTH)
+    _check("h", heads, MAX_HEADS)
+    _check("n", n, MAX_TOKENS)
+    error = find_division_error(d_model, heads)
     if error:
         raise error
     return Costs(d_model, heads, n)
 
 
-def undivided(d_model: int, heads: int, least: int = 1, most: int = MOST_HEADS) -> SettingError | None:
+def find_division_error(d_model: int, heads: int, least: int = 1, most: int = MAX_HEADS) -> SettingError | None:
     """Return the error for a number of heads that does not divide the width; None if it does.
 
     The message suggests numbers from ``least`` to ``most`` that divide it.
     """
     if d_model % heads == 0:
         return None
-    near = sorted(sorted(divisors(d_model, least, most), key=lambda h: abs(h - heads))[:4])
+    near = sorted(sorted(list_divisors(d_model, least, most), key=lambda h: abs(h - heads))[:4])
     return SettingError(
         f"{heads} heads cannot share {d_model} dimensions equally: {d_model % heads} would remain.",
         f"Choose h = {', '.join(map(str, near))}, or another d_model.",
     )
 
 
-def divisors(d_model: int, least: int = 1, most: int = MOST_HEADS) -> list[int]:
+def list_divisors(d_model: int, least: int = 1, most: int = MAX_HEADS) -> list[int]:
     """Return the numbers of heads from ``least`` to ``most`` that divide the width."""
     return [h for h in range(least, min(d_model, most) + 1) if d_model % h == 0]
 

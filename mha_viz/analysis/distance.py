@@ -11,16 +11,16 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.reduce import TINY, Batch, FloatSums, Running
+from mha_viz.analysis.reduce import TINY, Batch, FloatSums, RunningSums
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.errors import ShapeError
 
 FloatMatrix = npt.NDArray[np.float64]
 
 LN2 = math.log(2)  # the largest divergence
-CELLS = 1 << 20  # cells that are processed at a time: 4 MB
-NEAR = 1 << 16  # cells whose values and logarithms fit into a core's cache
-TOGETHER = 1 << 10  # about this many cells are added in float32, and the results in float64
+BATCH_CELLS = 1 << 20  # cells that are processed at a time: 4 MB
+CACHE_CELLS = 1 << 16  # cells whose values and logarithms fit into a core's cache
+BLOCK_CELLS = 1 << 10  # about this many cells are added in float32, and the results in float64
 
 
 def entropy(shares: npt.NDArray[np.floating]) -> FloatSums:
@@ -31,14 +31,14 @@ def entropy(shares: npt.NDArray[np.floating]) -> FloatSums:
     """
     rows = shares.reshape(-1, shares.shape[-1])
     bits = np.empty(len(rows))
-    step = max(1, NEAR // max(1, rows.shape[1]))  # rows at a time
-    full_blocks = rows.shape[1] // TOGETHER * TOGETHER
+    step = max(1, CACHE_CELLS // max(1, rows.shape[1]))  # rows at a time
+    full_blocks = rows.shape[1] // BLOCK_CELLS * BLOCK_CELLS
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         if part.min(initial=0) < 0:  # a weight may be a rounding error below 0
             part = np.maximum(part, 0)
         logs = np.log2(part + TINY)
-        sums = (array[:, :full_blocks].reshape(len(part), -1, TOGETHER) for array in (part, logs))
+        sums = (array[:, :full_blocks].reshape(len(part), -1, BLOCK_CELLS) for array in (part, logs))
         remainder = np.vecdot(part[:, full_blocks:], logs[:, full_blocks:])
         bits[start : start + step] = np.vecdot(*sums).sum(axis=1, dtype=np.float64) + remainder
     return (0.0 - bits * LN2).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0
@@ -61,7 +61,7 @@ def divergence(first: Weights, second: Weights) -> float:
     return float(jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q))) / len(first)
 
 
-def per_head(first: Attention, second: Attention) -> FloatMatrix:
+def compute_head_divergences(first: Attention, second: Attention) -> FloatMatrix:
     """Return [layer, head], the divergence of each head between two readings, in nats, averaged over rows.
 
     Both readings are of the same tokens by the same model. Raises ShapeError if their axes differ.
@@ -73,19 +73,21 @@ def per_head(first: Attention, second: Attention) -> FloatMatrix:
     return nats
 
 
-def from_head(attention: Attention, head: Head) -> FloatSums:
+def compute_divergences_from(attention: Attention, head: Head) -> FloatSums:
     """Return [head], the divergence of every head of a reading from ``head``, in nats.
 
     Heads are in the order L0H0, L0H1, …. Logarithms are float32 and sums float64; the result is exact to 1e-6.
     """
     flat = attention.weights.reshape(attention.layers * attention.heads, -1)  # [head, query · key]
-    entropies, place = _entropies(flat), attention.place(head)
-    distances = jensen_shannon(_entropies(flat, flat[place]), entropies, entropies[place]) / len(attention.queries)
+    entropies, place = _compute_entropies(flat), attention.place(head)
+    distances = jensen_shannon(_compute_entropies(flat, flat[place]), entropies, entropies[place]) / len(
+        attention.queries
+    )
     distances[place] = 0  # its distance from itself
     return distances
 
 
-def across(first: Weights, second: Weights) -> FloatMatrix:
+def compute_cross_divergences(first: Weights, second: Weights) -> FloatMatrix:
     """Return [head of the first, head of the second], the divergences of their rows, added over rows.
 
     The weights are [head, query, key] of the same tokens. Raises ShapeError if their axes of tokens differ.
@@ -93,13 +95,13 @@ def across(first: Weights, second: Weights) -> FloatMatrix:
     if first.shape[1:] != second.shape[1:]:
         raise ShapeError(f"Heads with axes {first.shape[1:]} and {second.shape[1:]} have no common rows and columns.")
     flat, other = first.reshape(len(first), -1), second.reshape(len(second), -1)  # [head, query · key]
-    entropies = _entropies(other)
-    return np.stack([jensen_shannon(_entropies(other, rows), entropies, entropy(rows)) for rows in flat])
+    entropies = _compute_entropies(other)
+    return np.stack([jensen_shannon(_compute_entropies(other, rows), entropies, entropy(rows)) for rows in flat])
 
 
-def _entropies(flat: Weights, other: Weights | None = None) -> FloatSums:
+def _compute_entropies(flat: Weights, other: Weights | None = None) -> FloatSums:
     """Return [head], the entropy of each head of ``flat`` [head, query · key], or of its mean with ``other``."""
-    step = max(1, CELLS // flat.shape[1])  # heads at a time
+    step = max(1, BATCH_CELLS // flat.shape[1])  # heads at a time
     entropies = np.empty(len(flat))
     for start in range(0, len(flat), step):
         part = flat[start : start + step] if other is None else (flat[start : start + step] + other) / 2
@@ -108,7 +110,7 @@ def _entropies(flat: Weights, other: Weights | None = None) -> FloatSums:
 
 
 class Distances:
-    """Running sums over batches of sentences, for the divergence of every two heads (:func:`divergences`).
+    """Running sums over batches of sentences, for the divergence of every two heads (:func:`compute_divergences`).
 
     ``sums`` has mixed [head, head], above the diagonal: Σ x·ln x of s = p + q over all cells; own [head]: the same sum
     of p; and rows, their number. About TOGETHER cells of a sentence are added in float32, always the same ones, and
@@ -118,7 +120,7 @@ class Distances:
     ROOM = 900_000  # cells of all heads per step; enough that threads rarely wait for each other
 
     def __init__(self, heads: int) -> None:
-        self.sums: Running = {
+        self.sums: RunningSums = {
             "mixed": np.zeros((heads, heads)),
             "own": np.zeros(heads),
             "rows": np.zeros((), np.int64),
@@ -128,7 +130,7 @@ class Distances:
         """Add a batch. Return [head], the sum of the entropies of its rows in nats."""
         before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
-        rows = -(-n // -(-n * n // TOGETHER))  # rows per float32 sum; the last sum may have fewer
+        rows = -(-n // -(-n * n // BLOCK_CELLS))  # rows per float32 sum; the last sum may have fewer
         sums = self.ROOM // (heads * rows * n) or 1  # heads at a time
         sentences_at_once = max(1, sums * rows // n)  # sentences at a time
         buffers = np.empty((3, heads * sums * rows * n), np.float32)
@@ -164,7 +166,7 @@ class Distances:
         self.sums["mixed"][first, second] += entropies[second - first, first]
 
 
-def divergences(sums: Running) -> FloatMatrix:
+def compute_divergences(sums: RunningSums) -> FloatMatrix:
     """Return [head, head], the mean Jensen–Shannon divergence over all rows, in nats.
 
     ``sums`` are those of :class:`Distances`. With s = p + q, whose rows sum to 2, JS(p, q) = log 2 + ½ Σ (p log p + q
@@ -177,7 +179,7 @@ def divergences(sums: Running) -> FloatMatrix:
     return symmetric
 
 
-def nearest(distances: FloatSums, head: int, count: int) -> list[int]:
+def find_nearest_heads(distances: FloatSums, head: int, count: int) -> list[int]:
     """Return the ``count`` heads most similar to head number ``head``, nearest first, without the head itself.
 
     ``distances`` [head] are the distances from it.

@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Head
-from mha_viz.attention.answers import by_head
+from mha_viz.attention.answers import make_head_table
 from mha_viz.errors import MeansMissing
-from mha_viz.process.steps import Steps, each, ranges
+from mha_viz.process.steps import Steps, map_in_steps, split_range
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 20  # random directions per head, for comparison
 PIECES = 512  # the most tokens in a batch, over all variants of a text
-SENTENCES = 50  # sentences read per step to compute mean head outputs
+STEP_SENTENCES = 50  # sentences read per step to compute mean head outputs
 
 Numbers = npt.NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class Effects(NamedTuple):
 
     def ranked(self, what: str = "sentence") -> tuple[Head, ...]:
         """Return all heads, largest effect on ``what`` first; of equal effects, the earlier head first."""
-        return ranked(self.on(what))
+        return rank_heads(self.on(what))
 
     def table(self) -> pd.DataFrame:
         """Return a table with one row per head, ``L0H0`` first.
@@ -85,10 +85,10 @@ class Effects(NamedTuple):
         for rank, head in enumerate(self.ranked("answer" if is_answered else "sentence"), 1):
             ranks[head] = rank
         columns: dict[str, Numbers] = {name: getattr(self, name) for name in names}
-        return by_head(columns | {"rank": ranks}).astype({"rank": int})
+        return make_head_table(columns | {"rank": ranks}).astype({"rank": int})
 
 
-class Together(NamedTuple):
+class JointEffect(NamedTuple):
     """The effect of ablating several heads at once on one text.
 
     ``sentence``, ``tokens`` [n], ``answer``, ``score`` and ``changed`` are as in :class:`Effects`. ``random`` and
@@ -104,19 +104,21 @@ class Together(NamedTuple):
     random_answer: Numbers
 
 
-def mean_outputs(sentences: int, measure: Callable[[range], object]) -> Steps[None]:
+def measure_mean_outputs(sentences: int, measure: Callable[[range], object]) -> Steps[None]:
     """Measure the mean outputs of heads over this many sentences, a few per step.
 
     Start again if earlier means are missing, because the process that computed them was replaced.
     """
-    parts = ranges(0, sentences, SENTENCES)
+    parts = split_range(0, sentences, STEP_SENTENCES)
     try:
-        yield from each(parts, measure)
+        yield from map_in_steps(parts, measure)
     except MeansMissing:
-        yield from each(parts, measure)
+        yield from map_in_steps(parts, measure)
 
 
-def together(n: int, changes: Callable[[], Changes], at_random: Callable[[range], Numbers]) -> Steps[Together]:
+def measure_jointly(
+    n: int, changes: Callable[[], Changes], at_random: Callable[[range], Numbers]
+) -> Steps[JointEffect]:
     """Measure the effect of several heads at once on a text of ``n`` tokens, a few random draws per step.
 
     Args:
@@ -125,33 +127,35 @@ def together(n: int, changes: Callable[[], Changes], at_random: Callable[[range]
         at_random: returns the effects [2, draw] of some draws on the sentence and the answer.
     """
     sentence, tokens, answer, score, changed = (field[0] for field in changes())
-    parts = yield from each(ranges(0, DRAWS, at_once(n)), at_random)
+    parts = yield from map_in_steps(split_range(0, DRAWS, count_variants_per_batch(n)), at_random)
     random = np.concatenate(parts, axis=1)
-    return Together(float(sentence), tokens, float(answer), float(score), float(changed), *random)
+    return JointEffect(float(sentence), tokens, float(answer), float(score), float(changed), *random)
 
 
-def each_at_random(heads: Sequence[Head], n: int, at_random: Callable[[Head, range], Numbers]) -> Steps[Numbers]:
+def measure_random_directions(
+    heads: Sequence[Head], n: int, at_random: Callable[[Head, range], Numbers]
+) -> Steps[Numbers]:
     """Return [2, head, draw], the effects of random directions in place of each head on a text of ``n`` tokens.
 
-    ``at_random`` is as for :func:`together`, with the head as its first argument.
+    ``at_random`` is as for :func:`measure_jointly`, with the head as its first argument.
     """
-    draws = ranges(0, DRAWS, at_once(n))
-    parts = yield from each([(head, part) for head in heads for part in draws], lambda step: at_random(*step))
+    draws = split_range(0, DRAWS, count_variants_per_batch(n))
+    parts = yield from map_in_steps([(head, part) for head in heads for part in draws], lambda step: at_random(*step))
     return np.concatenate(parts, axis=1).reshape(2, len(heads), DRAWS)
 
 
-def agreement(first: Numbers, second: Numbers) -> float:
+def rank_correlation(first: Numbers, second: Numbers) -> float:
     """Return Spearman's rank correlation of two arrays with a number per head.
 
     Equal numbers share the mean of their ranks. Return NaN if all numbers of one array are equal.
     """
-    first_ranks, second_ranks = _ranks(first.ravel()), _ranks(second.ravel())
+    first_ranks, second_ranks = _rank_values(first.ravel()), _rank_values(second.ravel())
     if np.ptp(first_ranks) == 0 or np.ptp(second_ranks) == 0:
         return float("nan")
     return float(np.corrcoef(first_ranks, second_ranks)[0, 1])
 
 
-def _ranks(values: Numbers) -> Numbers:
+def _rank_values(values: Numbers) -> Numbers:
     """Return the rank of each value; equal values share the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = counts.cumsum()
@@ -159,24 +163,24 @@ def _ranks(values: Numbers) -> Numbers:
     return ranks
 
 
-def ranked(values: Numbers) -> tuple[Head, ...]:
+def rank_heads(values: Numbers) -> tuple[Head, ...]:
     """Return all heads by ``values`` [layer, head], largest first; of equal values, the earlier head first."""
     order = np.argsort(-values, axis=None, kind="stable")
     return tuple(Head(*divmod(int(place), values.shape[1])) for place in order)
 
 
-def at_once(n: int) -> int:
+def count_variants_per_batch(n: int) -> int:
     """Return how many variants of a text of ``n`` tokens fit into one batch."""
     return max(1, PIECES // n)
 
 
-def every_effect(layers: int, heads: int, n: int, part: Callable[[int, range], Effects]) -> Steps[Effects]:
+def measure_all_effects(layers: int, heads: int, n: int, part: Callable[[int, range], Effects]) -> Steps[Effects]:
     """Measure the effect of each head of a model on a text of ``n`` tokens.
 
     ``part`` returns the effects of some heads of one layer, as many as fit into one batch.
     """
-    head_ranges = ranges(0, heads, at_once(n))
-    parts = yield from each(
+    head_ranges = split_range(0, heads, count_variants_per_batch(n))
+    parts = yield from map_in_steps(
         [(layer, head_range) for layer in range(layers) for head_range in head_ranges], lambda step: part(*step)
     )
     rows = [parts[first : first + len(head_ranges)] for first in range(0, len(parts), len(head_ranges))]

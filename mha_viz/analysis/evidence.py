@@ -30,23 +30,23 @@ import numpy.typing as npt
 
 from mha_viz.analysis.coreference import Chunk
 from mha_viz.analysis.metrics import ON_DELIMITERS, POSITIONS
-from mha_viz.analysis.reduce import TINY, Batch, between_special
-from mha_viz.analysis.roles import BROAD, named_rows
-from mha_viz.analysis.syntax import DIRECTIONS, Joined, Relations
+from mha_viz.analysis.reduce import TINY, Batch, index_ordinary
+from mha_viz.analysis.roles import BROAD_THRESHOLD, list_named_rows
+from mha_viz.analysis.syntax import DIRECTIONS, JoinedSentences, Relations
 from mha_viz.attention import Head, Weights
 
 KINDS = ("right", "wrong", "random")
-PLACES = (2, 2, 1)  # stored cases of each kind for a role and head
-STEPS = 10_000  # weights are compared in steps of 1 / STEPS
+SLOT_SIZES = (2, 2, 1)  # stored cases of each kind for a role and head
+WEIGHT_STEPS = 10_000  # weights are compared in steps of 1 / STEPS
 SEED = 0  # seed of the random cases
 WAITING = 50_000  # cases to collect before sorting
-TOGETHER = 8  # heads per computation of entropies; their weights fit into a core's cache
-ROOM = 1 << 16  # exceeds the number of cases of a role in one text
+HEADS_PER_STEP = 8  # heads per computation of entropies; their weights fit into a core's cache
+MAX_CASES = 1 << 16  # exceeds the number of cases of a role in one text
 
 # ``slot``: role, head and kind. ``rank``: cases with the largest ranks are stored. ``first`` and ``last``: numbers of
 # the first and last sentence of the text. ``word`` and ``answer``: numbers of words in the text; −1 is a special token
 # before the first word, the number of words is a special token after the last. ``weight`` in steps.
-CASE = np.dtype([
+CASE_DTYPE = np.dtype([
     ("slot", "<i8"), ("rank", "<i8"), ("first", "<i4"), ("last", "<i4"),
     ("word", "<i4"), ("answer", "<i4"), ("weight", "<i4"), ("right", "?"),
 ])  # fmt: skip
@@ -63,13 +63,13 @@ class Selection:
 
         ``whole`` is the selection that this one will be merged into; cases that have no place in it are dropped.
         """
-        self.member = relations.member[:, named_rows(relations)].astype(bool)  # [relation, named row]
-        self.roles = roles_with_cases(relations)
+        self.member = relations.member[:, list_named_rows(relations)].astype(bool)  # [relation, named row]
+        self.roles = list_roles_with_cases(relations)
         self.heads = heads
         # [slot]: the lowest rank that still has a place.
         least = np.zeros(len(self.roles) * heads * len(KINDS), np.int64)
         self._least: Integers = least if whole is None else whole._least
-        self._cases: CaseRows = np.empty(0, CASE)
+        self._cases: CaseRows = np.empty(0, CASE_DTYPE)
         self._more: list[CaseRows] = []  # not sorted yet, because sorting takes as long as adding a batch
 
     @property
@@ -79,23 +79,25 @@ class Selection:
         return self._cases
 
     @property
-    def unsorted(self) -> CaseRows:
+    def unsorted_cases(self) -> CaseRows:
         """The stored cases, unsorted, possibly with some that will be dropped. Faster than ``cases``."""
         return np.concatenate((self._cases, *self._more))
 
     def _sort(self) -> None:
         """Sort new cases into the stored ones, drop those without a place, and update the lowest ranks."""
         if self._more:
-            self._cases, self._more = best_cases(np.concatenate((self._cases, *self._more))), []
-            slots, ends = self._cases["slot"], np.flatnonzero(_begins(self._cases["slot"][::-1])[::-1])
-            full = ends[np.diff(ends, prepend=-1) == np.array(PLACES)[slots[ends] % len(KINDS)]]
+            self._cases, self._more = select_best_cases(np.concatenate((self._cases, *self._more))), []
+            slots, ends = self._cases["slot"], np.flatnonzero(_find_starts(self._cases["slot"][::-1])[::-1])
+            full = ends[np.diff(ends, prepend=-1) == np.array(SLOT_SIZES)[slots[ends] % len(KINDS)]]
             least = self._least.copy()  # another selection may share the old array
             least[slots[full]] = self._cases["rank"][full]
             self._least = least
 
     def check(self, cases: CaseRows) -> None:
         """Raise ValueError unless these are valid cases of this selection."""
-        if cases.dtype != CASE or (len(cases) and cases["slot"].max() >= len(self.roles) * self.heads * len(KINDS)):
+        if cases.dtype != CASE_DTYPE or (
+            len(cases) and cases["slot"].max() >= len(self.roles) * self.heads * len(KINDS)
+        ):
             raise ValueError("cases of another corpus")
 
     def merge(self, cases: CaseRows) -> None:
@@ -106,7 +108,7 @@ class Selection:
 
     def join(self, other: Selection) -> None:
         """Add the cases of another selection, whose roles must be among those of this one."""
-        cases = other.unsorted
+        cases = other.unsorted_cases
         if other.roles != self.roles:
             numbers = {role: number for number, role in enumerate(self.roles)}
             role, place = np.divmod(cases["slot"], self.heads * len(KINDS))
@@ -115,15 +117,15 @@ class Selection:
 
     def add(self, batch: Batch) -> None:
         """Add the cases of position, delimiter and broad roles in a batch."""
-        self._take(list(self._of_rows(batch)))
+        self._take(list(self._iter_row_answers(batch)))
 
-    def add_syntax(self, sentences: Joined, blocks: Sequence[Weights], numbers: Sequence[int]) -> None:
+    def add_syntax(self, sentences: JoinedSentences, blocks: Sequence[Weights], numbers: Sequence[int]) -> None:
         """Add the syntax cases of sentences.
 
         ``blocks`` are the weights [head, word, word] from which ``sentences`` were computed; ``numbers`` are those of
         the sentences in the corpus.
         """
-        self._take(list(self._of_trees(sentences, blocks, np.array(numbers, np.int64))))
+        self._take(list(self._iter_syntax_answers(sentences, blocks, np.array(numbers, np.int64))))
 
     def add_coreference(self, block: Weights, chunk: Chunk) -> None:
         """Add the coreference cases of a chunk. ``block`` is [head, word, word]."""
@@ -139,18 +141,20 @@ class Selection:
             right[:, number] = np.isin(answers[:, number], list(anaphor.right))
         weights = block[np.arange(self.heads)[:, None], words, answers]
         role = self.roles.index(("coreference", "third_person"))
-        self._take([_answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])])
+        self._take([_make_answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])])
 
     def _take(self, parts: Sequence[Answers]) -> None:
         """Merge the best cases of each text."""
         if parts:
             self.merge(
-                self._best_of_each_text(Answers(*(np.concatenate(a, axis=-1) for a in zip(*parts, strict=True))))
+                self._select_best_per_text(Answers(*(np.concatenate(a, axis=-1) for a in zip(*parts, strict=True))))
             )
 
     # ---- Cases ------------------------------------------------------------------------------------------------------
 
-    def _of_trees(self, sentences: Joined, blocks: Sequence[Weights], numbers: Integers) -> Iterator[Answers]:
+    def _iter_syntax_answers(
+        self, sentences: JoinedSentences, blocks: Sequence[Weights], numbers: Integers
+    ) -> Iterator[Answers]:
         """Yield the syntax cases of sentences, for each of the three directions."""
         row, column, heads, relations = sentences[:4]
         first, sentence = sentences.first, sentences.sentence
@@ -161,7 +165,9 @@ class Selection:
 
         def answers(role: Any, words: Integers, answered: Integers, largest: Weights, right: Any) -> Answers:
             begins = first[words]
-            return _answers(role, numbers[sentence[words]], words - begins, answered - begins, largest[:, words], right)
+            return _make_answers(
+                role, numbers[sentence[words]], words - begins, answered - begins, largest[:, words], right
+            )
 
         for direction, answered in enumerate((row[:, words], column[:, words])):
             yield answers(direction * count + named_row, words, answered, weights[direction], answered == heads[words])
@@ -172,14 +178,14 @@ class Selection:
         right = (heads[answered] == words) & self.member[relations[answered], named_row]
         yield answers(2 * count + named_row, words, answered, weights[0], right)
 
-    def _of_rows(self, batch: Batch) -> Iterator[Answers]:
+    def _iter_row_answers(self, batch: Batch) -> Iterator[Answers]:
         """Yield the cases of position, delimiter and broad roles in a batch."""
         ordinary = np.flatnonzero(batch.ordinary)
         if not ordinary.size:
             return
-        rows = batch.weights[:, :, between_special(ordinary)]  # [head, sentence, row, key]
-        words = np.stack([_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
-        answers, weights = batch.largest, _at(rows, batch.largest)  # [head, sentence, row]
+        rows = batch.weights[:, :, index_ordinary(ordinary)]  # [head, sentence, row, key]
+        words = np.stack([_number_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
+        answers, weights = batch.largest, _take_weights(rows, batch.largest)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
             targets = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
             targets = targets[
@@ -189,14 +195,16 @@ class Selection:
             role = "position", name
             yield self._rows(role, batch, words, asking, answered, weights[..., targets], answered == asking + offset)
         answers = np.stack([head.argmax(axis=2) for head in rows])
-        weights = _at(rows, answers)
+        weights = _take_weights(rows, answers)
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         cls, sep = answers < ordinary[0], answers > ordinary[-1]
         hits = cls, sep, marks[np.arange(len(marks))[:, None], answers], cls | sep
         for name, right in zip(ON_DELIMITERS, hits, strict=True):
             yield self._rows(("delimiter", name), batch, words, ordinary, answers, weights, right)
-        entropies = np.concatenate([_entropies(rows[i : i + TOGETHER]) for i in range(0, self.heads, TOGETHER)])
-        right = entropies >= BROAD * math.log(rows.shape[3])
+        entropies = np.concatenate(
+            [_compute_entropies(rows[i : i + HEADS_PER_STEP]) for i in range(0, self.heads, HEADS_PER_STEP)]
+        )
+        right = entropies >= BROAD_THRESHOLD * math.log(rows.shape[3])
         yield self._rows(("broad", "entropy"), batch, words, ordinary, answers, weights, right)
 
     def _rows(
@@ -208,27 +216,27 @@ class Selection:
         tokens.
         """
         sentences = np.arange(len(words))[:, None]
-        return _answers(
+        return _make_answers(
             self.roles.index(role),
             np.repeat(batch.numbers, len(rows)),
             words[:, rows].reshape(-1),
             *(a.reshape(self.heads, -1) for a in (words[sentences, answers], weights, right)),
         )
 
-    def _best_of_each_text(self, cases: Answers) -> CaseRows:
+    def _select_best_per_text(self, cases: Answers) -> CaseRows:
         """Return the case with the highest rank for each text, role, head and kind."""
         order = np.lexsort((cases.first, cases.role))  # stable: keeps the order within a group
-        group_begins = _begins(cases.role[order]) | _begins(cases.first[order])
+        group_begins = _find_starts(cases.role[order]) | _find_starts(cases.first[order])
         starts = np.flatnonzero(group_begins)
         if not starts.size:
-            return np.empty(0, CASE)
+            return np.empty(0, CASE_DTYPE)
         positions = np.arange(len(order))
         group_starts = np.repeat(starts, np.diff(starts, append=len(order)))
-        tie_break = (ROOM - 1 - positions + group_starts).astype(np.int32)  # the earlier of equal cases first
+        tie_break = (MAX_CASES - 1 - positions + group_starts).astype(np.int32)  # the earlier of equal cases first
         ordered: Any = slice(None) if np.array_equal(order, positions) else order
-        steps, right = cases.steps[:, ordered] * ROOM + tie_break, cases.right[:, ordered]
+        steps, right = cases.steps[:, ordered] * MAX_CASES + tie_break, cases.right[:, ordered]
         signed = np.where(right, steps, ~steps)  # wrong answers are below 0
-        random_ranks = _drawn(cases.first, cases.word)[order] * ROOM + tie_break
+        random_ranks = _draw_numbers(cases.first, cases.word)[order] * MAX_CASES + tie_break
         slots = (cases.role[order[starts]] * self.heads + np.arange(self.heads)[:, None]) * len(KINDS)  # [head, group]
         best_of_kinds = (  # [head, group], below 0 if there is none
             np.maximum.reduceat(signed, starts, axis=1),
@@ -237,11 +245,11 @@ class Selection:
         )
         parts = []
         for kind, best in enumerate(best_of_kinds):
-            head, group = np.nonzero((best >= 0) & (best // ROOM >= self._least[slots + kind]))
+            head, group = np.nonzero((best >= 0) & (best // MAX_CASES >= self._least[slots + kind]))
             best = np.broadcast_to(best, slots.shape)[head, group]
-            case = order[starts[group] + ROOM - 1 - best % ROOM]
-            part = np.empty(len(head), CASE)
-            part["slot"], part["rank"] = slots[head, group] + kind, best // ROOM
+            case = order[starts[group] + MAX_CASES - 1 - best % MAX_CASES]
+            part = np.empty(len(head), CASE_DTYPE)
+            part["slot"], part["rank"] = slots[head, group] + kind, best // MAX_CASES
             for name in ("first", "last", "word"):
                 part[name] = getattr(cases, name)[case]
             for name, values in (("answer", cases.answer), ("weight", cases.steps), ("right", cases.right)):
@@ -266,30 +274,30 @@ class Answers(NamedTuple):
     right: npt.NDArray[np.bool_]
 
 
-def _answers(
+def _make_answers(
     role: Any, first: Any, words: Integers, answers: Any, weights: Weights, right: Any, last: int | None = None
 ) -> Answers:
     """Return the cases with their weights in steps. ``last`` is by default the ``first`` sentence."""
-    steps = np.rint(weights.astype(np.float64) * STEPS).astype(np.int32)
+    steps = np.rint(weights.astype(np.float64) * WEIGHT_STEPS).astype(np.int32)
     roles, firsts, lasts = (np.broadcast_to(a, words.shape) for a in (role, first, first if last is None else last))
     return Answers(roles, firsts, lasts, words, answers, steps, right)
 
 
-def _at(rows: Weights, keys: Integers) -> Weights:
+def _take_weights(rows: Weights, keys: Integers) -> Weights:
     """Return the weight of each row at the given key."""
     return np.take_along_axis(rows, keys[..., None], -1)[..., 0]
 
 
-def _entropies(rows: Weights) -> Weights:
+def _compute_entropies(rows: Weights) -> Weights:
     """Return the entropy of each row, in nats."""
     logs = rows + TINY
     entropies: Weights = -np.vecdot(rows, np.log(logs, out=logs))
     return entropies
 
 
-def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
+def list_roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
     """Return the roles that have cases, with their details, in the order of the slots."""
-    rows = [relations.rows[row] for row in named_rows(relations)]
+    rows = [relations.rows[row] for row in list_named_rows(relations)]
     return (
         *(("syntax", f"{row.relation} {direction}") for direction in DIRECTIONS for row in rows),
         ("coreference", "third_person"),
@@ -299,7 +307,7 @@ def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
     )
 
 
-def best_cases(cases: CaseRows) -> CaseRows:
+def select_best_cases(cases: CaseRows) -> CaseRows:
     """Return the best cases of each slot, as many as it has places, in order.
 
     Each text must contribute at most one case to a slot.
@@ -307,24 +315,24 @@ def best_cases(cases: CaseRows) -> CaseRows:
     slots, ranks = cases["slot"].copy(), cases["rank"].copy()
     # Find the lowest rank that has a place in each slot, so that few cases must be sorted.
     least = np.full(int(slots.max(initial=0)) + 1, np.iinfo(np.int64).max)
-    for place in range(max(PLACES)):
-        lower = np.flatnonzero((ranks < least[slots]) & (np.array(PLACES)[slots % len(KINDS)] > place))
+    for place in range(max(SLOT_SIZES)):
+        lower = np.flatnonzero((ranks < least[slots]) & (np.array(SLOT_SIZES)[slots % len(KINDS)] > place))
         least[slots[lower]] = -1
         np.maximum.at(least, slots[lower], ranks[lower])
     cases = cases[ranks >= least[slots]]
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
-    begins = np.flatnonzero(_begins(cases["slot"]))
+    begins = np.flatnonzero(_find_starts(cases["slot"]))
     places = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
-    best: CaseRows = cases[places < np.array(PLACES)[cases["slot"] % len(KINDS)]]
+    best: CaseRows = cases[places < np.array(SLOT_SIZES)[cases["slot"] % len(KINDS)]]
     return best
 
 
-def _begins(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _find_starts(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return where a value differs from the value before it."""
     return np.append(np.ones(min(1, len(values)), bool), values[1:] != values[:-1])
 
 
-def _drawn(first: Integers, words: Integers) -> Integers:
+def _draw_numbers(first: Integers, words: Integers) -> Integers:
     """Return a pseudorandom number of 46 bits for each word (SplitMix64).
 
     It depends only on the word's place in the corpus and on the seed.
@@ -337,7 +345,7 @@ def _drawn(first: Integers, words: Integers) -> Integers:
     return ((bits ^ (bits >> np.uint64(31))) >> np.uint64(18)).astype(np.int64)
 
 
-def _words(words: Sequence[int | None]) -> Integers:
+def _number_words(words: Sequence[int | None]) -> Integers:
     """Return [token], the number of its word.
 
     It is −1 for special tokens before the first word and the number of words for later special tokens.
@@ -349,7 +357,7 @@ def _words(words: Sequence[int | None]) -> Integers:
     return np.array(numbers, np.int64)
 
 
-def lines(
+def iter_evidence_rows(
     selection: Selection, heads: Sequence[Head], wanted: Iterable[tuple[int, int, str, str]]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the table ``evidence`` for the roles in ``wanted``.
@@ -368,4 +376,4 @@ def lines(
         kind = slot % len(KINDS)
         if slot - kind in starts:
             numbers = (int(case[name]) for name in ("first", "last", "word", "answer"))
-            yield (*starts[slot - kind], KINDS[kind], *numbers, int(case["weight"]) / STEPS, bool(case["right"]))
+            yield (*starts[slot - kind], KINDS[kind], *numbers, int(case["weight"]) / WEIGHT_STEPS, bool(case["right"]))

@@ -62,19 +62,19 @@ class Example(NamedTuple):
         return () if head is None else (head,)
 
 
-def spans(table: pd.DataFrame) -> list[SentenceSpan]:
+def list_spans(table: pd.DataFrame) -> list[SentenceSpan]:
     """Return the sentences in a table ``evidence``, in order: the first and last number for each text."""
     return sorted({(int(first), int(last)) for first, last in zip(table["first"], table["last"], strict=True)})
 
 
-def examples(table: pd.DataFrame, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
+def list_examples(table: pd.DataFrame, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
     """Return the cases of a table ``evidence`` whose sentences are available and long enough."""
     cells = (dict(zip(table.columns, line, strict=True)) for line in table.itertuples(index=False, name=None))
-    cases = (as_example(case, sentences.get((int(case["first"]), int(case["last"])))) for case in cells)
+    cases = (make_example(case, sentences.get((int(case["first"]), int(case["last"])))) for case in cells)
     return tuple(example for example in cases if example is not None)
 
 
-def as_example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | None:
+def make_example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | None:
     """Return a row of the table with its sentence; None if the sentence is missing or too short."""
     word, answer = int(case["word"]), int(case["answer"])
     if sentence is None or not 0 <= word < len(sentence.words):
@@ -84,7 +84,7 @@ def as_example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | 
     return Example(head, role, detail, kind, sentence, word, answer, weight, bool(case["right"]))
 
 
-def examples_table(shown: Sequence[Example]) -> pd.DataFrame:
+def make_examples_table(shown: Sequence[Example]) -> pd.DataFrame:
     """Return a table with one row per example and the columns COLUMNS.
 
     Words are given as text. Several right answers are separated by " / ".

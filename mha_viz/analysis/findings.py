@@ -9,29 +9,49 @@ from typing import Any, NamedTuple
 from mha_viz.analysis.metrics import BOTH, POSITIONS
 from mha_viz.attention import Head
 
-CORPORA = "; "  # between the names of corpora
+CORPUS_SEPARATOR = "; "  # between the names of corpora
 EVERY = "every"  # k if every k-th sentence of a corpus was read; missing in tables of older versions
 DOCUMENTS = "documents"  # how many documents have cases; missing in tables of older versions
 Q, RULE_Q = "q", "rule_q"  # from mha_viz.analysis.q_values; missing in tables of older versions
-MEASURED = (
+MEASURED_COLUMNS = (
     *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
     *("upos_baseline", "upos_rule", "state", "untrained"),
 )
 BEATS, EQUALS, BELOW = STATES = ("beats", "equals", "below")  # how a head compares with the rule by parts of speech
-OLDER = {"True": BEATS, "False": BELOW}  # values in tables of older versions, whose rule names one part of speech
-AGAINST = ("rule_low", "rule_high")  # the interval of how much more often the head is right than the rule
-BESIDE = (*AGAINST, "kind", "choice_n", "choice", "nearest", "choice_low", "choice_high")
-CANDIDATE = (*MEASURED, DOCUMENTS, *BESIDE, Q, RULE_Q)
-OF_OTHER = ("score", "upos_baseline", "upos_rule", *BESIDE)  # columns that are stored for the second corpus, too
-OTHER = ("other_corpus", *(f"other_{name}" for name in OF_OTHER))
-COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q)
+OLD_STATES = {"True": BEATS, "False": BELOW}  # values in tables of older versions, whose rule names one part of speech
+RULE_INTERVAL = ("rule_low", "rule_high")  # the interval of how much more often the head is right than the rule
+COMPARISON_COLUMNS = (*RULE_INTERVAL, "kind", "choice_n", "choice", "nearest", "choice_low", "choice_high")
+CANDIDATE_COLUMNS = (*MEASURED_COLUMNS, DOCUMENTS, *COMPARISON_COLUMNS, Q, RULE_Q)
+SHARED_COLUMNS = (
+    "score",
+    "upos_baseline",
+    "upos_rule",
+    *COMPARISON_COLUMNS,
+)  # columns that are stored for the second corpus, too
+OTHER_COLUMNS = ("other_corpus", *(f"other_{name}" for name in SHARED_COLUMNS))
+COLUMNS = (
+    *MEASURED_COLUMNS,
+    "status",
+    "corpora",
+    "lowest_score",
+    DOCUMENTS,
+    *COMPARISON_COLUMNS,
+    *OTHER_COLUMNS,
+    Q,
+    RULE_Q,
+)
 AGREEMENT_ODD, NULL = "agreement_odd", "null"  # in the tables coreference_chosen and chance
 # Columns that tables of older versions lack.
-LATER = (EVERY, DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q, AGREEMENT_ODD, BOTH, NULL)
-WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
+LATER_COLUMNS = (EVERY, DOCUMENTS, *COMPARISON_COLUMNS, *OTHER_COLUMNS, Q, RULE_Q, AGREEMENT_ODD, BOTH, NULL)
+POSITION_COLUMNS = (
+    "layer",
+    "head",
+    "offset",
+    "mass_in_word",
+)  # columns of the table position: the share that stays within words
 
 
-class Beside(NamedTuple):
+class Comparison(NamedTuple):
     """Further numbers about a syntax role on one corpus; NaN where they were not measured.
 
     The choice numbers are about cases with several words of the gold word's part of speech.
@@ -56,7 +76,7 @@ class Beside(NamedTuple):
     choice_high: float = math.nan
 
 
-class Elsewhere(NamedTuple):
+class OtherCorpusScore(NamedTuple):
     """Scores of a head on the second of the two corpora that establish its role.
 
     They are its score, the best rule by parts of speech with its name, and further numbers (``beside``); NaN and "" for
@@ -67,7 +87,7 @@ class Elsewhere(NamedTuple):
     score: float
     upos: float = math.nan
     upos_rule: str = ""
-    beside: Beside = Beside()
+    beside: Comparison = Comparison()
 
 
 class Finding(NamedTuple):
@@ -110,10 +130,10 @@ class Finding(NamedTuple):
     lowest: float = math.nan
     within_words: float = math.nan
     documents: int | None = None
-    elsewhere: Elsewhere | None = None
+    elsewhere: OtherCorpusScore | None = None
     q: float = math.nan
     rule_q: float = math.nan
-    beside: Beside = Beside()
+    beside: Comparison = Comparison()
 
     @property
     def is_matched(self) -> bool:
@@ -121,51 +141,53 @@ class Finding(NamedTuple):
         return bool(self.state) and self.state != BEATS
 
 
-def finding(*line: Any) -> Finding:
+def parse_finding(*line: Any) -> Finding:
     """Build the finding from a row with COLUMNS, as text or as values."""
     cells = dict(zip(COLUMNS, line, strict=True))
     names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
-    score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
+    score, baseline, gain, low, high, upos, untrained, lowest = (_parse_number(cells[name]) for name in names)
     return Finding(
         Head(int(cells["layer"]), int(cells["head"])),
         str(cells["role"]),
         str(cells["detail"]),
         *(score, baseline, gain, int(cells["n"]), low, high, upos),
         upos_rule="" if _is_empty(cells["upos_rule"]) else str(cells["upos_rule"]),
-        state="" if _is_empty(cells["state"]) else OLDER.get(str(cells["state"]), str(cells["state"])),
+        state="" if _is_empty(cells["state"]) else OLD_STATES.get(str(cells["state"]), str(cells["state"])),
         untrained=untrained,
         status=str(cells["status"]),
-        corpora=tuple(str(cells["corpora"]).split(CORPORA)),
+        corpora=tuple(str(cells["corpora"]).split(CORPUS_SEPARATOR)),
         lowest=lowest,
-        documents=whole_number(cells[DOCUMENTS]),
-        elsewhere=_elsewhere(*(cells[name] for name in OTHER)),
-        q=_number(cells[Q]),
-        rule_q=_number(cells[RULE_Q]),
-        beside=Beside(*(_number(cells[name]) for name in BESIDE)),
+        documents=parse_whole_number(cells[DOCUMENTS]),
+        elsewhere=_parse_other_score(*(cells[name] for name in OTHER_COLUMNS)),
+        q=_parse_number(cells[Q]),
+        rule_q=_parse_number(cells[RULE_Q]),
+        beside=Comparison(*(_parse_number(cells[name]) for name in COMPARISON_COLUMNS)),
     )
 
 
-def _elsewhere(corpus: Any, score: Any, upos: Any, rule: Any, *beside: Any) -> Elsewhere | None:
+def _parse_other_score(corpus: Any, score: Any, upos: Any, rule: Any, *beside: Any) -> OtherCorpusScore | None:
     """Build the scores on the second corpus from cells with the columns OTHER; None if they are empty."""
     if _is_empty(corpus):
         return None
     name = "" if _is_empty(rule) else str(rule)
-    return Elsewhere(str(corpus), _number(score), _number(upos), name, Beside(*map(_number, beside)))
+    return OtherCorpusScore(
+        str(corpus), _parse_number(score), _parse_number(upos), name, Comparison(*map(_parse_number, beside))
+    )
 
 
-def with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:
+def add_word_shares(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:
     """Add the share within words to findings of position.
 
     ``position`` has the rows of that table, with the columns WITHIN.
     """
     shares = {(int(layer), int(head), POSITIONS.get(int(offset), "")): share for layer, head, offset, share in position}
     return tuple(
-        f._replace(within_words=_number(shares.get((*f.head, f.detail)))) if f.role == "position" else f
+        f._replace(within_words=_parse_number(shares.get((*f.head, f.detail)))) if f.role == "position" else f
         for f in findings
     )
 
 
-def whole_number(cell: Any) -> int | None:
+def parse_whole_number(cell: Any) -> int | None:
     """Return the number in a cell of a table; None if the cell is empty."""
     return None if _is_empty(cell) else int(float(cell))
 
@@ -175,6 +197,6 @@ def _is_empty(cell: Any) -> bool:
     return cell is None or cell == "" or cell != cell  # NaN is not equal to itself
 
 
-def _number(cell: Any) -> float:
+def _parse_number(cell: Any) -> float:
     """Return the number in a cell of a table; NaN if the cell is empty."""
     return math.nan if _is_empty(cell) else float(cell)

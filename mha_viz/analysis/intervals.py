@@ -34,7 +34,7 @@ ROUNDING = 1e-9  # relative to a variance; anything smaller is rounding error
 CELLS = 16_000_000  # the most counts over all documents; beyond that, neighbouring documents are merged
 FEWEST_BLOCKS = 32
 FEW, MANY, ENOUGH = 5, 60, 120  # numbers of documents
-T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
+T_QUANTILES = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
     *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
     *(2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045),
@@ -43,7 +43,7 @@ T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (F
     *(2.009, 2.008, 2.007, 2.006, 2.005, 2.004, 2.003, 2.002, 2.002),
 )
 
-LowAndHigh = npt.NDArray[np.float64]  # [low and high, head]
+Bounds = npt.NDArray[np.float64]  # [low and high, head]
 
 
 class Interval(NamedTuple):
@@ -53,7 +53,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(correct: float, n: float) -> Interval:
+def wilson_interval(correct: float, n: float) -> Interval:
     """Return the 95 % interval of a share (Wilson 1927); 0 to 1 if there is no case."""
     if n == 0:
         return Interval(0.0, 1.0)
@@ -63,7 +63,7 @@ def wilson(correct: float, n: float) -> Interval:
     return Interval(centre - half if correct > 0 else 0.0, centre + half if correct < n else 1.0)
 
 
-def newcombe(both: int, one: int, other: int, neither: int) -> Interval:
+def newcombe_interval(both: int, one: int, other: int, neither: int) -> Interval:
     """Return the 95 % interval of the difference of two shares of the same cases, ``one`` minus ``other``.
 
     The arguments are the numbers of cases in which both are right, only the one, only the other, or neither. The
@@ -73,7 +73,7 @@ def newcombe(both: int, one: int, other: int, neither: int) -> Interval:
     if n == 0:
         return Interval(-1.0, 1.0)
     rights = both + one, both + other
-    (low, high), (other_low, other_high) = (wilson(right, n) for right in rights)
+    (low, high), (other_low, other_high) = (wilson_interval(right, n) for right in rights)
     share, other_share = (right / n for right in rights)
     association = both * neither - one * other
     spread = math.sqrt(math.prod(right * (n - right) for right in rights))
@@ -120,29 +120,31 @@ class Documents:
         counts = np.bincount(draws.ravel(), minlength=DRAWS * self.count)
         return counts.reshape(DRAWS, self.count).astype(np.float64)
 
-    def interval(self, correct: Counts, n: Counts) -> LowAndHigh:
+    def interval(self, correct: Counts, n: Counts) -> Bounds:
         """Return [low and high, head], the intervals of the accuracies of heads.
 
         ``correct`` is [document, head]; ``n`` is [document] or [document, head].
         """
-        head_counts = _by_head(n)
+        head_counts = _add_head_axis(n)
         right, cases, documents = correct.sum(axis=0), head_counts.sum(axis=0), np.count_nonzero(head_counts, axis=0)
-        as_cases = _wilsons(right, np.broadcast_to(cases, right.shape))
+        as_cases = _compute_wilson_intervals(right, np.broadcast_to(cases, right.shape))
         bootstrap = np.where((right == 0) | (right == cases), as_cases, self.drawn(correct, n))
-        left_out = _left_out(correct, head_counts)
-        widest = _widest(bootstrap, _as_independent(left_out, cases), _student(left_out))
-        return np.where(documents < FEW, as_cases, np.clip(_between(widest, bootstrap, documents), 0, 1))
+        left_out = _compute_jackknife(correct, head_counts)
+        widest = _find_widest(
+            bootstrap, _compute_independent_intervals(left_out, cases), _compute_student_intervals(left_out)
+        )
+        return np.where(documents < FEW, as_cases, np.clip(_interpolate(widest, bootstrap, documents), 0, 1))
 
-    def of_difference(self, outcomes: Counts) -> Interval:
+    def compute_difference_interval(self, outcomes: Counts) -> Interval:
         """Return the interval of the difference of two accuracies over the same cases.
 
         The same documents are drawn for both. ``outcomes`` [document, outcome] are the numbers of cases in which both
         are right, only the one, only the other, or neither.
         """
         net, totals = (outcomes[:, 1] - outcomes[:, 2])[:, None], outcomes.sum(axis=0)[:, None]
-        return Interval(*map(float, self.of_net(net, outcomes.sum(axis=1), totals)[:, 0]))
+        return Interval(*map(float, self.compute_net_intervals(net, outcomes.sum(axis=1), totals)[:, 0]))
 
-    def of_net(self, net: Counts, n: Counts, outcomes: Counts) -> LowAndHigh:
+    def compute_net_intervals(self, net: Counts, n: Counts, outcomes: Counts) -> Bounds:
         """Return [low and high, head], the intervals of the differences of two accuracies over the same cases.
 
         Args:
@@ -151,32 +153,32 @@ class Documents:
             outcomes: [outcome, head], over all documents: the cases in which both are right, only the one, only the
                 other, or neither.
         """
-        head_counts = _by_head(n)
+        head_counts = _add_head_axis(n)
         documents = np.count_nonzero(head_counts, axis=0)
-        as_cases = np.array([newcombe(*counts) for counts in outcomes.T.tolist()], np.float64).T
+        as_cases = np.array([newcombe_interval(*counts) for counts in outcomes.T.tolist()], np.float64).T
         bootstrap = self.drawn(net, n)
-        widest = _widest(bootstrap, as_cases, _student(_left_out(net, head_counts)))
-        bounds = np.clip(_between(widest, bootstrap, documents), -1, 1)
+        widest = _find_widest(bootstrap, as_cases, _compute_student_intervals(_compute_jackknife(net, head_counts)))
+        bounds = np.clip(_interpolate(widest, bootstrap, documents), -1, 1)
         return np.where((documents < FEW) | (abs(net.sum(axis=0)) == head_counts.sum(axis=0)), as_cases, bounds)
 
-    def of_means(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
+    def compute_mean_intervals(self, sums: FloatSums, n: Counts | FloatSums) -> Bounds:
         """Return [low and high, column], the intervals of means; NaN if only one document has a value.
 
         ``sums`` [document, column] are sums of values. The widest interval is that of the bootstrap, Student's t and,
         from FEW documents on, the bootstrap-t interval.
         """
-        documents = with_cases(n)
+        documents = count_documents_with_cases(n)
         if documents < 2:
             return np.full((2, sums.shape[1]), np.nan)
         bootstrap = self.drawn(sums, n)
         if documents >= ENOUGH:
             return bootstrap
-        widest = _widest(bootstrap, _student(_left_out(sums, _by_head(n))))
+        widest = _find_widest(bootstrap, _compute_student_intervals(_compute_jackknife(sums, _add_head_axis(n))))
         if documents >= FEW:
-            widest = _widest(widest, self._bootstrap_t(sums, n))
-        return _between(widest, bootstrap, documents)
+            widest = _find_widest(widest, self._bootstrap_t(sums, n))
+        return _interpolate(widest, bootstrap, documents)
 
-    def _bootstrap_t(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
+    def _bootstrap_t(self, sums: FloatSums, n: Counts | FloatSums) -> Bounds:
         """Return the bootstrap-t interval (Efron & Tibshirani 1993, section 12.5).
 
         It is based on the distance of each draw's mean from the mean of all documents, in standard errors of that draw.
@@ -193,25 +195,25 @@ class Documents:
         variance = (deviations**2).sum(axis=0) / n.sum() ** 2
         errors = np.sqrt(np.maximum(variances, 0))
         distances = np.divide(shifts, errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
-        bounds: LowAndHigh = mean - np.sqrt(variance) * np.percentile(distances, LEVELS, axis=0)[::-1]
+        bounds: Bounds = mean - np.sqrt(variance) * np.percentile(distances, LEVELS, axis=0)[::-1]
         return bounds
 
-    def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> LowAndHigh:
+    def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> Bounds:
         """Return [low and high, head], the percentiles of the means of draws. Draws without a case are left out.
 
         ``sums`` is [document, head]; ``n`` is [document] or [document, head]. The result is 0 for a head without any
         case.
         """
-        drawn_cases = self.draws @ _by_head(n)  # [draw, 1 or head]
+        drawn_cases = self.draws @ _add_head_axis(n)  # [draw, 1 or head]
         means = np.full((DRAWS, sums.shape[1]), np.nan)
         np.divide(self.draws @ sums, drawn_cases, out=means, where=drawn_cases > 0)
         means[:, ~(drawn_cases > 0).any(axis=0).repeat(means.shape[1] // drawn_cases.shape[1])] = 0
         percentiles = np.nanpercentile if np.isnan(means).any() else np.percentile
-        bounds: LowAndHigh = percentiles(means, LEVELS, axis=0)
+        bounds: Bounds = percentiles(means, LEVELS, axis=0)
         return bounds
 
 
-class _LeftOut(NamedTuple):
+class _Jackknife(NamedTuple):
     """Ratios of sums over documents, their jackknife variances, and Student's t for the number of documents."""
 
     means: FloatSums  # [head]
@@ -219,7 +221,7 @@ class _LeftOut(NamedTuple):
     t: FloatSums  # [1 or head]
 
 
-def _left_out(sums: FloatSums | Counts, n: Counts | FloatSums) -> _LeftOut:
+def _compute_jackknife(sums: FloatSums | Counts, n: Counts | FloatSums) -> _Jackknife:
     """Return the ratios of sums with their jackknife variances.
 
     ``sums`` is [document, head]; ``n`` is [document, 1 or head]. The variance is the sum of squared changes of the
@@ -232,7 +234,7 @@ def _left_out(sums: FloatSums | Counts, n: Counts | FloatSums) -> _LeftOut:
     without = np.broadcast_to(means, sums.shape).copy()  # [document, head]
     np.divide(total - sums, cases - n, out=without, where=cases - n > 0)
     quantiles = [student_t(max(1, documents - 1)) for documents in np.count_nonzero(n, axis=0).tolist()]
-    return _LeftOut(means, ((without - means) ** 2).sum(axis=0), np.array(quantiles))
+    return _Jackknife(means, ((without - means) ** 2).sum(axis=0), np.array(quantiles))
 
 
 def student_t(freedom: int) -> float:
@@ -241,8 +243,8 @@ def student_t(freedom: int) -> float:
     Beyond the table it is computed by the expansion of Abramowitz & Stegun 1964, 26.7.5, which is exact to eight digits
     there.
     """
-    if freedom <= len(T):
-        return T[freedom - 1]
+    if freedom <= len(T_QUANTILES):
+        return T_QUANTILES[freedom - 1]
     terms = (
         (Z**3 + Z) / 4,
         (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
@@ -252,13 +254,13 @@ def student_t(freedom: int) -> float:
     return Z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
-def _student(left_out: _LeftOut) -> LowAndHigh:
+def _compute_student_intervals(left_out: _Jackknife) -> Bounds:
     """Return Student's t interval of ratios of sums over documents."""
     half = left_out.t * np.sqrt(left_out.variances)
     return np.array([left_out.means - half, left_out.means + half])
 
 
-def _as_independent(left_out: _LeftOut, n: Counts | FloatSums) -> LowAndHigh:
+def _compute_independent_intervals(left_out: _Jackknife, n: Counts | FloatSums) -> Bounds:
     """Return Wilson's interval of as many independent cases as would vary as much as the documents do.
 
     The number of cases is at most ``n`` [1 or head], times (Z / t)². Student's t is symmetric and too short near 0 and
@@ -272,20 +274,20 @@ def _as_independent(left_out: _LeftOut, n: Counts | FloatSums) -> LowAndHigh:
     cases = (
         np.minimum(np.divide(shares * (1 - shares), variances, out=case_counts, where=variances > 0), n) * (Z / t) ** 2
     )
-    return _wilsons(shares * cases, cases)
+    return _compute_wilson_intervals(shares * cases, cases)
 
 
-def _wilsons(correct: FloatSums | Counts, n: FloatSums | Counts) -> LowAndHigh:
+def _compute_wilson_intervals(correct: FloatSums | Counts, n: FloatSums | Counts) -> Bounds:
     """Return Wilson's interval for each head. ``correct`` and ``n`` are [head]."""
-    return np.array([wilson(*share) for share in zip(correct.tolist(), n.tolist(), strict=True)], np.float64).T
+    return np.array([wilson_interval(*share) for share in zip(correct.tolist(), n.tolist(), strict=True)], np.float64).T
 
 
-def _widest(*bounds: LowAndHigh) -> LowAndHigh:
+def _find_widest(*bounds: Bounds) -> Bounds:
     """Return the lowest of the lower ends and the highest of the higher ends."""
     return np.array([np.min([low for low, _ in bounds], axis=0), np.max([high for _, high in bounds], axis=0)])
 
 
-def _between(widest: LowAndHigh, drawn: LowAndHigh, documents: Counts | int) -> LowAndHigh:
+def _interpolate(widest: Bounds, drawn: Bounds, documents: Counts | int) -> Bounds:
     """Interpolate between two intervals: ``widest`` up to MANY documents, ``drawn`` from ENOUGH documents on.
 
     ``documents`` [1 or head] is the number of documents with a case.
@@ -294,16 +296,16 @@ def _between(widest: LowAndHigh, drawn: LowAndHigh, documents: Counts | int) -> 
     return share * widest + (1 - share) * drawn
 
 
-def _by_head(n: Counts | FloatSums) -> Counts | FloatSums:
+def _add_head_axis(n: Counts | FloatSums) -> Counts | FloatSums:
     """Return counts as [document, 1 or head]."""
     return n[:, None] if n.ndim == 1 else n
 
 
-def with_cases(n: Counts | FloatSums) -> int:
+def count_documents_with_cases(n: Counts | FloatSums) -> int:
     """Return the number of documents with a case. ``n`` is [document]."""
     return int(np.count_nonzero(n))
 
 
-def most_documents(cells: int) -> int:
+def count_separate_documents(cells: int) -> int:
     """Return how many documents can be counted separately if each has ``cells`` counts."""
     return max(FEWEST_BLOCKS, CELLS // max(1, cells))

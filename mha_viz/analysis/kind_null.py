@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.reduce import Running
+from mha_viz.analysis.reduce import RunningSums
 from mha_viz.analysis.syntax import DIRECTIONS, HALVES, OFFSETS, Pointers, Relations, Tree
 
 Indices = npt.NDArray[np.intp]
 
 
-class Others(NamedTuple):
+class Replacements(NamedTuple):
     """The words that are right in a draw, [dependent] in the order of the words that have a head; −1 means none.
 
     ``above`` replaces the dependent's head, ``below`` replaces the dependent.
@@ -31,26 +31,28 @@ class Others(NamedTuple):
     below: Indices
 
     @classmethod
-    def gold(cls, tree: Tree) -> Others:
+    def gold(cls, tree: Tree) -> Replacements:
         """Return the words that are right in the tree itself."""
         dependents = np.flatnonzero(tree.heads >= 0)
         return cls(tree.heads[dependents], dependents)
 
     @classmethod
-    def drawn(cls, relations: Relations, tree: Tree, random: np.random.Generator) -> Others:
+    def drawn(cls, relations: Relations, tree: Tree, random: np.random.Generator) -> Replacements:
         """Draw other words of the same kinds. The sentence must have at least one dependent."""
         above, below = cls.gold(tree)
-        base = relations.base_places[tree.relations[below]]
+        base = relations.base_indices[tree.relations[below]]
         own_case = np.arange(len(below))  # each case of a dependent has one gold word
         pairs = np.stack((above, base))  # a case of a head has one gold word for each dependent
         cases = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
         return cls(
-            _instead(tree.upos, above, below, own_case, random),
-            _instead(tree.upos, below, above, cases, random),
+            _draw_replacements(tree.upos, above, below, own_case, random),
+            _draw_replacements(tree.upos, below, above, cases, random),
         )
 
 
-def _instead(upos: Indices, gold: Indices, looking: Indices, cases: Indices, random: np.random.Generator) -> Indices:
+def _draw_replacements(
+    upos: Indices, gold: Indices, looking: Indices, cases: Indices, random: np.random.Generator
+) -> Indices:
     """Draw a replacement for each gold word; −1 where there is none.
 
     ``gold``, ``looking`` (the word that looks for it) and ``cases`` (the number of its case) are [gold word]; ``upos``
@@ -81,7 +83,7 @@ class DrawnSyntax:
         self.relations, self.seed, self.by_half = relations, seed % 2**32, by_half
         halves, rows = len(HALVES) if by_half else 1, len(relations.rows)
         size = (draws + 1, halves, len(DIRECTIONS))
-        self.sums: Running = {
+        self.sums: RunningSums = {
             "correct": np.zeros((documents, *size, len(relations.names), heads), np.int32),
             "cases": np.zeros((documents, *size, rows), np.int64),
             "offset": np.zeros((*size, rows, len(OFFSETS)), np.int64),
@@ -96,12 +98,12 @@ class DrawnSyntax:
             number: its number in the corpus.
             document: its document.
         """
-        gold = Others.gold(tree)
+        gold = Replacements.gold(tree)
         if len(tree.heads) < 2 or not len(gold.below):
             return
         half, draws = number % 2 if self.by_half else 0, len(self.sums["offset"])
         randoms = (np.random.default_rng([self.seed, draw, number]) for draw in range(1, draws))
-        draws_with_gold = [gold, *(Others.drawn(self.relations, tree, random) for random in randoms)]
+        draws_with_gold = [gold, *(Replacements.drawn(self.relations, tree, random) for random in randoms)]
         above, below = (np.stack(words) for words in zip(*draws_with_gold, strict=True))  # [draw, dependent]
         names = tree.relations[gold.below]
         is_relation = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]

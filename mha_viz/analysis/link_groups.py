@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.rules import EVEN, FLOOR, RULES, Numbers, RuleText, matrices, prediction
-from mha_viz.analysis.shipped import KIND_OF
+from mha_viz.analysis.rules import EVEN, FLOOR, RULES, Numbers, RuleText, make_matrices, predict
+from mha_viz.analysis.shipped import KIND_NAMES
 from mha_viz.attention import Head, Weights
-from mha_viz.corpus.conllu import as_conllu, read_conllu
+from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import SettingError
 from mha_viz.numerals import percent
@@ -31,22 +31,30 @@ if TYPE_CHECKING:
 
 SEED = 0
 TENTHS = 10
-TAKEN = 0.5  # a rule explains a link if the recipe predicts at least this share of its weight
-NAMED = 5  # most frequent pairs of words to list
-COMMON, LEAST_COMMON = 0.25, 3  # least share of a group's links, and least number, for a common trait
+MIN_PREDICTED = 0.5  # a rule explains a link if the recipe predicts at least this share of its weight
+MAX_PAIRS = 5  # most frequent pairs of words to list
+MIN_COMMON_SHARE, MIN_COMMON = 0.25, 3  # least share of a group's links, and least number, for a common trait
 UNEXPLAINED = "unexplained"
-LINKS = (
+LINK_COLUMNS = (
     *("weight", "predicted", "tenth", "group", "rule", "query", "key", "query_pos", "key_pos", "distance"),
     *("same_form", "number", "sentence"),
 )
-GROUPS = ("group", "share", "links", "kind", "common", "pairs", *(f"tenth_{number + 1}" for number in range(TENTHS)))
+GROUP_COLUMNS = (
+    "group",
+    "share",
+    "links",
+    "kind",
+    "common",
+    "pairs",
+    *(f"tenth_{number + 1}" for number in range(TENTHS)),
+)
 
 DistanceMatrix = npt.NDArray[np.float64]  # [point, point]
 GroupNumbers = npt.NDArray[np.intp]  # [point]: the number of its group
 
-MOST_GROUPS = 6
-LEAST_SILHOUETTE = 0.05  # below this, links are one group; in many dimensions, all distances are nearly equal
-MOVES = 50
+MAX_GROUPS = 6
+MIN_SILHOUETTE = 0.05  # below this, links are one group; in many dimensions, all distances are nearly equal
+MAX_MOVES = 50
 
 
 class LinkSample:
@@ -69,13 +77,13 @@ class LinkSample:
         times = rng.standard_exponential(most) / rates.sum()  # smallest time among the links of the sentence
         chosen = rng.choice(len(rates), most, p=rates / rates.sum())
         places = np.array([np.full(most, number), query[chosen], key[chosen]])
-        self._join(times, weights[query[chosen], key[chosen]], places)
+        self._keep_earliest(times, weights[query[chosen], key[chosen]], places)
 
     def merge(self, other: LinkSample) -> None:
         """Add the links of other sentences, from a sample with as many draws."""
-        self._join(other._times, other._weights, other._places)
+        self._keep_earliest(other._times, other._weights, other._places)
 
-    def _join(self, times: Numbers, weights: Weights, places: npt.NDArray[np.intp]) -> None:
+    def _keep_earliest(self, times: Numbers, weights: Weights, places: npt.NDArray[np.intp]) -> None:
         """Keep, for each draw, the link with the smaller time."""
         earlier = times < self._times
         self._times = np.where(earlier, times, self._times)
@@ -87,10 +95,10 @@ class LinkSample:
         return np.stack([self._times, self._weights, *self._places], axis=1)
 
     @classmethod
-    def of_rows(cls, rows: Numbers) -> LinkSample:
+    def from_rows(cls, rows: Numbers) -> LinkSample:
         """Restore the sample from its :meth:`rows`."""
         sample = cls(len(rows))
-        sample._join(rows[:, 0], rows[:, 1].astype(np.float32), rows[:, 2:].T.astype(np.intp))
+        sample._keep_earliest(rows[:, 0], rows[:, 1].astype(np.float32), rows[:, 2:].T.astype(np.intp))
         return sample
 
     def __iter__(self) -> Iterator[tuple[float, int, int, int]]:
@@ -223,7 +231,7 @@ class LinkGroups:
             start = link.weight, link.predicted, link.tenth + 1, group_names[number], rule
             sentence = " ".join(link.sentence.forms)
             rows.append((*start, *ends, link.distance, link.same_form, link.number, sentence))
-        return pd.DataFrame(rows, columns=list(LINKS))
+        return pd.DataFrame(rows, columns=list(LINK_COLUMNS))
 
     def table_of_groups(self) -> pd.DataFrame:
         """Return a table with one row per group, largest first, and the columns GROUPS."""
@@ -236,14 +244,14 @@ class LinkGroups:
             )
             for group in self.groups
         ]
-        return pd.DataFrame(rows, columns=list(GROUPS))
+        return pd.DataFrame(rows, columns=list(GROUP_COLUMNS))
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{group.name} {percent(group.share, 0)}" for group in self.groups[:3])
         return f"LinkGroups({self.model} {self.head} on {self.corpus}, {len(self.links)} links: {shares})"
 
 
-def drawn_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]], shares: Numbers) -> list[DrawnLink]:
+def explain_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]], shares: Numbers) -> list[DrawnLink]:
     """Return the links of a sample with the rules that explain them.
 
     Args:
@@ -251,80 +259,80 @@ def drawn_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]], s
         texts: the number of the sentence and its text, by the number that the sample uses.
         shares: the recipe of the head, [class, 1, rule].
     """
-    sampled, predicted = list(sample), dict[int, _Predicted]()
+    sampled, predicted = list(sample), dict[int, _Prediction]()
     links = []
     for rank, (weight, place, query, key) in enumerate(sampled):
         number, text = texts[place]
         if place not in predicted:
-            predicted[place] = _Predicted.of(text, shares)
+            predicted[place] = _Prediction.of(text, shares)
         expected, rule = predicted[place].at(query, key)
         ends = LinkEnd.of(text, query), LinkEnd.of(text, key)
-        rule = rule if expected >= TAKEN * weight else -1
+        rule = rule if expected >= MIN_PREDICTED * weight else -1
         links.append(DrawnLink(weight, expected, rank * TENTHS // len(sampled), rule, *ends, number, text.sentence))
     return links
 
 
-class _Predicted(NamedTuple):
+class _Prediction(NamedTuple):
     """What a head's recipe predicts for a text, [query, key], and the rule that contributes most to it."""
 
     weights: Numbers
     rules: npt.NDArray[np.intp]
 
     @classmethod
-    def of(cls, text: RuleText, shares: Numbers) -> _Predicted:
+    def of(cls, text: RuleText, shares: Numbers) -> _Prediction:
         """Compute the prediction for a text from ``shares`` [class, 1, rule]."""
         rules = np.array(sorted({EVEN, *np.flatnonzero(shares.any(axis=(0, 1))).tolist()}))
         mixture = (
             shares[text.classes, 0][:, rules].T + FLOOR
         )  # [rule, query]; where no rule applies, "everywhere" remains
-        parts = matrices(text, rules) * mixture[:, :, None]
-        return cls(prediction(shares, text)[0], rules[parts.argmax(axis=0)])
+        parts = make_matrices(text, rules) * mixture[:, :, None]
+        return cls(predict(shares, text)[0], rules[parts.argmax(axis=0)])
 
     def at(self, query: int, key: int) -> tuple[float, int]:
         """Return the predicted weight and the rule of one link."""
         return float(self.weights[query, key]), int(self.rules[query, key])
 
 
-def groups_of(links: Sequence[DrawnLink], vectors: npt.NDArray[np.float32]) -> tuple[LinkGroup, ...]:
+def make_groups(links: Sequence[DrawnLink], vectors: npt.NDArray[np.float32]) -> tuple[LinkGroup, ...]:
     """Group the links. ``vectors`` [side, link, d_k] are their queries and keys."""
     by_rule: dict[int, list[int]] = {}
     for number, link in enumerate(links):
         by_rule.setdefault(link.rule, []).append(number)
     unexplained = np.array(by_rule.pop(-1, []), np.intp)
-    groups = [_group(links, members, rule) for rule, members in by_rule.items()]
+    groups = [_make_group(links, members, rule) for rule, members in by_rule.items()]
     if len(unexplained):
         from scipy.spatial.distance import cdist
 
         centred = vectors[:, unexplained] - vectors[:, unexplained].mean(axis=1, keepdims=True)
         scale = np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))  # so that queries and keys count alike
         features = np.concatenate(centred / np.maximum(scale, FLOOR), axis=-1)
-        labels = grouped(cdist(features, features))
-        groups += [_group(links, unexplained[labels == label].tolist()) for label in np.unique(labels)]
+        labels = cluster_points(cdist(features, features))
+        groups += [_make_group(links, unexplained[labels == label].tolist()) for label in np.unique(labels)]
     return tuple(sorted(groups, key=lambda group: (-group.share, group.links)))
 
 
-def _group(links: Sequence[DrawnLink], members: list[int], rule: int = -1) -> LinkGroup:
+def _make_group(links: Sequence[DrawnLink], members: list[int], rule: int = -1) -> LinkGroup:
     """Describe the group of the links with these numbers; ``rule`` is −1 if no rule explains them."""
     group_links = [links[number] for number in members]
-    pairs = tuple(Counter(link.pair for link in group_links).most_common(NAMED))
+    pairs = tuple(Counter(link.pair for link in group_links).most_common(MAX_PAIRS))
     name = RULES[rule].name if rule >= 0 else ", ".join(pair for pair, _ in pairs)
-    kind = KIND_OF[RULES[rule].kind] if rule >= 0 else UNEXPLAINED
+    kind = KIND_NAMES[RULES[rule].kind] if rule >= 0 else UNEXPLAINED
     tenths = np.bincount([link.tenth for link in group_links], minlength=TENTHS)
     share, common = len(members) / len(links), list[str]()
     for describe in TRAITS:  # traits of at least a quarter of the links, and of three of them
         trait, count = Counter(map(describe, group_links)).most_common(1)[0]
-        if trait and count >= max(LEAST_COMMON, COMMON * len(group_links)):
+        if trait and count >= max(MIN_COMMON, MIN_COMMON_SHARE * len(group_links)):
             common.append(f"{trait} ({count} of {len(group_links)})")
     return LinkGroup(name, kind, share, tuple(members), pairs, tuple(common), tuple(tenths.tolist()))
 
 
-def _kinds(link: DrawnLink) -> str:
+def _describe_kinds(link: DrawnLink) -> str:
     """Describe a link by the parts of speech of its ends; "" if one is unknown."""
     ends = [end.pos or ("" if end.word is not None else end.form) for end in (link.query, link.key)]
     return " → ".join(ends) if all(ends) else ""
 
 
-def _apart(link: DrawnLink) -> str:
+def _describe_distance(link: DrawnLink) -> str:
     """Describe a link by the distance between its ends; "" if one is a special token."""
     if link.query.word is None or link.key.word is None:
         return ""
@@ -334,8 +342,8 @@ def _apart(link: DrawnLink) -> str:
 
 
 TRAITS: tuple[Callable[[DrawnLink], str], ...] = (
-    _kinds,
-    _apart,
+    _describe_kinds,
+    _describe_distance,
     lambda link: "the same form" if link.same_form else "",
 )
 
@@ -343,7 +351,7 @@ TRAITS: tuple[Callable[[DrawnLink], str], ...] = (
 # ---- In the plane ----------------------------------------------------------------------------------------------------
 
 
-def by_pca(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def project_by_pca(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Project queries and keys to the plane by principal components, [side, link, 2].
 
     Both are centred separately, and the axes are the two along which both together vary most. A vector that is added to
@@ -358,7 +366,7 @@ def by_pca(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return points.reshape(*vectors.shape[:2], 2)
 
 
-def by_umap(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def project_by_umap(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Project queries and keys to the plane by UMAP (McInnes et al. 2018), [side, link, 2].
 
     Raises SettingError if umap-learn is not installed.
@@ -375,17 +383,17 @@ def by_umap(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return points
 
 
-def maps(vectors: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
+def project_by_all(vectors: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
     """Return the points by every method that is installed."""
     from importlib.util import find_spec
 
-    return {"pca": by_pca(vectors), **({"umap": by_umap(vectors)} if find_spec("umap") else {})}
+    return {"pca": project_by_pca(vectors), **({"umap": project_by_umap(vectors)} if find_spec("umap") else {})}
 
 
 # ---- As JSON, for another process ------------------------------------------------------------------------------------
 
 
-def packed(groups: LinkGroups) -> dict[str, Any]:
+def pack_groups(groups: LinkGroups) -> dict[str, Any]:
     """Return the groups as JSON values."""
     sentences = {link.number: link.sentence for link in groups.links}
     return {
@@ -394,12 +402,12 @@ def packed(groups: LinkGroups) -> dict[str, Any]:
         "groups": [[getattr(group, field.name) for field in fields(group)] for group in groups.groups],
         "points": {method: points.tolist() for method, points in groups.points.items()},
         "numbers": list(sentences),
-        "text": as_conllu(list(sentences.values())),
+        "text": format_conllu(list(sentences.values())),
     }
 
 
-def unpacked(values: Mapping[str, Any]) -> LinkGroups:
-    """Restore the groups from the values that :func:`packed` returned."""
+def unpack_groups(values: Mapping[str, Any]) -> LinkGroups:
+    """Restore the groups from the values that :func:`pack_groups` returned."""
     sentences = dict(zip(values["numbers"], read_conllu(values["text"]).sentences, strict=True))
     links = tuple(
         DrawnLink(weight, predicted, tenth, rule, LinkEnd(*query), LinkEnd(*key), number, sentences[number])
@@ -414,12 +422,12 @@ def unpacked(values: Mapping[str, Any]) -> LinkGroups:
     return LinkGroups(model, Head(*head), corpus, count, links, groups, points)
 
 
-def medoids(distances: DistanceMatrix, count: int) -> list[int]:
+def find_medoids(distances: DistanceMatrix, count: int) -> list[int]:
     """Return the medoids of at most ``count`` groups; fewer if there are fewer distinct points."""
     centres = [int(distances.sum(axis=0).argmin())]
     while len(centres) < count and (nearest := distances[:, centres].min(axis=1)).any():
         centres.append(int(np.minimum(distances, nearest[:, None]).sum(axis=0).argmin()))
-    for _ in range(MOVES):
+    for _ in range(MAX_MOVES):
         labels = distances[:, centres].argmin(axis=1)
         groups = [np.flatnonzero(labels == number) for number in range(len(centres))]
         new_centres = [int(group[distances[np.ix_(group, group)].sum(axis=0).argmin()]) for group in groups]
@@ -429,7 +437,7 @@ def medoids(distances: DistanceMatrix, count: int) -> list[int]:
     return centres
 
 
-def silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float:
+def compute_silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float:
     """Return the mean silhouette over points, −1 to 1 (Rousseeuw 1987).
 
     The silhouette of a point is (b − a) / max(a, b), where a is its mean distance to the other points of its group and
@@ -446,15 +454,15 @@ def silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float:
     return float(widths.mean())
 
 
-def grouped(distances: DistanceMatrix, most: int = MOST_GROUPS) -> GroupNumbers:
+def cluster_points(distances: DistanceMatrix, most: int = MAX_GROUPS) -> GroupNumbers:
     """Return the group of each point.
 
     The number of groups, two to ``most``, is that with the largest silhouette; there is one group if the largest is
     below LEAST_SILHOUETTE.
     """
-    best, result = LEAST_SILHOUETTE, np.zeros(len(distances), np.intp)
+    best, result = MIN_SILHOUETTE, np.zeros(len(distances), np.intp)
     for count in range(2, min(most, len(distances) - 1) + 1):
-        labels = distances[:, medoids(distances, count)].argmin(axis=1)
-        if labels.any() and (width := silhouette(distances, labels)) > best:
+        labels = distances[:, find_medoids(distances, count)].argmin(axis=1)
+        if labels.any() and (width := compute_silhouette(distances, labels)) > best:
             best, result = width, labels
     return result

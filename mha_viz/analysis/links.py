@@ -17,14 +17,14 @@ from mha_viz.attention import Head
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError
-from mha_viz.quotes import did_you_mean, quoted, series
+from mha_viz.quotes import did_you_mean, join_names, quote
 
 if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("weight_by_words", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
 TOTALS = ("matches", "links_read", "matching_sentences", "sentences_read", "sentences")
-LISTED = 12  # the most names that an error lists
+MAX_LISTED = 12  # the most names that an error lists
 TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_row"  # directions of syntax that use the largest weight of a row
 
 
@@ -53,7 +53,7 @@ class Conditions(NamedTuple):
         """Return [query, key], True for the pairs of words that meet all conditions."""
         words = sentence.words
         query, key, dependent, governor = (
-            np.array([self._fits(end, word) for word in words], bool)
+            np.array([self._is_met_by(end, word) for word in words], bool)
             for end in ("query", "key", "dependent", "governor")
         )
         allowed: npt.NDArray[np.bool_] = query[:, None] & key
@@ -65,11 +65,11 @@ class Conditions(NamedTuple):
             allowed &= edges | edges.T
         return allowed
 
-    def _fits(self, end: str, word: Word) -> bool:
+    def _is_met_by(self, end: str, word: Word) -> bool:
         """Return True if a word meets the conditions on one end."""
         return (
-            _equal(word.form, getattr(self, f"{end}_word"))
-            and _equal(word.upos, getattr(self, f"{end}_pos"))
+            _equals_wanted(word.form, getattr(self, f"{end}_word"))
+            and _equals_wanted(word.upos, getattr(self, f"{end}_pos"))
             and _is_relation(word, getattr(self, f"{end}_relation", ""))
         )
 
@@ -94,11 +94,13 @@ class Conditions(NamedTuple):
         """Raise CorpusError if a field with this ending names something that is not in ``names``."""
         for field, value in self._asdict().items():
             if field.endswith(ending) and value and (value.casefold() if ending == "_pos" else value) not in names:
-                nearest = did_you_mean(value, names.values()) or f"It has {series(sorted(names.values())[:LISTED])}."
-                raise CorpusError(f"{corpus.name} has no word with {field} {quoted(value)}.", nearest)
+                nearest = (
+                    did_you_mean(value, names.values()) or f"It has {join_names(sorted(names.values())[:MAX_LISTED])}."
+                )
+                raise CorpusError(f"{corpus.name} has no word with {field} {quote(value)}.", nearest)
 
 
-def _equal(value: str, wanted: str) -> bool:
+def _equals_wanted(value: str, wanted: str) -> bool:
     """Return True if nothing is wanted, or if the value is what is wanted, ignoring case."""
     return not wanted or value.casefold() == wanted.casefold()
 
@@ -124,10 +126,10 @@ class Link(NamedTuple):
     @property
     def relation(self) -> tuple[str, str]:
         """The dependency that the link coincides with, and "dep_to_head" or "head_row"; empty if there is none."""
-        return coincides(self.sentence, self.query, self.key)
+        return find_dependency(self.sentence, self.query, self.key)
 
 
-def coincides(sentence: Sentence, query: int, key: int) -> tuple[str, str]:
+def find_dependency(sentence: Sentence, query: int, key: int) -> tuple[str, str]:
     """Return the relation and the direction of the dependency between two words; empty texts if there is none."""
     words = sentence.words
     if words[query].head == key:
@@ -189,19 +191,19 @@ class Search:
 # ---- As JSON, for another process ----------------------------------------------------------------------------------
 
 
-def packed(search: Search) -> dict[str, Any]:
+def pack_search(search: Search) -> dict[str, Any]:
     """Return the part of a result that a page shows, as JSON values."""
-    from mha_viz.corpus.conllu import as_conllu
+    from mha_viz.corpus.conllu import format_conllu
 
     return {
         **{name: getattr(search, name) for name in TOTALS},
         "counts": [[*key, count] for key, count in search.counts.items()],
         "links": [[link.weight, link.number, link.query, link.key] for link in search.links],
-        "text": as_conllu([link.sentence for link in search.links]),
+        "text": format_conllu([link.sentence for link in search.links]),
     }
 
 
-def unpacked(result: Mapping[str, Any]) -> tuple[Link, ...]:
+def unpack_links(result: Mapping[str, Any]) -> tuple[Link, ...]:
     """Return the links of a packed result."""
     sentences = read_conllu(result["text"]).sentences if result["text"] else ()
     return tuple(

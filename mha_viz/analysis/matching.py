@@ -16,18 +16,18 @@ import numpy as np
 from mha_viz.analysis.distance import FloatMatrix
 from mha_viz.analysis.profile import Profile
 from mha_viz.attention import Head
-from mha_viz.errors import PROFILE, SettingError, check_each
+from mha_viz.errors import PROFILE_KIND, SettingError, check_items
 from mha_viz.numerals import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MATCHED = (
+MATCH_COLUMNS = (
     *("layer", "head", "other_layer", "other_head", "js", "next_js", "mean_js", "chance_js"),
     "closer_than_chance",
 )
-CLOSER = 0.9  # times chance; heads that have hardly learned anything are within 2 % of chance
-IN_RUNS = ("role", "detail", "runs", "of", "heads")
+MAX_CHANCE_RATIO = 0.9  # times chance; heads that have hardly learned anything are within 2 % of chance
+RUN_COLUMNS = ("role", "detail", "runs", "of", "heads")
 
 
 class HeadMatch(NamedTuple):
@@ -91,7 +91,7 @@ class HeadMatches:
         import pandas as pd
 
         rows = [(*pair.head, *pair.other, *pair[2:]) for pair in self.pairs]
-        return pd.DataFrame(rows, columns=list(MATCHED))
+        return pd.DataFrame(rows, columns=list(MATCH_COLUMNS))
 
     def __getitem__(self, head: Head) -> Head:
         """Return the head of the other run that matches a head.
@@ -114,7 +114,7 @@ class HeadMatches:
         return self.table().to_html()
 
 
-def matches(
+def find_matches(
     one: str, other: str, sums: Divergences, rows: int, heads: Sequence[Head], others: Sequence[Head]
 ) -> HeadMatches:
     """Find the matches with the least sum of divergences.
@@ -139,7 +139,7 @@ def matches(
                 float(min(np.delete(mean[row], column), default=np.nan)),
                 float(mean[row].mean()),
                 chance,
-                js < CLOSER * chance and min(mean.shape) > 1,
+                js < MAX_CHANCE_RATIO * chance and min(mean.shape) > 1,
             )
         )
     return HeadMatches(one, other, rows, mean, tuple(pairs))
@@ -162,7 +162,7 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
     """
     import pandas as pd
 
-    check_each(profiles, Profile, *PROFILE)
+    check_items(profiles, Profile, *PROFILE_KIND)
     if len(profiles) < 2:
         raise SettingError("In how many runs a role is found takes two profiles or more.", "Give a list of them.")
     # For each head, the matching head of run 0 if they are closer than chance.
@@ -170,7 +170,7 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
         {pair.other: (0, pair.head) for pair in run_matches.pairs if pair.closer_than_chance}
         if run_matches is not None
         else {}
-        for run_matches in _checked(profiles, matched)
+        for run_matches in _check_matches(profiles, matched)
     ]
     heads: dict[tuple[Any, ...], list[list[str]]] = {}
     for run, profile in enumerate(profiles):
@@ -187,17 +187,17 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
         )
         for role, heads_by_run in heads.items()
     ]
-    table = pd.DataFrame(rows, columns=list(IN_RUNS))
+    table = pd.DataFrame(rows, columns=list(RUN_COLUMNS))
     return table.sort_values(
         ["runs", "role", "detail", "heads"], ascending=[False, True, True, True], ignore_index=True
     )
 
 
-def _checked(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) -> list[HeadMatches | None]:
+def _check_matches(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) -> list[HeadMatches | None]:
     """Return the matches of each run, None for the first, or an empty list without matches. Raises SettingError."""
     if not matched:
         return []
-    check_each(matched, HeadMatches, "a match of heads", "Give what mv.roles.match_heads(…) returned.")
+    check_items(matched, HeadMatches, "a match of heads", "Give what mv.roles.match_heads(…) returned.")
     pairs, expected = (
         [(match.one, match.other) for match in matched],
         [(profiles[0].model, p.model) for p in profiles[1:]],

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.distance import entropy as nats_of
-from mha_viz.analysis.reduce import Batch, Counts, FloatSums, Ordinary, Running, largest_ordinary
+from mha_viz.analysis.reduce import Batch, Counts, FloatSums, OrdinaryTokens, RunningSums, find_largest_ordinary
 from mha_viz.attention import Attention, Weights
-from mha_viz.attention.shown import named_in
-from mha_viz.attention.tensors import each_layer
+from mha_viz.attention.shown import name_map
+from mha_viz.attention.tensors import map_layers
 from mha_viz.text import TokenizedText, is_punctuation
 from mha_viz.view.quantities import QUANTITIES
 
@@ -85,8 +85,8 @@ def mass_at(attention: Attention, offset: int) -> PerHead:
     It is NaN if there are no such rows, or if queries and keys are of different texts, which have no offsets.
     """
     if attention.is_cross and not attention.has_sink:
-        return _undefined(attention)
-    return _shared(attention, *summed_mass_at(_batch(attention), _ordinary(attention), offset))
+        return _make_undefined(attention)
+    return _divide_by_rows(attention, *sum_mass_at(_make_batch(attention), _find_ordinary(attention), offset))
 
 
 def maxima_at(attention: Attention, offset: int) -> PerHead:
@@ -95,13 +95,13 @@ def maxima_at(attention: Attention, offset: int) -> PerHead:
     Only rows with an ordinary token at the offset count; NaN if there are none.
     """
     if attention.is_cross and not attention.has_sink:
-        return _undefined(attention)
-    ordinary = _ordinary(attention)
-    maxima, rows = counted_maxima_at(largest_ordinary(_batch(attention), ordinary), ordinary, (offset,))
-    return _shared(attention, maxima[:, 0], rows[0])
+        return _make_undefined(attention)
+    ordinary = _find_ordinary(attention)
+    maxima, rows = count_maxima_at(find_largest_ordinary(_make_batch(attention), ordinary), ordinary, (offset,))
+    return _divide_by_rows(attention, maxima[:, 0], rows[0])
 
 
-def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> FloatSums:
+def compute_share(correct: npt.ArrayLike, n: npt.ArrayLike) -> FloatSums:
     """Return ``correct / n``; NaN if there is no case."""
     total = np.asarray(n, np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -114,26 +114,26 @@ def _text_of_columns(attention: Attention) -> TokenizedText:
     return attention.queries if attention.has_sink else attention.keys
 
 
-def _batch(attention: Attention) -> Weights:
+def _make_batch(attention: Attention) -> Weights:
     """Return [head, 1, query, key], one sentence without a sink; heads are in the order L0H0, L0H1, …."""
     weights = attention.weights[..., : len(_text_of_columns(attention))]
     return weights.reshape(-1, 1, *weights.shape[2:])
 
 
-def _ordinary(attention: Attention) -> Ordinary:
+def _find_ordinary(attention: Attention) -> OrdinaryTokens:
     """Return [token], False for special tokens."""
     return np.logical_not(_text_of_columns(attention).special)
 
 
-def _undefined(attention: Attention) -> PerHead:
+def _make_undefined(attention: Attention) -> PerHead:
     """Return [layer, head] of NaN."""
     return np.full(attention.weights.shape[:2], np.nan)
 
 
-def _shared(attention: Attention, total: npt.ArrayLike, rows: int | None = None) -> PerHead:
+def _divide_by_rows(attention: Attention, total: npt.ArrayLike, rows: int | None = None) -> PerHead:
     """Divide totals [head] by the number of rows, by default all rows, and return [layer, head]."""
     count = attention.weights.shape[2] if rows is None else rows
-    return share(total, count).reshape(attention.layers, attention.heads)
+    return compute_share(total, count).reshape(attention.layers, attention.heads)
 
 
 @metric("previous token", table="position")
@@ -157,13 +157,13 @@ def same(attention: Attention) -> PerHead:
 @metric("on [CLS]", table="delimiter")
 def cls(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the special token at the start ([CLS], <s>)."""
-    return _shared(attention, mass_on_start(_batch(attention), _ordinary(attention)))
+    return _divide_by_rows(attention, sum_mass_on_start(_make_batch(attention), _find_ordinary(attention)))
 
 
 @metric("on [SEP]", table="delimiter")
 def sep(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the other special tokens ([SEP], </s>)."""
-    return _shared(attention, mass_on_end(_batch(attention), _ordinary(attention)))
+    return _divide_by_rows(attention, sum_mass_on_end(_make_batch(attention), _find_ordinary(attention)))
 
 
 @metric("on punctuation", table="delimiter")
@@ -171,16 +171,16 @@ def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
     text = _text_of_columns(attention)
     marks = [[not t.special and is_punctuation(text.typed(t).strip()) for t in text.tokens]]
-    return _shared(attention, mass_on(_batch(attention), np.array(marks)))
+    return _divide_by_rows(attention, sum_mass_on(_make_batch(attention), np.array(marks)))
 
 
 @metric("entropy", unit="nats", table="entropy")
 def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
     if not QUANTITIES[attention.quantity].is_share:  # rows that do not sum to 1 have no entropy
-        return _undefined(attention)
+        return _make_undefined(attention)
     flat = attention.weights.reshape(attention.layers, attention.heads, -1)
-    return _shared(attention, np.stack(each_layer(nats_of, flat)))
+    return _divide_by_rows(attention, np.stack(map_layers(nats_of, flat)))
 
 
 def measure_all(attention: Attention) -> dict[str, PerHead]:
@@ -188,18 +188,18 @@ def measure_all(attention: Attention) -> dict[str, PerHead]:
     return {name: m.measure(attention) for name, m in METRICS.items()}
 
 
-def over_corpus() -> list[Metric]:
+def list_corpus_metrics() -> list[Metric]:
     """Return the metrics whose means over the sentences of a corpus are in a profile's table MEASURES."""
     return [metric for metric in METRICS.values() if metric.table == MEASURES]
 
 
-def summed(readings: Sequence[Attention]) -> Running:
-    """Return, for each metric of :func:`over_corpus`, [2, head]: its sum over readings, and the number of readings.
+def sum_metrics(readings: Sequence[Attention]) -> RunningSums:
+    """Return, for each metric of :func:`list_corpus_metrics`, [2, head]: its sum over readings, and the number of readings.
 
     Readings for which the metric is undefined do not count. Heads are in the order L0H0, L0H1, ….
     """
     sums: dict[str, FloatSums] = {}
-    for metric in over_corpus():
+    for metric in list_corpus_metrics():
         values = np.reshape([metric.measure(reading) for reading in readings], (len(readings), -1))
         sums[metric.name] = np.stack((np.nansum(values, axis=0), np.isfinite(values).sum(axis=0)))
     return sums
@@ -224,7 +224,7 @@ class Patterns:
     """
 
     def __init__(self, heads: int) -> None:
-        self.sums: Running = {
+        self.sums: RunningSums = {
             "mass": np.zeros((heads, len(OFFSETS))),
             "mass_rows": np.zeros(len(OFFSETS), np.int64),
             "mass_in_word": np.zeros((heads, len(OFFSETS))),
@@ -249,20 +249,20 @@ class Patterns:
         sentences, n = batch.weights.shape[1], len(ordinary)
         words = np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
         for column, offset in enumerate(OFFSETS):
-            mass, rows = summed_mass_at(batch.weights, ordinary, offset)
+            mass, rows = sum_mass_at(batch.weights, ordinary, offset)
             self.sums["mass"][:, column] += mass
             self.sums["mass_rows"][column] += rows
             self.sums["even_mass"][column] += rows / n
-            mass_in_word, rows_in_word = mass_in_word_at(batch.weights, words, offset)
+            mass_in_word, rows_in_word = sum_mass_in_word_at(batch.weights, words, offset)
             self.sums["mass_in_word"][:, column] += mass_in_word
             self.sums["rows_in_word"][column] += rows_in_word
-        counts, rows_with = counted_maxima_at(batch.largest, ordinary, OFFSETS)
+        counts, rows_with = count_maxima_at(batch.largest, ordinary, OFFSETS)
         self.sums["maxima"] += counts
         self.sums["maxima_rows"] += rows_with
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
-        masses = mass_on_start(batch.weights, ordinary), mass_on_end(batch.weights, ordinary)
-        self.sums["delimiter"] += np.stack((*masses, mass_on(batch.weights, marks)), axis=1)
-        begins, ends = (len(columns) for columns in _special(ordinary))
+        masses = sum_mass_on_start(batch.weights, ordinary), sum_mass_on_end(batch.weights, ordinary)
+        self.sums["delimiter"] += np.stack((*masses, sum_mass_on(batch.weights, marks)), axis=1)
+        begins, ends = (len(columns) for columns in _find_special(ordinary))
         self.sums["even_delimiter"] += (sentences * begins, sentences * ends, marks.sum())
         self.sums["rows"] += sentences * n
         self.sums["nats"] += nats
@@ -271,12 +271,12 @@ class Patterns:
             self.sums["sentences"] += sentences
 
 
-def on_delimiters(sums: Running) -> tuple[FloatSums, FloatSums]:
+def average_on_delimiters(sums: RunningSums) -> tuple[FloatSums, FloatSums]:
     """Return the mean weights on ON_DELIMITERS, from the sums of :class:`Patterns`.
 
     They are [head, detail] and, for uniform attention, [detail]. BOTH is the sum over the special tokens.
     """
-    mass, even = (share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
+    mass, even = (compute_share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
     together, even_together = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
     return np.append(mass, together, axis=1), np.append(even, even_together)
 
@@ -286,7 +286,7 @@ def on_delimiters(sums: Running) -> tuple[FloatSums, FloatSums]:
 # the rows of all these sentences, [head] float64.
 
 
-def summed_mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[FloatSums, int]:
+def sum_mass_at(weights: Weights, ordinary: OrdinaryTokens, offset: int) -> tuple[FloatSums, int]:
     """Return the sum of A[i, i + offset] over the rows i of ordinary tokens with such a key, and the number of rows."""
     n = len(ordinary)
     rows = ordinary[max(0, -offset) : max(0, min(n, n - offset))]  # the rows that have this offset
@@ -294,8 +294,8 @@ def summed_mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[F
     return mass.sum(axis=1, dtype=np.float64), int(weights.shape[1] * rows.sum())
 
 
-def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[FloatSums, int]:
-    """Return the same as :func:`summed_mass_at` for rows whose key is a subword of the same word.
+def sum_mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[FloatSums, int]:
+    """Return the same as :func:`sum_mass_at` for rows whose key is a subword of the same word.
 
     ``words`` [sentence, token] is −1 for special tokens.
     """
@@ -308,13 +308,13 @@ def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) 
     return mass.sum(axis=1, dtype=np.float64), int(same.sum())
 
 
-def counted_maxima_at(
-    largest: npt.NDArray[np.intp], ordinary: Ordinary, offsets: Sequence[int]
+def count_maxima_at(
+    largest: npt.NDArray[np.intp], ordinary: OrdinaryTokens, offsets: Sequence[int]
 ) -> tuple[Counts, Counts]:
     """Count the rows of ordinary tokens whose largest weight, ignoring special columns, is at each offset.
 
     Return these counts, [head, offset], and the number of rows that have an ordinary token there, [offset]. ``largest``
-    is the result of :func:`~mha_viz.analysis.reduce.largest_ordinary`.
+    is the result of :func:`~mha_viz.analysis.reduce.find_largest_ordinary`.
     """
     tokens = np.flatnonzero(ordinary)
     distances = largest - tokens  # the offset of each maximum
@@ -322,16 +322,16 @@ def counted_maxima_at(
     return counts, np.array([largest.shape[1] * np.isin(tokens + offset, tokens).sum() for offset in offsets])
 
 
-def no_maxima(heads: int, documents: int) -> Running:
-    """Return the sums of :func:`maxima_of_documents` before any sentence."""
+def make_zero_maxima(heads: int, documents: int) -> RunningSums:
+    """Return the sums of :func:`count_document_maxima` before any sentence."""
     shape = (documents, heads, len(POSITIONS))
     return {"maxima": np.zeros(shape, np.int64), "rows": np.zeros(shape[::2], np.int64)}
 
 
-def maxima_of_documents(batch: Batch, documents: Sequence[int], count: int) -> Running:
+def count_document_maxima(batch: Batch, documents: Sequence[int], count: int) -> RunningSums:
     """Count maxima by document, for the offsets of POSITIONS.
 
-    Return ``maxima`` [document, head, offset] and ``rows`` [document, offset], as in :func:`counted_maxima_at`.
+    Return ``maxima`` [document, head, offset] and ``rows`` [document, offset], as in :func:`count_maxima_at`.
     ``documents`` has the number of each sentence's document, and ``count`` is the number of documents.
     """
     tokens = np.flatnonzero(batch.ordinary)
@@ -339,40 +339,40 @@ def maxima_of_documents(batch: Batch, documents: Sequence[int], count: int) -> R
     counts = np.stack(
         [np.count_nonzero(distances == offset, axis=2) for offset in POSITIONS], axis=2
     )  # [head, sentence, …]
-    sums = no_maxima(len(distances), count)
+    sums = make_zero_maxima(len(distances), count)
     np.add.at(sums["maxima"], list(documents), counts.swapaxes(0, 1))
     np.add.at(sums["rows"], list(documents), [np.isin(tokens + offset, tokens).sum() for offset in POSITIONS])
     return sums
 
 
-def mass_on_start(weights: Weights, ordinary: Ordinary) -> FloatSums:
+def sum_mass_on_start(weights: Weights, ordinary: OrdinaryTokens) -> FloatSums:
     """Return the sum of the weights that all rows give to the special token at the start ([CLS], <s>)."""
-    return _columns(weights, _special(ordinary)[0])
+    return _sum_columns(weights, _find_special(ordinary)[0])
 
 
-def mass_on_end(weights: Weights, ordinary: Ordinary) -> FloatSums:
+def sum_mass_on_end(weights: Weights, ordinary: OrdinaryTokens) -> FloatSums:
     """Return the sum of the weights that all rows give to the other special tokens ([SEP], </s>)."""
-    return _columns(weights, _special(ordinary)[1])
+    return _sum_columns(weights, _find_special(ordinary)[1])
 
 
-def mass_on(weights: Weights, marked: npt.NDArray[np.bool_]) -> FloatSums:
+def sum_mass_on(weights: Weights, marked: npt.NDArray[np.bool_]) -> FloatSums:
     """Return the sum of the weights that all rows give to the marked keys, [sentence, key]."""
     mass = np.vecdot(weights, marked[:, None].astype(np.float32))  # [head, sentence, query]
-    return _added(mass[..., None])
+    return _sum_by_head(mass[..., None])
 
 
-def _special(ordinary: Ordinary) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _find_special(ordinary: OrdinaryTokens) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the positions of special tokens: those at the start, and all others."""
     special = np.flatnonzero(~ordinary)
     return special[special == 0], special[special > 0]
 
 
-def _columns(weights: Weights, keys: npt.NDArray[np.intp]) -> FloatSums:
+def _sum_columns(weights: Weights, keys: npt.NDArray[np.intp]) -> FloatSums:
     """Return [head], the sum of the weights of all rows on these keys."""
-    return _added(weights[..., keys])
+    return _sum_by_head(weights[..., keys])
 
 
-def _added(mass: Weights) -> FloatSums:
+def _sum_by_head(mass: Weights) -> FloatSums:
     """Return [head], the sums of [head, sentence, query, key]."""
     totals: FloatSums = mass.sum(axis=(1, 2, 3), dtype=np.float64)
     return totals
@@ -390,12 +390,12 @@ def table_of(attention: Attention) -> pd.DataFrame:
     columns = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
     return pd.DataFrame(
         columns | {name: values.ravel() for name, values in measured.items()},
-        index=pd.Index([named_in(attention.quantity, head) for head in heads], name="name"),
+        index=pd.Index([name_map(attention.quantity, head) for head in heads], name="name"),
         columns=("layer", "head", *METRICS, "normalised_entropy"),
     )
 
 
-def averages(measured: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
+def average_measures(measured: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
     """Return the means of measures over several readings, [layer, head] for each measure.
 
     Each reading counts once, whatever its length; a reading in which a measure is undefined does not count for that

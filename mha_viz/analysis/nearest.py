@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SIDES = ("left", "right")
 SEEKERS = ("dependent", "head")  # who looks for the other; the first serves both directions that ask for the head
-MOST_TAGS = 62  # a rule names only this many of the most frequent tags
-ORDER = (  # order of parts of speech in the name of a rule; others follow by name
+MAX_TAGS = 62  # a rule names only this many of the most frequent tags
+TAG_ORDER = (  # order of parts of speech in the name of a rule; others follow by name
     *("NOUN", "PROPN", "PRON", "NUM", "SYM", "VERB", "AUX", "ADJ", "ADV", "DET"),
     *("ADP", "PART", "CCONJ", "SCONJ", "INTJ", "PUNCT", "X"),
 )
@@ -31,7 +31,7 @@ ORDER = (  # order of parts of speech in the name of a rule; others follow by na
 Indices = npt.NDArray[np.intp]
 
 
-class Passed(NamedTuple):
+class GoldPath(NamedTuple):
     """A path from a word to the gold word.
 
     Attributes:
@@ -71,12 +71,12 @@ class NearestRule(NamedTuple):
 
 
 NO_RULE = NearestRule(0, ())
-RuleOfRows = Mapping[tuple[int, "RelationRow"], NearestRule]  # by an index of SEEKERS and a row of the tables
+RulesByRow = Mapping[tuple[int, "RelationRow"], NearestRule]  # by an index of SEEKERS and a row of the tables
 
 
-def tally(sentences: Iterable[Sentence]) -> Counter[Passed]:
+def count_paths(sentences: Iterable[Sentence]) -> Counter[GoldPath]:
     """Count how often each path to a gold word occurs."""
-    counts: Counter[Passed] = Counter()
+    counts: Counter[GoldPath] = Counter()
     for sentence in sentences:
         tags = [word.upos for word in sentence.words]
         for place, word in enumerate(sentence.words):
@@ -84,12 +84,12 @@ def tally(sentences: Iterable[Sentence]) -> Counter[Passed]:
                 continue
             passed = frozenset(tags[min(place, word.head) + 1 : max(place, word.head)])
             is_right = int(word.head > place)
-            counts[Passed(0, word.relation, is_right, tags[word.head], passed)] += 1
-            counts[Passed(1, word.relation, 1 - is_right, tags[place], passed)] += 1
+            counts[GoldPath(0, word.relation, is_right, tags[word.head], passed)] += 1
+            counts[GoldPath(1, word.relation, 1 - is_right, tags[place], passed)] += 1
     return counts
 
 
-def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> RuleOfRows:
+def choose_rules(counts: Mapping[GoldPath, int], relations: Relations) -> RulesByRow:
     """Choose the rule of every row of the tables from counts on the sentences with even numbers.
 
     The part of speech that gains most is added until none gains. Of equal gains, the first by name is added; of equal
@@ -98,7 +98,7 @@ def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> RuleOfRo
     tag_counts: Counter[str] = Counter()
     for path, count in counts.items():
         tag_counts[path.tag] += count
-    tags = sorted(sorted(tag_counts, key=lambda tag: (-tag_counts[tag], tag))[:MOST_TAGS])
+    tags = sorted(sorted(tag_counts, key=lambda tag: (-tag_counts[tag], tag))[:MAX_TAGS])
     bits = {tag: 1 << number for number, tag in enumerate(tags)}
     paths = [(path, count) for path, count in counts.items() if path.tag in bits]
     groups: dict[tuple[int, int, str], list[tuple[int, int, int]]] = {}
@@ -113,14 +113,14 @@ def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> RuleOfRo
             best, most = NO_RULE, 0
             for side in range(len(SIDES)):
                 parts = [arrays[key] for name in names if (key := (seeker, side, name)) in arrays]
-                chosen, right = _forward(np.concatenate(parts), len(tags)) if parts else (0, 0)
+                chosen, right = _select_forward(np.concatenate(parts), len(tags)) if parts else (0, 0)
                 if right > most:
-                    best, most = NearestRule(side, ordered(tag for tag in tags if chosen & bits[tag])), right
+                    best, most = NearestRule(side, sort_tags(tag for tag in tags if chosen & bits[tag])), right
             rules[seeker, row] = best
     return rules
 
 
-def _forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
+def _select_forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
     """Select parts of speech by forward selection. Return them as bits, and the number of cases that they get right.
 
     ``paths`` is [path, (gold, passed, count)].
@@ -136,13 +136,13 @@ def _forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
         chosen, right = sets[best], rights[best]
 
 
-def ordered(tags: Iterable[str]) -> tuple[str, ...]:
+def sort_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Sort parts of speech into the ORDER in which a rule names them."""
-    places = {tag: place for place, tag in enumerate(ORDER)}
-    return tuple(sorted(tags, key=lambda tag: (places.get(tag, len(ORDER)), tag)))
+    places = {tag: place for place, tag in enumerate(TAG_ORDER)}
+    return tuple(sorted(tags, key=lambda tag: (places.get(tag, len(TAG_ORDER)), tag)))
 
 
-def nearest_words(is_named: Sequence[bool] | npt.NDArray[np.bool_], side: int) -> Indices:
+def find_nearest_words(is_named: Sequence[bool] | npt.NDArray[np.bool_], side: int) -> Indices:
     """Return [word], for each word the nearest named word on a side, −1 if there is none.
 
     ``is_named`` is [word].

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.intervals import Documents, Interval, with_cases
+from mha_viz.analysis.intervals import Documents, Interval, count_documents_with_cases
 from mha_viz.attention import Head
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ COLUMNS = (
 )
 
 
-class HeadOf(NamedTuple):
+class ModelHead(NamedTuple):
     """A head of a named model."""
 
     model: str
@@ -39,8 +39,8 @@ class PairedDifference(NamedTuple):
 
     relation: str
     direction: str
-    one: HeadOf
-    other: HeadOf
+    one: ModelHead
+    other: ModelHead
     n: int
     documents: int
     accuracy: float
@@ -77,7 +77,7 @@ class PairedDifferences(tuple[PairedDifference, ...]):
 def difference(
     relation: str,
     direction: str,
-    heads: tuple[HeadOf, HeadOf],
+    heads: tuple[ModelHead, ModelHead],
     answers: Iterable[tuple[int, Sequence[bool], Sequence[bool]]],
     documents: Documents,
 ) -> PairedDifference:
@@ -93,7 +93,13 @@ def difference(
     both_right, first_alone, other_alone, neither = outcomes.sum(axis=0).tolist()
     n = both_right + first_alone + other_alone + neither
     accuracies = (both_right + first_alone) / n, (both_right + other_alone) / n
-    documents_with_cases = with_cases(outcomes.sum(axis=1))
+    documents_with_cases = count_documents_with_cases(outcomes.sum(axis=1))
     return PairedDifference(
-        relation, direction, *heads, n, documents_with_cases, *accuracies, documents.of_difference(outcomes)
+        relation,
+        direction,
+        *heads,
+        n,
+        documents_with_cases,
+        *accuracies,
+        documents.compute_difference_interval(outcomes),
     )

@@ -20,23 +20,23 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.analysis.findings import (
-    AGAINST,
     AGREEMENT_ODD,
-    CANDIDATE,
+    CANDIDATE_COLUMNS,
     COLUMNS,
     DOCUMENTS,
     EVERY,
-    LATER,
+    LATER_COLUMNS,
     NULL,
-    WITHIN,
+    POSITION_COLUMNS,
+    RULE_INTERVAL,
     Finding,
-    finding,
-    with_words,
+    add_word_shares,
+    parse_finding,
 )
 from mha_viz.analysis.metrics import BOTH, ON_DELIMITERS
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import (
-    PATH,
+    PATH_KIND,
     CorpusError,
     CorpusMissing,
     EvidenceMissingWarning,
@@ -45,13 +45,13 @@ from mha_viz.errors import (
     check_kind,
     warn,
 )
-from mha_viz.files import whole_file
-from mha_viz.files.assets import asset
-from mha_viz.files.digests import sealed, unsealed
-from mha_viz.files.tables import as_csv, as_written, from_csv
-from mha_viz.heads import every_head
+from mha_viz.files import write_atomically
+from mha_viz.files.assets import asset_path
+from mha_viz.files.digests import open_sealed_facts, seal_facts
+from mha_viz.files.tables import format_csv, restore_texts, unescape_formula
+from mha_viz.heads import list_heads
 from mha_viz.model_names import ModelName
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,15 +59,15 @@ if TYPE_CHECKING:
     from mha_viz.analysis.examples import Example
     from mha_viz.corpus.treebank import Sentence
 
-FACTS = "profile.json"
-SENTENCES = "evidence.conllu"  # sentences of the table evidence, ordered by first and last
-EVIDENCE = "evidence.csv"
-REMAKE = "Measure it again with mha-viz profile."
-MOST_OF_PATH = 200  # characters of a path that an error quotes
+FACTS_FILE = "profile.json"
+SENTENCES_FILE = "evidence.conllu"  # sentences of the table evidence, ordered by first and last
+EVIDENCE_FILE = "evidence.csv"
+MEASURE_AGAIN = "Measure it again with mha-viz profile."
+MAX_QUOTED_PATH = 200  # characters of a path that an error quotes
 UNTRAINED_FOLDER = "untrained/"  # folder of the untrained model's tables
-SHIPPED = ("ewt", "grammar", "repeats")  # folders of bundled profiles that contain the roles of a model
+BUNDLED_CORPORA = ("ewt", "grammar", "repeats")  # folders of bundled profiles that contain the roles of a model
 DEFINITIONS = "4"  # version of the measures; incremented when a number changes its meaning
-OLDER = ("3",)  # versions that can still be read; their rules by parts of speech name one part of speech
+OLD_DEFINITIONS = ("3",)  # versions that can still be read; their rules by parts of speech name one part of speech
 
 _ACCURACY = ("n", "correct", "accuracy")
 _ROLE_INTERVAL = ("role_low", "role_high")  # the interval that decides about roles; empty if there are too few cases
@@ -84,7 +84,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "ci_high",
             *_ROLE_INTERVAL,
             DOCUMENTS,
-            *(BOTH, *AGAINST),  # comparison with the rule by parts of speech
+            *(BOTH, *RULE_INTERVAL),  # comparison with the rule by parts of speech
         ),
         "choice": (
             *("relation", "direction", "layer", "head", "n", "kind", "choice_n", "choice", "nearest", "side", "random"),
@@ -100,7 +100,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "delimiter": ("layer", "head", *ON_DELIMITERS),
         "entropy": ("layer", "head", "nats", "normalised"),
         "measures": ("layer", "head", "measure", "mean", "sentences"),  # from analysis.metrics
-        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS, BOTH, *AGAINST),
+        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS, BOTH, *RULE_INTERVAL),
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
             *("mention_type", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
@@ -108,7 +108,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),
-        "candidates": CANDIDATE,
+        "candidates": CANDIDATE_COLUMNS,
         "roles": COLUMNS,
         "evidence": (
             *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "attention", "right"),
@@ -123,12 +123,12 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chance": ("role", "corpora", "draw", "roles", NULL),  # written by mha_viz.analysis.chance
     }
 )
-RENAMED = {  # former name → present name of columns
+RENAMED_COLUMNS = {  # former name → present name of columns
     "evidence": {"weight": "attention"},
     "candidates": {"beats_upos": "state"},
     "roles": {"beats_upos": "state"},
 }
-UNTRAINED = (
+UNTRAINED_TABLES = (
     "position",
     "delimiter",
     "entropy",
@@ -150,7 +150,7 @@ class Profile:
         facts: the contents of profile.json.
         tables: those of HEADINGS that the corpus allows.
         untrained: the tables in UNTRAINED for the untrained model.
-        sentences: those of the table ``evidence``, in the order of :func:`mha_viz.analysis.examples.spans`; empty if
+        sentences: those of the table ``evidence``, in the order of :func:`mha_viz.analysis.examples.list_spans`; empty if
             the profile has none.
     """
 
@@ -181,14 +181,16 @@ class Profile:
 
     def heads(self) -> tuple[Head, ...]:
         """Return all heads in order."""
-        return every_head(self.layer_numbers, self.shape[1])
+        return list_heads(self.layer_numbers, self.shape[1])
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the roles as findings."""
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
-        findings = [finding(*line) for line in lines]
-        position = self.tables["position"][[*WITHIN]].itertuples(index=False) if "position" in self.tables else ()
-        return with_words(findings, position)
+        findings = [parse_finding(*line) for line in lines]
+        position = (
+            self.tables["position"][[*POSITION_COLUMNS]].itertuples(index=False) if "position" in self.tables else ()
+        )
+        return add_word_shares(findings, position)
 
     @property
     def roles(self) -> pd.DataFrame:
@@ -215,7 +217,7 @@ class Profile:
         ``role`` selects some of them, such as "syntax", "nsubj" or "nsubj dep_to_head". The result is empty if the
         profile has no sentences; for a head with roles, an EvidenceMissingWarning says so. Raises UnknownHead.
         """
-        from mha_viz.analysis.examples import NO_SENTENCES, examples, spans
+        from mha_viz.analysis.examples import NO_SENTENCES, list_examples, list_spans
 
         layer, number = Head.among(head, self.layer_numbers, self.shape[1], self.model)
         table = self.tables.get("evidence")
@@ -223,9 +225,9 @@ class Profile:
             if any(found.head == (layer, number) for found in self.findings()):
                 warn(EvidenceMissingWarning, NO_SENTENCES.format(corpus=self.corpus))
             return ()
-        sentences = dict(zip(spans(table), self.sentences, strict=True))
+        sentences = dict(zip(list_spans(table), self.sentences, strict=True))
         rows = table[(table["layer"] == layer) & (table["head"] == number)]
-        cases = examples(rows, sentences)
+        cases = list_examples(rows, sentences)
         return tuple(e for e in cases if not role or role in (e.role, e.detail, e.detail.split()[0]))
 
     def evidence(self, head: AnyHead, role: str = "") -> pd.DataFrame:
@@ -234,16 +236,16 @@ class Profile:
         The columns are role, detail, kind ("right", "wrong", "random"), right, weight, word, answer, gold and sentence.
         Without sentences the table is empty and there is a warning. Raises UnknownHead.
         """
-        from mha_viz.analysis.examples import examples_table
+        from mha_viz.analysis.examples import make_examples_table
 
-        return examples_table(self.examples(head, role))
+        return make_examples_table(self.examples(head, role))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the profile to a folder and return its path.
 
         ``mha_viz.load_profile`` reads an equal profile from it. Raises ExportError.
         """
-        check_kind(folder, *PATH)
+        check_kind(folder, *PATH_KIND)
         self.write(Path(folder))
         return Path(folder)
 
@@ -264,15 +266,15 @@ class Profile:
     def files(self) -> dict[str, str]:
         """Return the text of each file, by its path in the profile's folder; profile.json comes last."""
         texts = {
-            f"{folder}{name}.csv": as_csv(table)
+            f"{folder}{name}.csv": format_csv(table)
             for folder, tables in (("", self.tables), (UNTRAINED_FOLDER, self.untrained))
             for name, table in tables.items()
         }
         if self.sentences:
-            from mha_viz.corpus.conllu import as_conllu
+            from mha_viz.corpus.conllu import format_conllu
 
-            texts[SENTENCES] = as_conllu(self.sentences)
-        return texts | {FACTS: sealed(self.facts, texts)}
+            texts[SENTENCES_FILE] = format_conllu(self.sentences)
+        return texts | {FACTS_FILE: seal_facts(self.facts, texts)}
 
     def write(self, folder: Path) -> None:
         """Write one CSV file per table, and profile.json last.
@@ -281,22 +283,22 @@ class Profile:
         what was written.
         """
         try:
-            forget(folder)
+            delete_profile(folder)
             for name, text in self.files().items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                with whole_file(folder / name) as file:
+                with write_atomically(folder / name) as file:
                     file.write(text.encode())
         except OSError as error:
             with contextlib.suppress(OSError):
-                forget(folder)
+                delete_profile(folder)
             raise ExportError(
                 f"{folder} cannot be written: {error.strerror or error}.", "Choose another folder."
             ) from error
 
 
-def forget(folder: Path) -> None:
+def delete_profile(folder: Path) -> None:
     """Delete the files of a profile, complete or not; keep other files. Raises OSError."""
-    for name in (FACTS, SENTENCES, *_every_table()):
+    for name in (FACTS_FILE, SENTENCES_FILE, *_list_table_paths()):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -307,13 +309,13 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
     """
     try:
         lines = read_lines(folder, "roles", "position")
-        findings = [finding(*line) for line in lines.get("roles", ())]
+        findings = [parse_finding(*line) for line in lines.get("roles", ())]
         if all(found.role != "position" for found in findings):
             return tuple(findings)
-        columns = [HEADINGS["position"].index(name) for name in WITHIN]
-        return with_words(findings, [[line[column] for column in columns] for line in lines["position"]])
+        columns = [HEADINGS["position"].index(name) for name in POSITION_COLUMNS]
+        return add_word_shares(findings, [[line[column] for column in columns] for line in lines["position"]])
     except (OSError, KeyError, ValueError, TypeError) as error:
-        raise CorpusError(f"{folder} holds no readable roles: {error}.", REMAKE) from error
+        raise CorpusError(f"{folder} holds no readable roles: {error}.", MEASURE_AGAIN) from error
 
 
 def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
@@ -323,12 +325,14 @@ def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
     """
     existing = [table for table in tables if (folder / f"{table}.csv").is_file()]
     texts = {f"{table}.csv": (folder / f"{table}.csv").read_bytes().decode() for table in existing}
-    if (folder / FACTS).is_file():
-        unsealed(FACTS, (folder / FACTS).read_bytes().decode(), texts, texts.__contains__)
+    if (folder / FACTS_FILE).is_file():
+        open_sealed_facts(FACTS_FILE, (folder / FACTS_FILE).read_bytes().decode(), texts, texts.__contains__)
     lines = {}
     for table, text in zip(existing, texts.values(), strict=True):
-        headings, *rows = ([as_written(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline="")))
-        places = _places(table, headings)
+        headings, *rows = (
+            [unescape_formula(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""))
+        )
+        places = _match_headings(table, headings)
         if any(len(row) != len(headings) for row in rows):
             raise ValueError("a line is cut")
         lines[table] = [[row[place] if place is not None else "" for place in places] for row in rows]
@@ -339,39 +343,41 @@ def read_profile(folder: Path) -> Profile:
     """Read the profile in ``folder``. Raises CorpusMissing if there is none, CorpusError if it is damaged."""
     _check_is_profile(folder)
     try:
-        names = [name for name in (FACTS, SENTENCES, *_every_table()) if (folder / name).is_file()]
-        return profile_of({name: (folder / name).read_bytes().decode() for name in names})
+        names = [name for name in (FACTS_FILE, SENTENCES_FILE, *_list_table_paths()) if (folder / name).is_file()]
+        return parse_profile({name: (folder / name).read_bytes().decode() for name in names})
     except (OSError, ValueError) as error:
-        raise CorpusError(f"{folder} holds no readable profile: {error}.", REMAKE) from error
+        raise CorpusError(f"{folder} holds no readable profile: {error}.", MEASURE_AGAIN) from error
 
 
-def profile_folder(name: str | os.PathLike[str]) -> Path:
+def find_profile_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder with this name or, if there is none, the first bundled profile of the model with this name.
 
     Bundled are "minilm", "toy" and "repeater".
     """
     folder = Path(name)
-    shipped = [asset("profiles") / folder / corpus for corpus in SHIPPED] if folder.name == str(name) else []
+    shipped = (
+        [asset_path("profiles") / folder / corpus for corpus in BUNDLED_CORPORA] if folder.name == str(name) else []
+    )
     return folder if folder.exists() else next((path for path in shipped if path.is_dir()), folder)
 
 
-def shipped_profiles(model: str) -> list[Path]:
+def list_bundled_profiles(model: str) -> list[Path]:
     """Return the folders of all profiles of a model that come with the app, sorted by name."""
-    folders = asset("profiles") / Path(model)
-    return sorted(path.parent for path in folders.glob(f"*/{FACTS}")) if folders.name == str(model) else []
+    folders = asset_path("profiles") / Path(model)
+    return sorted(path.parent for path in folders.glob(f"*/{FACTS_FILE}")) if folders.name == str(model) else []
 
 
 def _check_is_profile(folder: Path) -> None:
     """Raise CorpusMissing for a folder without a profile; the message says what it contains instead."""
     remedy = "Give the folder that `mha-viz profile CORPUS --out FOLDER` has written."
-    name = quoted(str(folder), MOST_OF_PATH)
+    name = quote(str(folder), MAX_QUOTED_PATH)
     try:
-        if (folder / FACTS).is_file():
+        if (folder / FACTS_FILE).is_file():
             return
         if folder.is_dir():
-            problem = f"The folder {name} holds no profile: {FACTS}, which a study writes last, is missing."
+            problem = f"The folder {name} holds no profile: {FACTS_FILE}, which a study writes last, is missing."
         elif folder.exists():
-            problem = f"{name} is a file; a profile is a folder that holds {FACTS}."
+            problem = f"{name} is a file; a profile is a folder that holds {FACTS_FILE}."
         else:
             problem = f"The folder {name} does not exist."
             remedy = f"{remedy[:-1]}, or “minilm”, “toy” or “repeater”, whose profiles come with the app."
@@ -381,91 +387,93 @@ def _check_is_profile(folder: Path) -> None:
     raise CorpusMissing(problem, remedy)
 
 
-def profile_of(files: Mapping[str, str]) -> Profile:
+def parse_profile(files: Mapping[str, str]) -> Profile:
     """Build the profile from the texts that :meth:`Profile.files` returned. Raises ValueError, saying what is wrong."""
     import pandas as pd
 
     try:
-        facts = unsealed(FACTS, files[FACTS], files, may_lack=(SENTENCES, EVIDENCE))  # a licence may forbid them
+        facts = open_sealed_facts(
+            FACTS_FILE, files[FACTS_FILE], files, may_lack=(SENTENCES_FILE, EVIDENCE_FILE)
+        )  # a licence may forbid them
         tables, untrained = (
-            {n: _table(pd, files[f"{folder}{n}.csv"], n) for n in HEADINGS if f"{folder}{n}.csv" in files}
+            {n: _parse_table(pd, files[f"{folder}{n}.csv"], n) for n in HEADINGS if f"{folder}{n}.csv" in files}
             for folder in ("", UNTRAINED_FOLDER)
         )
         layers, heads = int(facts["layers"]), int(facts["heads"])
-        if facts["definitions"] not in (DEFINITIONS, *OLDER) or min(layers, heads) < 1:
+        if facts["definitions"] not in (DEFINITIONS, *OLD_DEFINITIONS) or min(layers, heads) < 1:
             raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
-        sentences = _sentences(files.get(SENTENCES, ""), tables)
+        sentences = _parse_sentences(files.get(SENTENCES_FILE, ""), tables)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{FACTS} is not JSON, line {error.lineno}") from error
+        raise ValueError(f"{FACTS_FILE} is not JSON, line {error.lineno}") from error
     except KeyError as error:
         raise ValueError(f"{error} is missing") from error
     except TypeError as error:
-        raise ValueError(f"{FACTS} does not hold the facts of a profile") from error
+        raise ValueError(f"{FACTS_FILE} does not hold the facts of a profile") from error
     return Profile(facts, tables, untrained, sentences)
 
 
-def _sentences(text: str, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
+def _parse_sentences(text: str, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     """Parse the sentences of the evidence. Raises ValueError unless there are as many as the table needs."""
     if not text:
         return ()
-    from mha_viz.analysis.examples import spans
+    from mha_viz.analysis.examples import list_spans
     from mha_viz.corpus.conllu import read_conllu
 
     try:
-        sentences = read_conllu(text, SENTENCES).sentences
+        sentences = read_conllu(text, SENTENCES_FILE).sentences
     except CorpusError as error:
         raise ValueError(error.problem) from error
-    if len(sentences) != len(spans(tables["evidence"])):
-        raise ValueError(f"{len(sentences)} sentences in {SENTENCES}, and others in evidence.csv")
+    if len(sentences) != len(list_spans(tables["evidence"])):
+        raise ValueError(f"{len(sentences)} sentences in {SENTENCES_FILE}, and others in evidence.csv")
     return sentences
 
 
-def _every_table() -> list[str]:
+def _list_table_paths() -> list[str]:
     """Return the paths of all tables in a profile's folder."""
     return [f"{folder}{name}.csv" for folder in ("", UNTRAINED_FOLDER) for name in HEADINGS]
 
 
-def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
+def _parse_table(pandas: Any, text: str, name: str) -> pd.DataFrame:
     """Parse a table, with its present columns. Raises ValueError if it has other headings."""
     table: pd.DataFrame = pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
-    table = table.rename(columns=RENAMED.get(name, {}))
-    _places(name, [*table.columns])
-    table = from_csv(table).reindex(columns=[*HEADINGS[name]])
+    table = table.rename(columns=RENAMED_COLUMNS.get(name, {}))
+    _match_headings(name, [*table.columns])
+    table = restore_texts(table).reindex(columns=[*HEADINGS[name]])
     if name == "delimiter":
         table = table.fillna({BOTH: table["cls"] + table["sep"]})
     return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
 
 
-def _places(table: str, headings: list[str]) -> list[int | None]:
+def _match_headings(table: str, headings: list[str]) -> list[int | None]:
     """Return the position of each column of a table among its headings, None for columns that older versions lack.
 
     Raises ValueError if the headings are not those of the table.
     """
-    headings = [RENAMED.get(table, {}).get(name, name) for name in headings]
-    columns = [name for name in HEADINGS[table] if name in headings or name not in LATER]
+    headings = [RENAMED_COLUMNS.get(table, {}).get(name, name) for name in headings]
+    columns = [name for name in HEADINGS[table] if name in headings or name not in LATER_COLUMNS]
     if headings != columns:
         raise ValueError(f"{table}.csv has the headings {', '.join(map(str, headings))[:200]}")
     return [headings.index(name) if name in headings else None for name in HEADINGS[table]]
 
 
-def folder_for(model: str, corpus: str) -> Path:
+def make_folder_path(model: str, corpus: str) -> Path:
     """Return the folder for the profile of a model on a corpus, relative to the folder of all profiles."""
-    return Path(_folder(model), _folder(corpus))
+    return Path(_make_folder_name(model), _make_folder_name(corpus))
 
 
-def check_places(models: Sequence[str], corpora: Sequence[str]) -> None:
+def check_folders(models: Sequence[str], corpora: Sequence[str]) -> None:
     """Raise SettingError if two of the profiles would have the same folder."""
     for names, what in ((models, "models"), (corpora, "corpora")):
         folders: dict[str, str] = {}
         for name in names:
-            if _folder(name) in folders:
+            if _make_folder_name(name) in folders:
                 raise SettingError(
-                    f"Two of the {what}, {folders[_folder(name)]} and {name}, would use the same results folder.",
+                    f"Two of the {what}, {folders[_make_folder_name(name)]} and {name}, would use the same results folder.",
                     "Name each once, give files different names, or measure them one by one.",
                 )
-            folders[_folder(name)] = name
+            folders[_make_folder_name(name)] = name
 
 
-def _folder(name: str) -> str:
+def _make_folder_name(name: str) -> str:
     """Return a name as a folder name."""
     return re.sub(r"[^\w.@+-]+", "-", name).strip("-.") or "-"

@@ -24,19 +24,19 @@ import numpy.typing as npt
 
 from mha_viz.analysis.coreference import AGREEMENT, BASELINES, THIRD_PERSON
 from mha_viz.analysis.findings import RULE_Q, Q
-from mha_viz.analysis.intervals import newcombe, wilson
-from mha_viz.analysis.syntax import base_of
+from mha_viz.analysis.intervals import newcombe_interval, wilson_interval
+from mha_viz.analysis.syntax import strip_subtype
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Numbers = npt.NDArray[np.float64]
 
-CELL = ["level", "relation", "direction"]
-COUNTS = ["n", "correct", "rule", "role_low", "role_high"]
-PAIRED = ["n", "correct", "by_rule", "both", "rule_low", "rule_high"]
-ROLE = ["role", "detail", "layer", "head"]
-TESTED = [*ROLE, *COUNTS, *PAIRED[2:]]
+CELL_COLUMNS = ["level", "relation", "direction"]
+COUNT_COLUMNS = ["n", "correct", "rule", "role_low", "role_high"]
+PAIRED_COLUMNS = ["n", "correct", "by_rule", "both", "rule_low", "rule_high"]
+ROLE_COLUMNS = ["role", "detail", "layer", "head"]
+TEST_COLUMNS = [*ROLE_COLUMNS, *COUNT_COLUMNS, *PAIRED_COLUMNS[2:]]
 REACH = 6  # in units of √n around the mean; less than 1e-31 of a binomial distribution lies beyond (Hoeffding)
 ROUNDING = 6  # digits of a design effect; tables have nine
 
@@ -51,7 +51,7 @@ def q_values(p: npt.ArrayLike) -> Numbers:
     return q
 
 
-def at_least(correct: int, n: int, share: float, log_factorials: Numbers) -> float:
+def binomial_tail(correct: int, n: int, share: float, log_factorials: Numbers) -> float:
     """Return the probability that ``correct`` or more of ``n`` independent cases are right.
 
     Each is right with probability ``share``. ``log_factorials`` [number] are those of 0 to ``n`` or more.
@@ -64,14 +64,14 @@ def at_least(correct: int, n: int, share: float, log_factorials: Numbers) -> flo
     return min(1.0, float(np.exp(log_binomials + right * math.log(share) + (n - right) * math.log1p(-share)).sum()))
 
 
-def with_q(tables: Mapping[str, pd.DataFrame], *names: str) -> dict[str, pd.DataFrame]:
+def add_q_values(tables: Mapping[str, pd.DataFrame], *names: str) -> dict[str, pd.DataFrame]:
     """Return the tables of roles with these ``names``, with the columns q and rule_q added.
 
     They are NaN where nothing is tested.
     """
-    tests = looked_at(tables)
-    keys = [*tests[ROLE].itertuples(index=False, name=None)]
-    lines = {name: [*tables[name][ROLE].itertuples(index=False, name=None)] for name in names}
+    tests = collect_tests(tables)
+    keys = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
+    lines = {name: [*tables[name][ROLE_COLUMNS].itertuples(index=False, name=None)] for name in names}
     q = {column: dict(zip(keys, tests[column], strict=True)) for column in (Q, RULE_Q)}
     return {
         name: tables[name].assign(
@@ -81,7 +81,7 @@ def with_q(tables: Mapping[str, pd.DataFrame], *names: str) -> dict[str, pd.Data
     }
 
 
-def looked_at(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def collect_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return all tests of a profile as a table.
 
     There is one row for each head and each relation and direction that could name a role, and for each head on
@@ -92,53 +92,61 @@ def looked_at(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    parts = [part for part in (_syntax(tables), _coreference(tables)) if part is not None and len(part)]
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TESTED)
+    parts = [
+        part
+        for part in (_collect_syntax_tests(tables), _collect_coreference_tests(tables))
+        if part is not None and len(part)
+    ]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TEST_COLUMNS)
     log_factorials = np.concatenate([[0.0], np.log(np.arange(1, max(table["n"], default=0) + 1)).cumsum()])
-    p = np.array([_p(line, log_factorials) for line in table[COUNTS].itertuples(index=False)], np.float64)
-    rule_p = np.array([_paired_p(line, log_factorials) for line in table[PAIRED].itertuples(index=False)], np.float64)
+    p = np.array(
+        [_compute_p(line, log_factorials) for line in table[COUNT_COLUMNS].itertuples(index=False)], np.float64
+    )
+    rule_p = np.array(
+        [_compute_paired_p(line, log_factorials) for line in table[PAIRED_COLUMNS].itertuples(index=False)], np.float64
+    )
     return table.assign(**{"p": p, Q: q_values(p), "rule_p": rule_p, RULE_Q: q_values(rule_p)})
 
 
-def _p(counts: Iterable[Any], log_factorials: Numbers) -> float:
+def _compute_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
     """Compute the p-value from a head's COUNTS. A baseline that is never right counts as right once."""
     n, correct, rule, low, high = counts
     if not n:
         return math.nan
-    by_cases = wilson(correct, n)
+    by_cases = wilson_interval(correct, n)
     effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
     effect = effect if effect > 1 else 1.0  # NaN, too, because the table has no such interval below a hundred cases
-    return at_least(int(correct / effect), int(n / effect), max(rule, 1) / n, log_factorials)
+    return binomial_tail(int(correct / effect), int(n / effect), max(rule, 1) / n, log_factorials)
 
 
-def _paired_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
+def _compute_paired_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
     """Compute the p-value of a head against the rule by parts of speech, from PAIRED."""
     n, correct, by_rule, both, low, high = counts
     if not n or math.isnan(both):
         return math.nan
     head_alone, rule_alone = int(correct - both), int(by_rule - both)
-    by_cases = newcombe(int(both), head_alone, rule_alone, int(n) - int(both) - head_alone - rule_alone)
+    by_cases = newcombe_interval(int(both), head_alone, rule_alone, int(n) - int(both) - head_alone - rule_alone)
     effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
     effect = effect if effect > 1 else 1.0
-    return at_least(int(head_alone / effect), int((head_alone + rule_alone) / effect), 0.5, log_factorials)
+    return binomial_tail(int(head_alone / effect), int((head_alone + rule_alone) / effect), 0.5, log_factorials)
 
 
-def _syntax(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
+def _collect_syntax_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
     """Return the tests of relations with a subtype, and of base relations; only one of those with the same name."""
     if "syntax" not in tables:
         return None
     heads, rules = tables["syntax"], tables["syntax_baselines"]
     relation = heads["relation"].astype(str)
     is_named = (heads["level"] == "base") | ((heads["level"] == "full") & relation.str.contains(":"))
-    tested = heads[is_named & (relation.map(base_of) != "punct")]
+    tested = heads[is_named & (relation.map(strip_subtype) != "punct")]
     joined = tested
     for baseline, name in (("offset", "rule"), ("pos", "by_rule")):
-        right = rules[rules["baseline"] == baseline][[*CELL, "correct"]].rename(columns={"correct": name})
-        joined = joined.merge(right, on=CELL)
-    return joined.assign(role="syntax", detail=joined["relation"].astype(str) + " " + joined["direction"])[TESTED]
+        right = rules[rules["baseline"] == baseline][[*CELL_COLUMNS, "correct"]].rename(columns={"correct": name})
+        joined = joined.merge(right, on=CELL_COLUMNS)
+    return joined.assign(role="syntax", detail=joined["relation"].astype(str) + " " + joined["direction"])[TEST_COLUMNS]
 
 
-def _coreference(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
+def _collect_coreference_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
     """Return the tests on third-person pronouns; None if the corpus has no chains."""
     if "coreference" not in tables:
         return None
@@ -147,4 +155,4 @@ def _coreference(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
     better = rules[rules["baseline"].isin(BASELINES)]["correct"].max()
     agreement = rules[rules["baseline"] == AGREEMENT]["correct"]
     by_rule = agreement.iloc[0] if len(agreement) else math.nan
-    return heads.assign(role="coreference", detail=THIRD_PERSON, rule=better, by_rule=by_rule)[TESTED]
+    return heads.assign(role="coreference", detail=THIRD_PERSON, rule=better, by_rule=by_rule)[TEST_COLUMNS]

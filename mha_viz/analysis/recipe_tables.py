@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 from mha_viz.analysis.findings import EVERY
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.limits import name_sample
-from mha_viz.errors import PATH, CorpusError, ExportError, check_kind
-from mha_viz.files import make_folder, whole_file
-from mha_viz.files.assets import asset
-from mha_viz.files.digests import sealed, unsealed
-from mha_viz.files.tables import as_csv, from_csv
+from mha_viz.errors import PATH_KIND, CorpusError, ExportError, check_kind
+from mha_viz.files import make_folder, write_atomically
+from mha_viz.files.assets import asset_path
+from mha_viz.files.digests import open_sealed_facts, seal_facts
+from mha_viz.files.tables import format_csv, restore_texts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FACTS = "recipes.json"  # written last, so a folder without it is incomplete
+FACTS_FILE = "recipes.json"  # written last, so a folder without it is incomplete
 UNTRAINED, STABILITY = "untrained", "stability"
-OPTIONAL = (UNTRAINED, STABILITY)  # the first is missing in older folders, the second if recipes were not compared
+OPTIONAL_TABLES = (
+    UNTRAINED,
+    STABILITY,
+)  # the first is missing in older folders, the second if recipes were not compared
 MEAN = "mean"  # in the facts: the explained share, averaged over heads, with its interval
 REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {
@@ -35,7 +38,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
     UNTRAINED: ("layer", "head", "query_class", "rule", "share"),
     STABILITY: ("corpus", "layer", "head", "overlap", "rule", "other_rule", "same", "rules_in_common"),
 }
-LATER = ("held_out_low", "held_out_high", "other_low", "other_high")  # columns that earlier versions lack
+LATER_COLUMNS = ("held_out_low", "held_out_high", "other_low", "other_high")  # columns that earlier versions lack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,15 +82,15 @@ class Recipes:
 
         ``mha_viz.recipes.load`` reads them. Raises ExportError.
         """
-        check_kind(folder, *PATH)
+        check_kind(folder, *PATH_KIND)
         place = Path(folder)
         make_folder(place)
-        texts = {f"{name}.csv": as_csv(table) for name, table in self.tables.items()}
-        texts[FACTS] = sealed(self.facts, texts)
+        texts = {f"{name}.csv": format_csv(table) for name, table in self.tables.items()}
+        texts[FACTS_FILE] = seal_facts(self.facts, texts)
         try:
-            (place / FACTS).unlink(missing_ok=True)
+            (place / FACTS_FILE).unlink(missing_ok=True)
             for name, text in texts.items():
-                with whole_file(place / name) as file:
+                with write_atomically(place / name) as file:
                     file.write(text.encode())
         except OSError as error:
             problem = f"{place} cannot be written: {error.strerror or error}."
@@ -98,10 +101,10 @@ class Recipes:
         return f"Recipes({self.facts['model']} on {self.facts['corpus']}, {len(self.tables['explained'])} heads)"
 
 
-def recipes_folder(name: str | os.PathLike[str]) -> Path:
+def find_recipes_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder with this name or, if there is none, the bundled recipes of the model with this name."""
     folder = Path(name)
-    shipped = asset("recipes") / folder
+    shipped = asset_path("recipes") / folder
     return shipped if folder.name == str(name) and not folder.exists() and shipped.is_dir() else folder
 
 
@@ -111,22 +114,25 @@ def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
     "minilm", "toy" and "repeater" open those that come with the app. Raises CorpusError if there are none, or if they
     are damaged.
     """
-    check_kind(folder, *PATH[:2], REMEDY)
+    check_kind(folder, *PATH_KIND[:2], REMEDY)
     import pandas as pd
 
-    place, files = recipes_folder(folder), {f"{name}.csv": name for name in HEADINGS}
+    place, files = find_recipes_folder(folder), {f"{name}.csv": name for name in HEADINGS}
     try:
-        present = [file for file in (FACTS, *files) if files.get(file) not in OPTIONAL or (place / file).exists()]
+        present = [
+            file for file in (FACTS_FILE, *files) if files.get(file) not in OPTIONAL_TABLES or (place / file).exists()
+        ]
         texts = {file: (place / file).read_bytes().decode() for file in present}
-        facts = unsealed(FACTS, texts.pop(FACTS), texts, files.__contains__)
+        facts = open_sealed_facts(FACTS_FILE, texts.pop(FACTS_FILE), texts, files.__contains__)
         tables = {
-            files[file]: from_csv(pd.read_csv(io.StringIO(text), keep_default_na=True)) for file, text in texts.items()
+            files[file]: restore_texts(pd.read_csv(io.StringIO(text), keep_default_na=True))
+            for file, text in texts.items()
         }
         if not {"model", "corpus", "layers", "heads"} <= {*facts}:
-            raise ValueError(f"{FACTS} lacks entries")
+            raise ValueError(f"{FACTS_FILE} lacks entries")
         for name, table in tables.items():
             columns = [*table.columns]
-            if columns != [heading for heading in HEADINGS[name] if heading in columns or heading not in LATER]:
+            if columns != [heading for heading in HEADINGS[name] if heading in columns or heading not in LATER_COLUMNS]:
                 raise ValueError(f"the headings of {name}.csv are others")
             tables[name] = table.reindex(columns=[*HEADINGS[name]])
     except (OSError, ValueError, TypeError) as error:

@@ -14,19 +14,29 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.rules import CLASSES, EVEN, FLOOR, RULES, Marks, Numbers, RuleText, matrices, predictions
+from mha_viz.analysis.rules import (
+    CLASSES,
+    EVEN,
+    FLOOR,
+    RULES,
+    Marks,
+    Numbers,
+    RuleText,
+    iter_predictions,
+    make_matrices,
+)
 from mha_viz.attention import Weights
 
 Indices = npt.NDArray[np.intp]
 
-MOST_RULES = 6  # rules per head, "everywhere" included
+MAX_RULES = 6  # rules per head, "everywhere" included
 STEPS, QUICK_STEPS = 100, 25  # steps of the last fit, and of the fits before it
-MOVED = 1e-4  # a fit has converged if no share changes by more
-NEW = 0.1  # initial share of an added rule
-FEW_CELLS = 0.02  # a rule with at most this share of nonzero cells is sparse
-LEAST_GAIN = 1e-3  # estimated gain in Σ A ln P, per row, below which no rule is added
-LEAST_SHARE = 0.005  # rules with a smaller share are left out of a recipe
-CLASS_GAIN = 0.02  # shares by class of query word must add this much to the explained share
+CONVERGED_CHANGE = 1e-4  # a fit has converged if no share changes by more
+INITIAL_SHARE = 0.1  # initial share of an added rule
+SPARSE_SHARE = 0.02  # a rule with at most this share of nonzero cells is sparse
+MIN_GAIN = 1e-3  # estimated gain in Σ A ln P, per row, below which no rule is added
+MIN_SHARE = 0.005  # rules with a smaller share are left out of a recipe
+MIN_CLASS_GAIN = 0.02  # shares by class of query word must add this much to the explained share
 
 
 class RuleRows(NamedTuple):
@@ -41,42 +51,42 @@ class RuleRows(NamedTuple):
     starts: npt.NDArray[np.intp]
     applies: Numbers
 
-    def of_rules(self, numbers: npt.NDArray[np.intp]) -> RuleRows:
+    def select_rules(self, numbers: npt.NDArray[np.intp]) -> RuleRows:
         """Return the rows with only the rules of these numbers."""
         return self._replace(rules=self.rules[numbers], applies=self.applies[numbers])
 
-    def to_cells(self, by_row: Numbers) -> Numbers:
+    def repeat_to_cells(self, by_row: Numbers) -> Numbers:
         """Return [..., cell], values [..., row] repeated for the cells of each row."""
         return np.repeat(by_row, np.diff(np.append(self.starts, self.rules.shape[1])), axis=-1)
 
 
-def rows_by_class(read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
+def make_rows_by_class(read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
     """Return the rows of texts for each of CLASSES. Each text comes with its attention [head, query, key]."""
     parts: list[list[RuleRows]] = [[] for _ in CLASSES]
     for text, weights in read:
-        rules, keys = matrices(text), text.visible.sum(axis=1)
+        rules, keys = make_matrices(text), text.visible.sum(axis=1)
         applies = (rules > 0).any(axis=2).astype(float)
-        for part, tokens, cells in zip(parts, *_of_classes(text), strict=True):
+        for part, tokens, cells in zip(parts, *_split_classes(text), strict=True):
             starts = np.cumsum([0, *keys[tokens]])[:-1]
             part.append(RuleRows(rules[:, cells], weights[:, cells].astype(float), starts, applies[:, tokens]))
     no_rows = RuleRows(np.zeros((len(RULES), 0)), np.zeros((0, 0)), np.zeros(0, np.intp), np.zeros((len(RULES), 0)))
-    return [joined(part or [no_rows]) for part in parts]
+    return [join_rows(part or [no_rows]) for part in parts]
 
 
-def weighted(rows: Sequence[RuleRows], read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
+def replace_weights(rows: Sequence[RuleRows], read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
     """Return the rows by class of the same texts with other weights."""
-    parts = [[weights[:, cells] for cells in _of_classes(text)[1]] for text, weights in read]
+    parts = [[weights[:, cells] for cells in _split_classes(text)[1]] for text, weights in read]
     columns = [np.concatenate(part, axis=1, dtype=float) for part in zip(*parts, strict=True)]
     return [class_rows._replace(weights=weights) for class_rows, weights in zip(rows, columns, strict=True)]
 
 
-def _of_classes(text: RuleText) -> tuple[list[Marks], list[Marks]]:
+def _split_classes(text: RuleText) -> tuple[list[Marks], list[Marks]]:
     """Return, for each of CLASSES, which tokens [token] are in it, and their visible keys [query, key]."""
     tokens = [text.classes == number for number in range(len(CLASSES))]
     return tokens, [text.visible & in_class[:, None] for in_class in tokens]
 
 
-def joined(rows: Sequence[RuleRows]) -> RuleRows:
+def join_rows(rows: Sequence[RuleRows]) -> RuleRows:
     """Concatenate the rows of several texts or classes."""
     firsts = np.cumsum([0, *(part.rules.shape[1] for part in rows)])[:-1]
     starts = np.concatenate([part.starts + first for part, first in zip(rows, firsts, strict=True)])
@@ -87,35 +97,35 @@ def joined(rows: Sequence[RuleRows]) -> RuleRows:
     return RuleRows(rules, weights, starts, applies)
 
 
-def fitted(rows: RuleRows, head: int, shares: Numbers, steps: int = STEPS) -> Numbers:
+def fit_head(rows: RuleRows, head: int, shares: Numbers, steps: int = STEPS) -> Numbers:
     """Fit the shares [rule] of one head by expectation–maximisation.
 
     Maximise Σ A ln P, starting from ``shares``. Rules whose initial share is 0 stay 0.
     """
-    fit: Numbers = mixtures(rows._replace(weights=rows.weights[head : head + 1]), shares[None], steps)[0]
+    fit: Numbers = fit_heads(rows._replace(weights=rows.weights[head : head + 1]), shares[None], steps)[0]
     return fit
 
 
-def mixtures(rows: RuleRows, shares: Numbers, steps: int = STEPS) -> Numbers:
-    """Fit every head as :func:`fitted` does: [head, rule] from shares [head, rule]; zeros without rows."""
+def fit_heads(rows: RuleRows, shares: Numbers, steps: int = STEPS) -> Numbers:
+    """Fit every head as :func:`fit_head` does: [head, rule] from shares [head, rule]; zeros without rows."""
     result = np.zeros(shares.shape)
     if not len(rows.starts):
         return result
-    counts = {rule: _targets(rows.rules[rule]) for rule in np.flatnonzero(shares.any(axis=0)).tolist()}
+    counts = {rule: _count_targets(rows.rules[rule]) for rule in np.flatnonzero(shares.any(axis=0)).tolist()}
     sets, set_of_head = np.unique(shares > 0, axis=0, return_inverse=True)
     for number, in_set in enumerate(sets):
-        compressed = _Alike.of(rows, np.flatnonzero(in_set), counts)
+        compressed = _MergedRows.of(rows, np.flatnonzero(in_set), counts)
         for head in np.flatnonzero(set_of_head.ravel() == number):
             result[head, in_set] = compressed.fitted(rows.weights[head], shares[head, in_set], steps)
     return result
 
 
-def _targets(rule: Numbers) -> Indices:
+def _count_targets(rule: Numbers) -> Indices:
     """Return [cell], the number of targets that a rule has in the row; 0 where the cell is not one of them."""
     return np.rint(np.divide(1, rule, out=np.zeros(len(rule)), where=rule > 0)).astype(np.intp)
 
 
-class _Alike(NamedTuple):
+class _MergedRows(NamedTuple):
     """Rows for the fit of some rules, with equal cells and equal rows merged.
 
     Cells for which all the rules have the same values differ only in their weights, and only the sum of these matters.
@@ -136,10 +146,10 @@ class _Alike(NamedTuple):
     rows: Numbers
 
     @classmethod
-    def of(cls, rows: RuleRows, chosen: Indices, counts: Mapping[int, Indices]) -> _Alike:
+    def of(cls, rows: RuleRows, chosen: Indices, counts: Mapping[int, Indices]) -> _MergedRows:
         """Merge the cells and rows; ``counts`` [cell] are the numbers of targets of each rule."""
-        group, first = _grouped([counts[rule] for rule in chosen.tolist()])
-        kinds, first_row = _grouped([*rows.applies[chosen].astype(np.intp)])
+        group, first = _group_places([counts[rule] for rule in chosen.tolist()])
+        kinds, first_row = _group_places([*rows.applies[chosen].astype(np.intp)])
         row_counts = np.bincount(kinds).astype(float)
         return cls(
             chosen, rows.rules[chosen[:, None], first], group, rows.applies[chosen[:, None], first_row], row_counts
@@ -162,12 +172,12 @@ class _Alike(NamedTuple):
             new = np.maximum(predicted_mass / np.maximum(expected, FLOOR), least)
             new /= new.sum()
             change, shares = np.abs(new - shares).max(), new
-            if change < MOVED:
+            if change < CONVERGED_CHANGE:
                 break
         return shares
 
 
-def _grouped(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
+def _group_places(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
     """Group places whose ``keys`` [place] ≥ 0 are all equal.
 
     Return the group of each place, and one place of each group.
@@ -183,38 +193,38 @@ def _grouped(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
     return group, first
 
 
-def predicted(rows: RuleRows, shares: Numbers) -> Numbers:
+def predict_cells(rows: RuleRows, shares: Numbers) -> Numbers:
     """Return P [head, cell] from shares [head, rule]; uniform where no rule with a share applies."""
     used = np.flatnonzero(shares.any(axis=0))
-    used_rows, used_shares = rows.of_rules(used), shares[:, used]
+    used_rows, used_shares = rows.select_rules(used), shares[:, used]
     covered = used_shares @ used_rows.applies  # [head, row]
     uncovered = np.where(covered > 0, 0.0, 1.0)
-    mixture: Numbers = used_shares @ used_rows.rules + used_rows.to_cells(uncovered) * rows.rules[EVEN]
-    return mixture / used_rows.to_cells(covered + uncovered)
+    mixture: Numbers = used_shares @ used_rows.rules + used_rows.repeat_to_cells(uncovered) * rows.rules[EVEN]
+    return mixture / used_rows.repeat_to_cells(covered + uncovered)
 
 
-def explained_shares(rows: Sequence[RuleRows], shares: Numbers) -> Numbers:
+def compute_explained_shares(rows: Sequence[RuleRows], shares: Numbers) -> Numbers:
     """Return the explained share of each head, from shares [class, head, rule]; NaN without rows."""
     sums = sum(
-        np.minimum(class_rows.weights, predicted(class_rows, class_shares)).sum(axis=1)
+        np.minimum(class_rows.weights, predict_cells(class_rows, class_shares)).sum(axis=1)
         for class_rows, class_shares in zip(rows, shares, strict=True)
     )
     count = sum(len(class_rows.starts) for class_rows in rows)
     return np.asarray(sums) / count if count else np.full(shares.shape[1], np.nan)
 
 
-def _explained_of(texts: Iterable[tuple[RuleText, Weights]], mixtures_of_heads: Sequence[Numbers]) -> Numbers:
+def _explain_texts(texts: Iterable[tuple[RuleText, Weights]], mixtures_of_heads: Sequence[Numbers]) -> Numbers:
     """Return [mixture, head], the explained shares of texts with their attention, for each of several mixtures."""
     sums, count = np.zeros((len(mixtures_of_heads), mixtures_of_heads[0].shape[1])), 0
     for text, weights in texts:
         sums += [
-            np.minimum(weights, prediction).sum(axis=(1, 2)) for prediction in predictions(mixtures_of_heads, text)
+            np.minimum(weights, prediction).sum(axis=(1, 2)) for prediction in iter_predictions(mixtures_of_heads, text)
         ]
         count += len(text)
     return sums / count
 
 
-def gains(rows: RuleRows, shares: Numbers) -> Numbers:
+def estimate_gains(rows: RuleRows, shares: Numbers) -> Numbers:
     """Estimate [head, rule], how much Σ A ln P would rise by adding a little of one more rule.
 
     The estimate is one step of Newton's method; it is 0 where the sum would fall.
@@ -225,7 +235,7 @@ def gains(rows: RuleRows, shares: Numbers) -> Numbers:
     ratio = rows.weights / mixture
     curvature = ratio / mixture
     slope, second = np.zeros((2, len(ratio), len(RULES)))
-    is_dense = np.count_nonzero(rows.rules, axis=1) > FEW_CELLS * rows.rules.shape[1]
+    is_dense = np.count_nonzero(rows.rules, axis=1) > SPARSE_SHARE * rows.rules.shape[1]
     # Sparse rules are summed only over the cells where one of them is nonzero.
     for rules, cells in ((is_dense, slice(None)), (~is_dense, rows.rules[~is_dense].any(axis=0))):
         values = rows.rules[rules][:, cells]
@@ -237,7 +247,7 @@ def gains(rows: RuleRows, shares: Numbers) -> Numbers:
 
 
 def chosen(
-    rows: Sequence[RuleRows], most: int = MOST_RULES, progress: Callable[[float], None] = lambda _: None
+    rows: Sequence[RuleRows], most: int = MAX_RULES, progress: Callable[[float], None] = lambda _: None
 ) -> Numbers:
     """Choose at most ``most`` rules per head and fit their shares, [class, head, rule].
 
@@ -251,37 +261,39 @@ def chosen(
     for step in range(most - 1):
         pairs = zip(rows, shares, strict=True)
         gain = (
-            sum(gains(class_rows, class_shares) for class_rows, class_shares in pairs if len(class_rows.starts))
+            sum(
+                estimate_gains(class_rows, class_shares) for class_rows, class_shares in pairs if len(class_rows.starts)
+            )
             * ~is_chosen
         )
-        grows = gain.max(axis=1) > LEAST_GAIN * count
+        grows = gain.max(axis=1) > MIN_GAIN * count
         if not grows.any():
             break
         is_chosen[grows, gain.argmax(axis=1)[grows]] = True
         steps = STEPS if step == most - 2 else QUICK_STEPS
-        shares = refitted(rows, np.where(is_chosen, np.maximum(shares, NEW), 0), steps)
+        shares = refit_shares(rows, np.where(is_chosen, np.maximum(shares, INITIAL_SHARE), 0), steps)
         progress((step + 1) / (most - 1))
     return shares
 
 
-def refitted(rows: Sequence[RuleRows], shares: Numbers, steps: int = STEPS) -> Numbers:
+def refit_shares(rows: Sequence[RuleRows], shares: Numbers, steps: int = STEPS) -> Numbers:
     """Fit shares [class, head, rule] again, starting from these and "everywhere"; 0 for a class without rows."""
     initial = shares.copy()
-    initial[..., EVEN] = np.maximum(initial[..., EVEN], NEW)
+    initial[..., EVEN] = np.maximum(initial[..., EVEN], INITIAL_SHARE)
     initial /= initial.sum(axis=2, keepdims=True)
-    return np.array([mixtures(class_rows, start, steps) for class_rows, start in zip(rows, initial, strict=True)])
+    return np.array([fit_heads(class_rows, start, steps) for class_rows, start in zip(rows, initial, strict=True)])
 
 
-def refitted_as(chosen: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
+def refit_choice(chosen: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
     """Fit the chosen rules to other weights of the same shape. Return the shares [class, head, rule]."""
     by_class, overall = chosen.by_class, ~chosen.by_class
     shares = np.zeros(chosen.shares.shape)
-    shares[:, by_class] = refitted(_of_heads(rows, by_class), chosen.shares[:, by_class])
-    shares[:, overall] = refitted(_of_heads([joined(rows)], overall), chosen.shares[:1, overall])
+    shares[:, by_class] = refit_shares(_select_heads(rows, by_class), chosen.shares[:, by_class])
+    shares[:, overall] = refit_shares(_select_heads([join_rows(rows)], overall), chosen.shares[:1, overall])
     return shares
 
 
-def _of_heads(rows: Sequence[RuleRows], heads: Marks) -> list[RuleRows]:
+def _select_heads(rows: Sequence[RuleRows], heads: Marks) -> list[RuleRows]:
     """Return the rows with the weights of only these heads."""
     return [class_rows._replace(weights=class_rows.weights[heads]) for class_rows in rows]
 
@@ -310,30 +322,32 @@ def choice(
     ``others``, texts with their attention [head, query, key], decide whether a head has shares for each class; without
     such texts, the rows decide. ``progress`` is called with the completed fraction.
     """
-    joined_rows = [joined(rows)]
-    overall = np.repeat(pruned(chosen(joined_rows, progress=lambda share: progress(share / 3))), len(rows), axis=0)
-    separate = pruned(chosen(rows, progress=lambda share: progress((1 + share) / 3)))
+    joined_rows = [join_rows(rows)]
+    overall = np.repeat(
+        prune_shares(chosen(joined_rows, progress=lambda share: progress(share / 3))), len(rows), axis=0
+    )
+    separate = prune_shares(chosen(rows, progress=lambda share: progress((1 + share) / 3)))
     if others:
-        by_class = np.subtract(*_explained_of(others, (separate, overall))) >= CLASS_GAIN
+        by_class = np.subtract(*_explain_texts(others, (separate, overall))) >= MIN_CLASS_GAIN
     else:
-        by_class = explained_shares(rows, separate) - explained_shares(rows, overall) >= CLASS_GAIN
+        by_class = compute_explained_shares(rows, separate) - compute_explained_shares(rows, overall) >= MIN_CLASS_GAIN
     shares = np.where(by_class[None, :, None], separate, overall)
     (all_rows,) = joined_rows
     scores = np.zeros((len(RULES), len(all_rows.weights)))
     for number in np.flatnonzero(all_rows.applies.any(axis=1)):  # one rule; uniform attention where it does not apply
-        cells = all_rows.rules[number] + all_rows.to_cells(1 - all_rows.applies[number]) * all_rows.rules[EVEN]
+        cells = all_rows.rules[number] + all_rows.repeat_to_cells(1 - all_rows.applies[number]) * all_rows.rules[EVEN]
         scores[number] = np.minimum(all_rows.weights, cells).sum(axis=1)
         progress((2 + number / len(RULES)) / 3)
     return RecipeChoice(shares, by_class, scores.argmax(axis=0))
 
 
-def pruned(shares: Numbers) -> Numbers:
+def prune_shares(shares: Numbers) -> Numbers:
     """Drop shares below LEAST_SHARE and rescale the others to sum to 1."""
-    large: Numbers = np.where(shares < LEAST_SHARE, 0, shares)
+    large: Numbers = np.where(shares < MIN_SHARE, 0, shares)
     sums: Numbers = np.maximum(large.sum(axis=2, keepdims=True), FLOOR)
     return large / sums
 
 
-def alone(single: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:
+def make_single_rule_shares(single: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:
     """Return shares [class, head, rule] with one rule per head."""
     return np.repeat(np.eye(len(RULES))[None, single], classes, axis=0)

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Weights
-from mha_viz.attention.tensors import between
+from mha_viz.attention.tensors import merge_to_words
 from mha_viz.text import WordPieces
 
 Counts = npt.NDArray[np.int64]
 FloatSums = npt.NDArray[np.float64]
 
-Ordinary = npt.NDArray[np.bool_]  # [token]: False for special tokens
-Running = dict[str, npt.NDArray[Any]]  # sums and counts by name; those of different sentences can be added
+OrdinaryTokens = npt.NDArray[np.bool_]  # [token]: False for special tokens
+RunningSums = dict[str, npt.NDArray[Any]]  # sums and counts by name; those of different sentences can be added
 
 TINY = np.finfo(np.float32).tiny  # 1.2e-38; replaces 0 in a logarithm, because 0 · log(TINY) is 0
 
@@ -36,17 +36,17 @@ class Batch:
     numbers: tuple[int, ...]
 
     @cached_property
-    def ordinary(self) -> Ordinary:
+    def ordinary(self) -> OrdinaryTokens:
         """[token]: False for special tokens."""
         return np.array([word is not None for word in self.pieces[0].words])
 
     @cached_property
     def largest(self) -> npt.NDArray[np.intp]:
-        """The result of :func:`largest_ordinary` for the batch."""
-        return largest_ordinary(self.weights, self.ordinary)
+        """The result of :func:`find_largest_ordinary` for the batch."""
+        return find_largest_ordinary(self.weights, self.ordinary)
 
 
-def largest_ordinary(weights: Weights, ordinary: Ordinary) -> npt.NDArray[np.intp]:
+def find_largest_ordinary(weights: Weights, ordinary: OrdinaryTokens) -> npt.NDArray[np.intp]:
     """Return [head, sentence, row], the token with the largest weight in the row of each ordinary token.
 
     Special columns are ignored; of equal weights, the first is chosen. ``weights`` is [head, sentence, query, key].
@@ -54,18 +54,18 @@ def largest_ordinary(weights: Weights, ordinary: Ordinary) -> npt.NDArray[np.int
     tokens = np.flatnonzero(ordinary)
     if not tokens.size:
         return np.zeros((*weights.shape[:2], 0), np.intp)
-    inner = between_special(tokens)
+    inner = index_ordinary(tokens)
     content = weights[:, :, inner, inner] if isinstance(inner, slice) else weights[:, :, tokens[:, None], tokens]
     return np.stack([tokens[head.argmax(axis=2)] for head in content])
 
 
-def between_special(ordinary: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
+def index_ordinary(ordinary: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
     """Return an index of the ordinary tokens: a slice, which gives a view, if special tokens are only at the ends."""
     first, last = int(ordinary[0]), int(ordinary[-1])
     return slice(first, last + 1) if last - first + 1 == len(ordinary) else ordinary
 
 
-def word_block(weights: Weights, words: Sequence[int | None]) -> Weights:
+def reduce_to_words(weights: Weights, words: Sequence[int | None]) -> Weights:
     """Reduce [head, token, token] to [head, word, word]. Special tokens are dropped, and nothing is rescaled."""
     groups: list[list[int]] = []
     for piece, word in enumerate(words):
@@ -73,4 +73,4 @@ def word_block(weights: Weights, words: Sequence[int | None]) -> Weights:
             groups.append([piece])
         elif word is not None:
             groups[word].append(piece)
-    return between(weights, groups, groups)
+    return merge_to_words(weights, groups, groups)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.effects import Changes, Effects, Numbers, at_once, ranked
+from mha_viz.analysis.effects import Changes, Effects, Numbers, count_variants_per_batch, rank_heads
 from mha_viz.attention import Head
 from mha_viz.errors import SettingError
-from mha_viz.process.steps import Steps, each, ranges
+from mha_viz.process.steps import Steps, map_in_steps, split_range
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ORDERS = ("least", "most", "random")  # orders of removal, by the effect of each head alone
-MOST_SWITCHED = 8  # the most heads to switch off in search of a changed answer
+MAX_SWITCHED = 8  # the most heads to switch off in search of a changed answer
 
 
 class Removal(NamedTuple):
@@ -42,11 +42,11 @@ class Removal(NamedTuple):
         return int(steps[0]) if len(steps) else None
 
 
-def order_of(effects: Effects, name: str, what: str = "sentence", seed: int = 0) -> tuple[Head, ...]:
+def order_heads(effects: Effects, name: str, what: str = "sentence", seed: int = 0) -> tuple[Head, ...]:
     """Return all heads in one of ORDERS, by their effects on the "sentence" or the "answer". Raises SettingError."""
     if name not in ORDERS:
         raise SettingError(f"“{name[:40]}” is not an order.", f"Choose one of {', '.join(ORDERS)}.")
-    by_effect = ranked(effects.on(what))
+    by_effect = rank_heads(effects.on(what))
     if name == "random":
         heads = sorted(by_effect)
         Random(seed).shuffle(heads)
@@ -54,14 +54,14 @@ def order_of(effects: Effects, name: str, what: str = "sentence", seed: int = 0)
     return by_effect if name == "most" else by_effect[::-1]
 
 
-def removal(order: Sequence[Head], n: int, changes: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:
+def remove_heads(order: Sequence[Head], n: int, changes: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:
     """Remove heads one after the other on a text of ``n`` tokens.
 
     ``changes`` returns the changes in some variants, each given by its removed heads, as many as fit into one batch.
     With no head removed, nothing changes.
     """
-    counts = ranges(1, len(order) + 1, at_once(n))
-    parts = yield from each(counts, lambda sizes: changes([order[:count] for count in sizes]))
+    counts = split_range(1, len(order) + 1, count_variants_per_batch(n))
+    parts = yield from map_in_steps(counts, lambda sizes: changes([order[:count] for count in sizes]))
     fields = {name: [np.zeros(1), *(getattr(part, name) for part in parts)] for name in Removal._fields[1:]}
     concatenated = {name: np.concatenate(field) for name, field in fields.items()}
     return Removal(
@@ -95,8 +95,8 @@ class Switch(NamedTuple):
         return pd.DataFrame({"head": heads, "margin": self.margins}, index=pd.RangeIndex(len(heads), name="off"))
 
 
-def switch(
-    every: Sequence[Head], n: int, margins: Callable[[Sequence[tuple[Head, ...]]], Numbers], most: int = MOST_SWITCHED
+def find_switch(
+    every: Sequence[Head], n: int, margins: Callable[[Sequence[tuple[Head, ...]]], Numbers], most: int = MAX_SWITCHED
 ) -> Steps[Switch]:
     """Search greedily for the smallest set of heads whose removal makes a word the answer.
 
@@ -108,7 +108,7 @@ def switch(
     reached = [float(margins([()])[0])]
     while reached[-1] <= 0 and len(chosen) < min(most, len(every)):
         sets, values = [(*chosen, head) for head in every if head not in chosen], list[float]()
-        for part in ranges(0, len(sets), at_once(n)):
+        for part in split_range(0, len(sets), count_variants_per_batch(n)):
             yield (len(chosen) + len(values) / len(sets)) / most
             values += margins(sets[part.start : part.stop]).tolist()
         if max(values) <= reached[-1]:

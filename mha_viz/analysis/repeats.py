@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
-from mha_viz.process.steps import Steps, each, ranges
+from mha_viz.process.steps import Steps, map_in_steps, split_range
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LENGTH, DRAWS, SEED = 25, 50, 0  # tokens before the repetition; number of sequences; random seed
-AT_ONCE = 10  # sequences per batch
-THRESHOLD, ABOVE_UNTRAINED = 0.5, 0.1  # a role needs this mean weight, and this much more than any untrained head
+BATCH_SEQUENCES = 10  # sequences per batch
+THRESHOLD, MIN_ABOVE_UNTRAINED = 0.5, 0.1  # a role needs this mean weight, and this much more than any untrained head
 MEASURES = MappingProxyType(
     {
         "induction": "to the token after the first occurrence of this one",
@@ -49,7 +49,7 @@ Numbers = npt.NDArray[np.float64]
 class DecoderRole(NamedTuple):
     """A head with more than half of its attention on what ``measure`` names.
 
-    ``untrained`` is the score of the best head with random weights; ``chance`` is that of uniform attention to all
+    ``untrained`` is the score of the best head with random weights; ``compute_chance`` is that of uniform attention to all
     visible tokens.
     """
 
@@ -81,16 +81,16 @@ class DecoderHeads:
 
         Both are about mean weights. Roles are ordered by measure, largest first.
         """
-        return tuple(self._roles())
+        return tuple(self._iter_roles())
 
-    def _roles(self) -> Iterator[DecoderRole]:
+    def _iter_roles(self) -> Iterator[DecoderRole]:
         """Yield the roles, by measure, largest first."""
-        even = chance(self.length)
+        even = compute_chance(self.length)
         for number, measure in enumerate(MEASURES):
             values, best = self.trained[number], float(self.untrained[number].max())
             for place in np.argsort(-values, axis=None, kind="stable"):
                 score = float(values.flat[place])
-                if score > THRESHOLD and score >= best + ABOVE_UNTRAINED:
+                if score > THRESHOLD and score >= best + MIN_ABOVE_UNTRAINED:
                     head = Head(*divmod(int(place), values.shape[1]))
                     yield DecoderRole(head, measure, score, best, float(even[number]))
 
@@ -127,7 +127,7 @@ class DecoderHeads:
         return pd.DataFrame(rows, columns=["layer", "head", *MEASURES, *(f"{name}_untrained" for name in MEASURES)])
 
 
-def scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
+def compute_scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
     """Return [measure, layer, head], mean weights over sequences of ``length`` tokens and their repetition.
 
     ``weights`` is [layer, head, sequence, query, key]. Induction and duplicates are measured on the second half, the
@@ -138,7 +138,7 @@ def scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
     return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in places])
 
 
-def measured(
+def measure_heads(
     model: str,
     part: Callable[[range, bool], Numbers],
     length: int = LENGTH,
@@ -148,23 +148,23 @@ def measured(
 ) -> Steps[DecoderHeads]:
     """Measure the heads of a causal model with its own and then with random weights, a few sequences per step.
 
-    ``part`` returns the :func:`scores` of some of the sequences; its second argument asks for random weights.
+    ``part`` returns the :func:`compute_scores` of some of the sequences; its second argument asks for random weights.
     """
-    parts = ranges(0, draws, AT_ONCE)
+    parts = split_range(0, draws, BATCH_SEQUENCES)
     work = [(sequences, untrained) for untrained in (False, True) for sequences in parts]
-    sums = yield from each(work, lambda step: part(*step) * len(step[0]))
+    sums = yield from map_in_steps(work, lambda step: part(*step) * len(step[0]))
     trained, untrained = (np.sum(half, axis=0) / draws for half in (sums[: len(parts)], sums[len(parts) :]))
     return DecoderHeads(model, length, draws, seed, trained, untrained, revision())
 
 
-def chance(length: int) -> Numbers:
+def compute_chance(length: int) -> Numbers:
     """Return [measure], the mean of 1 / (number of visible keys) over the rows of each measure."""
     even = 1 / np.arange(1, 2 * length + 1)
     second, later = float(even[length:].mean()), float(even[1:].mean())
     return np.array([second, second, later, later])
 
 
-def random_repeats(pieces: npt.NDArray[np.int64], length: int, draws: int, seed: int) -> npt.NDArray[np.int64]:
+def draw_repeats(pieces: npt.NDArray[np.int64], length: int, draws: int, seed: int) -> npt.NDArray[np.int64]:
     """Return [draw, 2 · length], different tokens drawn from ``pieces``, followed by their repetition."""
     rng = np.random.default_rng(seed)
     first_halves = np.stack([rng.choice(pieces, length, replace=False) for _ in range(draws)])

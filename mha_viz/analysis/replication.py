@@ -24,21 +24,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mha_viz.analysis.coreference import AGREEMENT, BASELINES
-from mha_viz.analysis.findings import DOCUMENTS, Finding, whole_number
+from mha_viz.analysis.findings import DOCUMENTS, Finding, parse_whole_number
 from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.roles import BROAD, CASES, DELIMITER, MASS, ROUNDING, SHARE
-from mha_viz.errors import PROFILE, check_kind
+from mha_viz.analysis.roles import (
+    BROAD_THRESHOLD,
+    CASES,
+    DELIMITER_THRESHOLD,
+    MASS_THRESHOLD,
+    MAXIMA_THRESHOLD,
+    ROUNDING,
+)
+from mha_viz.errors import PROFILE_KIND, check_kind
 from mha_viz.numerals import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-GAIN = 0.05
+MIN_GAIN = 0.05
 WEAKER, GONE = 3 / 4, 1 / 2  # of the previous score: below the first, a role is weaker; below the second, it is gone
 # Roles with a threshold → the table that has their scores.
-OF_THRESHOLD = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}
-SHOWN = 60  # the most rows that Jupyter shows of a table
+THRESHOLD_TABLES = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}
+MAX_ROWS = 60  # the most rows that Jupyter shows of a table
 THREE_DECIMALS = "{:.3f}".format
 HOLDS, WEAK, RULE = "holds", "holds, but weaker", "a simple rule does as well here"
 LESS, FAILS = "the head does it less here", "the head does not do it here"
@@ -119,7 +126,7 @@ class Replications(tuple[Replication, ...]):
         return f"{self.summary}\n{self.table}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.summary}</p>{self.table.to_html(max_rows=SHOWN, float_format=THREE_DECIMALS)}"
+        return f"<p>{self.summary}</p>{self.table.to_html(max_rows=MAX_ROWS, float_format=THREE_DECIMALS)}"
 
 
 def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
@@ -127,31 +134,31 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
 
     ``findings`` are the roles, as returned by :meth:`mha_viz.Profile.findings`.
     """
-    check_kind(here, Profile, *PROFILE)
-    measured = _Measured(here)
+    check_kind(here, Profile, *PROFILE_KIND)
+    measured = _ScoreTables(here)
     replications = []
     for finding in findings:
         score = measured.of(finding)
-        outcome = ABSENT if score is None else FEW if score.n < CASES else _outcome(finding, score)
+        outcome = ABSENT if score is None else FEW if score.n < CASES else _find_outcome(finding, score)
         replications.append(Replication(finding, score, outcome))
     return Replications(replications)
 
 
-def _outcome(finding: Finding, here: RoleScore) -> str:
+def _find_outcome(finding: Finding, here: RoleScore) -> str:
     """Return the outcome for a role whose score on the other corpus is ``here``."""
     before = finding.score if math.isnan(finding.lowest) else finding.lowest
     baseline = finding.baseline if math.isnan(here.baseline) else here.baseline
-    gains = here.score - baseline >= GAIN - ROUNDING
-    if here.is_met if finding.role in OF_THRESHOLD else gains:
+    gains = here.score - baseline >= MIN_GAIN - ROUNDING
+    if here.is_met if finding.role in THRESHOLD_TABLES else gains:
         return HOLDS if here.score >= WEAKER * before - ROUNDING else WEAK
-    if finding.role in OF_THRESHOLD:
+    if finding.role in THRESHOLD_TABLES:
         return LESS if gains or here.score >= GONE * before - ROUNDING else FAILS
     if here.high >= before:
         return RULE
     return FAILS if here.score <= here.baseline and here.score < GONE * before else LESS
 
 
-class _Measured:
+class _ScoreTables:
     """The scores of heads in the tables of a profile."""
 
     def __init__(self, profile: Profile) -> None:
@@ -163,29 +170,29 @@ class _Measured:
     def of(self, finding: Finding) -> RoleScore | None:
         """Return the score of a role's head; None if the corpus lacks the annotation for the role."""
         if finding.role == "syntax":
-            return self._syntax(finding)
+            return self._score_syntax(finding)
         if finding.role == "coreference":
-            return self._coreference(finding)
-        if (table := OF_THRESHOLD[finding.role]) not in self._tables:
+            return self._score_coreference(finding)
+        if (table := THRESHOLD_TABLES[finding.role]) not in self._tables:
             return None
         key = (finding.role, finding.detail, math.isnan(finding.low))
         if key not in self._uniform:  # the same for all heads with this role
-            self._uniform[key] = self._even(*key)
+            self._uniform[key] = self._find_uniform_score(*key)
         n, baseline = self._uniform[key]
         if finding.role == "position":
             offset = next(offset for offset, detail in POSITIONS.items() if detail == finding.detail)
-            line = self._line(table, ["layer", "head", "offset"], (*finding.head, offset))
+            line = self._find_row(table, ["layer", "head", "offset"], (*finding.head, offset))
             score = float(line["mass" if math.isnan(finding.low) else "share_of_maxima"])
-            is_met = line["mass"] > MASS or line["share_of_maxima"] >= SHARE
+            is_met = line["mass"] > MASS_THRESHOLD or line["share_of_maxima"] >= MAXIMA_THRESHOLD
         elif finding.role == "delimiter":
-            score = float(self._line(table, ["layer", "head"], finding.head)[finding.detail])
-            is_met = score > DELIMITER
+            score = float(self._find_row(table, ["layer", "head"], finding.head)[finding.detail])
+            is_met = score > DELIMITER_THRESHOLD
         else:
-            score = float(self._line(table, ["layer", "head"], finding.head)["normalised"])
-            is_met, baseline = score >= BROAD, float(self._tables[table]["normalised"].mean())
+            score = float(self._find_row(table, ["layer", "head"], finding.head)["normalised"])
+            is_met, baseline = score >= BROAD_THRESHOLD, float(self._tables[table]["normalised"].mean())
         return RoleScore(score, baseline, n, is_met=bool(is_met))
 
-    def _even(self, role: str, detail: str, has_no_interval: bool) -> tuple[int, float]:
+    def _find_uniform_score(self, role: str, detail: str, has_no_interval: bool) -> tuple[int, float]:
         """Return the number of cases of a role with a threshold, and the score of uniform attention.
 
         Both are the same for all heads and known if a head meets the threshold. Otherwise, return the number of tokens
@@ -199,35 +206,35 @@ class _Measured:
                 return int(same["n"].iloc[0]), float(same["baseline"].iloc[0])
         return self._rows, math.nan
 
-    def _syntax(self, finding: Finding) -> RoleScore | None:
+    def _score_syntax(self, finding: Finding) -> RoleScore | None:
         """Return the score of a syntax role; None without trees."""
         if "syntax" not in self._tables:
             return None
         relation, direction = finding.detail.split(" ")
         level = "full" if ":" in relation else "base"
         columns = ["level", "relation", "direction"]
-        cell = self._line("syntax", [*columns, "layer", "head"], (level, relation, direction, *finding.head))
+        cell = self._find_row("syntax", [*columns, "layer", "head"], (level, relation, direction, *finding.head))
         if cell is None:
             return RoleScore(math.nan, math.nan, 0)
         offset, upos = (
-            self._line("syntax_baselines", [*columns, "baseline"], (level, relation, direction, baseline))
+            self._find_row("syntax_baselines", [*columns, "baseline"], (level, relation, direction, baseline))
             for baseline in ("offset", "pos")
         )
-        counted_cell = _counted(cell, float(offset["accuracy"]))
+        counted_cell = _make_score(cell, float(offset["accuracy"]))
         return counted_cell if upos is None else counted_cell._replace(upos=float(upos["accuracy"]))
 
-    def _coreference(self, finding: Finding) -> RoleScore | None:
+    def _score_coreference(self, finding: Finding) -> RoleScore | None:
         """Return the score of a coreference role; None without chains."""
         if "coreference" not in self._tables:
             return None
-        cell = self._line("coreference", ["mention_type", "layer", "head"], (finding.detail, *finding.head))
+        cell = self._find_row("coreference", ["mention_type", "layer", "head"], (finding.detail, *finding.head))
         rules = self._tables["coreference_baselines"]
         rules = rules[rules["mention_type"] == finding.detail]
         scores = dict(zip(rules["baseline"], rules["accuracy"].astype(float), strict=True))
-        counted_cell = _counted(cell, max(scores[name] for name in BASELINES))
+        counted_cell = _make_score(cell, max(scores[name] for name in BASELINES))
         return counted_cell._replace(upos=scores.get(AGREEMENT, math.nan))
 
-    def _line(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:
+    def _find_row(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:
         """Return the row of a table with these values; None if there is none."""
         if table not in self._index:
             rows: pd.DataFrame = self._tables[table]
@@ -238,8 +245,8 @@ class _Measured:
         return None if number is None else self._tables[table].iloc[number]
 
 
-def _counted(line: Any, baseline: float) -> RoleScore:
+def _make_score(line: Any, baseline: float) -> RoleScore:
     """Return the score in a row of a table with counts of cases."""
     score, low, high = (float(line[name]) for name in ("accuracy", "role_low", "role_high"))
-    documents = whole_number(line[DOCUMENTS])
+    documents = parse_whole_number(line[DOCUMENTS])
     return RoleScore(score, baseline, int(line["n"]), low, high, documents=documents)

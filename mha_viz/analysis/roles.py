@@ -26,19 +26,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.coreference import AGREEMENT, THIRD_PERSON, TYPES, BesideAgreement
+from mha_viz.analysis.coreference import AGREEMENT, THIRD_PERSON, TYPES, AgreementComparison
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
-from mha_viz.analysis.intervals import Documents, Interval, LowAndHigh, with_cases
-from mha_viz.analysis.metrics import BOTH, OFFSETS, ON_DELIMITERS, POSITIONS, on_delimiters, share
-from mha_viz.analysis.nearest import SIDES, NearestRule, ordered
-from mha_viz.analysis.reduce import Counts, FloatSums, Running
-from mha_viz.analysis.syntax import CHOICES, DIRECTIONS, Gold, Relations, base_of, best_offset
+from mha_viz.analysis.intervals import Bounds, Documents, Interval, count_documents_with_cases
+from mha_viz.analysis.metrics import BOTH, OFFSETS, ON_DELIMITERS, POSITIONS, average_on_delimiters, compute_share
+from mha_viz.analysis.nearest import SIDES, NearestRule, sort_tags
+from mha_viz.analysis.reduce import Counts, FloatSums, RunningSums
+from mha_viz.analysis.syntax import CHOICE_COUNTS, DIRECTIONS, GoldCounts, Relations, find_best_offset, strip_subtype
 
-GAIN = 0.10  # least gain over the baseline, as a share
+MIN_GAIN = 0.10  # least gain over the baseline, as a share
 CASES = 100  # least number of cases
-MASS, SHARE = 0.5, 0.9  # position: mean weight (Clark), share of maxima (Voita)
-DELIMITER = 0.6
-BROAD = 0.78
+MASS_THRESHOLD, MAXIMA_THRESHOLD = 0.5, 0.9  # position: mean weight (Clark), share of maxima (Voita)
+DELIMITER_THRESHOLD = 0.6
+BROAD_THRESHOLD = 0.78
 ROLES = ("syntax", "coreference", "position", "delimiter", "broad")
 ESTABLISHED, SUGGESTED = "established", "suggested"
 EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # slices of the axis of halves
@@ -119,7 +119,7 @@ class Role(NamedTuple):
         return self.score - self.baseline
 
 
-class Best(NamedTuple):
+class BestHead(NamedTuple):
     """The best head and direction for a relation on the even sentences, and their scores on the odd ones.
 
     Counts are pairs (even, odd). ``offset`` and ``upos`` are the odd cases that the best fixed offset and the rule by
@@ -144,7 +144,7 @@ class CorrectCounts:
     """
 
     relations: Relations
-    gold: Gold
+    gold: GoldCounts
     documents: Documents
     cases: Counts
     correct: npt.NDArray[np.int32]
@@ -157,11 +157,11 @@ class CorrectCounts:
         return by_row
 
     @cached_property
-    def intervals(self) -> LowAndHigh:
+    def intervals(self) -> Bounds:
         """[direction, row, low and high, head]: :meth:`interval` of all rows, over all sentences."""
-        return self._of_all_rows(self.interval)
+        return self._compute_all_rows(self.interval)
 
-    def _of_all_rows(self, interval: Callable[[int, int, slice], LowAndHigh]) -> LowAndHigh:
+    def _compute_all_rows(self, interval: Callable[[int, int, slice], Bounds]) -> Bounds:
         """Compute an interval of every direction and row; NaN where there are too few cases for a role."""
         n = self.gold.n.sum(axis=0)
         bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
@@ -169,7 +169,7 @@ class CorrectCounts:
             bounds[direction, row] = interval(int(direction), int(row), ALL)
         return bounds
 
-    def interval(self, direction: int, row: int, halves: slice) -> LowAndHigh:
+    def interval(self, direction: int, row: int, halves: slice) -> Bounds:
         """Return [low and high, head], the intervals of the accuracies in one row of the tables."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
@@ -177,7 +177,7 @@ class CorrectCounts:
 
     def documents_with_cases(self, direction: int, row: int, halves: slice) -> int:
         """Return the number of documents with cases of one row of the tables."""
-        return with_cases(self.cases[:, halves, direction, row].sum(axis=1))
+        return count_documents_with_cases(self.cases[:, halves, direction, row].sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,9 +201,9 @@ class SyntaxCounts(CorrectCounts):
     def rule(self, direction: int, row: int) -> NearestRule:
         """Return the rule by parts of speech for one row of the tables."""
         side, tags = np.nonzero(self.named[int(DIRECTIONS[direction] == "head_row"), :, row])
-        return NearestRule(int(side[0]) if side.size else 0, ordered(self.relations.upos[tag] for tag in tags))
+        return NearestRule(int(side[0]) if side.size else 0, sort_tags(self.relations.upos[tag] for tag in tags))
 
-    def against_rule(self, direction: int, row: int, halves: slice) -> LowAndHigh:
+    def compare_with_rule(self, direction: int, row: int, halves: slice) -> Bounds:
         """Return [low and high, head], how much more often heads are right than the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
@@ -211,26 +211,28 @@ class SyntaxCounts(CorrectCounts):
         both = self.both[halves, direction, row].sum(axis=0)
         head_alone, rule_alone = correct.sum(axis=0) - both, by_rule.sum() - both
         outcomes = np.stack((both, head_alone, rule_alone, n.sum() - both - head_alone - rule_alone))
-        return self.documents.of_net(correct - by_rule[:, None], n, outcomes)
+        return self.documents.compute_net_intervals(correct - by_rule[:, None], n, outcomes)
 
     @cached_property
-    def intervals_against_rule(self) -> LowAndHigh:
-        """[direction, row, low and high, head]: :meth:`against_rule` of all rows, over all sentences."""
-        return self._of_all_rows(self.against_rule)
+    def rule_intervals(self) -> Bounds:
+        """[direction, row, low and high, head]: :meth:`compare_with_rule` of all rows, over all sentences."""
+        return self._compute_all_rows(self.compare_with_rule)
 
-    def choices_of(self, direction: int, base: int) -> list[Choice]:
+    def measure_choices(self, direction: int, base: int) -> list[Choice]:
         """Measure how each head chooses among words of one kind, over all sentences."""
-        even = dict(zip(CHOICES, self.choices[0, direction, base].T, strict=True))  # by name: [head]
-        totals = dict(zip(CHOICES, self.choices[:, direction, base].sum(axis=0).T, strict=True))
+        even = dict(zip(CHOICE_COUNTS, self.choices[0, direction, base].T, strict=True))  # by name: [head]
+        totals = dict(zip(CHOICE_COUNTS, self.choices[:, direction, base].sum(axis=0).T, strict=True))
         n, right = totals["kind"], totals["right"]
         is_right = even["nearest_right"] > even["nearest_left"]  # [head]: the better side
         nearest = np.where(is_right, totals["nearest_right"], totals["nearest_left"])
         both = np.where(is_right, totals["both_right"], totals["both_left"])
         kinds, rights, *by_side = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)  # [document, head]
         outcomes = np.stack((both, right - both, nearest - both, n - right - nearest + both)).astype(np.int64)
-        bounds = self.documents.of_net(rights - np.where(is_right, by_side[1], by_side[0]), kinds, outcomes)
-        scores = (share(part, n) for part in (right, nearest, totals["random"]))
-        kind, documents = share(n, self.gold.kinds[:, direction, base].sum()), np.count_nonzero(kinds, axis=0)
+        bounds = self.documents.compute_net_intervals(
+            rights - np.where(is_right, by_side[1], by_side[0]), kinds, outcomes
+        )
+        scores = (compute_share(part, n) for part in (right, nearest, totals["random"]))
+        kind, documents = compute_share(n, self.gold.kinds[:, direction, base].sum()), np.count_nonzero(kinds, axis=0)
         right_share, near_share, random = scores
         return [
             Choice(
@@ -244,20 +246,20 @@ class SyntaxCounts(CorrectCounts):
         ]
 
 
-def _gains(correct: int, baseline: int, n: int) -> bool:
+def _has_gain(correct: int, baseline: int, n: int) -> bool:
     """Return True if the gain is ten points over the baseline, in whole cases: 60 of 100 against 50 are ten points."""
-    return n > 0 and round(1 / GAIN) * (int(correct) - int(baseline)) >= int(n)
+    return n > 0 and round(1 / MIN_GAIN) * (int(correct) - int(baseline)) >= int(n)
 
 
-def choose(counts: SyntaxCounts) -> Iterator[Best]:
+def iter_best_heads(counts: SyntaxCounts) -> Iterator[BestHead]:
     """Yield the best head and direction for every row that has a case among the even sentences."""
     gold, correct = counts.gold, counts.by_row
     for row in range(len(counts.relations.rows)):
-        even = share(correct[0, :, row], gold.n[0, :, row, None])  # [direction, head]
+        even = compute_share(correct[0, :, row], gold.n[0, :, row, None])  # [direction, head]
         if np.isnan(even).all():
             continue
         direction, head = np.unravel_index(np.nanargmax(even), even.shape)
-        yield Best(
+        yield BestHead(
             row,
             int(direction),
             int(head),
@@ -268,23 +270,23 @@ def choose(counts: SyntaxCounts) -> Iterator[Best]:
         )
 
 
-def suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
+def iter_suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """Yield the syntax roles that a single corpus suggests.
 
     For every head and relation, the direction with the best score on the even sentences must gain ten points there and
     meet the criterion on the odd ones.
     """
-    for meeting in suggested_heads(counts):
-        yield from _roles(counts, meeting, ODD)
+    for meeting in iter_suggested_heads(counts):
+        yield from _iter_roles(counts, meeting, ODD)
 
 
-def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
+def iter_candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """Yield a role for every head, relation and direction that meets the criterion over all sentences."""
-    for meeting in candidate_heads(counts):
-        yield from _roles(counts, meeting, ALL)
+    for meeting in iter_candidate_heads(counts):
+        yield from _iter_roles(counts, meeting, ALL)
 
 
-class Meeting(NamedTuple):
+class QualifiedHeads(NamedTuple):
     """The heads that meet the criterion for a row of the tables and a direction, with intervals of their accuracies."""
 
     direction: int
@@ -292,76 +294,78 @@ class Meeting(NamedTuple):
     heads: Mapping[int, Interval]
 
 
-def suggested_heads(counts: CorrectCounts) -> Iterator[Meeting]:
-    """Yield the heads of :func:`suggested_syntax`."""
-    for row in named_rows(counts.relations):
-        even = share(counts.by_row[0, :, row], counts.gold.n[0, :, row, None])  # [direction, head]
+def iter_suggested_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
+    """Yield the heads of :func:`iter_suggested_syntax`."""
+    for row in list_named_rows(counts.relations):
+        even = compute_share(counts.by_row[0, :, row], counts.gold.n[0, :, row, None])  # [direction, head]
         best = np.nan_to_num(even, nan=-1).argmax(axis=0)
         for direction in range(len(DIRECTIONS)):
-            chosen = [head for head in _gaining(counts, direction, row, EVEN) if best[head] == direction]
-            yield _meeting(counts, direction, row, chosen, ODD)
+            chosen = [head for head in _list_gaining_heads(counts, direction, row, EVEN) if best[head] == direction]
+            yield _select_qualified(counts, direction, row, chosen, ODD)
 
 
-def candidate_heads(counts: CorrectCounts) -> Iterator[Meeting]:
-    """Yield the heads of :func:`candidate_syntax`."""
-    for row in named_rows(counts.relations):
+def iter_candidate_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
+    """Yield the heads of :func:`iter_candidate_syntax`."""
+    for row in list_named_rows(counts.relations):
         for direction in range(len(DIRECTIONS)):
-            yield _meeting(counts, direction, row, _gaining(counts, direction, row, ALL), ALL)
+            yield _select_qualified(counts, direction, row, _list_gaining_heads(counts, direction, row, ALL), ALL)
 
 
-def detail_of(relations: Relations, direction: int, row: int) -> str:
+def make_detail(relations: Relations, direction: int, row: int) -> str:
     """Return the detail of a role of syntax, such as "nsubj dep_to_head"."""
     return f"{relations.rows[row].relation} {DIRECTIONS[direction]}"
 
 
-def named_rows(relations: Relations) -> list[int]:
+def list_named_rows(relations: Relations) -> list[int]:
     """Return the rows that can name roles, without punctuation.
 
     Of relations with the same cases, the shorter name is used.
     """
-    rows = [(number, row) for number, row in enumerate(relations.rows) if base_of(row.relation) != "punct"]
+    rows = [(number, row) for number, row in enumerate(relations.rows) if strip_subtype(row.relation) != "punct"]
     return [number for number, row in rows if row.level == "base" or (row.level == "full" and ":" in row.relation)]
 
 
-def _gaining(counts: CorrectCounts, direction: int, row: int, halves: slice) -> list[int]:
+def _list_gaining_heads(counts: CorrectCounts, direction: int, row: int, halves: slice) -> list[int]:
     """Return the heads that beat the best fixed offset by ten points."""
     n, offset = (
         counts.gold.n[halves, direction, row].sum(),
         counts.gold.offset[halves, direction, row].sum(axis=0).max(),
     )
     correct = counts.by_row[halves, direction, row].sum(axis=0)
-    return [head for head, right in enumerate(correct.tolist()) if _gains(right, offset, n)]
+    return [head for head, right in enumerate(correct.tolist()) if _has_gain(right, offset, n)]
 
 
-def _meeting(counts: CorrectCounts, direction: int, row: int, heads: Sequence[int], halves: slice) -> Meeting:
+def _select_qualified(
+    counts: CorrectCounts, direction: int, row: int, heads: Sequence[int], halves: slice
+) -> QualifiedHeads:
     """Select the heads whose interval lies ten points or more above the best fixed offset."""
     n = int(counts.gold.n[halves, direction, row].sum())
     if not heads or n < CASES:
-        return Meeting(direction, row, {})
+        return QualifiedHeads(direction, row, {})
     bounds = counts.interval(direction, row, halves)
-    offset = best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
+    offset = find_best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
     intervals = {head: Interval(*map(float, bounds[:, head])) for head in heads}
-    return Meeting(
+    return QualifiedHeads(
         direction,
         row,
-        {head: interval for head, interval in intervals.items() if interval.low - offset >= GAIN - ROUNDING},
+        {head: interval for head, interval in intervals.items() if interval.low - offset >= MIN_GAIN - ROUNDING},
     )
 
 
-def _roles(counts: SyntaxCounts, meeting: Meeting, halves: slice) -> Iterator[Role]:
+def _iter_roles(counts: SyntaxCounts, meeting: QualifiedHeads, halves: slice) -> Iterator[Role]:
     """Yield the roles of heads that meet the criterion."""
     direction, row, heads = meeting
     if not heads:
         return
     n = int(counts.gold.n[halves, direction, row].sum())
-    offset = best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
+    offset = find_best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
     rule, by_rule = counts.rule(direction, row), int(counts.ruled[:, halves, direction, row].sum())
     documents = counts.documents_with_cases(direction, row, halves)
     untrained = math.nan
     if counts.untrained is not None:
         untrained = int(counts.untrained[halves, direction, row].sum(axis=0).max()) / n
-    choices = counts.choices_of(direction, counts.relations.base_of_row(row))
-    against, detail = counts.against_rule(direction, row, halves), detail_of(counts.relations, direction, row)
+    choices = counts.measure_choices(direction, counts.relations.find_base(row))
+    against, detail = counts.compare_with_rule(direction, row, halves), make_detail(counts.relations, direction, row)
     for head, interval in heads.items():
         right = int(counts.by_row[halves, direction, row, head].sum())
         comparison = Rule(rule.in_words, by_rule / n, Interval(*map(float, against[:, head])))
@@ -370,7 +374,7 @@ def _roles(counts: SyntaxCounts, meeting: Meeting, halves: slice) -> Iterator[Ro
         )
 
 
-def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
+def iter_coreference_roles(sums: RunningSums, documents: Documents, control: RunningSums | None) -> Iterator[Role]:
     """Yield a role for heads that beat the better baseline by ten points on third-person pronouns.
 
     Each is compared with the rule of agreement. ``sums`` and ``control`` are the sums of
@@ -384,19 +388,19 @@ def coreferential(sums: Running, documents: Documents, control: Running | None) 
     if cases < CASES:
         return
     bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
-    against = documents.of_net(*BesideAgreement.of(sums))
+    against = documents.compute_net_intervals(*AgreementComparison.of(sums))
     untrained = (
         math.nan if control is None else int(control["correct"][:, :, third_person].sum(axis=(0, 1)).max()) / cases
     )
-    for head in (head for head in range(len(right)) if _gains(right[head], better, cases)):
+    for head in (head for head in range(len(right)) if _has_gain(right[head], better, cases)):
         scores = int(right[head]) / cases, better / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
         rule = Rule(AGREEMENT, by_rule / cases, Interval(*map(float, against[:, head])))
-        yield Role(head, "coreference", THIRD_PERSON, *scores, interval, rule, untrained, with_cases(n))
+        yield Role(head, "coreference", THIRD_PERSON, *scores, interval, rule, untrained, count_documents_with_cases(n))
 
 
-def positional(
-    sums: Running, of_documents: Running, documents: Documents, control: Running | None = None
+def iter_position_roles(
+    sums: RunningSums, of_documents: RunningSums, documents: Documents, control: RunningSums | None = None
 ) -> Iterator[Role]:
     """Yield the roles of position.
 
@@ -404,37 +408,45 @@ def positional(
     there in nine rows of ten. The latter is a share with an interval, from the counts ``of_documents``
     (``metrics.maxima_of_documents``). The baseline is uniform attention.
     """
-    mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
-    even = share(sums["even_mass"], sums["mass_rows"])
+    mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
+    even = compute_share(sums["even_mass"], sums["mass_rows"])
     for place, (offset, detail) in enumerate(POSITIONS.items()):
         column = OFFSETS.index(offset)
         right, rows = of_documents["maxima"][:, :, place], of_documents["rows"][:, place]
         for head in range(len(mass)):
-            if mass[head, column] > MASS:
-                n, untrained = int(sums["mass_rows"][column]), _most(control, "mass", "mass_rows", column)
+            if mass[head, column] > MASS_THRESHOLD:
+                n, untrained = (
+                    int(sums["mass_rows"][column]),
+                    _find_best_untrained(control, "mass", "mass_rows", column),
+                )
                 scores = float(mass[head, column]), float(even[column]), n
                 yield Role(head, "position", detail, *scores, untrained=untrained)
-            elif maxima[head, column] >= SHARE:
-                n, untrained = int(sums["maxima_rows"][column]), _most(control, "maxima", "maxima_rows", column)
+            elif maxima[head, column] >= MAXIMA_THRESHOLD:
+                n, untrained = (
+                    int(sums["maxima_rows"][column]),
+                    _find_best_untrained(control, "maxima", "maxima_rows", column),
+                )
                 interval = Interval(*map(float, documents.interval(right[:, [head]], rows)[:, 0]))
                 scores = float(maxima[head, column]), float(even[column]), n
-                yield Role(head, "position", detail, *scores, interval, None, untrained, with_cases(rows))
+                yield Role(
+                    head, "position", detail, *scores, interval, None, untrained, count_documents_with_cases(rows)
+                )
 
 
-def _most(control: Running | None, total: str, rows: str, column: int) -> float:
+def _find_best_untrained(control: RunningSums | None, total: str, rows: str, column: int) -> float:
     """Return the highest score of an untrained head; NaN if none was measured."""
-    return math.nan if control is None else float(share(control[total], control[rows])[:, column].max())
+    return math.nan if control is None else float(compute_share(control[total], control[rows])[:, column].max())
 
 
-def delimiting(sums: Running, control: Running | None = None) -> Iterator[Role]:
+def iter_delimiter_roles(sums: RunningSums, control: RunningSums | None = None) -> Iterator[Role]:
     """Yield the delimiter roles, of heads with more than 0.6 of their attention on a kind of delimiter.
 
     The kinds are [CLS], [SEP], punctuation and, for heads that have neither [CLS] nor [SEP], both special tokens
     together. The baseline is uniform attention.
     """
-    mass, even = on_delimiters(sums)
-    untrained = np.full(len(even), np.nan) if control is None else on_delimiters(control)[0].max(axis=0)
-    above = mass > DELIMITER  # [head, detail]
+    mass, even = average_on_delimiters(sums)
+    untrained = np.full(len(even), np.nan) if control is None else average_on_delimiters(control)[0].max(axis=0)
+    above = mass > DELIMITER_THRESHOLD  # [head, detail]
     above[:, ON_DELIMITERS.index(BOTH)] &= ~above[:, :2].any(axis=1)
     for column, detail in enumerate(ON_DELIMITERS):
         for head in np.flatnonzero(above[:, column]):
@@ -442,13 +454,13 @@ def delimiting(sums: Running, control: Running | None = None) -> Iterator[Role]:
             yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[column]))
 
 
-def broad(sums: Running, control: Running | None = None) -> Iterator[Role]:
+def iter_broad_roles(sums: RunningSums, control: RunningSums | None = None) -> Iterator[Role]:
     """Yield a role for heads whose normalised entropy is at least 0.78.
 
     The baseline is the mean of the model's heads.
     """
-    normalised = share(sums["normalised"], sums["sentences"])
-    untrained = math.nan if control is None else float(share(control["normalised"], control["sentences"]).max())
-    for head in np.flatnonzero(normalised >= BROAD):
+    normalised = compute_share(sums["normalised"], sums["sentences"])
+    untrained = math.nan if control is None else float(compute_share(control["normalised"], control["sentences"]).max())
+    for head in np.flatnonzero(normalised >= BROAD_THRESHOLD):
         scores = float(normalised[head]), float(normalised.mean()), int(sums["rows"])
         yield Role(int(head), "broad", "entropy", *scores, untrained=untrained)

@@ -1,7 +1,7 @@
 """Rules that heads may follow. A rule gives the tokens that each token of a text attends to, its targets.
 
 ``RULES`` has a row for each rule: its name in words, its kind, the annotation that it needs, and the function that
-marks its targets. :func:`matrices` distributes attention evenly over the targets of each token; :func:`prediction`
+marks its targets. :func:`make_matrices` distributes attention evenly over the targets of each token; :func:`predict`
 mixes rules by shares.
 """
 
@@ -22,13 +22,13 @@ Marks = npt.NDArray[np.bool_]  # [query, key], the targets of each token; also [
 Places = npt.NDArray[np.intp]
 Numbers = npt.NDArray[np.float64]
 
-FURTHEST = 3  # greatest distance in tokens of a rule for one position
-NEARBY = (2, 5)  # widths in tokens of rules for all positions on either side
-ANY = 1 << 30
+MAX_OFFSET = 3  # greatest distance in tokens of a rule for one position
+WINDOW_WIDTHS = (2, 5)  # widths in tokens of rules for all positions on either side
+ANY_DISTANCE = 1 << 30
 CLS, SEP, PUNCTUATION, FUNCTION, CONTENT = CLASSES = ("[CLS]", "[SEP]", "punctuation", "function", "content")
 CONTENT_TAGS = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "ADV", "NUM", "INTJ"})
 FUNCTION_TAGS = frozenset({"ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"})
-STOPS = frozenset(".!?…。！？")
+FULL_STOPS = frozenset(".!?…。！？")
 EVERYWHERE = "everywhere"
 FLOOR = 1e-9  # least share of "everywhere" during a fit, so that no key has probability 0
 NO_ANNOTATION, TAGS, TREES, CHAINS = NEEDS = ("", "parts of speech", "trees", "chains")
@@ -93,13 +93,13 @@ class RuleText:
         return tuple(word.upos.strip("_") for word in self.sentence.words)
 
     @cached_property
-    def far(self) -> Places:
+    def offsets(self) -> Places:
         """[query, key]: the distance from query to key in tokens; negative if the key comes first."""
         places = np.arange(len(self))
         return places - places[:, None]
 
     @cached_property
-    def nothing(self) -> Marks:
+    def no_targets(self) -> Marks:
         """[query, key]: all False, for a rule without targets."""
         return np.zeros((len(self), len(self)), bool)
 
@@ -116,7 +116,7 @@ class RuleText:
         A special token at the beginning of the text is [CLS], any other is [SEP]. A word is punctuation by its form, a
         function word by its part of speech, and otherwise content.
         """
-        kinds = [self._class(number) for number in range(len(self.forms))]
+        kinds = [self._find_class(number) for number in range(len(self.forms))]
         return np.array(
             [
                 kinds[word] if word >= 0 else CLASSES.index(CLS if place == 0 else SEP)
@@ -125,7 +125,7 @@ class RuleText:
             np.intp,
         )
 
-    def _class(self, number: int) -> int:
+    def _find_class(self, number: int) -> int:
         """Return the index in CLASSES of a word."""
         if is_punctuation(self.forms[number]):
             return CLASSES.index(PUNCTUATION)
@@ -147,22 +147,22 @@ class RuleText:
         below: Marks = self.heads[:, None] == np.arange(len(self.heads))
         return below
 
-    def of_words(self, marks: Marks) -> Marks:
+    def expand_words(self, marks: Marks) -> Marks:
         """Expand [word, word] to [query, key] of tokens: every token of a word attends to all tokens of its targets."""
         if not marks.any():
-            return self.nothing
+            return self.no_targets
         are_words = self.ordinary[:, None] & self.ordinary
         expanded: Marks = marks[self.word[:, None], self.word] & are_words
         return expanded
 
-    def at_words(self, chosen: Sequence[int]) -> Marks:
+    def mark_words(self, chosen: Sequence[int]) -> Marks:
         """Return [query, key], where every token attends to the words with these numbers."""
         is_chosen = np.zeros(len(self.forms) + 1, bool)  # the last entry is for special tokens, whose word is −1
         is_chosen[[*chosen]] = True
         return np.broadcast_to(is_chosen[self.word], (len(self), len(self)))
 
     @cached_property
-    def tagged(self) -> Mapping[str, Sequence[int]]:
+    def words_by_tag(self) -> Mapping[str, Sequence[int]]:
         """The numbers of the words with each part of speech."""
         places: dict[str, list[int]] = {}
         for number, tag in enumerate(self.tags):
@@ -189,7 +189,7 @@ class AttentionRule(NamedTuple):
     targets: Targets
 
 
-def _offset(offset: int) -> AttentionRule:
+def _make_offset_rule(offset: int) -> AttentionRule:
     """Return the rule for the token at one offset."""
     distance = abs(offset)
     side = "before" if offset < 0 else "after"
@@ -197,25 +197,25 @@ def _offset(offset: int) -> AttentionRule:
     return AttentionRule(name, "position", NO_ANNOTATION, lambda text: np.eye(len(text), k=offset, dtype=bool))
 
 
-def _within(name: str, first: int, last: int) -> AttentionRule:
+def _make_range_rule(name: str, first: int, last: int) -> AttentionRule:
     """Return a rule for the ordinary tokens in a range of offsets, without the token itself."""
 
     def targets(text: RuleText) -> Marks:
-        offsets = text.far
+        offsets = text.offsets
         marks: Marks = (offsets >= first) & (offsets <= last) & (offsets != 0) & text.ordinary
         return marks
 
     return AttentionRule(name, "position", NO_ANNOTATION, targets)
 
 
-def _same(values: Sequence[str]) -> Marks:
+def _mark_equal(values: Sequence[str]) -> Marks:
     """Return [word, word], True for other words with the same value. An empty value equals no other."""
     array = np.array(values, object)
     marks: Marks = (array[:, None] == array) & (array != "") & ~np.eye(len(array), dtype=bool)
     return marks
 
 
-def _special(token_class: int) -> Targets:
+def _make_special_targets(token_class: int) -> Targets:
     """Return the targets of the special tokens of a class: that at the beginning, or all others."""
 
     def targets(text: RuleText) -> Marks:
@@ -224,13 +224,13 @@ def _special(token_class: int) -> Targets:
     return targets
 
 
-def _last_stop(text: RuleText) -> Marks:
+def _mark_last_stop(text: RuleText) -> Marks:
     """Mark the last full stop of the text."""
-    stops = [number for number, form in enumerate(text.forms) if form and not set(form) - STOPS]
-    return text.at_words(stops[-1:])
+    stops = [number for number, form in enumerate(text.forms) if form and not set(form) - FULL_STOPS]
+    return text.mark_words(stops[-1:])
 
 
-def _followed(text: RuleText) -> Marks:
+def _mark_followed(text: RuleText) -> Marks:
     """Mark, for each token, the token after its last earlier occurrence; nothing unless the text is causal."""
     marks = np.zeros((len(text), len(text)), bool)
     last: dict[int, int] = {}
@@ -241,25 +241,25 @@ def _followed(text: RuleText) -> Marks:
     return marks if text.causal else np.zeros_like(marks)
 
 
-def _of_form(name: str, holds: Callable[[str], bool]) -> AttentionRule:
+def _make_form_rule(name: str, holds: Callable[[str], bool]) -> AttentionRule:
     """Return a rule for the words whose form meets a condition."""
 
     def targets(text: RuleText) -> Marks:
-        return text.at_words([number for number, form in enumerate(text.forms) if holds(form)])
+        return text.mark_words([number for number, form in enumerate(text.forms) if holds(form)])
 
     return AttentionRule(name, "form", NO_ANNOTATION, targets)
 
 
-def _of_tags(name: str, tags: frozenset[str]) -> AttentionRule:
+def _make_tag_rule(name: str, tags: frozenset[str]) -> AttentionRule:
     """Return a rule for the words with these parts of speech."""
 
     def targets(text: RuleText) -> Marks:
-        return text.at_words([number for tag in tags for number in text.tagged.get(tag, ())])
+        return text.mark_words([number for tag in tags for number in text.words_by_tag.get(tag, ())])
 
     return AttentionRule(name, "part of speech", TAGS, targets)
 
 
-def _nearest(what: str, tags: frozenset[str], side: str) -> AttentionRule:
+def _make_nearest_rule(what: str, tags: frozenset[str], side: str) -> AttentionRule:
     """Return a rule for the nearest word on one side with these parts of speech."""
 
     def targets(text: RuleText) -> Marks:
@@ -269,27 +269,27 @@ def _nearest(what: str, tags: frozenset[str], side: str) -> AttentionRule:
         exists = (number >= 0) & (number < len(places))
         marks = np.zeros((len(words), len(words)), bool)
         marks[words[exists], places[number[exists]]] = True
-        return text.of_words(marks)
+        return text.expand_words(marks)
 
     return AttentionRule(f"the nearest {what} {side}", "part of speech", TAGS, targets)
 
 
-def _siblings(text: RuleText) -> Marks:
+def _mark_siblings(text: RuleText) -> Marks:
     """Mark the other dependents of a word's head."""
     marks = (text.heads[:, None] == text.heads) & (text.heads >= 0)[:, None] & ~np.eye(len(text.heads), dtype=bool)
-    return text.of_words(marks)
+    return text.expand_words(marks)
 
 
-def _by_relation(relation: str) -> tuple[AttentionRule, AttentionRule]:
+def _make_relation_rules(relation: str) -> tuple[AttentionRule, AttentionRule]:
     """Return two rules for a relation: from a dependent to its head, and from a head to its dependents."""
 
     def targets(text: RuleText, turned: bool) -> Marks:
         """Mark the head of each dependent of this relation or, if ``turned``, the dependents of each head."""
         if relation not in text.relations:
-            return text.nothing
+            return text.no_targets
         has_relation = np.array([word == relation for word in text.relations], bool)
         edges = text.below & has_relation[:, None]  # [word, word]
-        return text.of_words(edges.T if turned else edges)
+        return text.expand_words(edges.T if turned else edges)
 
     return (
         AttentionRule(f"its head, as {relation}", "syntax", TREES, partial(targets, turned=False)),
@@ -297,7 +297,7 @@ def _by_relation(relation: str) -> tuple[AttentionRule, AttentionRule]:
     )
 
 
-def _mentions(text: RuleText) -> Marks:
+def _mark_mentions(text: RuleText) -> Marks:
     """Return [word, word], True for the head words of other mentions of the same chain."""
     marks = np.zeros((len(text.forms), len(text.forms)), bool)
     chains: dict[str, list[int]] = {}
@@ -308,93 +308,99 @@ def _mentions(text: RuleText) -> Marks:
     return marks & ~np.eye(len(marks), dtype=bool)
 
 
-def _antecedent(text: RuleText) -> Marks:
+def _mark_antecedent(text: RuleText) -> Marks:
     """Mark the nearest earlier mention of the same chain."""
-    earlier = np.tril(_mentions(text))
+    earlier = np.tril(_mark_mentions(text))
     nearest = np.zeros_like(earlier)
     for word in np.flatnonzero(earlier.any(axis=1)):
         nearest[word, np.flatnonzero(earlier[word])[-1]] = True
-    return text.of_words(nearest)
+    return text.expand_words(nearest)
 
 
 VERBS, NOUNS = frozenset({"VERB"}), frozenset({"NOUN", "PROPN"})
-NEAR = (("noun", NOUNS), ("verb", VERBS), ("content word", CONTENT_TAGS))
+NEAR_WORDS = (("noun", NOUNS), ("verb", VERBS), ("content word", CONTENT_TAGS))
 
 RULES: tuple[AttentionRule, ...] = (
-    *(_offset(by) for by in sorted(range(-FURTHEST, FURTHEST + 1), key=lambda by: (abs(by), by))),
-    *(_within(f"the {far} tokens on either side", -far, far) for far in NEARBY),
-    _within(f"the {NEARBY[1]} tokens before", -NEARBY[1], -1),
-    _within(f"the {NEARBY[1]} tokens after", 1, NEARBY[1]),
-    _within("all tokens before", -ANY, -1),
-    _within("all tokens after", 1, ANY),
-    AttentionRule("[CLS]", "special", NO_ANNOTATION, _special(CLASSES.index(CLS))),
-    AttentionRule("[SEP]", "special", NO_ANNOTATION, _special(CLASSES.index(SEP))),
-    _of_form("punctuation", is_punctuation),
-    _of_form("commas", lambda form: form in (",", "，", "、")),
-    AttentionRule("the last full stop", "form", NO_ANNOTATION, _last_stop),
-    AttentionRule("the first word", "position", NO_ANNOTATION, lambda text: text.at_words(range(len(text.forms))[:1])),
+    *(_make_offset_rule(by) for by in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=lambda by: (abs(by), by))),
+    *(_make_range_rule(f"the {far} tokens on either side", -far, far) for far in WINDOW_WIDTHS),
+    _make_range_rule(f"the {WINDOW_WIDTHS[1]} tokens before", -WINDOW_WIDTHS[1], -1),
+    _make_range_rule(f"the {WINDOW_WIDTHS[1]} tokens after", 1, WINDOW_WIDTHS[1]),
+    _make_range_rule("all tokens before", -ANY_DISTANCE, -1),
+    _make_range_rule("all tokens after", 1, ANY_DISTANCE),
+    AttentionRule("[CLS]", "special", NO_ANNOTATION, _make_special_targets(CLASSES.index(CLS))),
+    AttentionRule("[SEP]", "special", NO_ANNOTATION, _make_special_targets(CLASSES.index(SEP))),
+    _make_form_rule("punctuation", is_punctuation),
+    _make_form_rule("commas", lambda form: form in (",", "，", "、")),
+    AttentionRule("the last full stop", "form", NO_ANNOTATION, _mark_last_stop),
+    AttentionRule(
+        "the first word", "position", NO_ANNOTATION, lambda text: text.mark_words(range(len(text.forms))[:1])
+    ),
     AttentionRule(
         "the rest of its own word",
         "form",
         NO_ANNOTATION,
-        lambda text: text.of_words(np.eye(len(text.forms), dtype=bool)) & ~np.eye(len(text), dtype=bool),
+        lambda text: text.expand_words(np.eye(len(text.forms), dtype=bool)) & ~np.eye(len(text), dtype=bool),
     ),
-    AttentionRule("the same form elsewhere", "form", NO_ANNOTATION, lambda text: text.of_words(_same(text.forms))),
+    AttentionRule(
+        "the same form elsewhere", "form", NO_ANNOTATION, lambda text: text.expand_words(_mark_equal(text.forms))
+    ),
     AttentionRule(
         "all words", "even", NO_ANNOTATION, lambda text: np.broadcast_to(text.ordinary, (len(text), len(text)))
     ),
     AttentionRule(EVERYWHERE, "even", NO_ANNOTATION, lambda text: np.ones((len(text), len(text)), bool)),
-    AttentionRule("what followed this token last time", "form", NO_ANNOTATION, _followed),
-    *(_of_tags(name, frozenset({tag})) for tag, name in TAG_NAMES.items()),
-    _of_tags("content words", CONTENT_TAGS),
-    _of_tags("function words", FUNCTION_TAGS),
-    *(_nearest(what, tags, side) for what, tags in NEAR for side in ("before", "after")),
-    AttentionRule("the same part of speech", "part of speech", TAGS, lambda text: text.of_words(_same(text.tags))),
-    AttentionRule("its head", "syntax", TREES, lambda text: text.of_words(text.below)),
-    AttentionRule("its dependents", "syntax", TREES, lambda text: text.of_words(text.below.T)),
-    AttentionRule("its siblings", "syntax", TREES, _siblings),
-    *(rule for relation in RELATIONS for rule in _by_relation(relation)),
-    AttentionRule("its antecedent", "coreference", CHAINS, _antecedent),
-    AttentionRule("its other mentions", "coreference", CHAINS, lambda text: text.of_words(_mentions(text))),
+    AttentionRule("what followed this token last time", "form", NO_ANNOTATION, _mark_followed),
+    *(_make_tag_rule(name, frozenset({tag})) for tag, name in TAG_NAMES.items()),
+    _make_tag_rule("content words", CONTENT_TAGS),
+    _make_tag_rule("function words", FUNCTION_TAGS),
+    *(_make_nearest_rule(what, tags, side) for what, tags in NEAR_WORDS for side in ("before", "after")),
+    AttentionRule(
+        "the same part of speech", "part of speech", TAGS, lambda text: text.expand_words(_mark_equal(text.tags))
+    ),
+    AttentionRule("its head", "syntax", TREES, lambda text: text.expand_words(text.below)),
+    AttentionRule("its dependents", "syntax", TREES, lambda text: text.expand_words(text.below.T)),
+    AttentionRule("its siblings", "syntax", TREES, _mark_siblings),
+    *(rule for relation in RELATIONS for rule in _make_relation_rules(relation)),
+    AttentionRule("its antecedent", "coreference", CHAINS, _mark_antecedent),
+    AttentionRule("its other mentions", "coreference", CHAINS, lambda text: text.expand_words(_mark_mentions(text))),
 )
 NAMES = tuple(rule.name for rule in RULES)
 EVEN = NAMES.index(EVERYWHERE)
 
 
-def marked(rule: AttentionRule, text: RuleText) -> Marks:
+def mark_visible(rule: AttentionRule, text: RuleText) -> Marks:
     """Return [query, key], the visible targets of each token."""
     return rule.targets(text) & text.visible
 
 
-def matrix(rule: AttentionRule, text: RuleText) -> Numbers:
+def make_matrix(rule: AttentionRule, text: RuleText) -> Numbers:
     """Return R[query, key], equal shares of the visible targets of each token.
 
     Rows sum to 1; a row is zero where the rule does not apply.
     """
-    marks = marked(rule, text)
+    marks = mark_visible(rule, text)
     counts = marks.sum(axis=1, keepdims=True)
     shares: Numbers = marks / np.maximum(counts, 1)
     return shares
 
 
-def matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
-    """Return [rule, query, key], the :func:`matrix` of each rule with these numbers in RULES."""
+def make_matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
+    """Return [rule, query, key], the :func:`make_matrix` of each rule with these numbers in RULES."""
     marks = np.stack([RULES[number].targets(text) for number in numbers]) & text.visible
     counts = marks.sum(axis=2, keepdims=True)
     shares: Numbers = marks / np.maximum(counts, 1)
     return shares
 
 
-def prediction(shares: Numbers, text: RuleText) -> Numbers:
+def predict(shares: Numbers, text: RuleText) -> Numbers:
     """Return P [head, query, key] for a text from shares [class, head, rule]; 0 where a key is not visible."""
-    return next(predictions([shares], text))
+    return next(iter_predictions([shares], text))
 
 
-def predictions(several: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
-    """Yield the :func:`prediction` from each of several shares. Each rule is applied to the text only once."""
+def iter_predictions(several: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
+    """Yield the :func:`predict` from each of several shares. Each rule is applied to the text only once."""
     used = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in several]
     numbers = np.unique(np.concatenate(used))
-    rules = matrices(text, numbers)  # [rule, query, key]
+    rules = make_matrices(text, numbers)  # [rule, query, key]
     even = rules[numbers == EVEN][0]
     for shares, rule_numbers in zip(several, used, strict=True):
         applied, applied_shares = rules[np.searchsorted(numbers, rule_numbers)], shares[:, :, rule_numbers]

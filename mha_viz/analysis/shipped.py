@@ -20,17 +20,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.findings import CORPORA, OF_OTHER, OLDER, STATES, Finding
+from mha_viz.analysis.findings import CORPUS_SEPARATOR, OLD_STATES, SHARED_COLUMNS, STATES, Finding
 from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
-from mha_viz.analysis.recipe_tables import FACTS, STABILITY, Recipes, load_recipes
+from mha_viz.analysis.recipe_tables import FACTS_FILE, STABILITY, Recipes, load_recipes
 from mha_viz.analysis.roles import ESTABLISHED
-from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, Numbers, RuleText, matrices, prediction
+from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, Numbers, RuleText, make_matrices, predict
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import UNEXPLAINED, UNEXPLAINED_OF_GOLD, Step, digest
 from mha_viz.corpus.treebank import Sentence, Word
-from mha_viz.errors import PROFILE, READING, CorpusError, SettingError, ShapeError, TextError, check_each, check_kind
-from mha_viz.files.assets import PROFILES, asset, files_below, own_folders
-from mha_viz.heads import every_layer
+from mha_viz.errors import (
+    PROFILE_KIND,
+    READING_KIND,
+    CorpusError,
+    SettingError,
+    ShapeError,
+    TextError,
+    check_items,
+    check_kind,
+)
+from mha_viz.files.assets import PROFILES_VARIABLE, asset_path, find_files, list_profile_folders
+from mha_viz.heads import list_layers
 from mha_viz.numerals import percent, with_interval
 from mha_viz.text import WordPieces
 
@@ -38,30 +47,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Bundled profiles, in the order in which they are searched for a table.
-GIVEN = ("ewt", "gum", "gap", "grammar", "repeats")
+BUNDLED_CORPORA = ("ewt", "gum", "gap", "grammar", "repeats")
 
 
 @cache
-def given_roles(name: str) -> tuple[Finding, ...]:
+def load_bundled_roles(name: str) -> tuple[Finding, ...]:
     """Return the roles of a model that comes with the app; none for other models."""
-    return united(read_findings(folder) for folder in given_folders(name))
+    return merge_roles(read_findings(folder) for folder in list_bundled_folders(name))
 
 
 @cache
-def given_corpora(name: str) -> tuple[str, ...]:
+def list_bundled_corpora(name: str) -> tuple[str, ...]:
     """Return the corpora on which the bundled profiles of a model were measured."""
-    files = [folder / "profile.json" for folder in given_folders(name)]
+    files = [folder / "profile.json" for folder in list_bundled_folders(name)]
     return tuple(json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file())
 
 
-def given_folders(name: str) -> list[Path]:
+def list_bundled_folders(name: str) -> list[Path]:
     """Return the folders of the bundled profiles of a model."""
-    profiles = asset("profiles")
+    profiles = asset_path("profiles")
     folder = next((f for f in (profiles.iterdir() if profiles.is_dir() else ()) if f.is_dir() and f.name == name), None)
-    return [folder / corpus for corpus in GIVEN if (folder / corpus).is_dir()] if folder else []
+    return [folder / corpus for corpus in BUNDLED_CORPORA if (folder / corpus).is_dir()] if folder else []
 
 
-def united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
+def merge_roles(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
     """Return the roles of the first profile and the coreference roles of the others.
 
     A treebank without coreference chains suggests no coreference roles.
@@ -70,8 +79,8 @@ def united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
     return (*first, *(f for findings in others for f in findings if f.role == "coreference"))
 
 
-ROLE = ["layer", "head", "role", "detail"]
-MEASURED_IN = {  # kind of role → the table that a profile has if its corpus can measure it
+ROLE_COLUMNS = ["layer", "head", "role", "detail"]
+ROLE_TABLES = {  # kind of role → the table that a profile has if its corpus can measure it
     "syntax": "uas",
     "coreference": "coreference",
     "position": "position",
@@ -86,12 +95,12 @@ def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
     A role that only one of them can measure stays suggested. Raises CorpusError if the profiles are of different models
     or of the same corpus.
     """
-    check_each((one, other), Profile, *PROFILE)
-    check(one.facts, other.facts)
+    check_items((one, other), Profile, *PROFILE_KIND)
+    check_profiles(one.facts, other.facts)
     pairs = (one, other), (other, one)
-    corpora = CORPORA.join((one.corpus, other.corpus))
-    trained = [_roles(a.tables, b.tables, corpora, b.corpus) for a, b in pairs]
-    untrained = [_roles(a.untrained, b.untrained, corpora, b.corpus) for a, b in pairs]
+    corpora = CORPUS_SEPARATOR.join((one.corpus, other.corpus))
+    trained = [_combine_roles(a.tables, b.tables, corpora, b.corpus) for a, b in pairs]
+    untrained = [_combine_roles(a.untrained, b.untrained, corpora, b.corpus) for a, b in pairs]
     first, second = (
         dataclasses.replace(profile, tables={**profile.tables, **roles}, untrained={**profile.untrained, **control})
         for (profile, _), roles, control in zip(pairs, trained, untrained, strict=True)
@@ -99,7 +108,7 @@ def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
     return first, second
 
 
-def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+def check_profiles(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     """Raise CorpusError unless the facts of two profiles are of one model and two corpora."""
     for name, kind in (("model", "model"), ("revision", "revision of the model")):
         if one[name] != other[name]:
@@ -111,7 +120,7 @@ def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
         raise CorpusError(f"The profile is of the same corpus, {other['corpus']}.", "Name a corpus of another origin.")
 
 
-def _roles(
+def _combine_roles(
     tables: Mapping[str, pd.DataFrame], other_tables: Mapping[str, pd.DataFrame], corpora: str, other_corpus: str
 ) -> dict[str, pd.DataFrame]:
     """Return the table ``roles`` of a profile combined with another; empty if no untrained model was measured."""
@@ -119,39 +128,39 @@ def _roles(
 
     if "roles" not in tables or "roles" not in other_tables:
         return {}
-    shared = {role for role, table in MEASURED_IN.items() if table in tables and table in other_tables}
-    others = other_tables["candidates"][[*ROLE, *OF_OTHER, "state"]]
-    joined = tables["candidates"].merge(others, on=ROLE, suffixes=("", "_there"))
+    shared = {role for role, table in ROLE_TABLES.items() if table in tables and table in other_tables}
+    others = other_tables["candidates"][[*ROLE_COLUMNS, *SHARED_COLUMNS, "state"]]
+    joined = tables["candidates"].merge(others, on=ROLE_COLUMNS, suffixes=("", "_there"))
     joined = joined[joined["role"].isin(shared)]
-    states = [_both(*pair) for pair in zip(joined["state"], joined["state_there"], strict=True)]
+    states = [_find_lesser_state(*pair) for pair in zip(joined["state"], joined["state_there"], strict=True)]
     established = joined.assign(
         state=pd.Series(states, joined.index, object),
         status=ESTABLISHED,
         corpora=corpora,
         lowest_score=joined[["score", "score_there"]].min(axis=1),
         other_corpus=other_corpus,
-        **{f"other_{name}": joined[f"{name}_there"] for name in OF_OTHER},
+        **{f"other_{name}": joined[f"{name}_there"] for name in SHARED_COLUMNS},
     )[[*HEADINGS["roles"]]]
     suggested = tables["roles"][~tables["roles"]["role"].isin(shared)]
     parts = [part for part in (established, suggested) if len(part)] or [established]
     return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
 
 
-def _both(here: object, there: object) -> str | None:
+def _find_lesser_state(here: object, there: object) -> str | None:
     """Return the lesser of the states on two corpora; None if there is no rule."""
-    states = {OLDER.get(str(state), state) for state in (here, there)}
+    states = {OLD_STATES.get(str(state), state) for state in (here, there)}
     return next((str(state) for state in reversed(STATES) if state in states), None)
 
 
 ALL = "all"  # stands for all classes of query word
-LONGEST = 256  # the most tokens of a text; all its rules then take 70 MB
-NAMED, LEAST_NAMED, HARDLY = (
+MAX_TOKENS = 256  # the most tokens of a text; all its rules then take 70 MB
+MAX_NAMED_RULES, MIN_NAMED_SHARE, MIN_UNEXPLAINED = (
     2,
     0.05,
     0.005,
 )  # rules to name; least share to name a rule; least unexplained share to mention
-EVENLY = 0.05  # a recipe must explain at least this much more than uniform attention
-KIND_OF: Mapping[str, str] = MappingProxyType(
+MIN_EXPLAINED = 0.05  # a recipe must explain at least this much more than uniform attention
+KIND_NAMES: Mapping[str, str] = MappingProxyType(
     {
         "position": "position",
         "special": "special",
@@ -160,7 +169,7 @@ KIND_OF: Mapping[str, str] = MappingProxyType(
         "even": "even",
     }
 )
-KINDS = tuple(dict.fromkeys(KIND_OF.values()))  # in drawing order
+KINDS = tuple(dict.fromkeys(KIND_NAMES.values()))  # in drawing order
 
 
 class RecipePart(NamedTuple):
@@ -177,7 +186,7 @@ class RecipePart(NamedTuple):
     @property
     def kind(self) -> str:
         """The kind of the rule, one of KINDS."""
-        return KIND_OF[RULES[self.rule].kind]
+        return KIND_NAMES[RULES[self.rule].kind]
 
 
 class HeadRecipe(NamedTuple):
@@ -214,35 +223,37 @@ class HeadRecipe(NamedTuple):
         """
         if self.is_even:
             return "attends evenly to all tokens"
-        named_parts = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED] or self.parts[:1]
+        named_parts = [part for part in self.parts[:MAX_NAMED_RULES] if part.share >= MIN_NAMED_SHARE] or self.parts[:1]
         phrases = [
             f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{plainly(part.name)}" for part in named_parts
         ]
         unexplained_part = (
             f"; no rule explains {with_interval(1 - self.explained, 1 - self.high, 1 - self.low, 0, percent)}"
         )
-        unexplained_part *= 1 - self.explained >= HARDLY
+        unexplained_part *= 1 - self.explained >= MIN_UNEXPLAINED
         return f"attends {', '.join(phrases)}{unexplained_part}"
 
     @property
     def is_even(self) -> bool:
         """True if the head attends so evenly that there is nothing to explain."""
-        return self.explained - self.even < EVENLY
+        return self.explained - self.even < MIN_EXPLAINED
 
 
-def described(recipes: Recipes) -> list[HeadRecipe]:
+def describe_recipes(recipes: Recipes) -> list[HeadRecipe]:
     """Return the recipe of every head, in order.
 
     Shares are averaged over the classes of query word, weighted by their frequency. Explained shares are those on the
-    other corpus if there is one. Raises CorpusError as :func:`shares_of` does.
+    other corpus if there is one. Raises CorpusError as :func:`make_shares` does.
     """
-    shares, table = average_shares(recipes, shares_of(recipes)), recipes.tables["explained"]
+    shares, table = average_shares(recipes, make_shares(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
     overlaps = np.full(len(shares), math.nan)
     if STABILITY in recipes.tables:
         overlaps = recipes.tables[STABILITY]["overlap"].to_numpy()[: len(shares)]
     heads = []
-    for head_shares, explained, overlap, row in zip(shares, judged(table).to_numpy(), overlaps, rows, strict=True):
+    for head_shares, explained, overlap, row in zip(
+        shares, select_explained(table).to_numpy(), overlaps, rows, strict=True
+    ):
         share, low, high = map(float, explained)
         order = [int(rule) for rule in np.argsort(-head_shares, kind="stable") if head_shares[rule] > 0]
         parts = tuple(RecipePart(rule, float(head_shares[rule] / head_shares.sum()) * share) for rule in order)
@@ -251,7 +262,7 @@ def described(recipes: Recipes) -> list[HeadRecipe]:
     return heads
 
 
-def judged(table: pd.DataFrame) -> pd.DataFrame:
+def select_explained(table: pd.DataFrame) -> pd.DataFrame:
     """Select the explained shares to report, with intervals, from the table "explained".
 
     They are those on the other corpus if there is one, or else on the held-out sentences. The columns are share, low
@@ -275,7 +286,7 @@ def average_shares(recipes: Recipes, shares: Numbers) -> Numbers:
     return means
 
 
-def shares_of(recipes: Recipes, table: str = "recipes") -> Numbers:
+def make_shares(recipes: Recipes, table: str = "recipes") -> Numbers:
     """Return [class, head, rule], the shares in the table of recipes, or in "untrained".
 
     Raises CorpusError if a class or a rule is unknown.
@@ -295,7 +306,7 @@ def shares_of(recipes: Recipes, table: str = "recipes") -> Numbers:
     return shares
 
 
-def text_of(attention: Attention, gold: Sentence | None = None) -> RuleText:
+def make_rule_text(attention: Attention, gold: Sentence | None = None) -> RuleText:
     """Return the text of a reading as rules see it.
 
     It has the annotation of ``gold`` if that has the same words. Otherwise it has none, and rules that need annotation
@@ -314,39 +325,39 @@ def text_of(attention: Attention, gold: Sentence | None = None) -> RuleText:
     spans, in_vocabulary = ((0, 0),) * len(text), (True,) * len(text)
     pieces = WordPieces(tuple(forms), names, numbers, zeros, tuple(words), spans, in_vocabulary)
     causal = len(text) > 1 and not attention.weights[..., 0, 1:].any() and not np.triu(attention.weights, 1).any()
-    sentence = gold if gold and is_of(gold, attention) else Sentence(tuple(map(Word, forms)))
+    sentence = gold if gold and has_same_words(gold, attention) else Sentence(tuple(map(Word, forms)))
     return RuleText(sentence, pieces, bool(causal))
 
 
-def is_of(gold: Sentence, attention: Attention) -> bool:
+def has_same_words(gold: Sentence, attention: Attention) -> bool:
     """Return True if an annotated sentence has the words of a reading, so that its annotation applies to the text."""
     words = [word.text.casefold() for word in attention.queries.by_words().tokens if not word.special]
     return words == [form.casefold() for form in gold.forms]
 
 
-def predicted(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:
+def predict_attention(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:
     """Return P [layer, head, query, key], the attention that recipes predict for the text of a reading.
 
     ``recipes`` are by default those that :func:`find_recipes` finds for the model. ``text`` is the text as rules see
     it; the default has no annotation, so that only rules without annotation apply. Raises SettingError if the model has
     no recipes or they are of a model of another shape, and TextError for more than LONGEST tokens.
     """
-    shares = _shares_for(attention, recipes)
-    rows: Weights = prediction(shares, text or text_of(attention)).astype(np.float32)
+    shares = _find_shares(attention, recipes)
+    rows: Weights = predict(shares, text or make_rule_text(attention)).astype(np.float32)
     return rows.reshape(attention.weights.shape)
 
 
-def taken(attention: Attention, gold: Sentence | None = None, recipes: Recipes | None = None) -> Numbers:
+def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes: Recipes | None = None) -> Numbers:
     """Return [head, rule], the share of a reading's attention that each rule explains.
 
     It is the mean over rows of Σ_j min(A[i, j], P[i, j]) times the rule's part of P[i, j]; the sum over rules is the
     explained share. With the annotation of ``gold``, rules that need it apply, too; where no rule applies, uniform
-    attention explains. Raises as :func:`predicted` does.
+    attention explains. Raises as :func:`predict_attention` does.
     """
-    shares, text = _shares_for(attention, recipes), text_of(attention, gold)
+    shares, text = _find_shares(attention, recipes), make_rule_text(attention, gold)
     weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
     used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
-    rules = matrices(text, used)  # [rule, query, key]
+    rules = make_matrices(text, used)  # [rule, query, key]
     is_applied = rules.any(axis=(1, 2))
     used, rules = used[is_applied], rules[is_applied].transpose(1, 0, 2)  # [query, rule, key]
     applies = np.any(rules, axis=2, keepdims=True).transpose(0, 2, 1)  # [query, 1, rule]
@@ -365,16 +376,16 @@ def taken(attention: Attention, gold: Sentence | None = None, recipes: Recipes |
     return result / len(text)
 
 
-def _shares_for(attention: Attention, recipes: Recipes | None) -> Numbers:
-    """Return [class, head, rule], the shares of recipes that fit a reading. Raises as :func:`predicted` does."""
-    recipes = recipes or of_model(attention.model, attention.revision)
-    shape = every_layer(recipes.facts["layers"]), recipes.facts["heads"]
+def _find_shares(attention: Attention, recipes: Recipes | None) -> Numbers:
+    """Return [class, head, rule], the shares of recipes that fit a reading. Raises as :func:`predict_attention` does."""
+    recipes = recipes or require_recipes(attention.model, attention.revision)
+    shape = list_layers(recipes.facts["layers"]), recipes.facts["heads"]
     if (attention.layer_numbers, attention.heads) != shape:
         raise SettingError(f"These recipes are of the heads of {recipes.facts['model']}.", "Give those of this model.")
-    if len(attention.queries) > LONGEST:
-        problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {LONGEST}."
+    if len(attention.queries) > MAX_TOKENS:
+        problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {MAX_TOKENS}."
         raise TextError(problem, "Read a shorter text.")
-    return kept_shares(recipes)
+    return get_cached_shares(recipes)
 
 
 def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sentence | None = None) -> Attention:
@@ -386,35 +397,35 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     ``recipes`` are by default those that come with the model; the step of the reading has a digest of others. ``gold``
     is the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises ShapeError unless
     the reading has the complete weights of a text to itself, TextError for a sentence of other words, and otherwise as
-    :func:`predicted` does.
+    :func:`predict_attention` does.
 
     >>> mv.quantities.unexplained(mv.load("minilm").encode("The cat sat.")).quantity
     'unexplained'
     """
-    check_kind(attention, Attention, *READING)
+    check_kind(attention, Attention, *READING_KIND)
     is_whole = attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
     if attention.quantity != "weight" or not is_whole:
         raise ShapeError(
             "A recipe predicts whole attention weights of a text to itself; these are not.",
             "Use the reading as the model returned it.",
         )
-    if gold is not None and not is_of(gold, attention):
+    if gold is not None and not has_same_words(gold, attention):
         raise TextError("The annotated sentence has other words than the text.", "Give the sentence that was read.")
-    residual = attention.weights - predicted(attention, recipes, text_of(attention, gold))
+    residual = attention.weights - predict_attention(attention, recipes, make_rule_text(attention, gold))
     step = UNEXPLAINED if gold is None else UNEXPLAINED_OF_GOLD
-    step = step if recipes is None else Step(step.row._replace(means=digest(kept_shares(recipes))))
+    step = step if recipes is None else Step(step.row._replace(means=digest(get_cached_shares(recipes))))
     return replace(attention, weights=residual, quantity="unexplained", made=(*attention.made, step))
 
 
-def with_annotation(left: Attention, gold: Sentence) -> Attention:
+def add_annotation(left: Attention, gold: Sentence) -> Attention:
     """Recompute what :func:`unexplained` left without annotation, using the annotation of ``gold``.
 
     The reading is returned unchanged if the sentence has other words. The recipes are those that :func:`find_recipes`
     finds for the model.
     """
-    if UNEXPLAINED not in left.made or not is_of(gold, left):
+    if UNEXPLAINED not in left.made or not has_same_words(gold, left):
         return left
-    weights = left.weights + predicted(left) - predicted(left, text=text_of(left, gold))
+    weights = left.weights + predict_attention(left) - predict_attention(left, text=make_rule_text(left, gold))
     made = (UNEXPLAINED_OF_GOLD if step == UNEXPLAINED else step for step in left.made)
     return replace(left, weights=weights, made=tuple(made))
 
@@ -428,15 +439,15 @@ def find_recipes(model: str, revision: str = "") -> Recipes | None:
     They are the first in the folders that MHA_VIZ_PROFILES names, or else those that come with the app. Return None if
     there are none, or only damaged ones or those of weights of another revision.
     """
-    for file, facts in _own_recipes():
+    for file, facts in _list_own_recipes():
         is_named = facts.get("model") == model and revision in ("", facts.get("revision"))
         if is_named or (revision and revision == facts.get("revision")):  # the same weights under another name
             with suppress(CorpusError, OSError):
-                return _opened(file.parent, file.stat().st_mtime_ns)
-    return shipped(model, revision)
+                return _load_cached(file.parent, file.stat().st_mtime_ns)
+    return load_bundled_recipes(model, revision)
 
 
-def of_model(model: str, revision: str = "") -> Recipes:
+def require_recipes(model: str, revision: str = "") -> Recipes:
     """Find the recipes of a model as :func:`find_recipes` does.
 
     Raises SettingError, naming what was found instead, if there are none, and CorpusError if they are damaged.
@@ -445,40 +456,40 @@ def of_model(model: str, revision: str = "") -> Recipes:
     if recipes is not None:
         return recipes
     written = "the folder that `mha-viz recipes CORPUS --model NAME --out DIR` writes"
-    remedy = f"Name {written} (recipes=, --recipes DIR, or {PROFILES}=DIR)."
+    remedy = f"Name {written} (recipes=, --recipes DIR, or {PROFILES_VARIABLE}=DIR)."
     for folder in (
-        *(file.parent for file, facts in _own_recipes() if facts.get("model") == model),
-        asset("recipes") / model,
+        *(file.parent for file, facts in _list_own_recipes() if facts.get("model") == model),
+        asset_path("recipes") / model,
     ):
-        if (folder / FACTS).is_file():
+        if (folder / FACTS_FILE).is_file():
             found = load_recipes(folder).facts["revision"]
             problem = f"The recipes of {model} in {folder} are of other weights ({found}, not {revision})."
             raise SettingError(problem, f"Open those weights, or give recipes of these. {remedy}")
-    where = " or ".join(["the app", *map(str, own_folders())])
+    where = " or ".join(["the app", *map(str, list_profile_folders())])
     raise SettingError(f"There are no recipes of the heads of {model} in {where}.", remedy)
 
 
 @lru_cache(maxsize=4)
-def shipped(model: str, revision: str = "") -> Recipes | None:
+def load_bundled_recipes(model: str, revision: str = "") -> Recipes | None:
     """Load the recipes of a model that comes with the app.
 
     Return None if it has none, or if they are of weights of another revision.
     """
-    folder = asset("recipes") / model
-    if folder.parent != asset("recipes") or not (folder / FACTS).is_file():
+    folder = asset_path("recipes") / model
+    if folder.parent != asset_path("recipes") or not (folder / FACTS_FILE).is_file():
         return None
     recipes = load_recipes(folder)
     return recipes if revision in ("", recipes.facts["revision"]) else None
 
 
-def _own_recipes() -> list[tuple[Path, Mapping[str, Any]]]:
+def _list_own_recipes() -> list[tuple[Path, Mapping[str, Any]]]:
     """List the files with facts of recipes in the folders that MHA_VIZ_PROFILES names, with their facts."""
-    files = [file for folder in own_folders() for file in files_below(folder, FACTS)]
-    return [(file, _facts(file, file.stat().st_mtime_ns)) for file in files]
+    files = [file for folder in list_profile_folders() for file in find_files(folder, FACTS_FILE)]
+    return [(file, _read_facts(file, file.stat().st_mtime_ns)) for file in files]
 
 
 @lru_cache(maxsize=1024)
-def _facts(file: Path, _: int) -> Mapping[str, Any]:
+def _read_facts(file: Path, _: int) -> Mapping[str, Any]:
     """Read the facts of recipes; empty if they are damaged. The second argument is the file's time, for the cache."""
     try:
         facts = json.loads(file.read_text("utf-8"))
@@ -488,26 +499,26 @@ def _facts(file: Path, _: int) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def _opened(folder: Path, _: int) -> Recipes:
+def _load_cached(folder: Path, _: int) -> Recipes:
     """Load recipes. The second argument is the file's time, for the cache."""
     return load_recipes(folder)
 
 
 @lru_cache(maxsize=8)
-def kept_shares(recipes: Recipes) -> Numbers:
-    """Return :func:`shares_of` recipes, cached and read-only, because every reading needs them."""
-    shares = shares_of(recipes)
+def get_cached_shares(recipes: Recipes) -> Numbers:
+    """Return :func:`make_shares` recipes, cached and read-only, because every reading needs them."""
+    shares = make_shares(recipes)
     shares.setflags(write=False)
     return shares
 
 
-def of_heads(model: str, revision: str = "") -> tuple[HeadRecipe, ...]:
+def list_head_recipes(model: str, revision: str = "") -> tuple[HeadRecipe, ...]:
     """Return the recipe of every head in order; none if :func:`find_recipes` finds none."""
     recipes = find_recipes(model, revision)
-    return _of_heads(recipes) if recipes else ()
+    return _list_head_recipes(recipes) if recipes else ()
 
 
 @lru_cache(maxsize=8)
-def _of_heads(recipes: Recipes) -> tuple[HeadRecipe, ...]:
+def _list_head_recipes(recipes: Recipes) -> tuple[HeadRecipe, ...]:
     """Return the recipe of every head, cached."""
-    return tuple(described(recipes))
+    return tuple(describe_recipes(recipes))

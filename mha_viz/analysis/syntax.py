@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.nearest import SIDES, NearestRule, RuleOfRows, nearest_words
-from mha_viz.analysis.reduce import Counts, Running
+from mha_viz.analysis.nearest import SIDES, NearestRule, RulesByRow, find_nearest_words
+from mha_viz.analysis.reduce import Counts, RunningSums
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence
 
@@ -35,8 +35,8 @@ HALVES = ("even", "odd")
 # Counts of kind and choice. "kind": the head points to a word of the gold word's kind. The others count among these
 # cases. "right": the word is right. "nearest_…": the nearest such word on the left or right is right. "both_…": both
 # are right. "random": a random such word would be right.
-OF_KIND = ("kind", "right", "nearest_left", "nearest_right")
-CHOICES = (*OF_KIND, "both_left", "both_right", "random")
+KIND_COUNTS = ("kind", "right", "nearest_left", "nearest_right")
+CHOICE_COUNTS = (*KIND_COUNTS, "both_left", "both_right", "random")
 
 Indices = npt.NDArray[np.intp]
 Hits = npt.NDArray[np.bool_]  # [head, word]
@@ -96,16 +96,16 @@ class Relations:
     @cached_property
     def bases(self) -> tuple[str, ...]:
         """The relations without subtypes, in order."""
-        return tuple(sorted({base_of(name) for name in self.names}))
+        return tuple(sorted({strip_subtype(name) for name in self.names}))
 
     @cached_property
-    def base_places(self) -> Indices:
+    def base_indices(self) -> Indices:
         """[relation]: the index of its base relation in :attr:`bases`."""
-        return np.array([self.bases.index(base_of(name)) for name in self.names], np.intp)
+        return np.array([self.bases.index(strip_subtype(name)) for name in self.names], np.intp)
 
-    def base_of_row(self, row: int) -> int:
+    def find_base(self, row: int) -> int:
         """Return the index in :attr:`bases` of the relation of a row, which must not be an aggregate."""
-        return self.bases.index(base_of(self.rows[row].relation))
+        return self.bases.index(strip_subtype(self.rows[row].relation))
 
     @cached_property
     def member(self) -> Counts:
@@ -114,7 +114,7 @@ class Relations:
             len(self.names), len(self.rows)
         )
 
-    def tree(self, sentence: Sentence, rules: RuleOfRows = MappingProxyType({})) -> Tree:
+    def make_tree(self, sentence: Sentence, rules: RulesByRow = MappingProxyType({})) -> Tree:
         """Convert the gold annotation of a sentence to arrays, with the answers of the ``rules`` by parts of speech."""
         heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
         relations = np.array([-1 if w.head is None else self._number[w.relation] for w in sentence.words], np.intp)
@@ -127,14 +127,14 @@ class Relations:
                 rule = rules.get((seeker, self.rows[row]))
                 if rule is None or not rule.tags:
                     continue
-                answer = nearest_words(self._is_named(rule)[upos], rule.side)
+                answer = find_nearest_words(self._mark_rule(rule)[upos], rule.side)
                 if seeker == 0:
                     ruled[0, place] = in_row & (answer == heads)
                 else:
                     ruled[1, place] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & in_row[answer]
         return Tree(heads, relations, upos, rows, ruled)
 
-    def named_by(self, rules: RuleOfRows) -> npt.NDArray[np.bool_]:
+    def mark_named(self, rules: RulesByRow) -> npt.NDArray[np.bool_]:
         """Return [seeker, side, row, part of speech], which parts of speech each rule names.
 
         These arrays can be added over parts of a corpus.
@@ -142,15 +142,15 @@ class Relations:
         is_named = np.zeros((2, len(SIDES), len(self.rows), len(self.upos)), bool)
         for (seeker, row), rule in rules.items():
             if row in self.rows:
-                is_named[seeker, rule.side, self.rows.index(row)] = self._is_named(rule)
+                is_named[seeker, rule.side, self.rows.index(row)] = self._mark_rule(rule)
         return is_named
 
-    def _is_named(self, rule: NearestRule) -> npt.NDArray[np.bool_]:
+    def _mark_rule(self, rule: NearestRule) -> npt.NDArray[np.bool_]:
         """Return [part of speech], whether the rule names it."""
         return np.array([tag in rule.tags for tag in self.upos], bool)
 
 
-def base_of(relation: str) -> str:
+def strip_subtype(relation: str) -> str:
     """Return a relation without its subtype."""
     return relation.partition(":")[0]
 
@@ -160,8 +160,8 @@ def _belongs(name: str, row: RelationRow) -> bool:
     if row.level == "full":
         return name == row.relation
     if row.level == "base":
-        return base_of(name) == row.relation
-    return row.relation == "all" or base_of(name) != "punct"
+        return strip_subtype(name) == row.relation
+    return row.relation == "all" or strip_subtype(name) != "punct"
 
 
 class Syntax:
@@ -170,24 +170,24 @@ class Syntax:
     ``sums`` has correct [document, half, direction, relation, head] by full relation; both [half, direction, row,
     head], cases that the rule by parts of speech gets right, too; kinds [document, direction, base, head, OF_KIND] and
     choices [half, direction, base, head, CHOICES]; and, for the undirected measure, edges [head] and edge_count. The
-    numbers of cases depend only on the annotation: see :func:`gold` and :func:`cases`.
+    numbers of cases depend only on the annotation: see :func:`count_gold` and :func:`count_cases`.
     """
 
     def __init__(self, relations: Relations, heads: int, documents: int = 1) -> None:
         self.relations = relations
         directions, bases = len(DIRECTIONS), len(relations.bases)
         shape = (documents, len(HALVES), directions, len(relations.names), heads)
-        self.sums: Running = {
+        self.sums: RunningSums = {
             "correct": np.zeros(shape, np.int32),
             "both": np.zeros((len(HALVES), directions, len(relations.rows), heads), np.int64),
-            "kinds": np.zeros((documents, directions, bases, heads, len(OF_KIND)), np.int32),
-            "choices": np.zeros((len(HALVES), directions, bases, heads, len(CHOICES))),
+            "kinds": np.zeros((documents, directions, bases, heads, len(KIND_COUNTS)), np.int32),
+            "choices": np.zeros((len(HALVES), directions, bases, heads, len(CHOICE_COUNTS))),
             "edges": np.zeros(heads, np.int64),
             "edge_count": np.zeros((), np.int64),
         }
-        self._punct = np.array([base_of(name) == "punct" for name in relations.names] or [False])
+        self._punct = np.array([strip_subtype(name) == "punct" for name in relations.names] or [False])
 
-    def add(self, sentences: Joined, numbers: Sequence[int], documents: Sequence[int] = ()) -> None:
+    def add(self, sentences: JoinedSentences, numbers: Sequence[int], documents: Sequence[int] = ()) -> None:
         """Add sentences, with their numbers in the corpus and their documents (by default the first)."""
         row, column, heads, relations = sentences.row, sentences.column, sentences.heads, sentences.relations
         words = np.flatnonzero(heads >= 0)
@@ -208,7 +208,7 @@ class Syntax:
         self.sums["edges"] += np.count_nonzero((hits[0] | down)[:, not_punct], axis=1)
         self.sums["edge_count"] += np.count_nonzero(not_punct)
 
-    def _count_both(self, sentences: Joined, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
+    def _count_both(self, sentences: JoinedSentences, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
         """Count the cases that both a head and the rule of the row get right."""
         in_row = self.relations.member[sentences.relations[words]].T.astype(bool)  # [row, dependent]
         ruled = sentences.ruled[0][:, words], sentences.ruled[1][:, sentences.heads[words]] & in_row
@@ -218,7 +218,7 @@ class Syntax:
                 by_rule, by_head = (a[:, in_half].astype(np.float32) for a in (ruled[direction == 2], is_hit))
                 self.sums["both"][number, direction] += (by_rule @ by_head.T).astype(np.int64)
 
-    def _count_kinds(self, sentences: Joined, half: Indices, document: Indices) -> None:
+    def _count_kinds(self, sentences: JoinedSentences, half: Indices, document: Indices) -> None:
         """Count kind and choice, in sentences with two or more words of the gold word's kind."""
         kinds = sentences.kinds
         for direction, kind_cases in enumerate((kinds.of_dependents, kinds.of_dependents, kinds.of_heads)):
@@ -226,7 +226,7 @@ class Syntax:
             is_kind = sentences.upos[pointed] == kind_cases.tag
             if direction == 2:
                 below = sentences.relations[pointed]
-                base = np.where(below >= 0, self.relations.base_places[below], -1)
+                base = np.where(below >= 0, self.relations.base_indices[below], -1)
                 is_right = is_kind & (sentences.heads[pointed] == kind_cases.word) & (base == kind_cases.base)
             else:
                 is_right = pointed == sentences.heads[kind_cases.word]
@@ -242,11 +242,11 @@ class Syntax:
             totals = np.add.reduceat(quantities[order], starts, axis=0)
             documents, halves, bases = places[:, order[starts]]
             np.add.at(self.sums["choices"][:, direction], (halves, bases), totals)
-            kind_totals = totals[..., : len(OF_KIND)].astype(np.int32)
+            kind_totals = totals[..., : len(KIND_COUNTS)].astype(np.int32)
             np.add.at(self.sums["kinds"][:, direction], (documents, bases), kind_totals)
 
 
-class Gold(NamedTuple):
+class GoldCounts(NamedTuple):
     """Counts that depend only on the annotation, by :attr:`Relations.rows`.
 
     Attributes:
@@ -260,7 +260,7 @@ class Gold(NamedTuple):
     kinds: Counts
 
 
-def best_offset(right: Counts) -> tuple[int, int]:
+def find_best_offset(right: Counts) -> tuple[int, int]:
     """Return the offset with the most right cases, and their number, from counts [offset].
 
     Of equal offsets, the nearer is chosen, then the negative one.
@@ -269,7 +269,7 @@ def best_offset(right: Counts) -> tuple[int, int]:
     return OFFSETS[best], int(right[best])
 
 
-def gold(relations: Relations, trees: Sequence[tuple[int, Tree]]) -> Gold:
+def count_gold(relations: Relations, trees: Sequence[tuple[int, Tree]]) -> GoldCounts:
     """Count the cases of ``trees``, and how many fixed offsets get right.
 
     Each tree comes with the number of its sentence in the file.
@@ -280,19 +280,21 @@ def gold(relations: Relations, trees: Sequence[tuple[int, Tree]]) -> Gold:
     kinds = np.zeros((2, 3, len(relations.bases)), np.int64)
     for number, tree in trees:
         half, dependents = number % 2, np.flatnonzero(tree.heads >= 0)
-        n[half] += _cases(relations, tree)
+        n[half] += _count_cases(relations, tree)
         if len(tree.heads) < 2 or not dependents.size:
             continue
-        dependent_cases, head_cases = (np.bincount(k.base, minlength=kinds.shape[2]) for k in kinds_of(relations, tree))
+        dependent_cases, head_cases = (
+            np.bincount(k.base, minlength=kinds.shape[2]) for k in collect_kinds(relations, tree)
+        )
         kinds[half] += (dependent_cases, dependent_cases, head_cases)
         distances = tree.heads[dependents] - dependents
         for column, distance in enumerate(OFFSETS):
             np.add.at(offset[half, 0, :, column], tree.relations[dependents[distances == distance]], 1)
             np.add.at(offset[half, 1, :, column], tree.relations[dependents[distances == -distance]], 1)
-    return Gold(n, np.einsum("hdro,rt->hdto", offset, relations.member)[:, [0, 0, 1]], kinds)
+    return GoldCounts(n, np.einsum("hdro,rt->hdto", offset, relations.member)[:, [0, 0, 1]], kinds)
 
 
-def cases(
+def count_cases(
     relations: Relations, trees: Sequence[tuple[int, Tree]], documents: Documents, first: int = 0
 ) -> tuple[Counts, Counts]:
     """Count the cases of ``trees``, and those that the rule by parts of speech gets right.
@@ -304,13 +306,13 @@ def cases(
     by_rule = np.zeros_like(n)
     for number, tree in trees:
         place = documents.numbers[number - first], number % 2
-        n[place] += _cases(relations, tree)
+        n[place] += _count_cases(relations, tree)
         if len(tree.heads) > 1:
             by_rule[place][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
     return n, by_rule
 
 
-def _cases(relations: Relations, tree: Tree) -> Counts:
+def _count_cases(relations: Relations, tree: Tree) -> Counts:
     """Return the cases [direction, row] of a sentence."""
     dependents = np.flatnonzero(tree.heads >= 0)
     if len(tree.heads) < 2 or not dependents.size:
@@ -334,7 +336,7 @@ class Pointers(NamedTuple):
     column: Indices
 
 
-def pointers(block: Weights) -> Pointers:
+def find_pointers(block: Weights) -> Pointers:
     """Return the arg-max of each row and column of [head, word, word], ignoring the diagonal.
 
     The diagonal is overwritten. Of equal weights, the first is chosen.
@@ -372,17 +374,17 @@ class Kinds(NamedTuple):
     of_heads: KindCases
 
 
-def kinds_of(relations: Relations, tree: Tree) -> Kinds:
+def collect_kinds(relations: Relations, tree: Tree) -> Kinds:
     """Collect the cases of kind and choice of a sentence."""
     heads, upos, n = tree.heads, tree.upos, len(tree.heads)
     count = np.bincount(upos, minlength=len(relations.upos))
     nearest = np.full((len(SIDES), len(relations.upos), n), -1, np.intp)  # [side, part of speech, word]
     for tag in np.unique(upos):
         for side in range(len(SIDES)):
-            nearest[side, tag] = nearest_words(upos == tag, side)
+            nearest[side, tag] = find_nearest_words(upos == tag, side)
     dependents = np.flatnonzero(heads >= 0)
     above = heads[dependents]
-    base = relations.base_places[tree.relations[dependents]] if dependents.size else above
+    base = relations.base_indices[tree.relations[dependents]] if dependents.size else above
     first: dict[tuple[int, int], int] = {}  # (head, base relation) → its first dependent
     for dependent, pair in zip(dependents.tolist(), zip(above.tolist(), base.tolist(), strict=True), strict=True):
         first.setdefault(pair, dependent)
@@ -411,7 +413,7 @@ def kinds_of(relations: Relations, tree: Tree) -> Kinds:
     return Kinds(dependent_cases, with_two(words, names, tags, right_of_tag, hits))
 
 
-class Joined(NamedTuple):
+class JoinedSentences(NamedTuple):
     """Sentences with consecutively numbered words, so that all can be processed at once.
 
     Attributes:
@@ -435,7 +437,7 @@ class Joined(NamedTuple):
     kinds: Kinds
 
 
-def joined(relations: Relations, blocks: Sequence[Weights], trees: Sequence[Tree]) -> Joined:
+def join_sentences(relations: Relations, blocks: Sequence[Weights], trees: Sequence[Tree]) -> JoinedSentences:
     """Join one or more sentences, given as ``blocks`` [head, word, word] and trees.
 
     The diagonals of the blocks are overwritten.
@@ -443,7 +445,7 @@ def joined(relations: Relations, blocks: Sequence[Weights], trees: Sequence[Tree
     lengths = np.array([len(tree.heads) for tree in trees], np.intp)
     starts = np.cumsum(lengths) - lengths
     first = np.repeat(starts, lengths)
-    pointed = [pointers(block) for block in blocks]
+    pointed = [find_pointers(block) for block in blocks]
     row, column = (np.concatenate(words, axis=1) + first for words in zip(*pointed, strict=True))
     heads, names, upos = (np.concatenate(values) for values in zip(*(tree[:3] for tree in trees), strict=True))
     heads += first * (heads >= 0)
@@ -451,12 +453,14 @@ def joined(relations: Relations, blocks: Sequence[Weights], trees: Sequence[Tree
     kinds: list[Kinds] = []
     for tree, start, length in zip(trees, starts.tolist(), lengths.tolist(), strict=True):
         ruled[:, tree.rows, start : start + length] = tree.ruled
-        kinds.append(Kinds(*(part._replace(word=part.word + start) for part in kinds_of(relations, tree))))
+        kinds.append(Kinds(*(part._replace(word=part.word + start) for part in collect_kinds(relations, tree))))
     fields = [
         [np.concatenate(arrays, axis=-1) for arrays in zip(*parts, strict=True)] for parts in zip(*kinds, strict=True)
     ]
     all_kinds = Kinds(*(KindCases(*arrays) for arrays in fields))
-    return Joined(row, column, heads, names, upos, first, np.repeat(np.arange(len(trees)), lengths), ruled, all_kinds)
+    return JoinedSentences(
+        row, column, heads, names, upos, first, np.repeat(np.arange(len(trees)), lengths), ruled, all_kinds
+    )
 
 
 class Arc(NamedTuple):
@@ -480,12 +484,12 @@ class Arc(NamedTuple):
         return self.pointed in self.gold
 
 
-def arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
+def list_arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
     """Return the cases of a relation (with or without subtype) in a sentence, with one head's answers."""
     dependents = [
         (word, gold_word.head, gold_word.relation)
         for word, gold_word in enumerate(sentence.words)
-        if gold_word.head is not None and relation in (gold_word.relation, base_of(gold_word.relation), "all")
+        if gold_word.head is not None and relation in (gold_word.relation, strip_subtype(gold_word.relation), "all")
     ]
     if direction == "head_row":
         words = sorted({above for _, above, _ in dependents})

@@ -12,7 +12,7 @@ heads from a pronoun to an earlier noun or name, however unusual it is. The surp
 in bits: its share of attention times the logarithm to base 2 of that share over the expected share. The expected share
 is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for
 a link, also what the head gives elsewhere in the text to that key, and at that distance. This is a term of a
-Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`LEAST` bits are dropped, so what a
+Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so what a
 head does in every text is reported only where it does it more than usual.
 
 Never reported are links between two function words, links that begin or end at a word that was read as [UNK], and links
@@ -36,18 +36,18 @@ from mha_viz.analysis import metrics
 from mha_viz.analysis.distance import entropy
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import POSITIONS
-from mha_viz.analysis.profile import HEADINGS, REMAKE, read_lines
-from mha_viz.analysis.roles import BROAD, DELIMITER, MASS, SHARE
-from mha_viz.analysis.shipped import given_folders
+from mha_viz.analysis.profile import HEADINGS, MEASURE_AGAIN, read_lines
+from mha_viz.analysis.roles import BROAD_THRESHOLD, DELIMITER_THRESHOLD, MASS_THRESHOLD, MAXIMA_THRESHOLD
+from mha_viz.analysis.shipped import list_bundled_folders
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.errors import CorpusError
 from mha_viz.numerals import decimal
 from mha_viz.text import english, is_punctuation, languages
 from mha_viz.view.quantities import WEIGHT
 
-OFFSET = {detail: offset for offset, detail in POSITIONS.items()}
-LINKING = ("syntax", "coreference")  # roles that link words
-TO_ONE = 0.5  # share of a word's attention on one other word
+OFFSETS_BY_DETAIL = {detail: offset for offset, detail in POSITIONS.items()}
+LINKING_ROLES = ("syntax", "coreference")  # roles that link words
+MIN_LINK_SHARE = 0.5  # share of a word's attention on one other word
 
 _MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values()} | {
     metrics.BOTH: lambda attention: metrics.cls(attention) + metrics.sep(attention)
@@ -59,55 +59,59 @@ Habits = Mapping[str | int, npt.NDArray[np.float64]]
 SHARES: Mapping[str, tuple[str, ...]] = {"delimiter": ("cls", "sep", "punctuation"), "entropy": ("normalised",)}
 
 
-def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
+def find_active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
     """Return, for each role, whether it is active in this text."""
     present = [f for f in findings if f.head in attention.every_head()]
     heads = [*dict.fromkeys(f.head for f in present)]
     with_roles = attention.only(heads) if heads else attention
     seen: dict[Finding, bool] = {}
-    for measure, limit, decided in _kinds(present, len(attention.text)):
+    for measure, limit, decided in _iter_measures(present, len(attention.text)):
         values = dict(zip(heads, measure(with_roles)[0], strict=True))
         seen |= {f: bool(values[f.head] >= limit) for f in decided}
     return tuple(seen.get(f, False) for f in findings)
 
 
-def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.MetricFunction, float, list[Finding]]]:
+def _iter_measures(
+    findings: Sequence[Finding], n: int
+) -> Iterator[tuple[metrics.MetricFunction, float, list[Finding]]]:
     """Yield each measure, the value that it has to reach, and the roles that it decides."""
     above = math.nextafter  # "more than" a limit means at least the next float
-    linking = dict(zip(LINKING, (_strongest, _from_pronouns), strict=True))
+    linking = dict(zip(LINKING_ROLES, (_find_strongest, _find_strongest_from_pronouns), strict=True))
     for role, measure in linking.items():
         with_role = [f for f in findings if f.role == role]
         if with_role:
-            yield measure, above(TO_ONE, 1), with_role
+            yield measure, above(MIN_LINK_SHARE, 1), with_role
     for detail in dict.fromkeys(f.detail for f in findings if f.role not in linking):
         with_detail = [f for f in findings if f.detail == detail]
         role = with_detail[0].role
         if role == "position":
             by_mass = [f for f in with_detail if math.isnan(f.low)]
             by_share = [f for f in with_detail if not math.isnan(f.low)]
-            yield from ((_MEASURES[detail], above(MASS, 1), part) for part in (by_mass,) if part)
-            by_maxima = partial(metrics.maxima_at, offset=OFFSET[detail])
-            yield from ((by_maxima, SHARE, part) for part in (by_share,) if part)
+            yield from ((_MEASURES[detail], above(MASS_THRESHOLD, 1), part) for part in (by_mass,) if part)
+            by_maxima = partial(metrics.maxima_at, offset=OFFSETS_BY_DETAIL[detail])
+            yield from ((by_maxima, MAXIMA_THRESHOLD, part) for part in (by_share,) if part)
         elif role == "delimiter":
-            yield _MEASURES[detail], above(DELIMITER, 1), with_detail
+            yield _MEASURES[detail], above(DELIMITER_THRESHOLD, 1), with_detail
         else:
-            yield _MEASURES[detail], BROAD * math.log(n), with_detail
+            yield _MEASURES[detail], BROAD_THRESHOLD * math.log(n), with_detail
 
 
-def _strongest(attention: Attention) -> metrics.PerHead:
+def _find_strongest(attention: Attention) -> metrics.PerHead:
     """Return [layer, head], the largest share of attention from a word to another word.
 
     Special tokens and punctuation are excluded.
     """
-    return _to_another(attention, lambda text: True)
+    return _find_strongest_between(attention, lambda text: True)
 
 
-def _from_pronouns(attention: Attention) -> metrics.PerHead:
+def _find_strongest_from_pronouns(attention: Attention) -> metrics.PerHead:
     """Return [layer, head], the largest share of attention from a third-person pronoun to an earlier word."""
-    return np.asarray(_to_another(attention, english.is_pronoun, earlier=True))
+    return np.asarray(_find_strongest_between(attention, english.is_pronoun, earlier=True))
 
 
-def _to_another(attention: Attention, asks: Callable[[str], bool], earlier: bool = False) -> metrics.PerHead:
+def _find_strongest_between(
+    attention: Attention, asks: Callable[[str], bool], earlier: bool = False
+) -> metrics.PerHead:
     """Return [layer, head], the largest share of attention between two words.
 
     Only words for which ``asks`` is True count as queries and, with ``earlier``, only earlier words as keys.
@@ -127,15 +131,15 @@ def _to_another(attention: Attention, asks: Callable[[str], bool], earlier: bool
 
 # ---- What is unusual ----------------------------------------------------------------------------------------
 
-MOST = 3  # the most findings per text
-MOST_WORDS = 128  # the most words of a text with findings,
-MOST_TOKENS = 1_024  # and with a finding about a pronoun, which needs only the matrices of two heads
-LEAST = 0.5  # bits
-ROWS = 3  # the fewest words that can show a pattern
-PATTERN = 0.5  # least share for a pattern
-LINK, APART = 0.25, 2  # least weight of a link, and least distance of its ends in words
-WEAK = 0.3  # a link from a pronoun below this weight is called weak,
-NOTHING = 0.05  # and below this weight it is dropped, as drawn links below it have no number
+MAX_FINDINGS = 3  # the most findings per text
+MAX_WORDS = 128  # the most words of a text with findings,
+MAX_TOKENS = 1_024  # and with a finding about a pronoun, which needs only the matrices of two heads
+MIN_BITS = 0.5  # bits
+MIN_WORDS = 3  # the fewest words that can show a pattern
+MIN_PATTERN = 0.5  # least share for a pattern
+MIN_LINK, MIN_DISTANCE = 0.25, 2  # least weight of a link, and least distance of its ends in words
+WEAK_LINK = 0.3  # a link from a pronoun below this weight is called weak,
+MIN_PRONOUN_LINK = 0.05  # and below this weight it is dropped, as drawn links below it have no number
 
 Flags = npt.NDArray[np.bool_]
 Values = npt.NDArray[np.float64]
@@ -162,7 +166,7 @@ class Unusual(NamedTuple):
 _NO_HABITS: Habits = MappingProxyType({})
 
 
-class Seen:
+class WordReading:
     """A reading by words, with values that several kinds of findings need.
 
     Weights are [head, query, key], with the heads in the order L0H0, L0H1, ….
@@ -178,7 +182,7 @@ class Seen:
         self.marks = np.array([is_punctuation(word) for word in self.words], bool) & ~self.special
         self.is_known = np.array([token.known for token in text.tokens], bool)  # not read as [UNK]
         self.plain = np.flatnonzero(~(self.special | self.marks))
-        self.language = languages.language_of([self.words[i] for i in self.plain])
+        self.language = languages.detect_language([self.words[i] for i in self.plain])
 
     @cached_property
     def weights(self) -> Weights:
@@ -192,7 +196,7 @@ class Seen:
         rows: Values = self.weights[:, self.plain].mean(1, dtype=np.float64)
         return rows
 
-    def habit(self, what: str | int) -> Values:
+    def get_habit(self, what: str | int) -> Values:
         """Return [head], the mean share of each head over a corpus; 0 if unknown."""
         shares = self._habits.get(what, np.zeros(0))
         return shares if len(shares) == len(self.every) else np.zeros(len(self.every))
@@ -223,7 +227,7 @@ class Seen:
         A sentence begins after a special token, as after a full stop.
         """
         words = ["." if special else word for word, special in zip(self.words, self.special, strict=True)]
-        nouns: Flags = np.array(english.nouns(words), bool) & self.is_known & ~self.functions
+        nouns: Flags = np.array(english.find_nouns(words), bool) & self.is_known & ~self.functions
         return nouns
 
     @cached_property
@@ -252,9 +256,9 @@ class Seen:
         The result is zero for fewer than ROWS such tokens.
         """
         cells = self._diagonal(offset)
-        return cells.mean(1, dtype=np.float64) if cells.shape[1] >= ROWS else np.zeros(len(self.every))
+        return cells.mean(1, dtype=np.float64) if cells.shape[1] >= MIN_WORDS else np.zeros(len(self.every))
 
-    def strongest_at(self, head: int, offset: int) -> int:
+    def find_strongest_at(self, head: int, offset: int) -> int:
         """Return the token with the largest weight of a head on the token at an offset."""
         return int(self._queries(offset)[np.argmax(self._diagonal(offset)[head])])
 
@@ -297,36 +301,36 @@ class Kind(NamedTuple):
     name: str
     names_words: bool
     least: float
-    find: Callable[[Seen, str, float], Candidates]
+    find: Callable[[WordReading, str, float], Candidates]
     most: int = 1
-    longest: int = MOST_WORDS
+    longest: int = MAX_WORDS
 
 
-def bits(value: float, expected: float) -> float:
+def compute_surprise(value: float, expected: float) -> float:
     """Return how unusual a share is compared with the expected share, in bits; never below 0."""
     return max(0.0, value * math.log2(value / max(expected, 1e-6))) if value > 0 else 0.0
 
 
-def _measured(value: float, habit: float) -> str:
+def _write_share(value: float, habit: float) -> str:
     """Write a share, with the usual share if it is known."""
     return f"{decimal(value)}, usually {decimal(habit)}" if habit else decimal(value)
 
 
-def _at(offset: int, phrase: str) -> Callable[[Seen, str, float], Candidates]:
+def _make_offset_finder(offset: int, phrase: str) -> Callable[[WordReading, str, float], Candidates]:
     """Return a function that finds heads which attend to the token at an offset."""
 
-    def find(seen: Seen, kind: str, least: float) -> Candidates:
-        values, habits = seen.at(offset), seen.habit(offset)
+    def find(seen: WordReading, kind: str, least: float) -> Candidates:
+        values, habits = seen.at(offset), seen.get_habit(offset)
         for place in np.flatnonzero(values >= least):
             head, value, habit = seen.every[place], float(values[place]), float(habits[place])
-            words = (f"{head} {phrase} ({_measured(value, habit)}).",)
-            query = seen.strongest_at(int(place), offset)
-            yield Unusual(kind, head, value, bits(value, max(values.mean(), habit)), words, query)
+            words = (f"{head} {phrase} ({_write_share(value, habit)}).",)
+            query = seen.find_strongest_at(int(place), offset)
+            yield Unusual(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
 
     return find
 
 
-def _referents(seen: Seen, kind: str, least: float) -> Candidates:
+def _find_referents(seen: WordReading, kind: str, least: float) -> Candidates:
     """Find the largest link from a third-person pronoun to an earlier noun or name, of heads known for coreference."""
     referring = sorted({f.head for f in seen.roles if f.role == "coreference"})
     if not referring or not seen.referents.any():
@@ -335,28 +339,28 @@ def _referents(seen: Seen, kind: str, least: float) -> Candidates:
     number, query, key = (int(place) for place in np.unravel_index(links.argmax(), links.shape))
     head, value = referring[number], float(links[number, query, key])
     if value >= least:
-        ending = f"”, {decimal(value)} (weak)." if value < WEAK else f"” ({decimal(value)})."
+        ending = f"”, {decimal(value)} (weak)." if value < WEAK_LINK else f"” ({decimal(value)})."
         words = (f"{head} links “", seen.words[query], "” to “", seen.words[key], ending)
         yield Unusual(kind, head, value, math.inf, words, seen.pieces[query], seen.pieces[key])
 
 
-def _links(seen: Seen, kind: str, least: float) -> Candidates:
+def _find_links(seen: WordReading, kind: str, least: float) -> Candidates:
     """Find unexpected links between two ordinary words."""
     plain, count = seen.plain, len(seen.words)
-    if len(plain) < ROWS:
+    if len(plain) < MIN_WORDS:
         return
     block = seen.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
     distances = np.abs(np.subtract.outer(plain, plain))
     usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda offset: np.diagonal(block, offset, 1, 2).sum(1))  # [head]
-    habit = cache(seen.habit)  # [head], of an offset
-    allowed = (distances >= APART) & seen.linked[plain[:, None], plain]
+    habit = cache(seen.get_habit)  # [head], of an offset
+    allowed = (distances >= MIN_DISTANCE) & seen.linked[plain[:, None], plain]
     for place, i, j in zip(*np.nonzero((block >= least) & allowed), strict=True):
         value, (query, key), other_words = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
         to_key = (columns[place, j] - value) / other_words  # mean weight of the other words on this key
         at_distance = (diagonal(j - i)[place] - value) / max(other_words - abs(j - i), 1)
-        surprise = bits(value, max(usual[i, j], to_key, at_distance, habit(int(key - query))[place]))
-        if surprise < LEAST:
+        surprise = compute_surprise(value, max(usual[i, j], to_key, at_distance, habit(int(key - query))[place]))
+        if surprise < MIN_BITS:
             continue
         query_word, key_word = seen.words[query], seen.words[key]
         joining = "” to another “" if query_word.casefold() == key_word.casefold() else "” to “"
@@ -365,41 +369,43 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
         yield Unusual(kind, seen.every[place], value, surprise, words, *places)
 
 
-def _mark(seen: Seen, kind: str, least: float) -> Candidates:
+def _find_marks(seen: WordReading, kind: str, least: float) -> Candidates:
     """Find heads that give most of their attention to one punctuation mark."""
-    habits = seen.habit("punctuation")
-    for key in np.flatnonzero(seen.marks & seen.is_known) if len(seen.plain) >= ROWS else ():
+    habits = seen.get_habit("punctuation")
+    for key in np.flatnonzero(seen.marks & seen.is_known) if len(seen.plain) >= MIN_WORDS else ():
         values = seen.rows[:, key]
         for place in np.flatnonzero(values >= least):
             value, habit = float(values[place]), float(habits[place])
-            ending = f"” from everywhere ({_measured(value, habit)})."
+            ending = f"” from everywhere ({_write_share(value, habit)})."
             words = (f"{seen.every[place]} looks at “", seen.words[key], ending)
             query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
             places = seen.pieces[query], seen.pieces[key]
-            yield Unusual(kind, seen.every[place], value, bits(value, max(values.mean(), habit)), words, *places)
+            yield Unusual(
+                kind, seen.every[place], value, compute_surprise(value, max(values.mean(), habit)), words, *places
+            )
 
 
-def _even(seen: Seen, kind: str, least: float) -> Candidates:
+def _find_even(seen: WordReading, kind: str, least: float) -> Candidates:
     """Find heads that attend to everything alike, by the entropy of their rows as a share of the largest possible."""
-    if len(seen.plain) < ROWS:
+    if len(seen.plain) < MIN_WORDS:
         return
-    reading, habits = seen.attention, seen.habit("normalised")
+    reading, habits = seen.attention, seen.get_habit("normalised")
     nats = entropy(reading.weights.reshape(len(seen.every), *reading.weights.shape[2:])).mean(-1)
     values = nats / math.log(len(reading.text))
     for place in np.flatnonzero(values >= least):
         value, words = float(values[place]), (f"{seen.every[place]} looks at all words alike.",)
-        surprise = bits(value, max(values.mean(), habits[place]))
+        surprise = compute_surprise(value, max(values.mean(), habits[place]))
         yield Unusual(kind, seen.every[place], value, surprise, words, seen.pieces[seen.plain[0]])
 
 
-def _idle(seen: Seen, kind: str, least: float) -> Candidates:
+def _find_idle(seen: WordReading, kind: str, least: float) -> Candidates:
     """Find heads known for linking words that attend to a special token instead.
 
     The expected share is at least a half.
     """
     active_heads = {f.head for f, shows in seen.roles.items() if shows}
-    experts = {f.head for f in seen.roles if f.role in LINKING} - active_heads
-    usual = np.maximum(seen.habit("cls"), seen.habit("sep"))
+    experts = {f.head for f in seen.roles if f.role in LINKING_ROLES} - active_heads
+    usual = np.maximum(seen.get_habit("cls"), seen.get_habit("sep"))
     for head in sorted(experts.intersection(seen.every)) if len(seen.plain) else ():
         place = seen.every.index(head)
         row = np.where(seen.special, seen.rows[place], 0)
@@ -408,25 +414,25 @@ def _idle(seen: Seen, kind: str, least: float) -> Candidates:
         if value >= least:
             words = (f"Most of {head}’s attention goes to ", seen.words[key], ", as when it finds nothing to link.")
             query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
-            surprise = bits(value, max(0.5, usual[place]))
+            surprise = compute_surprise(value, max(0.5, usual[place]))
             yield Unusual(kind, head, value, surprise, words, seen.pieces[query], seen.pieces[key])
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
     row.name: row
     for row in (
-        Kind("pronoun", True, NOTHING, _referents, longest=MOST_TOKENS),
-        Kind("back", False, PATTERN, _at(-1, "looks one token back")),
-        Kind("ahead", False, PATTERN, _at(1, "looks one token ahead")),
-        Kind("link", True, LINK, _links, most=2),
-        Kind("mark", True, PATTERN, _mark),
-        Kind("even", False, 0.9, _even),
-        Kind("idle", False, PATTERN, _idle),
+        Kind("pronoun", True, MIN_PRONOUN_LINK, _find_referents, longest=MAX_TOKENS),
+        Kind("back", False, MIN_PATTERN, _make_offset_finder(-1, "looks one token back")),
+        Kind("ahead", False, MIN_PATTERN, _make_offset_finder(1, "looks one token ahead")),
+        Kind("link", True, MIN_LINK, _find_links, most=2),
+        Kind("mark", True, MIN_PATTERN, _find_marks),
+        Kind("even", False, 0.9, _find_even),
+        Kind("idle", False, MIN_PATTERN, _find_idle),
     )
 })  # fmt: skip
 
 
-def unusual(
+def find_unusual(
     attention: Attention,
     roles: Sequence[Finding] = (),
     shows: Sequence[bool] | None = None,
@@ -441,7 +447,7 @@ def unusual(
     Args:
         attention: the reading.
         roles: the known roles of the model's heads.
-        shows: whether each role is active here (:func:`active`), or None to compute it.
+        shows: whether each role is active here (:func:`find_active`), or None to compute it.
         habits: the habits of the heads over a corpus, if known.
         quiet: whether to skip kinds that name words of the text.
     """
@@ -450,16 +456,16 @@ def unusual(
     if attention.quantity != WEIGHT or attention.is_cross or not kinds:
         return ()
     heads = frozenset(attention.every_head())
-    pairs = zip(roles, active(roles, attention) if shows is None else shows, strict=True)
-    seen = Seen(attention, {f: is_shown for f, is_shown in pairs if f.head in heads}, habits)
+    pairs = zip(roles, find_active(roles, attention) if shows is None else shows, strict=True)
+    seen = WordReading(attention, {f: is_shown for f, is_shown in pairs if f.head in heads}, habits)
     candidates = [found for row in kinds for found in row.find(seen, row.name, row.least)]
     best: list[Unusual] = []
     for found in sorted(candidates, key=lambda found: -found.surprise):
         is_new = all(found.head != other.head and found.query != other.query for other in best)
         same_kind = sum(other.kind == found.kind for other in best)
-        if found.surprise >= LEAST and is_new and same_kind < KINDS[found.kind].most:
+        if found.surprise >= MIN_BITS and is_new and same_kind < KINDS[found.kind].most:
             best.append(found)
-    return tuple(best[:MOST])
+    return tuple(best[:MAX_FINDINGS])
 
 
 def read_habits(folder: Path) -> Habits:
@@ -480,14 +486,14 @@ def read_habits(folder: Path) -> Habits:
                 for share in SHARES.get(table, ()):
                     habits[share][head] = float(line[share])
     except (OSError, ValueError) as error:
-        raise CorpusError(f"{folder} holds no averages that can be read: {error}.", REMAKE) from error
+        raise CorpusError(f"{folder} holds no averages that can be read: {error}.", MEASURE_AGAIN) from error
     return {what: np.array([by_head[head] for head in sorted(by_head)]) for what, by_head in habits.items()}
 
 
 @cache
-def given_habits(model: str) -> Habits:
+def load_bundled_habits(model: str) -> Habits:
     """Return the habits of the heads of a model that comes with the app, from its first bundled profile.
 
     Other models have none.
     """
-    return next((habits for folder in given_folders(model) if (habits := read_habits(folder))), {})
+    return next((habits for folder in list_bundled_folders(model) if (habits := read_habits(folder))), {})

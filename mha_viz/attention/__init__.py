@@ -17,26 +17,26 @@ from mha_viz.attention import cache as caches
 from mha_viz.attention import foreign_arrays, tensors
 from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.generated import join_steps
-from mha_viz.attention.shown import Content, Shown, named_in
+from mha_viz.attention.shown import Content, Shown, name_map
 from mha_viz.attention.steps import (
     BY_WORDS,
     GIVEN_WORDS,
+    GUESSED_AXES,
     REST_AS_SINK,
     SPECIAL_HIDDEN,
-    TAKEN_FOR,
     TYPED,
     Step,
-    chosen,
-    layer_numbers,
-    request_of,
-    step_of_layers,
-    steps_of,
-    written_by_model,
+    find_layer_numbers,
+    find_request,
+    keep_heads,
+    make_layer_step,
+    make_written_step,
+    parse_wordings,
 )
-from mha_viz.attention.tensors import averaged, between
+from mha_viz.attention.tensors import average_groups, merge_to_words
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
-from mha_viz.heads import AnyHead, Head, every_head, is_number
-from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions, drawn
+from mha_viz.heads import AnyHead, Head, is_number, list_heads
+from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions, get_function
 from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean, from_names, from_offsets
 from mha_viz.view.quantities import QUANTITIES, Quantity
@@ -48,9 +48,9 @@ __all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weig
 
 TokenTexts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # tokens of several texts
 
-READ = ((TYPED,), (GIVEN_WORDS,))  # first steps of readings that follow from the model and the text alone
+FIRST_STEPS = ((TYPED,), (GIVEN_WORDS,))  # first steps of readings that follow from the model and the text alone
 
-_SAME = TokenizedText("", "", ())  # means "the keys are the queries" until an Attention is created
+_SAME_AS_QUERIES = TokenizedText("", "", ())  # means "the keys are the queries" until an Attention is created
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +77,13 @@ class Attention:
     weights: Weights
     hidden: Weights = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
     made: tuple[Step, ...] = ()
-    keys: TokenizedText = _SAME
+    keys: TokenizedText = _SAME_AS_QUERIES
     quantity: str = "weight"
 
     def __post_init__(self) -> None:
-        if self.keys is _SAME:
+        if self.keys is _SAME_AS_QUERIES:
             object.__setattr__(self, "keys", self.queries)
-        object.__setattr__(self, "made", steps_of(self.made))
+        object.__setattr__(self, "made", parse_wordings(self.made))
         weights = tensors.frozen(self.weights)
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
@@ -201,14 +201,16 @@ class Attention:
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
         has_sink = foreign_arrays.check_sink(sink, quantity)
         stack = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others), has_sink)
-        made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(stack)))
+        made = () if layers is None else make_layer_step(foreign_arrays.numbers_given(layers, len(stack)))
         guessed = foreign_arrays.guessed_axis(attentions, stack, is_numbered=layers is not None)
-        made = (*made, TAKEN_FOR[guessed]) if guessed else made
-        rows, queries = first = _axis(names, mask, text, offsets, sentence_b_start)
-        columns, other = first if keys is None else _axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
-        weights = _numbers_of(stack, rows, columns, has_sink)
+        made = (*made, GUESSED_AXES[guessed]) if guessed else made
+        rows, queries = first = _read_axis(names, mask, text, offsets, sentence_b_start)
+        columns, other = (
+            first if keys is None else _read_axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
+        )
+        weights = _select_weights(stack, rows, columns, has_sink)
         if quantity == "weight" and len(columns) < len(others):
-            tensors.check_kept(stack, rows, columns, layer_numbers(steps_of(made), len(stack)))
+            tensors.check_kept(stack, rows, columns, find_layer_numbers(parse_wordings(made), len(stack)))
         if has_sink:
             other, made = foreign_arrays.add_sink(other), (*made, REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
@@ -240,12 +242,14 @@ class Attention:
         """
         arguments: Any = dict(options)
         names, w_o, values = (arguments.pop(name, None) for name in ("names", "w_o", "values"))
-        recording = caches.recorded(cache, names, arguments.get("sink") is True)
+        recording = caches.find_layers(cache, names, arguments.get("sink") is True)
         arguments = {"model": recording.model, "layers": recording.numbers} | arguments
         reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **arguments)
         arguments.pop("sink", None)  # a sink has no value, so its norm is 0
         if w_o is not None:
-            reading = cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **arguments)
+            reading = cls.from_tensors(
+                caches.compute_norms(recording, w_o, values), tokens, keys, quantity="norm", **arguments
+            )
         return reading
 
     @classmethod
@@ -309,14 +313,14 @@ class Attention:
         prompt_length = sum(row < written.prompt for row in in_mask)
         has_written = prompt_length < len(in_mask)
         return (
-            replace(reading, made=(*reading.made, written_by_model(reading.queries, prompt_length)))
+            replace(reading, made=(*reading.made, make_written_step(reading.queries, prompt_length)))
             if has_written
             else reading
         )
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """Draw all heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figures.grid``)."""
-        figure: AnyFigure = drawn("grid")(self, **options)
+        figure: AnyFigure = get_function("grid")(self, **options)
         return figure
 
     @overload
@@ -334,7 +338,7 @@ class Attention:
 
         Examples: ``a.heatmap("L3H1")``, ``a.heatmap(3, 1)``.
         """
-        figure: AnyFigure = drawn("heatmap")(self, layer, head, **options)
+        figure: AnyFigure = get_function("heatmap")(self, layer, head, **options)
         return figure
 
     @overload
@@ -347,7 +351,7 @@ class Attention:
         self, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
     ) -> AnyFigure:
         """Draw the token links of a head, or with ``heads`` of several heads of a layer (``mha_viz.figures.links``)."""
-        figure: AnyFigure = drawn("links")(self, layer, head, **options)
+        figure: AnyFigure = get_function("links")(self, layer, head, **options)
         return figure
 
     def measures(self) -> pd.DataFrame:
@@ -359,7 +363,7 @@ class Attention:
         nats; and ``normalised_entropy``, the entropy divided by ln(keys), 0 to 1. The tokens are those of this reading:
         subwords, unless it is by words. Undefined measures are NaN (``mha_viz.analysis.metrics`` has the definitions).
         """
-        table: pd.DataFrame = drawn("measures")(self)
+        table: pd.DataFrame = get_function("measures")(self)
         return table
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -368,7 +372,7 @@ class Attention:
         ``mha_viz.load_attention`` reads an equal reading from the first two. Raises ExportError, and then leaves no
         incomplete file.
         """
-        written: Path = drawn("save")(self, path)
+        written: Path = get_function("save")(self, path)
         return written
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
@@ -418,11 +422,17 @@ class Attention:
         do not follow from these, the digest includes the numbers, too. Equal readings have equal keys, also in other
         processes.
         """
-        identity: list[object] = [self.model, self.revision, self.weights.shape, self.made, *_identity(self.queries)]
-        identity += [{"keys": _identity(self.keys)}] if self.is_cross else []
+        identity: list[object] = [
+            self.model,
+            self.revision,
+            self.weights.shape,
+            self.made,
+            *_list_identity(self.queries),
+        ]
+        identity += [{"keys": _list_identity(self.keys)}] if self.is_cross else []
         identity += [{"quantity": self.quantity}] if self.quantity != "weight" else []
         digest = hashlib.blake2b(json.dumps(identity).encode(), digest_size=12)
-        if self.made[:1] not in READ:
+        if self.made[:1] not in FIRST_STEPS:
             digest.update(tensors.digest(self.weights) + tensors.digest(self.hidden))
         return digest.hexdigest()
 
@@ -436,7 +446,7 @@ class Attention:
     @cached_property
     def request(self) -> Request | None:
         """The request that this reading answers (``attention.steps.request_of``)."""
-        return request_of(self)
+        return find_request(self)
 
     @property
     def is_cross(self) -> bool:
@@ -475,7 +485,7 @@ class Attention:
         They are 0, 1, …, unless the reading has only some layers of its model, such as the layers of a hybrid model
         that have attention.
         """
-        return layer_numbers(self.made, self.layers)
+        return find_layer_numbers(self.made, self.layers)
 
     @property
     def heads(self) -> int:
@@ -489,7 +499,7 @@ class Attention:
 
     def every_head(self) -> tuple[Head, ...]:
         """Return all heads in order: L0H0, L0H1, …."""
-        return every_head(self.layer_numbers, self.heads)
+        return list_heads(self.layer_numbers, self.heads)
 
     def by_words(self) -> Attention:
         """Merge subwords to words: attention *to* a word is the sum over its subwords, *from* a word the mean.
@@ -499,17 +509,17 @@ class Attention:
         if self.queries.unit == self.keys.unit == "words":
             return self
         rows, columns = self.queries.groups, self.keys.groups
-        weights, hidden = between(self.weights, rows, columns), averaged(self.hidden, rows, -1)
+        weights, hidden = merge_to_words(self.weights, rows, columns), average_groups(self.hidden, rows, -1)
         return self._next(
-            BY_WORDS, *self._both_texts(TokenizedText.by_words), tensors.read_only(weights), tensors.read_only(hidden)
+            BY_WORDS, *self._change_texts(TokenizedText.by_words), tensors.read_only(weights), tensors.read_only(hidden)
         )
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
         """Return a layer with only these heads or, of rollout, only these layers, in this order. Raises UnknownHead."""
         chosen_heads = [self.head(head) for head in list_items(heads, "heads", "Give a list such as ['L3H1', (3, 4)].")]
         if not chosen_heads:
-            raise UnknownHead("No head was named.", f"Give a list such as [{named_in(self.quantity, Head(0, 0))!r}].")
-        made, axis = chosen(self.made, chosen_heads, self.quantity)
+            raise UnknownHead("No head was named.", f"Give a list such as [{name_map(self.quantity, Head(0, 0))!r}].")
+        made, axis = keep_heads(self.made, chosen_heads, self.quantity)
         places = [(self.layer_numbers.index(layer), number) for layer, number in chosen_heads]
         selected = (np.stack([numbers[place] for place in places]) for numbers in (self.weights, self.hidden))
         weights, hidden = (tensors.read_only(np.expand_dims(numbers, axis)) for numbers in selected)
@@ -531,7 +541,7 @@ class Attention:
             hidden = sizes[..., drop].sum(axis=3, dtype=np.float64)
             hidden /= np.maximum(sizes.sum(axis=3, dtype=np.float64), 1e-12)
         return Content(
-            *self._both_texts(TokenizedText.without_special), all_columns[..., columns], hidden.astype(np.float32)
+            *self._change_texts(TokenizedText.without_special), all_columns[..., columns], hidden.astype(np.float32)
         )
 
     def without_special(self) -> Attention:
@@ -554,7 +564,7 @@ class Attention:
             tensors.read_only(before + (1 - before) * hidden),
         )
 
-    def _both_texts(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
+    def _change_texts(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
         """Return queries and keys after a change to both; for self-attention they remain one object."""
         queries = change(self.queries)
         return queries, change(self.keys) if self.is_cross else queries
@@ -567,7 +577,7 @@ class Attention:
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
 
 
-def _axis(
+def _read_axis(
     names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, whose: str = ""
 ) -> tuple[list[int], TokenizedText]:
     """Return which tokens of an axis are read, and their text.
@@ -583,14 +593,14 @@ def _axis(
     return rows, from_offsets(read_names, [typed.offsets[row] for row in rows], typed.texts, second)
 
 
-def _numbers_of(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:
+def _select_weights(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:
     """Return [layer, head, query, key] of some rows and columns, with a column for the sink if there is one."""
     stacked = foreign_arrays.stacked(layers, is_rescaled=not has_sink)
     weights = tensors.select(stacked, rows, columns)
     return foreign_arrays.add_sink_column(weights, stacked[:, :, rows]) if has_sink else weights
 
 
-def _identity(text: TokenizedText) -> list[object]:
+def _list_identity(text: TokenizedText) -> list[object]:
     """Return everything that distinguishes one text from another, as JSON values."""
     tokens = [[t.text, t.word, t.segment, t.start, t.end, t.known] for t in text.tokens]
     return [[text.text, text.pair, text.cut and astuple(text.cut), text.unit, text.given], tokens]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Numbers = npt.NDArray[np.float64]
-FAR_OFF = 0.25  # relative error above which an estimate of a share is unreliable
+MAX_ERROR = 0.25  # relative error above which an estimate of a share is unreliable
 LITTLE = 0.05  # a difference of cosines or log-probabilities below this is negligible
-MOST_WORDS = 32  # the most words that a model writes at once
+MAX_WORDS = 32  # the most words that a model writes at once
 SIDES = ("query", "key", "value")  # the inputs of a head at which a path can end
-BEST = 10  # number of words to list
+MAX_LISTED = 10  # number of words to list
 
 
 class Answer(NamedTuple):
@@ -92,10 +92,10 @@ class OfHeads:
 
     def table(self) -> pd.DataFrame:
         """Return a table with one row per head, ``L0H0`` first, and one column, ``name``."""
-        return by_head({self.name: self.values})
+        return make_head_table({self.name: self.values})
 
 
-def by_head(columns: dict[str, Numbers]) -> pd.DataFrame:
+def make_head_table(columns: dict[str, Numbers]) -> pd.DataFrame:
     """Return a table with one row per head, ``L0H0`` first, from columns [layer, head]."""
     import pandas as pd
 
@@ -144,7 +144,7 @@ class Patched:
 
         Its share is exact even if all others are estimated.
         """
-        return None if self.to is not None else largest_estimate(self.estimated)
+        return None if self.to is not None else find_largest_estimate(self.estimated)
 
     @property
     def checked_shares(self) -> tuple[float, float]:
@@ -159,7 +159,7 @@ class Patched:
     def is_far_off(self) -> bool:
         """True if the estimate of the ``checked`` head misses its exact share by more than a quarter of it."""
         estimated, exact = self.checked_shares
-        return abs(estimated - exact) > FAR_OFF * abs(exact)
+        return abs(estimated - exact) > MAX_ERROR * abs(exact)
 
     @property
     def correlation(self) -> float:
@@ -179,26 +179,26 @@ class Patched:
         If only estimates were computed, only the ``checked`` head has a share, and others have NaN. For paths, there is
         a row for each earlier head, and no column ``estimated``.
         """
-        table = by_head({"share": self.shares, "estimated": self.estimated})
+        table = make_head_table({"share": self.shares, "estimated": self.estimated})
         return table if self.to is None else table[["share"]].dropna()
 
 
-def largest_estimate(estimated: Numbers) -> Head:
+def find_largest_estimate(estimated: Numbers) -> Head:
     """Return the head with the largest absolute estimate, from [layer, head]."""
     layer, head = np.unravel_index(int(np.abs(estimated).argmax()), estimated.shape)
     return Head(int(layer), int(head))
 
 
-def listed(before: Numbers, after: Numbers, piece: int) -> list[int]:
+def list_tokens(before: Numbers, after: Numbers, piece: int) -> list[int]:
     """Return the tokens to list: the BEST by log-probability before, the other BEST after, and ``piece``.
 
     ``before`` and ``after`` are [token]. Of equal tokens, the first in the vocabulary is chosen.
     """
-    firsts = [np.argsort(-logs, kind="stable")[:BEST].tolist() for logs in (before, after)]
+    firsts = [np.argsort(-logs, kind="stable")[:MAX_LISTED].tolist() for logs in (before, after)]
     return list(dict.fromkeys([*firsts[0], *firsts[1], piece]))
 
 
-def divergences(before: Numbers, after: Numbers) -> Numbers:
+def compute_divergences(before: Numbers, after: Numbers) -> Numbers:
     """Return KL(before ‖ after) in nats over the last axis, from log-probabilities.
 
     The result is clipped so that rounding never makes it negative.
@@ -209,7 +209,7 @@ def divergences(before: Numbers, after: Numbers) -> Numbers:
     return nats
 
 
-def cosines(first: Numbers, second: Numbers) -> Numbers:
+def compute_cosines(first: Numbers, second: Numbers) -> Numbers:
     """Return the cosine over the last axis, in float64; 0 if one of the vectors is zero."""
     lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
     similarity: Numbers = np.clip(np.vecdot(first, second) / np.where(lengths == 0, 1.0, lengths), -1.0, 1.0)

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention.foreign_arrays import STACKS, Weights, array_of, axes_of, check_room, listed
-from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
+from mha_viz.attention.foreign_arrays import STACK_FIELDS, Weights, check_size, find_axes, read_array, read_list
+from mha_viz.errors import MAX_ITEMS, ShapeError, shorten_value
 
 LAYER = "{layer}"
 NUMBER = re.compile(r"\d+")
-OF_LAYER = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # text before the number of a layer
+LAYER_PREFIX = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # text before the number of a layer
 PATTERN = re.compile(r"hook_(attn_)?pattern$")
-MOST_ENTRIES = 200_000  # the most entries of a cache
-SHOWN = 6  # the most names in a message
+MAX_ENTRIES = 200_000  # the most entries of a cache
+MAX_NAMES = 6  # the most names in a message
 SUM_TOLERANCE = 0.05  # rows of weights may differ from 1 by this much
 
 
@@ -43,44 +43,48 @@ class CachedStack(NamedTuple):
     entries: Mapping[str, Mapping[int, Any]]
 
 
-def recorded(cache: Any, names: str | None = None, has_sink: bool = False) -> CachedStack:
+def find_layers(cache: Any, names: str | None = None, has_sink: bool = False) -> CachedStack:
     """Return the attention layers of a cache, in order.
 
     ``names`` are the entries to read, with {layer} for the number. With ``has_sink``, rows may sum to less than 1.
     Raises ShapeError if there is no stack of layers, or more than one.
     """
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
-    is_output = any(hasattr(cache, name) for name in STACKS)  # the output of a whole model, which from_tensors explains
+    is_output = any(
+        hasattr(cache, name) for name in STACK_FIELDS
+    )  # the output of a whole model, which from_tensors explains
     if not (hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output):
-        layers = [_weights_of(entry) for entry in cache[: MOST_ITEMS + 1]] if isinstance(cache, list | tuple) else cache
+        layers = (
+            [_extract_weights(entry) for entry in cache[: MAX_ITEMS + 1]] if isinstance(cache, list | tuple) else cache
+        )
         return CachedStack(layers, None, "", str(model), {})
-    entries = _by_name(cache)
-    chosen = _chosen(entries, names, has_sink)
+    entries = _group_entries(cache)
+    chosen = _choose_stack(entries, names, has_sink)
     by_layer = entries[chosen]
-    if max(by_layer) >= MOST_ITEMS:
-        raise ShapeError(f"{chosen[:80]!r} is in this cache with a number of {MOST_ITEMS:,} or more.", "Count from 0.")
+    if max(by_layer) >= MAX_ITEMS:
+        raise ShapeError(f"{chosen[:80]!r} is in this cache with a number of {MAX_ITEMS:,} or more.", "Count from 0.")
     numbers = sorted(by_layer)
-    layers = [_weights_of(by_layer[layer], chosen.replace(LAYER, str(layer))) for layer in numbers]
+    layers = [_extract_weights(by_layer[layer], chosen.replace(LAYER, str(layer))) for layer in numbers]
     if PATTERN.search(chosen):  # TransformerLens may drop the axis of texts, but not that of heads
         layers = [layer[None] if len(getattr(layer, "shape", ())) == 3 else layer for layer in layers]
     return CachedStack(layers, numbers, chosen, str(model), entries)
 
 
-def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
+def _group_entries(cache: Any) -> dict[str, dict[int, Any]]:
     """Return the entries of a cache by name, with {layer} in place of the number, and by layer."""
     entries: dict[str, dict[int, Any]] = {}
-    keys = [*islice(cache.keys(), MOST_ENTRIES + 1)]  # some caches have keys() but cannot be iterated over
-    if len(keys) > MOST_ENTRIES:
-        raise ShapeError(f"This cache has more than {MOST_ENTRIES:,} entries.", "Give the attention of each layer.")
+    keys = [*islice(cache.keys(), MAX_ENTRIES + 1)]  # some caches have keys() but cannot be iterated over
+    if len(keys) > MAX_ENTRIES:
+        raise ShapeError(f"This cache has more than {MAX_ENTRIES:,} entries.", "Give the attention of each layer.")
     for key in keys:
         name = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
         numbers = [*NUMBER.finditer(name)]
         if numbers:
-            named = (match for match in numbers if OF_LAYER.search(name, 0, match.start()))
+            named = (match for match in numbers if LAYER_PREFIX.search(name, 0, match.start()))
             separate = (match for match in numbers if _stands_alone(name, match))
             found = next(chain(named, separate), numbers[0])
             # A number may have any length.
-            number = int(found[0]) if len(found[0].lstrip("0")) < len(str(MOST_ITEMS)) else MOST_ITEMS
+            number = int(found[0]) if len(found[0].lstrip("0")) < len(str(MAX_ITEMS)) else MAX_ITEMS
             entries.setdefault(name[: found.start()] + LAYER + name[found.end() :], {})[number] = cache[key]
     return {  # Drop layers that are None unless all are, as in models with attention in some layers only.
         name: {number: entry for number, entry in by_layer.items() if entry is not None} or by_layer
@@ -94,21 +98,21 @@ def _stands_alone(name: str, number: re.Match[str]) -> bool:
     return all(sign in "._[]/" for sign in neighbours)
 
 
-def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sink: bool) -> str:
+def _choose_stack(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sink: bool) -> str:
     """Return the name of the stack of layers to read. Raises ShapeError."""
     if names:
         if not isinstance(names, str) or names not in entries:
-            raise ShapeError(f"There is no {shorten_value(names, 60)!r} in this cache.", _has(entries))
+            raise ShapeError(f"There is no {shorten_value(names, 60)!r} in this cache.", _describe_entries(entries))
         return names
     stacks = [name for name in entries if PATTERN.search(name)]
     stacks = stacks or [
         name for name, layers in entries.items() if all(_is_weights(layer, has_sink) for layer in layers.values())
     ]
-    if not stacks and len(near := [name for name in entries if all(map(_has_weights, entries[name].values()))]) == 1:
+    if not stacks and len(near := [name for name in entries if all(map(_may_be_weights, entries[name].values()))]) == 1:
         return near[0]  # the caller refuses its rows, saying where and why
     for name, layers in entries.items() if not stacks else ():
         for layer, entry in layers.items():
-            _weights_of(
+            _extract_weights(
                 entry, name.replace(LAYER, str(layer))
             )  # raises if something is wrong with an output, which says more
     if not entries:
@@ -120,28 +124,28 @@ def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sin
         raise ShapeError(
             "No attention weights are in this cache: nothing is named like 'blocks.0.attn.hook_pattern', and no entry "
             "has the axes [text, head, query, key] with rows that sum to 1.",
-            _has(entries),
+            _describe_entries(entries),
         )
     if len(stacks) > 1:
         raise ShapeError(
-            f"{len(stacks)} stacks of attention are in this cache: {_listed(stacks)}.",
+            f"{len(stacks)} stacks of attention are in this cache: {_list_names(stacks)}.",
             f"Choose one with names={stacks[0]!r}.",
         )
     return stacks[0]
 
 
-def _has(entries: Mapping[str, Any]) -> str:
+def _describe_entries(entries: Mapping[str, Any]) -> str:
     """Return a sentence that lists the entries of a cache."""
-    return f"It has {_listed([*entries])}."
+    return f"It has {_list_names([*entries])}."
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     """Return the first names as text."""
-    more = len(names) - SHOWN
-    return ", ".join(repr(name[:60]) for name in names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMES
+    return ", ".join(repr(name[:60]) for name in names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _weights_of(entry: Any, name: str = "") -> Any:
+def _extract_weights(entry: Any, name: str = "") -> Any:
     """Return the weights in an entry.
 
     They are the entry itself, or the part of an attention module's output that has four axes, or one axis more than the
@@ -152,12 +156,12 @@ def _weights_of(entry: Any, name: str = "") -> Any:
             entry = getattr(entry, wrapped)
     if not isinstance(entry, tuple):
         return entry
-    parts = [part for part in entry if hasattr(part, "shape") and len(axes_of(part)) == 4]
+    parts = [part for part in entry if hasattr(part, "shape") and len(find_axes(part)) == 4]
     if len(parts) == 1:
         return parts[0]
     who = f", {name!r}," if name else ""
     if len(entry) == 2 and all(hasattr(part, "shape") for part in entry):  # the output of nn.MultiheadAttention
-        vectors, weights = map(axes_of, entry)
+        vectors, weights = map(find_axes, entry)
         if len(weights) == len(vectors) + 1 == 3:
             return entry[1]
         if len(weights) == len(vectors) in (2, 3) and weights[:-1] == vectors[:-1] and _are_shares(*entry):
@@ -177,22 +181,22 @@ def _weights_of(entry: Any, name: str = "") -> Any:
 
 def _are_shares(vectors: Any, weights: Any) -> bool:
     """Return True if the rows of ``weights`` sum to 1, and those of ``vectors`` do not."""
-    vector_error, weight_error = (np.abs(array_of(part).sum(axis=-1) - 1).max() for part in (vectors, weights))
+    vector_error, weight_error = (np.abs(read_array(part).sum(axis=-1) - 1).max() for part in (vectors, weights))
     return bool(weight_error < SUM_TOLERANCE <= vector_error)
 
 
-def _array_in(entry: Any) -> npt.NDArray[Any]:
+def _extract_array(entry: Any) -> npt.NDArray[Any]:
     """Return an array that may be weights, [text, head, query, key] or [head, query, key]; otherwise an empty array."""
     try:
-        weights = _weights_of(entry)
-        return array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
+        weights = _extract_weights(entry)
+        return read_array(weights) if len(find_axes(weights)) in (3, 4) else np.zeros(0)
     except ShapeError:
         return np.zeros(0)
 
 
-def _has_weights(entry: Any) -> bool:
+def _may_be_weights(entry: Any) -> bool:
     """Return True if an entry may be weights by shape and sign: as many queries as keys, and no number below 0."""
-    array = _array_in(entry)
+    array = _extract_array(entry)
     return bool(array.size and array.shape[-1] == array.shape[-2] and not (array < 0).any())
 
 
@@ -201,7 +205,7 @@ def _is_weights(entry: Any, has_sink: bool) -> bool:
 
     With a sink, they may sum to less.
     """
-    array = _array_in(entry)
+    array = _extract_array(entry)
     if not array.size:
         return False
     deviations = array.sum(axis=-1) - 1
@@ -211,28 +215,28 @@ def _is_weights(entry: Any, has_sink: bool) -> bool:
 # ---- Norms ----------------------------------------------------------------------------------------------------
 
 
-def norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
+def compute_norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
     """Return ‖A[i, j] · v_j W_O‖₂ of every layer, with the axes of its weights (Kobayashi et al. 2020, equation 3).
 
     ``w_o`` is [layer, head, d_head, d_model]. ``values`` are [(text,) key, head, d_head] per layer, by default those in
     the cache. Raises ShapeError if one is missing or has other axes.
     """
     remedy = "Give an array for each layer."
-    values = _values(recording) if values is None else listed(values, "is not a list of values.", remedy)
-    slices = listed(w_o, "is not a list of projections.", remedy)
+    values = _find_values(recording) if values is None else read_list(values, "is not a list of values.", remedy)
+    slices = read_list(w_o, "is not a list of projections.", remedy)
     if not len(recording.layers) == len(values) == len(slices):
         raise ShapeError(
             f"The weights have {len(recording.layers)} layers, the values {len(values)}, w_o {len(slices)}.", remedy
         )
-    weights = [array_of(layer).astype(np.float32) for layer in recording.layers]
-    value_arrays = [array_of(value, "An array of values") for value in values]
+    weights = [read_array(layer).astype(np.float32) for layer in recording.layers]
+    value_arrays = [read_array(value, "An array of values") for value in values]
     return [
-        _weighted(layer, value, array_of(part, "A layer of w_o"))
+        _compute_layer_norms(layer, value, read_array(part, "A layer of w_o"))
         for layer, value, part in zip(weights, value_arrays, slices, strict=True)
     ]
 
 
-def _values(recording: CachedStack) -> list[Any]:
+def _find_values(recording: CachedStack) -> list[Any]:
     """Return the values of each layer in the cache. Raises ShapeError if some are missing."""
     name = PATTERN.sub("hook_v", recording.names)
     by_layer = recording.entries.get(name, {}) if name != recording.names else {}
@@ -246,7 +250,7 @@ def _values(recording: CachedStack) -> list[Any]:
     return [by_layer[layer] for layer in recording.numbers or sorted(by_layer)]
 
 
-def _weighted(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any]) -> Weights:
+def _compute_layer_norms(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any]) -> Weights:
     """Return the norms of one layer, [(text,) head, query, key].
 
     Heads that share values (grouped-query attention) are consecutive.
@@ -264,7 +268,7 @@ def _weighted(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any])
             f"w_o of a layer has axes {w_o.shape}, for {heads} heads with values of {width} numbers.",
             "Expected [head, d_head, d_model], such as model.W_O[layer] of TransformerLens.",
         )
-    check_room((texts, heads, columns, w_o.shape[-1]))
+    check_size((texts, heads, columns, w_o.shape[-1]))
     head_values = np.repeat(values.reshape(texts, columns, shared, width), heads // shared, axis=2).swapaxes(1, 2)
     contributions = head_values.astype(np.float32) @ w_o.astype(np.float32)  # [text, head, key, d_model]
     lengths = np.linalg.norm(contributions, axis=-1).reshape(*weights.shape[:-2], 1, columns)

@@ -17,28 +17,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
+from mha_viz.errors import MAX_ITEMS, ShapeError, shorten_value
 from mha_viz.numerals import counted
 from mha_viz.text import Token, TokenizedText, clean
 
 Weights = npt.NDArray[np.float32]
 
-MOST_NUMBERS = 1 << 29  # the most numbers of a reading: 2 GiB in float32
-MOST_NAMES = 1 << 20  # the most tokens
-LAYERS = 1_000  # upper limit of layer numbers
-MOST_AXES = 8  # the most axes of nested lists
+MAX_NUMBERS = 1 << 29  # the most numbers of a reading: 2 GiB in float32
+MAX_NAMES = 1 << 20  # the most tokens
+MAX_LAYERS = 1_000  # upper limit of layer numbers
+MAX_AXES = 8  # the most axes of nested lists
 LAYER = "A layer"
-AXES = "Expected [head, query, key] or [1, head, query, key]."
-SMALLER = "Take fewer layers, or a shorter text."
-HALF_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
-STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # fields of a model's output
+EXPECTED_AXES = "Expected [head, query, key] or [1, head, query, key]."
+SMALLER_REMEDY = "Take fewer layers, or a shorter text."
+HALF_PRECISION_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
+STACK_FIELDS = (
+    "attentions",
+    "encoder_attentions",
+    "decoder_attentions",
+    "cross_attentions",
+)  # fields of a model's output
 
 # Learned sinks, such as those of gpt-oss: each head has one more score than keys, and its share of a row goes to no
 # token. Transformers returns the rows without it (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
 SINK = Token("sink", None, 0, None, None)  # the token of the sink's column
 
 
-def token_names(given: Any, argument: str) -> list[str]:
+def read_token_names(given: Any, argument: str) -> list[str]:
     """Return the names of tokens in an argument. Raises ShapeError unless it is a list of texts."""
     if (
         isinstance(given, str | bytes | Mapping | Set)
@@ -48,9 +53,9 @@ def token_names(given: Any, argument: str) -> list[str]:
         raise ShapeError(
             f"{argument} is {shorten_value(given)!r}, which is not a list.", "Give a list with one text per token."
         )
-    names = [*islice(given, MOST_NAMES + 1)]
-    if len(names) > MOST_NAMES:
-        raise ShapeError(f"{argument} has more than {MOST_NAMES:,} entries.", "Take a shorter text.")
+    names = [*islice(given, MAX_NAMES + 1)]
+    if len(names) > MAX_NAMES:
+        raise ShapeError(f"{argument} has more than {MAX_NAMES:,} entries.", "Take a shorter text.")
     for place, name in enumerate(names):
         if not isinstance(name, str):
             where = f"has at {place}, counted from 0," if place else "begins with"
@@ -84,7 +89,7 @@ def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
         )
 
 
-def layers_of(attentions: Any, queries: int, keys: int | None, has_sink: bool = False) -> list[Any]:
+def read_layers(attentions: Any, queries: int, keys: int | None, has_sink: bool = False) -> list[Any]:
     """Return the layers unchanged, after checking that they fit the tokens.
 
     All must have the same axes, [(1,) head, query, key]. ``keys`` is None if the keys are the queries. In that case,
@@ -92,36 +97,36 @@ def layers_of(attentions: Any, queries: int, keys: int | None, has_sink: bool = 
     else.
     """
     _check_no_output(attentions)
-    _check_some(attentions)
-    layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
+    _check_not_empty(attentions)
+    layers = read_list(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
     _check_one_stack(layers)
     distinct = {id(layer): layer for layer in layers}  # the same object may be several layers
-    shapes = {() if isinstance(layer, Number) else axes_of(layer) for layer in distinct.values()}
+    shapes = {() if isinstance(layer, Number) else find_axes(layer) for layer in distinct.values()}
     if len(shapes) > 1:
         has_stages = all(len(axes) == 4 for axes in shapes) and len({axes[2:] for axes in shapes}) == 1
         raise ShapeError(
-            f"The layers have different axes: {', '.join(map(str, sorted(shapes)[:MOST_AXES]))}.",
+            f"The layers have different axes: {', '.join(map(str, sorted(shapes)[:MAX_AXES]))}.",
             "Give the layers of one stage, and of its windows one: [layer[0] for layer in …], with its tokens."
             if has_stages
             else "Give the layers of one stack: the encoder's, the decoder's own, or its cross-attention.",
         )
     axes = shapes.pop()
     _check_layer(axes, len(layers), queries)
-    check_room((len(layers), *axes))
+    check_size((len(layers), *axes))
     if has_sink and keys is None and axes[-2:] == (queries, queries + 1):
-        return [*map(_without_sink, layers)]
+        return [*map(_drop_sink, layers)]
     _check_counts(axes, queries, keys)
     return layers
 
 
-def _without_sink(layer: Any) -> npt.NDArray[Any]:
+def _drop_sink(layer: Any) -> npt.NDArray[Any]:
     """Return a layer without its last column.
 
     Raises ShapeError unless rows sum to 1 with this column, up to rounding to 16 bits.
     """
-    array = array_of(layer, is_rescaled=False)
+    array = read_array(layer, is_rescaled=False)
     deviation = np.abs(array.sum(axis=-1) - 1).max()
-    if not deviation < HALF_TOLERANCE:
+    if not deviation < HALF_PRECISION_TOLERANCE:
         raise ShapeError(
             f"A row with the column of its sink sums to 1 within {deviation:.3g} only.",
             "Give all columns as the model computed them, or leave out the sink: what a row leaves to 1 is its share.",
@@ -129,19 +134,19 @@ def _without_sink(layer: Any) -> npt.NDArray[Any]:
     return array[..., :-1]
 
 
-def guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool) -> str:
+def find_guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool) -> str:
     """Return how an ambiguous axis was interpreted, or "" if axes or numbers leave no doubt.
 
     "heads" is the first axis of layers with three axes in a list, "layers" that of a single array without layer
     numbers; either might be the axis of texts.
     """
-    axes = axes_of(layers[0])
+    axes = find_axes(layers[0])
     if hasattr(attentions, "shape"):
         return "layers" if len(axes) == 3 and len(layers) > 1 and not is_numbered else ""
     return "heads" if len(axes) == 3 else ""
 
 
-def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
+def read_list(given: Any, problem: str, remedy: str, most: int = MAX_ITEMS) -> list[Any]:
     """Return the entries of a list or an array, at most ``most``.
 
     Raises ShapeError if there are more, or for anything else; the message is the value followed by ``problem``.
@@ -155,7 +160,7 @@ def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> lis
     return items
 
 
-def with_weights(attentions: Any, layers: Any) -> tuple[Any, Any]:
+def drop_empty_layers(attentions: Any, layers: Any) -> tuple[Any, Any]:
     """Drop layers that are None, as in models with attention in some layers only. Return the others and their numbers.
 
     The numbers are those in ``layers`` if given, otherwise their positions, or None if no layer was dropped.
@@ -168,15 +173,15 @@ def with_weights(attentions: Any, layers: Any) -> tuple[Any, Any]:
     return [attentions[number] for number in numbers], numbers if layers is None else layers
 
 
-def numbers_given(given: Any, count: int) -> list[int]:
+def read_layer_numbers(given: Any, count: int) -> list[int]:
     """Return the numbers of ``count`` layers. Raises ShapeError unless there is one for each, in order."""
     remedy = "Give one number for each, counted from 0, in order: layers=[3, 7]."
-    numbers = listed(given, "is not a list of numbers of layers.", remedy)
-    whole_numbers = [number for number in map(_whole, numbers) if number is not None]
+    numbers = read_list(given, "is not a list of numbers of layers.", remedy)
+    whole_numbers = [number for number in map(_read_int, numbers) if number is not None]
     if (
         len(whole_numbers) < len(numbers)
         or sorted(set(whole_numbers)) != whole_numbers
-        or not all(0 <= number < LAYERS for number in whole_numbers)
+        or not all(0 <= number < MAX_LAYERS for number in whole_numbers)
     ):
         raise ShapeError(f"layers is {shorten_value(given)!r}.", remedy)
     if len(whole_numbers) != count:
@@ -184,7 +189,7 @@ def numbers_given(given: Any, count: int) -> list[int]:
     return whole_numbers
 
 
-def _whole(given: Any) -> int | None:
+def _read_int(given: Any) -> int | None:
     """Return a whole number, also of NumPy or PyTorch, as an int; None for anything else."""
     try:
         return None if isinstance(given, bool) else index(given)
@@ -192,17 +197,17 @@ def _whole(given: Any) -> int | None:
         return None
 
 
-def stacked(layers: Sequence[Any], is_rescaled: bool = True) -> Weights:
-    """Stack the layers of :func:`layers_of` as [layer, head, query, key].
+def stack_layers(layers: Sequence[Any], is_rescaled: bool = True) -> Weights:
+    """Stack the layers of :func:`read_layers` as [layer, head, query, key].
 
     A batch of one text is unwrapped. With ``is_rescaled``, rows in half precision are rescaled to sum to 1.
     """
-    arrays = [array_of(layer, is_rescaled=is_rescaled) for layer in layers]
+    arrays = [read_array(layer, is_rescaled=is_rescaled) for layer in layers]
     try:
         with np.errstate(over="ignore"):  # infinity is refused later, with an explanation
             weights = np.stack(arrays).astype(np.float32, copy=False)
     except (MemoryError, ValueError) as error:
-        raise ShapeError(f"The layers cannot be read together: {shorten_value(error, 100)}.", SMALLER) from error
+        raise ShapeError(f"The layers cannot be read together: {shorten_value(error, 100)}.", SMALLER_REMEDY) from error
     weights = weights[:, 0] if weights.ndim == 5 else weights
     weights.flags.writeable = False
     return weights
@@ -215,19 +220,19 @@ def is_batch(tokens: Any) -> bool:
     )
 
 
-def of_each(attentions: Any, tokens: Sequence[Any], others: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def iter_texts(attentions: Any, tokens: Sequence[Any], others: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the arguments for each text of a batch.
 
     They are its layers, [1, head, query, key], its tokens, and its part of the other arguments. Raises ShapeError if an
     argument is for a different number of texts.
     """
     _check_no_output(attentions)
-    _check_some(attentions)
+    _check_not_empty(attentions)
     texts = len(tokens)
-    layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
-    axes = [axes_of(layer) if hasattr(layer, "shape") else () for layer in layers]
+    layers = read_list(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
+    axes = [find_axes(layer) if hasattr(layer, "shape") else () for layer in layers]
     if {(len(shape), shape[:1]) for shape in axes} != {(4, (texts,))}:
-        shapes = ", ".join(map(str, sorted({*axes})[:MOST_AXES])) or "none"
+        shapes = ", ".join(map(str, sorted({*axes})[:MAX_AXES])) or "none"
         is_text_first = len(layers) == texts and {len(shape) for shape in axes} == {4}
         raise ShapeError(
             f"Tokens of {texts} texts were given, and layers with axes {shapes}.",
@@ -245,17 +250,17 @@ def of_each(attentions: Any, tokens: Sequence[Any], others: Mapping[str, Any]) -
         parts = {argument: None if values is None else values[text] for argument, values in others.items()}
         yield {
             "attentions": [layer[text : text + 1] for layer in layers],
-            "tokens": token_names(names, "tokens"),
+            "tokens": read_token_names(names, "tokens"),
             **parts,
         }
 
 
-def unmasked(mask: Any, count: int, argument: str) -> list[int]:
+def find_unmasked(mask: Any, count: int, argument: str) -> list[int]:
     """Return the tokens that a mask keeps, those with 1 in a tokenizer's attention_mask; without a mask, all tokens."""
     if mask is None:
         return [*range(count)]
-    axes = axes_of(mask, argument)
-    array = array_of(mask, argument).reshape(-1) if axes in ((count,), (1, count)) else None
+    axes = find_axes(mask, argument)
+    array = read_array(mask, argument).reshape(-1) if axes in ((count,), (1, count)) else None
     if array is None or array.shape != (count,) or not np.isin(array, (0, 1)).all():
         raise ShapeError(
             f"{argument} has axes {axes}, for {count} tokens.",
@@ -274,7 +279,7 @@ class TypedText(NamedTuple):
     offsets: list[tuple[int, int]]
 
 
-def typed_text(text: Any, offsets: Any, count: int, start: int | None = None, whose: str = "") -> TypedText | None:
+def read_typed_text(text: Any, offsets: Any, count: int, start: int | None = None, whose: str = "") -> TypedText | None:
     """Return a text with the offsets of ``count`` tokens; None if neither was given.
 
     ``start`` is the first token of a second text, and ``whose`` is the prefix of the names of arguments in messages.
@@ -289,12 +294,12 @@ def typed_text(text: Any, offsets: Any, count: int, start: int | None = None, wh
     if not isinstance(texts, tuple | list) or len(texts) != 2 or not all(isinstance(part, str) for part in texts):
         raise ShapeError(f"{whose}text is {shorten_value(text)!r}.", "Give a text, or a pair of texts.")
     name = f"{whose}offsets"
-    axes = axes_of(offsets, name)
+    axes = find_axes(offsets, name)
     if axes not in ((count, 2), (1, count, 2)):
         raise ShapeError(f"{name} has axes {axes}, for {count} tokens.", "Give a start and an end for each.")
     if texts[1] and start is None:
         raise ShapeError("sentence_b_start is missing.", "Give the index of the first token of the second text.")
-    array = array_of(offsets, name).reshape(-1, 2)
+    array = read_array(offsets, name).reshape(-1, 2)
     second = np.arange(count) >= (count if start is None else start)
     ends = np.where(second, len(texts[1]), len(texts[0]))[:, None]
     if not ((array >= 0) & (array <= ends) & (array == array.round())).all() or (array[:, 0] > array[:, 1]).any():
@@ -302,17 +307,17 @@ def typed_text(text: Any, offsets: Any, count: int, start: int | None = None, wh
     return TypedText((clean(texts[0]), clean(texts[1])), [(int(start), int(end)) for start, end in array])
 
 
-def second_from(start: Any, rows: Sequence[int]) -> int | None:
+def find_second_start(start: Any, rows: Sequence[int]) -> int | None:
     """Return the position of the first token of the second sentence among the tokens that are read.
 
     Return None if there is no second sentence.
     """
-    if start is not None and _whole(start) is None:
+    if start is not None and _read_int(start) is None:
         raise ShapeError(f"sentence_b_start is {shorten_value(start)!r}.", "Give the index of one of the tokens.")
     return None if start is None else sum(row < index(start) for row in rows)
 
 
-def _check_some(attentions: Any) -> None:
+def _check_not_empty(attentions: Any) -> None:
     """Raise ShapeError if there is no layer, as from a model that was not asked to return its weights."""
     if attentions is None or (hasattr(attentions, "__len__") and not len(attentions)):
         raise ShapeError(
@@ -324,10 +329,10 @@ def _check_some(attentions: Any) -> None:
 
 def _check_no_output(given: Any) -> None:
     """Raise ShapeError for a complete model output, which has the attention in one of its fields."""
-    fields = [name for name in STACKS if hasattr(given, name)]
+    fields = [name for name in STACK_FIELDS if hasattr(given, name)]
     if fields or isinstance(given, Mapping):
         filled = [name for name in fields if getattr(given, name)]
-        take = " or ".join(f".{name}" for name in filled or fields or STACKS[:1])
+        take = " or ".join(f".{name}" for name in filled or fields or STACK_FIELDS[:1])
         load = "" if filled else ' of a model with attn_implementation="eager", called with output_attentions=True'
         raise ShapeError("This is the whole output of a model, not its attention.", f"Take {take}{load}.")
 
@@ -348,7 +353,7 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
         )
 
 
-def axes_of(given: Any, name: str = LAYER) -> tuple[int, ...]:
+def find_axes(given: Any, name: str = LAYER) -> tuple[int, ...]:
     """Return the axes of an array or of nested lists, without reading numbers.
 
     Raises ShapeError for more numbers than a reading may have, for rows of different lengths, and for values without
@@ -357,27 +362,27 @@ def axes_of(given: Any, name: str = LAYER) -> tuple[int, ...]:
     axes: tuple[int, ...] = ()
     level = {id(given): given}  # items at one depth by id; a list may occur several times, or in itself
     while level:
-        level_axes = {_own_axes(item, name) for item in level.values()}
+        level_axes = {_find_own_axes(item, name) for item in level.values()}
         if len(level_axes) > 1:
-            raise ShapeError(f"{name} has rows of different lengths or kinds.", _expected(name))
+            raise ShapeError(f"{name} has rows of different lengths or kinds.", _write_expected(name))
         axes += level_axes.pop()
-        if len(axes) > MOST_AXES:
-            raise ShapeError(f"{name} is nested more than {MOST_AXES} deep.", _expected(name))
-        check_room(axes)
+        if len(axes) > MAX_AXES:
+            raise ShapeError(f"{name} is nested more than {MAX_AXES} deep.", _write_expected(name))
+        check_size(axes)
         first = next(iter(level.values()))
         if not isinstance(first, list | tuple) or not first or isinstance(first[0], Number):
             break
-        _own_axes(first[0], name)
+        _find_own_axes(first[0], name)
         level = {id(part): part for item in level.values() for part in item}
     return axes
 
 
-def _expected(name: str) -> str:
+def _write_expected(name: str) -> str:
     """Return what to give for an argument instead."""
-    return AXES if name == LAYER else "Give an array of numbers."
+    return EXPECTED_AXES if name == LAYER else "Give an array of numbers."
 
 
-def _own_axes(given: Any, name: str) -> tuple[int, ...]:
+def _find_own_axes(given: Any, name: str) -> tuple[int, ...]:
     """Return the shape of an array, or the length of a list."""
     if isinstance(given, list | tuple):
         return (len(given),)
@@ -386,13 +391,15 @@ def _own_axes(given: Any, name: str) -> tuple[int, ...]:
     try:
         return tuple(map(index, given.shape))
     except Exception as error:  # not an array, or one with another kind of shape
-        raise ShapeError(f"{name} is {shorten_value(given)!r}, which is not an array.", _expected(name)) from error
+        raise ShapeError(
+            f"{name} is {shorten_value(given)!r}, which is not an array.", _write_expected(name)
+        ) from error
 
 
-def check_room(axes: Sequence[int]) -> None:
+def check_size(axes: Sequence[int]) -> None:
     """Raise ShapeError for more numbers than can be read."""
-    if prod(axes) > MOST_NUMBERS:
-        raise ShapeError(f"{prod(axes):,} numbers were given.", f"At most {MOST_NUMBERS:,} are read. {SMALLER}")
+    if prod(axes) > MAX_NUMBERS:
+        raise ShapeError(f"{prod(axes):,} numbers were given.", f"At most {MAX_NUMBERS:,} are read. {SMALLER_REMEDY}")
 
 
 def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
@@ -414,7 +421,7 @@ def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
         )
     if len(axes) not in (3, 4):
         all_axes = (layers, *axes)
-        kind, remedy = _FEWER_AXES.get(len(all_axes), ("", AXES))
+        kind, remedy = _FEWER_AXES.get(len(all_axes), ("", EXPECTED_AXES))
         raise ShapeError(f"The weights have axes {all_axes}{kind}.", remedy)
 
 
@@ -429,13 +436,13 @@ _FEWER_AXES = {
 }
 
 
-def array_of(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.NDArray[Any]:
+def read_array(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.NDArray[Any]:
     """Return an array of real numbers from an array, a tensor or lists.
 
     Torch tensors are detached from their graph and moved to the CPU. Half precision becomes float32, and with
     ``is_rescaled``, rows of a layer are then rescaled to sum to 1. Raises ShapeError for everything else.
     """
-    axes = axes_of(given, name)
+    axes = find_axes(given, name)
     check_real(getattr(given, "dtype", None), name)
     half = "float16" in str(getattr(given, "dtype", ""))
     try:
@@ -443,9 +450,11 @@ def array_of(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.
             given = given.detach().float().cpu().numpy()
         array = np.asarray(given)
     except Exception as error:  # for example lists of other things, tensors without data, arrays of other libraries
-        raise ShapeError(f"{name} cannot be read as numbers: {shorten_value(error, 100)}.", _expected(name)) from error
+        raise ShapeError(
+            f"{name} cannot be read as numbers: {shorten_value(error, 100)}.", _write_expected(name)
+        ) from error
     if array.shape != axes:
-        raise ShapeError(f"{name} claims the axes {axes} and has {array.shape}.", _expected(name))
+        raise ShapeError(f"{name} claims the axes {axes} and has {array.shape}.", _write_expected(name))
     check_real(array.dtype, name)
     if not half:
         return array
@@ -453,7 +462,7 @@ def array_of(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.
     if name != LAYER or not is_rescaled:
         return array
     sums = array.sum(axis=-1, keepdims=True)  # undo only rounding to 16 bits; larger deviations are checked later
-    scaled: Weights = np.divide(array, sums, out=array.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
+    scaled: Weights = np.divide(array, sums, out=array.copy(), where=np.abs(sums - 1) < HALF_PRECISION_TOLERANCE)
     return scaled
 
 
@@ -508,7 +517,7 @@ def add_sink_column(weights: Weights, rows: Weights) -> Weights:
             "Leave padding out with mask=inputs['attention_mask'].",
         )
     remainder = np.maximum(1 - sums, 0)
-    is_rounded = (sums > 1) & (sums <= 1 + HALF_TOLERANCE)
+    is_rounded = (sums > 1) & (sums <= 1 + HALF_PRECISION_TOLERANCE)
     extended: Weights = np.concatenate(
         [np.divide(weights, sums, out=weights.copy(), where=is_rounded), remainder], axis=3
     )

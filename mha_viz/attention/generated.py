@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.attention.foreign_arrays import MOST_NAMES, Weights, array_of, axes_of, check_room, listed
-from mha_viz.attention.steps import written_by_model
+from mha_viz.attention.foreign_arrays import MAX_NAMES, Weights, check_size, find_axes, read_array, read_list
+from mha_viz.attention.steps import make_written_step
 from mha_viz.errors import ShapeError, shorten_value
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ASK = "Call generate(…, output_attentions=True, return_dict_in_generate=True)"
 CALL = f'{ASK} of a model with attn_implementation="eager", and give all that it returns.'
 
 
-class Written(NamedTuple):
+class GeneratedWeights(NamedTuple):
     """The weights of a text that a model wrote.
 
     Attributes:
@@ -46,19 +46,19 @@ class Written(NamedTuple):
         return next(int(layer.shape[2]) for layer in self.layers if layer is not None)
 
 
-def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled: bool = True) -> Written:
+def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled: bool = True) -> GeneratedWeights:
     """Join the steps of one of ``generated.sequences``: a decoder's own attention or, if ``is_cross``, to the source.
 
     Raises ShapeError if ``generated`` is not what ``generate()`` returns, if a text must be chosen, and for beams whose
     path is unknown.
     """
-    steps = _steps_of(generated, is_cross)
-    axes = axes_of(getattr(generated, "sequences", None), "sequences")
+    steps = _find_steps(generated, is_cross)
+    axes = find_axes(getattr(generated, "sequences", None), "sequences")
     if len(axes) != 2 or not axes[0]:
         raise ShapeError(f"sequences has axes {axes}.", CALL)
     texts, length = axes
-    chosen = _choose(sequence, texts)
-    beams = _beams_of(generated, steps, texts, chosen)
+    chosen = _choose_text(sequence, texts)
+    beams = _find_beams(generated, steps, texts, chosen)
     steps_with_beams = list(zip(steps, beams, strict=False))
     counts = {len(step) for step, _ in steps_with_beams}
     if len(counts) > 1:
@@ -67,18 +67,18 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
     layers = [
         None
         if first_weights is None
-        else join([_row_of(step[layer], beam, is_rescaled) for step, beam in steps_with_beams])[None]
+        else join([_read_step(step[layer], beam, is_rescaled) for step, beam in steps_with_beams])[None]
         for layer, first_weights in enumerate(steps[0])
     ]
-    return Written(layers, axes_of(_any_layer(steps[0]))[-2], length)
+    return GeneratedWeights(layers, find_axes(_find_layer(steps[0]))[-2], length)
 
 
-def _any_layer(step: Sequence[Any]) -> Any:
+def _find_layer(step: Sequence[Any]) -> Any:
     """Return the first layer with attention; None if there is none."""
     return next((layer for layer in step if layer is not None), None)
 
 
-def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
+def _find_steps(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
     """Return the layers of each step, [text, head, query, key]."""
     has_two_stacks = hasattr(generated, "decoder_attentions")
     if is_cross and not has_two_stacks and hasattr(generated, "attentions"):
@@ -87,19 +87,19 @@ def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
     if not hasattr(generated, field):
         raise ShapeError(f"{shorten_value(generated)!r} is not what generate() returned.", CALL)
     recorded = getattr(generated, field)
-    steps = listed(() if recorded is None else recorded, "is not a list of steps.", CALL, most=MOST_NAMES)
+    steps = read_list(() if recorded is None else recorded, "is not a list of steps.", CALL, most=MAX_NAMES)
     if any(hasattr(step, "shape") for step in steps):
         raise ShapeError(
             f"{field} has the layers of one pass, not the steps of generate().", "Give them to Attention.from_tensors."
         )
-    if not steps or not all(isinstance(step, tuple | list) and _any_layer(step) is not None for step in steps):
+    if not steps or not all(isinstance(step, tuple | list) and _find_layer(step) is not None for step in steps):
         raise ShapeError(f"generate() returned no {field}.", CALL)
-    if any(len(axes_of(_any_layer(step))) != 4 for step in steps):
+    if any(len(find_axes(_find_layer(step))) != 4 for step in steps):
         raise ShapeError(f"{field} has a step without layers [text, head, query, key].", CALL)
     return steps
 
 
-def _choose(sequence: Any, texts: int) -> int:
+def _choose_text(sequence: Any, texts: int) -> int:
     """Return the number of the text to read. Raises ShapeError if it must be chosen, or does not exist."""
     if sequence is None and texts == 1:
         return 0
@@ -115,9 +115,9 @@ def _choose(sequence: Any, texts: int) -> int:
     return index(sequence)
 
 
-def _beams_of(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen: int) -> list[int]:
+def _find_beams(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen: int) -> list[int]:
     """Return, for each step, the number of the beam that became the chosen text; beams may differ from step to step."""
-    count = axes_of(_any_layer(steps[0]))[0]
+    count = find_axes(_find_layer(steps[0]))[0]
     beams = getattr(generated, "beam_indices", None)
     if beams is None:
         if count != texts:
@@ -127,22 +127,22 @@ def _beams_of(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen
                 f"{ASK}, with output_scores=True where its beam_indices are missing, or with num_beams=1.",
             )
         return [chosen] * len(steps)
-    axes = axes_of(beams, "beam_indices")
+    axes = find_axes(beams, "beam_indices")
     if len(axes) != 2 or axes[0] != texts:
         raise ShapeError(f"beam_indices has axes {axes}, for {texts} texts.", CALL)
-    path = [int(beam) for beam in array_of(beams, "beam_indices")[chosen]]
+    path = [int(beam) for beam in read_array(beams, "beam_indices")[chosen]]
     path = path[: path.index(-1)] if -1 in path else path  # −1: the text had ended
     if not path or not 0 <= min(path) <= max(path) < count:
         raise ShapeError(f"beam_indices names beams other than the {count} that were read.", CALL)
     return path
 
 
-def _row_of(layer: Any, beam: int, is_rescaled: bool) -> Weights:
+def _read_step(layer: Any, beam: int, is_rescaled: bool) -> Weights:
     """Return [head, query, key] of one text of a step."""
-    axes = axes_of(layer)
+    axes = find_axes(layer)
     if len(axes) != 4 or not beam < axes[0]:
         raise ShapeError(f"A step has a layer with axes {axes}.", "Expected [text, head, query, key] in each step.")
-    part: Weights = array_of(layer[beam], is_rescaled=is_rescaled).astype(np.float32, copy=False)
+    part: Weights = read_array(layer[beam], is_rescaled=is_rescaled).astype(np.float32, copy=False)
     return part
 
 
@@ -158,18 +158,18 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
         size = step.shape[1] if reads_again else size + step.shape[1]
         ends.append(size)
     heads = steps[0].shape[0]
-    check_room((heads, size, size))
+    check_size((heads, size, size))
     weights: Weights = np.zeros((heads, size, size), np.float32)
     for step, end in zip(steps, ends, strict=True):
         _check_heads(step, heads)
         rows, columns = step.shape[1:]
         first = max(0, end - columns)
-        _check_own(step, end - first)
+        _check_follows(step, end - first)
         weights[:, end - rows : end, first:end] = step[..., : end - first]
     return weights
 
 
-def _check_own(step: Weights, read: int) -> None:
+def _check_follows(step: Weights, read: int) -> None:
     """Raise ShapeError if the tokens of a step do not follow those of the earlier steps.
 
     ``read`` is how many of its keys have been read by then; the rest is room in the cache.
@@ -219,4 +219,4 @@ def mark_written(attention: Attention, characters: int) -> Attention:
     first = next(places, None) if 0 < start < len(text.text) and text.cut is None else None
     if first is None or attention.is_cross:
         return attention
-    return replace(attention, made=(*attention.made, written_by_model(text, first)))
+    return replace(attention, made=(*attention.made, make_written_step(text, first)))

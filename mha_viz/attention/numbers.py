@@ -12,7 +12,7 @@ from mha_viz.attention.steps import (
     GENERATED,
     GIVEN_WORDS,
     NOT_RESCALED,
-    NUMBERED,
+    NUMBERED_LAYERS,
     ONLY,
     ONLY_LAYERS,
     PREFIX,
@@ -27,9 +27,9 @@ from mha_viz.request import TEXT
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 # Steps that do not alter numbers: they choose the text, some heads, or some rows and columns.
-_OF_TEXT = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)}
-_UNALTERED = _OF_TEXT | {"part", ONLY, ONLY_LAYERS, PREFIX, NUMBERED, REST_AS_SINK.row.name}
-_OF_QUANTITIES = {quantity.step for quantity in QUANTITIES.values()} | {UNEXPLAINED_OF_GOLD.row.name}
+_TEXT_STEPS = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)}
+_NEUTRAL_STEPS = _TEXT_STEPS | {"part", ONLY, ONLY_LAYERS, PREFIX, NUMBERED_LAYERS, REST_AS_SINK.row.name}
+_QUANTITY_STEPS = {quantity.step for quantity in QUANTITIES.values()} | {UNEXPLAINED_OF_GOLD.row.name}
 _ALTERATIONS = {BY_WORDS.row.name: "by_words", RESCALED.row.name: "rescaled", "without": "ablated"}
 
 
@@ -40,7 +40,7 @@ def name_numbers(quantity: str, made: Sequence[Step]) -> str:
     are hidden and the rest of each row was rescaled. ``_ablated``: heads were switched off. ``_patched``: heads had
     their outputs from another text. ``_changed``: by a tap, or by a step that is not known here.
     """
-    return "_".join([quantity, *dict.fromkeys(filter(None, (_altered(quantity, step) for step in made)))])
+    return "_".join([quantity, *dict.fromkeys(filter(None, (_name_alteration(quantity, step) for step in made)))])
 
 
 def name_array(quantity: str, made: Sequence[Step]) -> str:
@@ -49,10 +49,10 @@ def name_array(quantity: str, made: Sequence[Step]) -> str:
     return f"{WEIGHT}s{name.removeprefix(WEIGHT)}" if quantity == WEIGHT else name
 
 
-def _altered(quantity: str, step: Step) -> str:
+def _name_alteration(quantity: str, step: Step) -> str:
     """Return the part of the name that a step adds; "" if it alters no number."""
     name = step.row.name
-    if name in _UNALTERED or name in _OF_QUANTITIES:
+    if name in _NEUTRAL_STEPS or name in _QUANTITY_STEPS:
         return ""
     if name == SPECIAL_HIDDEN.row.name:  # rescales only shares
         return "rescaled" if QUANTITIES[quantity].is_share else ""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention.rotary import rotate
-from mha_viz.attention.trace import Floats, Trace, projected
+from mha_viz.attention.trace import Floats, Trace, project_input
 from mha_viz.errors import SettingError, shorten_value
 from mha_viz.heads import Head
 from mha_viz.text import TokenizedText
@@ -42,10 +42,10 @@ class Parts(NamedTuple):
     names: tuple[str, ...]
     groups: tuple[str, ...]  # the group of each part, of GROUPS
     x: Floats  # [part, n, d_model]; the sum over parts is ``Trace.x``, or ``Trace.memory``
-    of_keys: OfKeys | None = None  # in cross-attention, the parts of its memory
+    of_keys: KeyParts | None = None  # in cross-attention, the parts of its memory
 
 
-class OfKeys(NamedTuple):
+class KeyParts(NamedTuple):
     """The text of the keys and its parts, if it differs from that of the queries, as in cross-attention."""
 
     text: TokenizedText
@@ -149,25 +149,25 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
     """
     number, key_parts = trace.number(head), parts.of_keys
     for key in keys:
-        _check(trace, query, key)
-    rows = _projected(trace, parts, number, 0, [query])[:, 0]
-    columns = _projected(trace, key_parts.parts if key_parts else parts, number, 1, slice(None))
-    values = _products(rows, columns) * trace.scaling  # [part, part, key]
-    names, groups = _with_biases(parts)
+        _check_tokens(trace, query, key)
+    rows = _project_parts(trace, parts, number, 0, [query])[:, 0]
+    columns = _project_parts(trace, key_parts.parts if key_parts else parts, number, 1, slice(None))
+    values = _multiply_parts(rows, columns) * trace.scaling  # [part, part, key]
+    names, groups = _append_biases(parts)
     rotated, rotation = None, trace.rotation
     if rotation is not None:
         cos, sin = rotation.cos, rotation.sin
         rotated_pair = rotate(rows, cos[query], sin[query]), rotate(columns, cos, sin)
-        rotated = _products(*rotated_pair) * trace.scaling
-        values = _bordered(values, (rotated - values).sum((0, 1)))
+        rotated = _multiply_parts(*rotated_pair) * trace.scaling
+        values = _add_part(values, (rotated - values).sum((0, 1)))
         names, groups = (*names, ROTATION), (*groups, POSITION)
     if trace.relative is not None:
-        values = _with_distances(trace, number, query, values, rows, columns)
+        values = _add_distances(trace, number, query, values, rows, columns)
         names, groups = (*names, DISTANCE), (*groups, POSITION)
     means = values[:, :, ~trace.mask[query]].mean(axis=-1)
     scores = trace.scaled[number, query].tolist()
     rotated_of_keys = [None if rotated is None else rotated[:, :, key] for key in keys]
-    key_side = () if key_parts is None else (key_parts.text, *_with_biases(key_parts.parts))
+    key_side = () if key_parts is None else (key_parts.text, *_append_biases(key_parts.parts))
     return tuple(
         ScoreParts(
             head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key, *key_side
@@ -176,12 +176,12 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
     )
 
 
-def _with_biases(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _append_biases(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names and groups of parts, followed by those of the biases of a linear layer."""
     return (*parts.names, BIASES), (*parts.groups, CONSTANTS)
 
 
-def _check(trace: Trace, query: int, key: int) -> None:
+def _check_tokens(trace: Trace, query: int, key: int) -> None:
     """Raise SettingError unless both tokens exist and the query sees the key."""
     texts = ("text", "text") if trace.memory is None else ("target", "source")
     for side, number, text, n in zip((QUERY, KEY), (query, key), texts, trace.mask.shape, strict=True):
@@ -200,7 +200,7 @@ def _check(trace: Trace, query: int, key: int) -> None:
         )
 
 
-def _projected(trace: Trace, parts: Parts, head: int, which: int, tokens: slice | list[int]) -> FloatSums:
+def _project_parts(trace: Trace, parts: Parts, head: int, which: int, tokens: slice | list[int]) -> FloatSums:
     """Return [part and biases, token, d_k], the parts of a head's queries (``which`` 0) or keys (1), before rotation.
 
     ``head`` is the number of the head in its layer.
@@ -214,24 +214,24 @@ def _projected(trace: Trace, parts: Parts, head: int, which: int, tokens: slice 
         np.float64
     )
     if trace.rotation is not None and trace.rotation.has_norms:
-        with_bias *= factors(trace, which)[head, tokens]
+        with_bias *= compute_factors(trace, which)[head, tokens]
     return with_bias
 
 
-def factors(trace: Trace, which: int) -> Floats:
+def compute_factors(trace: Trace, which: int) -> Floats:
     """Return [h, n, d_k], the factors by which the layer multiplies its queries or keys before it rotates them."""
     rotation = trace.rotation
     if rotation is None or not rotation.has_norms:
         return np.ones((trace.heads, 1, 1), np.float32)
-    return rotation.factors(projected(trace.x, trace.parameters, trace.heads)[which], which)
+    return rotation.factors(project_input(trace.x, trace.parameters, trace.heads)[which], which)
 
 
-def _products(rows: FloatSums, columns: FloatSums) -> FloatSums:
+def _multiply_parts(rows: FloatSums, columns: FloatSums) -> FloatSums:
     """Return [a, b, key], the products of vectors [a, d_k] with vectors [b, key, d_k]."""
     return (columns @ rows.T).transpose(2, 0, 1)
 
 
-def _bordered(
+def _add_part(
     values: FloatSums, alone: FloatSums, row: FloatSums | None = None, column: FloatSums | None = None
 ) -> FloatSums:
     """Add one more part on each side: [part + 1, part + 1, key].
@@ -248,7 +248,7 @@ def _bordered(
     return extended
 
 
-def _with_distances(
+def _add_distances(
     trace: Trace, head: int, query: int, values: FloatSums, rows: FloatSums, columns: FloatSums
 ) -> FloatSums:
     """Add the part "distance" to the values."""
@@ -260,4 +260,4 @@ def _with_distances(
     alone = relative.alone[head % len(relative.alone), query]
     column = np.einsum("ad,jd->aj", rows, key_vectors) * trace.scaling if key_vectors.shape[-1] else None
     row = np.einsum("bjd,jd->bj", columns, query_vectors) * trace.scaling if query_vectors.shape[-1] else None
-    return _bordered(values, alone, row, column)
+    return _add_part(values, alone, row, column)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from mha_viz.attention import Attention
-from mha_viz.attention.steps import NUMBERED, ONLY, ROLLOUT
-from mha_viz.errors import READING, ShapeError, check_kind
+from mha_viz.attention.steps import NUMBERED_LAYERS, ONLY, ROLLOUT
+from mha_viz.errors import READING_KIND, ShapeError, check_kind
 from mha_viz.request import DECODER
 
 
@@ -22,7 +22,7 @@ def rollout(attention: Attention) -> Attention:
     from weights alone, so it ignores values and feed-forward layers. Raises ShapeError for readings without the
     complete weights of all heads from a text to itself, and for a decoder that also reads a source.
     """
-    check_kind(attention, Attention, *READING)
+    check_kind(attention, Attention, *READING_KIND)
     if attention.queries.unit == "words":
         raise ShapeError(
             "Rollout follows the model's tokens through its layers; this reading has words.",
@@ -34,7 +34,7 @@ def rollout(attention: Attention) -> Attention:
             "Rollout follows whole attention weights of all heads of a text to itself; these are not.",
             "Use the reading as the model returned it.",
         )
-    if any(step.row.name == NUMBERED for step in attention.made):
+    if any(step.row.name == NUMBERED_LAYERS for step in attention.made):
         raise ShapeError(
             "Rollout follows a text through all layers of a model; this one has some.",
             "Use a model whose layers all have attention, or give the weights of every layer.",

@@ -20,9 +20,9 @@ from mha_viz.attention.parts import (
     QUERY,
     ROTATION,
     Parts,
-    factors,
+    compute_factors,
 )
-from mha_viz.attention.trace import Trace, shared_by, split
+from mha_viz.attention.trace import Trace, repeat_for_heads, split_heads
 from mha_viz.errors import UnknownHead
 from mha_viz.heads import AnyHead, Head
 from mha_viz.text import TokenizedText
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FloatSums = npt.NDArray[np.float64]
-LEAST = 0.05  # least share of a head's scores for an arrow
+MIN_SHARE = 0.05  # least share of a head's scores for an arrow
 
 
 class Variation(NamedTuple):
@@ -50,14 +50,14 @@ class Variation(NamedTuple):
     key: FloatSums
     variance: FloatSums
 
-    def grouped(self) -> FloatSums:
+    def sum_groups(self) -> FloatSums:
         """Return [head, group], the covariances on the side of the key, in the order of GROUPS."""
         member = np.array([[group == name for name in GROUPS] for group in self.groups], np.float64)
         grouped: FloatSums = self.key @ member
         return grouped
 
 
-def variation(trace: Trace, parts: Parts) -> Variation:
+def compute_variation(trace: Trace, parts: Parts) -> Variation:
     """Compute the variation of the scores of every head of a layer, whose input is the sum of ``parts``.
 
     Keys that a query does not see do not count, and a query that sees only one key has no variance.
@@ -69,12 +69,14 @@ def variation(trace: Trace, parts: Parts) -> Variation:
     q, k = (vectors.astype(np.float64) for vectors in trace.before_turn)
     # The covariance is linear in what a part adds, so it is a product of the part with one vector for each token.
     vectors = centred @ k, centred.transpose(0, 2, 1) @ q
-    distance_terms = list(_of_distances(trace, centred, q, k))
+    distance_terms = list(_iter_distance_terms(trace, centred, q, k))
     if distance_terms:
         vectors = vectors[0] + distance_terms[0][0], vectors[1] + distance_terms[1][0]
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
     memory = parts.of_keys.parts if parts.of_keys else parts
-    sides = [_by_part(trace, side, which, vectors[which]) * trace.scaling for which, side in enumerate((parts, memory))]
+    sides = [
+        _sum_by_part(trace, side, which, vectors[which]) * trace.scaling for which, side in enumerate((parts, memory))
+    ]
     if parts.of_keys:  # a part of one text adds nothing on the side of the other
         names, groups = (*names, *memory.names), (*groups, *memory.groups)
         query_zeros, key_zeros = (np.zeros((trace.heads, len(side.names))) for side in (parts, memory))
@@ -93,22 +95,22 @@ def variation(trace: Trace, parts: Parts) -> Variation:
     return Variation(names, groups, sides[0], sides[1], (centred * scores).sum((1, 2)))
 
 
-def _by_part(trace: Trace, parts: Parts, which: int, vectors: FloatSums) -> FloatSums:
+def _sum_by_part(trace: Trace, parts: Parts, which: int, vectors: FloatSums) -> FloatSums:
     """Return [h, part and biases], the products of each part's queries (``which`` 0) or keys (1) with ``vectors``.
 
     ``vectors`` is [h, n, d_k]; products are summed over tokens.
     """
     p = trace.parameters
     matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
-    matrices = shared_by(trace.heads, split(matrix, matrix.shape[1] // trace.d_k))  # [h, d_model, d_k]
-    biases = shared_by(trace.heads, split(bias[None], matrix.shape[1] // trace.d_k))  # [h, 1, d_k]
-    scaled = (vectors * factors(trace, which)).astype(np.float32)
+    matrices = repeat_for_heads(trace.heads, split_heads(matrix, matrix.shape[1] // trace.d_k))  # [h, d_model, d_k]
+    biases = repeat_for_heads(trace.heads, split_heads(bias[None], matrix.shape[1] // trace.d_k))  # [h, 1, d_k]
+    scaled = (vectors * compute_factors(trace, which)).astype(np.float32)
     projected_back = scaled @ matrices.transpose(0, 2, 1)  # [h, n, d_model]
     part_sums = projected_back.reshape(len(projected_back), -1) @ parts.x.reshape(len(parts.x), -1).T
     return np.concatenate([part_sums, (scaled * biases).sum((1, 2))[:, None]], axis=1).astype(np.float64)
 
 
-def _of_distances(
+def _iter_distance_terms(
     trace: Trace, centred: FloatSums, q: FloatSums, k: FloatSums
 ) -> Iterator[tuple[FloatSums, FloatSums]]:
     """Yield the contribution of distances, for the side of the query and then of the key.
@@ -156,8 +158,8 @@ class Why:
         """
         import pandas as pd
 
-        shares = np.concatenate([_quotient(layer.grouped(), layer.variance) for layer in self.variations])
-        heads = [Head(layer, head) for layer, values in self._by_layer() for head in range(len(values.variance))]
+        shares = np.concatenate([_divide(layer.sum_groups(), layer.variance) for layer in self.variations])
+        heads = [Head(layer, head) for layer, values in self._iter_layers() for head in range(len(values.variance))]
         places = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
         columns = places | dict(zip(GROUPS, shares.T, strict=True))
         return pd.DataFrame(columns, index=pd.Index([str(head) for head in heads], name="name"))
@@ -172,7 +174,7 @@ class Why:
 
         measured, layer = self.of(head)
         shares = {
-            side: _quotient(sums[[measured.head]], layer.variance[[measured.head]])[0]
+            side: _divide(sums[[measured.head]], layer.variance[[measured.head]])[0]
             for side, sums in ((QUERY, layer.query), (KEY, layer.key))
         }
         table = pd.DataFrame({"group": layer.groups} | shares, index=pd.Index(layer.names, name="part"))
@@ -185,7 +187,7 @@ class Why:
             raise UnknownHead(f"{found} was not measured.", f"Measure it: why(…, head={str(found)!r}).")
         return found, self.variations[self.layers.index(found.layer)]
 
-    def arrows(self, least: float = LEAST) -> pd.DataFrame:
+    def arrows(self, least: float = MIN_SHARE) -> pd.DataFrame:
         """Return a table with the composition of heads, largest share first.
 
         There is one row for each earlier head that has at least ``least`` of a head's scores on one side, with
@@ -194,32 +196,34 @@ class Why:
         """
         import pandas as pd
 
-        rows = [(source, str(target), side, share) for source, target, side, share in self._composed(least)]
+        rows = [(source, str(target), side, share) for source, target, side, share in self._list_composed(least)]
         return pd.DataFrame(rows, columns=["from", "to", "side", "share"])
 
-    def composed(self, least: float = LEAST) -> tuple[tuple[Head, Head, str, float], ...]:
+    def composed(self, least: float = MIN_SHARE) -> tuple[tuple[Head, Head, str, float], ...]:
         """Return the rows of :meth:`arrows` for a model with one stack."""
-        return tuple((Head.parse(source), target, side, share) for source, target, side, share in self._composed(least))
+        return tuple(
+            (Head.parse(source), target, side, share) for source, target, side, share in self._list_composed(least)
+        )
 
-    def _composed(self, least: float) -> list[tuple[str, Head, str, float]]:
+    def _list_composed(self, least: float) -> list[tuple[str, Head, str, float]]:
         """Return the name of each earlier part, the head, the side and the share, largest share first."""
         rows = [
             (name, Head(layer, int(head)), side, float(shares[head, part]))
-            for layer, values in self._by_layer()
+            for layer, values in self._iter_layers()
             for side, sums in ((QUERY, values.query), (KEY, values.key))
-            for shares in (_quotient(sums, values.variance),)
+            for shares in (_divide(sums, values.variance),)
             for head, part in np.argwhere(np.nan_to_num(shares) >= least)
             for name, group in ((values.names[part], values.groups[part]),)
             if group == HEADS
         ]
         return sorted(rows, key=lambda row: -row[3])
 
-    def _by_layer(self) -> Iterator[tuple[int, Variation]]:
+    def _iter_layers(self) -> Iterator[tuple[int, Variation]]:
         """Return the number of each layer with its variation."""
         return zip(self.layers, self.variations, strict=True)
 
 
-def _quotient(sums: FloatSums, variance: FloatSums) -> FloatSums:
+def _divide(sums: FloatSums, variance: FloatSums) -> FloatSums:
     """Return [head, …], shares of the variance; NaN where nothing varies."""
     varies = variance > 0
     shares: FloatSums = np.where(varies[:, None], sums / np.where(varies, variance, 1)[:, None], np.nan)

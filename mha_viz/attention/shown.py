@@ -53,6 +53,6 @@ class Shown:
     view: Mapping[str, str]
 
 
-def named_in(quantity: str, head: Head) -> str:
+def name_map(quantity: str, head: Head) -> str:
     """Return the name of a map of a reading: "L3H1" or, if the quantity has one map per layer, "L3"."""
     return f"L{head.layer}" if QUANTITIES[quantity].of_layers else str(head)

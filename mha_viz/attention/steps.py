@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.errors import ShapeError
-from mha_viz.heads import Head, every_layer
+from mha_viz.heads import Head, list_layers
 from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Question, Request
 from mha_viz.view.quantities import QUANTITIES
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from mha_viz.attention.answers import Numbers
     from mha_viz.text import TokenizedText
 
-ONLY, ONLY_LAYERS, PREFIX, WRITTEN, NUMBERED = "only", "only layers", "prefix", "written", "numbered layers"
+ONLY, ONLY_LAYERS, PREFIX, WRITTEN, NUMBERED_LAYERS = "only", "only layers", "prefix", "written", "numbered layers"
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 
 
-class Row(NamedTuple):
+class StepData(NamedTuple):
     """A step as data: its name and the values that it depends on; others are empty.
 
     * "typed", "given words": how a model read the text.
@@ -57,7 +57,7 @@ class Row(NamedTuple):
     by: str = ""
 
 
-def _wording(row: Row) -> str:
+def _write_wording(row: StepData) -> str:
     """Return the wording of a step."""
     if row.name == PREFIX:
         return f"after the prefix “{row.source}”"
@@ -74,7 +74,7 @@ def _wording(row: Row) -> str:
         return f"{row.name}, recipes {row.means}"
     if row.name == ONLY_LAYERS:
         return f"only {', '.join(f'layer {layer} ({layer + 1})' for layer, _ in row.heads)}"
-    if row.name == NUMBERED:
+    if row.name == NUMBERED_LAYERS:
         return f"of layer{'s' * (len(row.heads) > 1)} {', '.join(str(head.layer) for head in row.heads)}"
     if row.heads:
         return f"only {', '.join(map(str, row.heads))}"
@@ -84,14 +84,14 @@ def _wording(row: Row) -> str:
 class Step(str):
     """A step that produced a reading: ``row`` is its data, the string its wording in captions, files and keys."""
 
-    row: Row
+    row: StepData
 
-    def __new__(cls, row: Row) -> Step:
-        step = super().__new__(cls, _wording(row))
+    def __new__(cls, row: StepData) -> Step:
+        step = super().__new__(cls, _write_wording(row))
         step.row = row
         return step
 
-    def __reduce__(self) -> tuple[type[Step], tuple[Row]]:
+    def __reduce__(self) -> tuple[type[Step], tuple[StepData]]:
         return Step, (self.row,)
 
     @property
@@ -99,7 +99,7 @@ class Step(str):
         """The wording in a caption, with only the beginning of a digest; empty for a text as it was typed."""
         if self.row.name == "without" and self.row.means:
             kind = "predicted" if self.row.method == RECIPE else "means"
-            return f"{_wording(self.row._replace(means=''))} ({kind} {self.row.means[:8]})"
+            return f"{_write_wording(self.row._replace(means=''))} ({kind} {self.row.means[:8]})"
         recipes = f" (recipes {self.row.means[:8]})" if self.row.means else ""
         return _IN_CAPTION[self.row.name] + recipes if self.row.name in _IN_CAPTION else str(self)
 
@@ -113,49 +113,53 @@ _IN_CAPTION = {
 }
 
 
-def step_of_layers(layers: Sequence[int]) -> tuple[Step, ...]:
+def make_layer_step(layers: Sequence[int]) -> tuple[Step, ...]:
     """Return the step of a reading that has layers with these numbers; none if they are all layers up to the last."""
-    if tuple(layers) == every_layer(len(layers)):
+    if tuple(layers) == list_layers(len(layers)):
         return ()
-    return (Step(Row(NUMBERED, tuple(Head(layer, 0) for layer in layers))),)
+    return (Step(StepData(NUMBERED_LAYERS, tuple(Head(layer, 0) for layer in layers))),)
 
 
-def layer_numbers(made: Sequence[Step], layers: int) -> tuple[int, ...]:
+def find_layer_numbers(made: Sequence[Step], layers: int) -> tuple[int, ...]:
     """Return the numbers of a reading's ``layers``: those in the model, or from 0 if only some heads were kept."""
-    row = next((step.row for step in reversed(made) if step.row.name in (ONLY, ONLY_LAYERS, NUMBERED)), None)
-    if row is None or row.name != NUMBERED:
-        return every_layer(layers)
+    row = next((step.row for step in reversed(made) if step.row.name in (ONLY, ONLY_LAYERS, NUMBERED_LAYERS)), None)
+    if row is None or row.name != NUMBERED_LAYERS:
+        return list_layers(layers)
     return tuple(head.layer for head in row.heads)
 
 
 def digest(numbers: Weights | Numbers) -> str:
-    """Return the digest of what replaces the outputs of heads, or of the shares of recipes, as in :class:`Row`."""
+    """Return the digest of what replaces the outputs of heads, or of the shares of recipes, as in :class:`StepData`."""
     return hashlib.blake2b(numbers.tobytes(), digest_size=12).hexdigest()
 
 
-TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
-WEIGHTS_ONLY = Step(Row("weights only"))
-REST_AS_SINK = Step(Row("the rest of each row as sink"))
-NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
-UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
+TYPED, GIVEN_WORDS, GENERATED = (
+    Step(StepData("typed")),
+    Step(StepData("given words")),
+    Step(StepData("target generated")),
+)
+WEIGHTS_ONLY = Step(StepData("weights only"))
+REST_AS_SINK = Step(StepData("the rest of each row as sink"))
+NORM_WEIGHTED, ROLLOUT = Step(StepData("norm-weighted")), Step(StepData("rollout"))
+UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(StepData("unexplained")), Step(StepData("unexplained, with annotation"))
 # The interpretation of axes that might be axes of texts: PyTorch's MultiheadAttention returns the mean over heads for
 # each text, and transformers returns [text, head, query, key] for each layer of a batch.
-TAKEN_FOR = {
-    "heads": Step(Row("first axis of each layer taken for heads")),
-    "layers": Step(Row("first two axes taken for layers and heads")),
+GUESSED_AXES = {
+    "heads": Step(StepData("first axis of each layer taken for heads")),
+    "layers": Step(StepData("first two axes taken for layers and heads")),
 }
-BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
+BY_WORDS, SPECIAL_HIDDEN = Step(StepData("by words")), Step(StepData("special hidden"))
 # Steps of a view that leaves special tokens out of a picture and its numbers, with or without rescaling rows.
-RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))
+RESCALED, NOT_RESCALED = Step(StepData("special hidden, rescaled")), Step(StepData("special hidden, not rescaled"))
 
 
-def written_by_model(text: TokenizedText, first: int) -> Step:
+def make_written_step(text: TokenizedText, first: int) -> Step:
     """Return the step of a reading whose last tokens, from number ``first``, the model wrote."""
     starts = (token.start for token in text.tokens[first:] if token.start is not None)
-    return Step(Row(WRITTEN, source=text.text[next(starts, len(text.text)) :].strip()))
+    return Step(StepData(WRITTEN, source=text.text[next(starts, len(text.text)) :].strip()))
 
 
-def first_written(attention: Attention) -> int | None:
+def find_first_written(attention: Attention) -> int | None:
     """Return the number of the first token that the model wrote; None if the whole text was given."""
     source = next((step.row.source or "" for step in attention.made if step.row.name == WRITTEN), "")
     text = attention.queries
@@ -164,21 +168,21 @@ def first_written(attention: Attention) -> int | None:
     return next(places, None)
 
 
-def read_as(words: Iterable[str], *more: Step, prefix: str = "") -> tuple[Step, ...]:
+def make_first_steps(words: Iterable[str], *more: Step, prefix: str = "") -> tuple[Step, ...]:
     """Return the first steps of a reading by a model.
 
     They say whether the text was given as ``words``, which ``prefix`` it follows, and ``more``.
     """
-    return (GIVEN_WORDS if words else TYPED, *([Step(Row(PREFIX, source=prefix))] if prefix else []), *more)
+    return (GIVEN_WORDS if words else TYPED, *([Step(StepData(PREFIX, source=prefix))] if prefix else []), *more)
 
 
-def of_part(part: str, source: str, is_generated: bool = False) -> tuple[Step, ...]:
+def make_part_steps(part: str, source: str, is_generated: bool = False) -> tuple[Step, ...]:
     """Return the first steps of a reading of a part of an encoder–decoder."""
-    row = Row("part", part=part, source=source if part == DECODER else None)
+    row = StepData("part", part=part, source=source if part == DECODER else None)
     return (TYPED, Step(row), *([GENERATED] if is_generated else []))
 
 
-def _asks(row: Row) -> dict[str, Any] | None:
+def _find_request_fields(row: StepData) -> dict[str, Any] | None:
     """Return the fields of the request that a step answers; None for a step after the model's answer."""
     if row.name == "part":
         return {"part": row.part} | ({} if row.source is None else {"text": row.source})
@@ -187,7 +191,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "given words": {},
         "target generated": {"target": ""},
         "weights only": {},
-        NUMBERED: {},
+        NUMBERED_LAYERS: {},
         REST_AS_SINK.row.name: {},
         PREFIX: {"prefix": row.source or ""},
         "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
@@ -200,11 +204,11 @@ def _asks(row: Row) -> dict[str, Any] | None:
 
 def _is_answer(step: Step) -> bool:
     """Return True if a step belongs to the model's answer to a request."""
-    return _asks(step.row) is not None
+    return _find_request_fields(step.row) is not None
 
 
-def request_of(attention: Attention) -> Request | None:
-    """Return the request that a reading, before its :func:`later_steps`, answers.
+def find_request(attention: Attention) -> Request | None:
+    """Return the request that a reading, before its :func:`find_later_steps`, answers.
 
     Return None if no model computed it, or if a tap changed what the model computed.
     """
@@ -217,28 +221,28 @@ def request_of(attention: Attention) -> Request | None:
             request = Request(
                 attention.model, attention.keys.text, target="" if step.row.part == ENCODER else text.text
             )
-        request = replace(request, **_asks(step.row) or {})
+        request = replace(request, **_find_request_fields(step.row) or {})
     return request
 
 
-def later_steps(attention: Attention) -> tuple[Step, ...]:
+def find_later_steps(attention: Attention) -> tuple[Step, ...]:
     """Return the steps after the model's answer, or all steps if no model answered."""
     return attention.made[len([*takewhile(_is_answer, attention.made)]) :]
 
 
-def chosen(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tuple[tuple[Step, ...], int]:
+def keep_heads(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tuple[tuple[Step, ...], int]:
     """Return the steps after only ``heads`` of a reading are kept, and the axis that then has a length of 1.
 
     That is the axis of layers or, for a quantity with one map per layer, the axis of heads. Layers are those of the
     model, named in a single step.
     """
     if not QUANTITIES[quantity].of_layers:
-        return (*made, Step(Row(ONLY, tuple(heads)))), 0
-    layers = tuple(in_model(made, head) for head in heads)
-    return (*(step for step in made if step.row.name != ONLY_LAYERS), Step(Row(ONLY_LAYERS, layers))), 1
+        return (*made, Step(StepData(ONLY, tuple(heads)))), 0
+    layers = tuple(find_in_model(made, head) for head in heads)
+    return (*(step for step in made if step.row.name != ONLY_LAYERS), Step(StepData(ONLY_LAYERS, layers))), 1
 
 
-def in_model(made: Sequence[Step], head: Head) -> Head:
+def find_in_model(made: Sequence[Step], head: Head) -> Head:
     """Return the head of the model that is ``head`` in a reading, or the layer that is ``head.layer``.
 
     It is another one if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
@@ -253,23 +257,23 @@ def in_model(made: Sequence[Step], head: Head) -> Head:
 # ---- As JSON --------------------------------------------------------------------------------------------------
 
 
-def packed(made: Iterable[Step]) -> list[dict[str, Any]]:
+def pack_steps(made: Iterable[Step]) -> list[dict[str, Any]]:
     """Return steps as JSON values, without empty fields."""
     return [{name: value for name, value in step.row._asdict().items() if value not in ("", (), None)} for step in made]
 
 
-def parse(values: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
-    """Read the steps that :func:`packed` wrote as JSON. Raises ValueError for anything else."""
-    return tuple(map(_parsed, values))
+def parse_steps(values: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
+    """Read the steps that :func:`pack_steps` wrote as JSON. Raises ValueError for anything else."""
+    return tuple(map(_parse_step, values))
 
 
-def _parsed(values: Mapping[str, Any]) -> Step:
+def _parse_step(values: Mapping[str, Any]) -> Step:
     """Read one step. Raises ValueError if the values are not those of a step."""
     try:
         texts = {name: value for name, value in values.items() if isinstance(value, str)}
         heads = tuple(Head.of(head) for head in values.get("heads", ()))
         question = Question.parse(values["question"]) if "question" in values else None
-        return Step(Row(**texts, heads=heads, question=question))
+        return Step(StepData(**texts, heads=heads, question=question))
     except (TypeError, ValueError, KeyError, AttributeError, ShapeError) as error:
         raise ValueError("not a step of a reading") from error
 
@@ -282,7 +286,7 @@ _WITHOUT = re.compile(rf"without ({_HEADS}): (\w+)(?: (\w+))?", re.ASCII)
 _ONLY = re.compile(rf"only ({_HEADS})", re.ASCII)
 _NUMBERED = re.compile(r"of layers? (\d{1,3}(?:, \d{1,3})*)", re.ASCII)
 _PART = re.compile(rf"({'|'.join(PARTS.values())})(?: after the source “(.*)”)?", re.DOTALL)
-_LEFT = re.compile(r"(unexplained|unexplained, with annotation), recipes (\w+)")
+_UNEXPLAINED_PATTERN = re.compile(r"(unexplained|unexplained, with annotation), recipes (\w+)")
 _PREFIX = re.compile(r"after the prefix “(.*)”", re.DOTALL)
 _WRITTEN = re.compile(r"“(.*)” written by the model", re.DOTALL)
 _SCORE = re.compile(
@@ -292,45 +296,45 @@ _SCORE = re.compile(
 )
 
 
-def steps_of(made: Iterable[str]) -> tuple[Step, ...]:
+def parse_wordings(made: Iterable[str]) -> tuple[Step, ...]:
     """Parse steps from their wording; values that are steps already are kept."""
     steps = list[Step]()
     for wording in made:
-        step = wording if isinstance(wording, Step) else Step(_row_of(wording))
-        steps.append(step if step == wording else Step(Row(wording)))
+        step = wording if isinstance(wording, Step) else Step(_parse_wording(wording))
+        steps.append(step if step == wording else Step(StepData(wording)))
     return tuple(steps)
 
 
-def _row_of(wording: str) -> Row:
+def _parse_wording(wording: str) -> StepData:
     """Parse the data of a step from its wording."""
     if match := _WITHOUT.fullmatch(wording):
-        return Row("without", _named(match[1]), match[2], match[3] or "")
+        return StepData("without", _parse_heads(match[1]), match[2], match[3] or "")
     if match := _ONLY.fullmatch(wording):
-        return Row(ONLY, _named(match[1]))
+        return StepData(ONLY, _parse_heads(match[1]))
     if match := _NUMBERED.fullmatch(wording):
-        return Row(NUMBERED, tuple(Head(int(layer), 0) for layer in match[1].split(", ")))
+        return StepData(NUMBERED_LAYERS, tuple(Head(int(layer), 0) for layer in match[1].split(", ")))
     if wording.startswith("only layer "):
-        return Row(ONLY_LAYERS, tuple(Head(int(layer), 0) for layer in re.findall(r"layer (\d{1,3}) ", wording)))
-    if match := _LEFT.fullmatch(wording):
-        return Row(match[1], means=match[2])
+        return StepData(ONLY_LAYERS, tuple(Head(int(layer), 0) for layer in re.findall(r"layer (\d{1,3}) ", wording)))
+    if match := _UNEXPLAINED_PATTERN.fullmatch(wording):
+        return StepData(match[1], means=match[2])
     if match := _PREFIX.fullmatch(wording):
-        return Row(PREFIX, source=match[1])
+        return StepData(PREFIX, source=match[1])
     if match := _WRITTEN.fullmatch(wording):
-        return Row(WRITTEN, source=match[1])
+        return StepData(WRITTEN, source=match[1])
     if match := _PART.fullmatch(wording):
-        return Row("part", part=next(part for part, words in PARTS.items() if words == match[1]), source=match[2])
+        return StepData("part", part=next(part for part, words in PARTS.items() if words == match[1]), source=match[2])
     if match := _SCORE.fullmatch(wording):
-        return Row("gradient", question=_question(match))
+        return StepData("gradient", question=_parse_question(match))
     tap = wording.removeprefix("changed by ")
-    return Row("changed", by=tap) if tap != wording else Row(wording)
+    return StepData("changed", by=tap) if tap != wording else StepData(wording)
 
 
-def _named(heads: str) -> tuple[Head, ...]:
+def _parse_heads(heads: str) -> tuple[Head, ...]:
     """Parse a list of heads."""
     return tuple(Head(*map(int, numbers)) for numbers in re.findall(r"L(\d+)H(\d+)", heads))
 
 
-def _question(match: re.Match[str]) -> Question:
+def _parse_question(match: re.Match[str]) -> Question:
     """Build the question of a gradient from its wording."""
     if match["other"] is not None:
         return Question(COSINE, other=match["other"])

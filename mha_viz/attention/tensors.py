@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention.foreign_arrays import Weights, array_of, check_real
+from mha_viz.attention.foreign_arrays import Weights, check_real, read_array
 from mha_viz.errors import ShapeError, shorten_value
 from mha_viz.view.quantities import QUANTITIES, Quantity
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 MANY = 4_000_000  # number of weights from which on layers are processed in parallel
 
-NOT_NUMBERS = "They come from an overflow, or from damaged files of the model."
+OVERFLOW_CAUSE = "They come from an overflow, or from damaged files of the model."
 ROW_SUM_TOLERANCE = 1e-3
 
 
-def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
+def map_layers(of: Callable[[Weights], T], weights: Weights) -> list[T]:
     """Apply ``of`` to the weights of each layer, in parallel if there are many weights."""
     if weights.size < MANY:
         return [of(layer) for layer in weights]
@@ -34,43 +34,43 @@ def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
 
 def digest(numbers: Weights) -> bytes:
     """Return a digest of the numbers of every layer."""
-    return b"".join(each_layer(lambda layer: hashlib.sha256(np.ascontiguousarray(layer).data).digest(), numbers))
+    return b"".join(map_layers(lambda layer: hashlib.sha256(np.ascontiguousarray(layer).data).digest(), numbers))
 
 
-def _shares(weights: Weights, numbers: Sequence[int]) -> None:
+def _check_shares(weights: Weights, numbers: Sequence[int]) -> None:
     """Raise ShapeError unless rows sum to 1 and no weight is negative."""
     sums = weights.sum(axis=3)
     if np.isneginf(weights).any():
-        layer, head, row, key = _largest(np.isneginf(weights))
-        raise ShapeError(f"A weight is -inf: {_place(numbers[layer], head, row)}, key {key}.", SCORES)
+        layer, head, row, key = _find_largest(np.isneginf(weights))
+        raise ShapeError(f"A weight is -inf: {_describe_row(numbers[layer], head, row)}, key {key}.", SCORES_REMEDY)
     if not np.isfinite(sums).all():
-        layer, head, row = _largest(np.logical_not(np.isfinite(sums)))
+        layer, head, row = _find_largest(np.logical_not(np.isfinite(sums)))
         is_empty = np.isnan(weights[layer, head, row]).all()
         raise ShapeError(
-            f"The weights contain values that are not numbers: {_place(numbers[layer], head, row)}.",
-            f"This row has no key: {PADDING}" if is_empty else NOT_NUMBERS,
+            f"The weights contain values that are not numbers: {_describe_row(numbers[layer], head, row)}.",
+            f"This row has no key: {PADDING_REMEDY}" if is_empty else OVERFLOW_CAUSE,
         )
     if weights.min() < -ROW_SUM_TOLERANCE:
-        layer, head, row, key = _largest(-weights)
+        layer, head, row, key = _find_largest(-weights)
         raise ShapeError(
-            f"A weight is {weights.min():.3g}: {_place(numbers[layer], head, row)}, key {key}.",
-            SCORES,
+            f"A weight is {weights.min():.3g}: {_describe_row(numbers[layer], head, row)}, key {key}.",
+            SCORES_REMEDY,
         )
     deviations = np.abs(sums - 1)
     if deviations.max() > ROW_SUM_TOLERANCE:
-        layer, head, row = _largest(deviations)
+        layer, head, row = _find_largest(deviations)
         raise ShapeError(
-            f"{_place(numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead of 1.",
-            _remedy(weights[layer, head], sums, row, head, layer),
+            f"{_describe_row(numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead of 1.",
+            _find_remedy(weights[layer, head], sums, row, head, layer),
         )
 
 
-SCORES = "Attention is a share: no weight is below 0. Scores must pass the softmax first."
-PADDING = "leave padding out with mask=inputs['attention_mask']."
-TRAINING = "model in training mode drops weights and enlarges the others: call model.eval() before it reads."
+SCORES_REMEDY = "Attention is a share: no weight is below 0. Scores must pass the softmax first."
+PADDING_REMEDY = "leave padding out with mask=inputs['attention_mask']."
+TRAINING_REMEDY = "model in training mode drops weights and enlarges the others: call model.eval() before it reads."
 
 
-def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> str:
+def _find_remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> str:
     """Return the likely cause of a wrong row sum, with advice.
 
     ``matrix`` [query, key] is that of its head, ``sums`` are those of all rows.
@@ -84,39 +84,39 @@ def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> 
             "[layer.swapaxes(-1, -2) for layer in …]."
         )
     if head_sums[row] == 0:
-        return f"This row has no key: {PADDING}"
+        return f"This row has no key: {PADDING_REMEDY}"
     if head_sums[row] > 1 and np.ptp(head_sums) <= ROW_SUM_TOLERANCE * head_sums[row]:
         return f"All rows of this head sum to {head_sums[row]:.5g}: divide the weights by their sums."
     if has_gaps or sums.max() > 1 + ROW_SUM_TOLERANCE:
-        return f"A {TRAINING}"
+        return f"A {TRAINING_REMEDY}"
     return (
         "If the model has learned sinks, such as gpt-oss, give sink=True. If keys were left "
-        f"out, such as special tokens, give them too. A {TRAINING}"
+        f"out, such as special tokens, give them too. A {TRAINING_REMEDY}"
     )
 
 
-def _largest(numbers: npt.NDArray[Any]) -> tuple[int, ...]:
+def _find_largest(numbers: npt.NDArray[Any]) -> tuple[int, ...]:
     """Return the index of the largest number; of equal numbers, the first."""
     return tuple(map(int, np.unravel_index(int(numbers.argmax()), numbers.shape)))
 
 
-def _place(layer: int, head: int, row: int) -> str:
+def _describe_row(layer: int, head: int, row: int) -> str:
     """Describe a row of the weights."""
     return f"layer {layer}, head {head}, row {row}"
 
 
-def _lengths(norms: Weights, numbers: Sequence[int]) -> None:
+def _check_lengths(norms: Weights, numbers: Sequence[int]) -> None:
     """Raise ShapeError if a number is negative; rows may have any sum."""
     _check_finite("norms", norms, numbers)
     if norms.min() < 0:
-        layer, head, row, key = _largest(-norms)
+        layer, head, row, key = _find_largest(-norms)
         raise ShapeError(
-            f"A norm is {norms.min():.3g}: {_place(numbers[layer], head, row)}, key {key}.",
+            f"A norm is {norms.min():.3g}: {_describe_row(numbers[layer], head, row)}, key {key}.",
             "A norm is a length: none is below 0.",
         )
 
 
-def _finite(products: Weights, numbers: Sequence[int]) -> None:
+def _check_signed(products: Weights, numbers: Sequence[int]) -> None:
     """Raise ShapeError unless all numbers are finite; they may have either sign."""
     _check_finite("gradients", products, numbers)
 
@@ -124,13 +124,13 @@ def _finite(products: Weights, numbers: Sequence[int]) -> None:
 def _check_finite(kind: str, values: Weights, numbers: Sequence[int]) -> None:
     """Raise ShapeError, naming the first row, unless all values are finite."""
     if not np.isfinite(values).all():
-        layer, head, row, _ = _largest(np.logical_not(np.isfinite(values)))
-        place = _place(numbers[layer], head, row)
-        raise ShapeError(f"The {kind} contain values that are not numbers: {place}.", NOT_NUMBERS)
+        layer, head, row, _ = _find_largest(np.logical_not(np.isfinite(values)))
+        place = _describe_row(numbers[layer], head, row)
+        raise ShapeError(f"The {kind} contain values that are not numbers: {place}.", OVERFLOW_CAUSE)
 
 
 _CHECKS: Mapping[str, Callable[[Weights, Sequence[int]], None]] = MappingProxyType(
-    {"shares": _shares, "lengths": _lengths, "signed": _finite}
+    {"shares": _check_shares, "lengths": _check_lengths, "signed": _check_signed}
 )
 
 
@@ -139,7 +139,7 @@ def check_numbers(quantity: Quantity, weights: Weights, numbers: Sequence[int]) 
     _CHECKS[quantity.numbers](weights, numbers)
 
 
-def quantity_of(name: str) -> Quantity:
+def get_quantity(name: str) -> Quantity:
     """Return the quantity with this name. Raises ShapeError if there is none."""
     quantity = QUANTITIES.get(name) if isinstance(name, str) else None
     if quantity is None:
@@ -152,7 +152,7 @@ def frozen(array: npt.ArrayLike) -> Weights:
 
     It is a copy if the given array could still be changed, also through the base of a view.
     """
-    given = array if isinstance(array, np.ndarray) else array_of(array, "The array")
+    given = array if isinstance(array, np.ndarray) else read_array(array, "The array")
     if given.dtype != np.float32:
         check_real(given.dtype, "The array")
     with np.errstate(over="ignore"):  # infinity is refused later, with an explanation
@@ -160,33 +160,33 @@ def frozen(array: npt.ArrayLike) -> Weights:
     base: Any = frozen
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
-            return read_only(frozen.copy())
+            return make_read_only(frozen.copy())
         base = base.base
     return frozen
 
 
-def read_only(fresh: Weights) -> Weights:
+def make_read_only(fresh: Weights) -> Weights:
     """Make an array without other references read-only, without a copy."""
     fresh.flags.writeable = False
     return fresh
 
 
-def select(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
+def select_tokens(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
     """Return the rows and columns of these tokens from [layer, head, query, key]; without a copy if they are all."""
     is_whole = (len(rows), len(columns)) == weights.shape[2:]
-    return weights if is_whole else read_only(weights[:, :, rows][..., columns])
+    return weights if is_whole else make_read_only(weights[:, :, rows][..., columns])
 
 
 def check_kept(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], numbers: Sequence[int]) -> None:
     """Raise ShapeError if these rows of layers, [(1,) head, query, key], give weight to other columns."""
     for number, layer in zip(numbers, layers, strict=True):
-        array = array_of(layer)
+        array = read_array(layer)
         array = array.reshape(-1, *array.shape[-2:])[:, rows]
         lost = np.delete(array, columns, axis=2).sum(axis=2)
         if lost.max() > ROW_SUM_TOLERANCE:
-            head, row = _largest(lost)
+            head, row = _find_largest(lost)
             raise ShapeError(
-                f"{_place(number, head, row).capitalize()} gives {lost[head, row]:.3g} of its weight to tokens that "
+                f"{_describe_row(number, head, row).capitalize()} gives {lost[head, row]:.3g} of its weight to tokens that "
                 "the mask leaves out.",
                 "Give the model the mask as well, attention_mask=…, or read these tokens too, without a mask.",
             )
@@ -216,7 +216,7 @@ F = TypeVar("F", np.float32, np.float64)
 Groups = Sequence[Sequence[int]]  # the tokens of each word, in order; a special token counts as a word
 
 
-def between(weights: npt.NDArray[F], queries: Groups, keys: Groups) -> npt.NDArray[F]:
+def merge_to_words(weights: npt.NDArray[F], queries: Groups, keys: Groups) -> npt.NDArray[F]:
     """Return [..., query word, key word] from [..., query, key].
 
     Tokens that belong to no group are left out, and nothing is rescaled.
@@ -224,18 +224,18 @@ def between(weights: npt.NDArray[F], queries: Groups, keys: Groups) -> npt.NDArr
     if all(len(group) == 1 for group in (*queries, *keys)):  # one token per word: select instead of adding
         rows, columns = (np.array([group[0] for group in groups], np.intp) for groups in (queries, keys))
         return weights[..., rows[:, None], columns]
-    return averaged(summed(weights, keys, -1), queries, -2)
+    return average_groups(sum_groups(weights, keys, -1), queries, -2)
 
 
-def averaged(values: npt.NDArray[F], groups: Groups, axis: int) -> npt.NDArray[F]:
+def average_groups(values: npt.NDArray[F], groups: Groups, axis: int) -> npt.NDArray[F]:
     """Return the mean over the tokens of each group, in a new array with the groups along ``axis``."""
-    means = summed(values, groups, axis)
+    means = sum_groups(values, groups, axis)
     if any(len(group) > 1 for group in groups):
         np.moveaxis(means, axis, -1)[...] /= np.array([len(group) for group in groups], values.dtype)
     return means
 
 
-def summed(values: npt.NDArray[F], groups: Groups, axis: int) -> npt.NDArray[F]:
+def sum_groups(values: npt.NDArray[F], groups: Groups, axis: int) -> npt.NDArray[F]:
     """Return the sum over the tokens of each group, in a new array with the groups along ``axis``.
 
     Tokens are added in their order.

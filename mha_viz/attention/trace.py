@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mha_viz.attention.rotary import Rotation
 from mha_viz.errors import ShapeError, UnknownHead
 from mha_viz.heads import AnyHead, Head, is_number
-from mha_viz.model_names import short_name
+from mha_viz.model_names import shorten_name
 from mha_viz.text import TokenizedText
 
 Floats = npt.NDArray[np.float32]
@@ -165,7 +165,7 @@ class Trace:
         """
         if self.rotation is None:
             return self.q, self.k
-        q, k, _ = projected(self.x, self.parameters, self.heads, self.memory)
+        q, k, _ = project_input(self.x, self.parameters, self.heads, self.memory)
         return _read_only(self.rotation.normalised(q, 0)), _read_only(self.rotation.normalised(k, 1))
 
     @property
@@ -191,12 +191,12 @@ class Trace:
     @property
     def scaled(self) -> Floats:
         """The input of softmax, before the mask: [h, query, key]."""
-        return _read_only(_scaled(self.q, self.k, self.scores, self.scaling, self.relative))
+        return _read_only(_scale_scores(self.q, self.k, self.scores, self.scaling, self.relative))
 
     @property
     def concatenation(self) -> Floats:
         """The outputs of the heads side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k belong to head h."""
-        return _read_only(concatenated(self.context))
+        return _read_only(concatenate_heads(self.context))
 
     @cached_property
     def output(self) -> Floats:
@@ -221,12 +221,12 @@ class Trace:
             raise UnknownHead(f"{named} is in another layer: this is layer {self.layer}.", "Trace that layer.")
         if not 0 <= named.head < self.heads:
             raise UnknownHead(
-                f"{named} does not exist: layer {self.layer} of {short_name(self.model)} has {self.heads} heads.",
+                f"{named} does not exist: layer {self.layer} of {shorten_name(self.model)} has {self.heads} heads.",
                 f"Choose between {Head(self.layer, 0)} and {Head(self.layer, self.heads - 1)}.",
             )
         return named.head
 
-    def w_o_of(self, head: int | AnyHead) -> Floats:
+    def slice_w_o(self, head: int | AnyHead) -> Floats:
         """Return the rows of W_O that are multiplied with this head's output: [d_k, d_model].
 
         Raises UnknownHead, as do all methods below.
@@ -239,7 +239,7 @@ class Trace:
 
         The sum over all heads, plus the bias, is the output.
         """
-        return _read_only(self.context[self.number(head)] @ self.w_o_of(head))
+        return _read_only(self.context[self.number(head)] @ self.slice_w_o(head))
 
     def undivided(self, head: int | AnyHead) -> Floats:
         """Return the weights of this head without the scaling: [query, key]."""
@@ -248,13 +248,13 @@ class Trace:
     def norm_weighted(self, head: int | AnyHead) -> Floats:
         """Return ‖A[i, j] (x_j W_V + b_V) W_O‖ for this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
         number = self.number(head)
-        lengths: Floats = np.linalg.norm(self.v[number] @ self.w_o_of(number), axis=1)  # [key]
+        lengths: Floats = np.linalg.norm(self.v[number] @ self.slice_w_o(number), axis=1)  # [key]
         return _read_only(self.weights[number] * lengths)
 
     @cached_property
     def loop_difference(self) -> float:
         """The largest difference between computing all heads together and one after the other."""
-        one_after_other = one_by_one(
+        one_after_other = compute_one_by_one(
             self.x, self.parameters, self.mask, self.scaling, self.heads, self.rotation, self.memory
         )
         return float(np.abs(self.context - one_after_other).max())
@@ -286,13 +286,13 @@ def traced(
     if parameters.w_q.shape[1] % heads:
         raise ShapeError(f"{heads} heads cannot share {parameters.w_q.shape[1]} columns.")
     p = parameters
-    q, k, v = projected(x, p, heads, memory)
+    q, k, v = project_input(x, p, heads, memory)
     if rotation is not None:
         q, k = (rotation.rotate(rotation.normalised(vectors, which)) for which, vectors in enumerate((q, k)))
     scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one matrix product for all heads
-    weights = softmax(_scaled(q, k, scores, scaling, relative), mask)
+    weights = softmax(_scale_scores(q, k, scores, scaling, relative), mask)
     context = weights @ v  # [h, n, d_k]
-    output = concatenated(context) @ p.w_o + p.b_o  # [n, d_model]
+    output = concatenate_heads(context) @ p.w_o + p.b_o  # [n, d_model]
     reference = of_model or (weights, output)
     agreement = Agreement(float(np.abs(weights - reference[0]).max()), float(np.abs(output - reference[1]).max()))
     for array in (x, q, k, v, scores, weights, context, *p):
@@ -307,29 +307,29 @@ def traced(
     )
 
 
-def _scaled(q: Floats, k: Floats, scores: Floats, scaling: float, relative: Relative | None) -> Floats:
+def _scale_scores(q: Floats, k: Floats, scores: Floats, scaling: float, relative: Relative | None) -> Floats:
     """Return [h, query, key], the scores times their factor, plus what distances add."""
     scaled: Floats = scores * np.float32(scaling)
     return scaled if relative is None else scaled + relative.added(q, k, scaling)
 
 
-def projected(x: Floats, p: Parameters, heads: int, memory: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+def project_input(x: Floats, p: Parameters, heads: int, memory: Floats | None = None) -> tuple[Floats, Floats, Floats]:
     """Return queries, keys and values, [h, n, d_k] each; shared ones are repeated.
 
     ``memory`` is as for :class:`Trace`.
     """
     d_k, y = p.w_q.shape[1] // heads, x if memory is None else memory
     projections = ((x, p.w_q, p.b_q), (y, p.w_k, p.b_k), (y, p.w_v, p.b_v))
-    q, k, v = (split(source @ w + b, w.shape[1] // d_k) for source, w, b in projections)
-    return q, shared_by(heads, k), shared_by(heads, v)
+    q, k, v = (split_heads(source @ w + b, w.shape[1] // d_k) for source, w, b in projections)
+    return q, repeat_for_heads(heads, k), repeat_for_heads(heads, v)
 
 
-def shared_by(heads: int, vectors: Floats) -> Floats:
+def repeat_for_heads(heads: int, vectors: Floats) -> Floats:
     """Repeat shared keys or values [g, n, d_k] for each head, [h, n, d_k]."""
     return vectors if len(vectors) == heads else np.repeat(vectors, heads // len(vectors), axis=0)
 
 
-def one_by_one(
+def compute_one_by_one(
     x: Floats,
     p: Parameters,
     mask: Mask,
@@ -344,7 +344,7 @@ def one_by_one(
     outputs = []
     factors = [np.ones((heads, 1, 1), np.float32)] * 2
     if rotation is not None:  # a norm may be over all heads together
-        factors = [rotation.factors(v, which) for which, v in enumerate(projected(x, p, heads, memory)[:2])]
+        factors = [rotation.factors(v, which) for which, v in enumerate(project_input(x, p, heads, memory)[:2])]
     for head in range(heads):
         columns, shared_columns = (slice(number * d_k, (number + 1) * d_k) for number in (head, head // heads_per_key))
         q = x @ p.w_q[:, columns] + p.b_q[columns]  # [n, d_k]
@@ -356,12 +356,12 @@ def one_by_one(
     return np.stack(outputs)
 
 
-def split(stacked: Floats, heads: int) -> Floats:
+def split_heads(stacked: Floats, heads: int) -> Floats:
     """Split the columns of W_Q or q by heads, [rows, h · d_k] → [h, rows, d_k], as a view."""
     return stacked.reshape(len(stacked), heads, -1).transpose(1, 0, 2)
 
 
-def concatenated(context: Floats) -> Floats:
+def concatenate_heads(context: Floats) -> Floats:
     """Concatenate the outputs of heads: [h, n, d_k] → [n, h · d_k]."""
     return context.transpose(1, 0, 2).reshape(context.shape[1], -1)
 

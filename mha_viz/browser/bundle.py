@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from mha_viz.view.settings import for_browser
+from mha_viz.view.settings import build_browser_settings
 
 SERVED = "mha_viz.files"  # the component under which Streamlit knows modules that are sent as files
 FOLDER = Path(__file__).resolve().parent
@@ -110,7 +110,7 @@ def _source(path: Path) -> str:
 
     def json_constant(statement: re.Match[str]) -> str:
         file = (path.parent / statement[2]).resolve()
-        content = for_browser() if file.name == "view.json" else json.loads(file.read_text("utf-8"))
+        content = build_browser_settings() if file.name == "view.json" else json.loads(file.read_text("utf-8"))
         return f"const {statement[1]} = {json.dumps(content, separators=(',', ':'))};\n"
 
     return _JSON_IMPORT.sub(json_constant, path.read_text("utf-8"))

@@ -16,79 +16,79 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from mha_viz import process
-from mha_viz.cli.stops import FAULT, STOPPED, USAGE, Stops, end, exit_code, kept_in_words
-from mha_viz.cli.terminal import never_fail_on, one_line
-from mha_viz.cli.usage import only_options
+from mha_viz.cli.stops import FAULT, STOPPED, USAGE, InterruptHandler, describe_kept, end_process, find_exit_code
+from mha_viz.cli.terminal import one_line, replace_unencodable
+from mha_viz.cli.usage import drop_keywords
 from mha_viz.errors import Cancelled, MhaVizError
-from mha_viz.files import recorded
+from mha_viz.files import record_writes
 
 NO_MEMORY = (
     "There is too little memory for this. Close other programs, raise the limit (ulimit -v), or use a smaller model."
 )
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
+FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code. ``arguments`` defaults to those of this process."""
-    with Stops() as stops, recorded() as record:
+    with InterruptHandler() as stops, record_writes() as record:
         args, words = argparse.Namespace(), ""
         try:
-            code = _code_of(arguments, args)
+            code = _run_command(arguments, args)
         except (KeyboardInterrupt, Cancelled) as stop:
             code, words = STOPPED, str(stop)
             if not words.endswith("."):  # the message of a library that was interrupted
                 words = ""
         if not stops.pressed and code != STOPPED:
             return code
-        stops.announce(words or kept_in_words(args, record))
+        stops.announce(words or describe_kept(args, record))
         return STOPPED
 
 
 def run() -> NoReturn:
     """Run the command line of this process, and end the process."""
-    end(main())
+    end_process(main())
 
 
-def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
+def _run_command(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
     """Run a command line and return its exit code. The parsed options are put into ``args``."""
-    process.prepare()
+    process.set_environment()
     if threading.current_thread() is threading.main_thread():  # callers on other threads keep their own handler
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exception, so that half-written files are removed
     for stream in (sys.stdout, sys.stderr):
-        never_fail_on(stream)
+        replace_unencodable(stream)
     try:
         process.check_docstrings()
-        from mha_viz.cli.table import parser  # imports every command; Ctrl-C is handled by now
+        from mha_viz.cli.table import build_parser  # imports every command; Ctrl-C is handled by now
 
-        parser().parse_args(arguments, args)
+        build_parser().parse_args(arguments, args)
         args.run(args)
         print(end="", flush=True)  # so that a closed pipe is noticed here, not at exit
     except Cancelled:
         raise
     except MhaVizError as error:
-        print(f"mha-viz: {one_line(only_options(str(error)))}", file=sys.stderr)
-        return exit_code(error)
+        print(f"mha-viz: {one_line(drop_keywords(str(error)))}", file=sys.stderr)
+        return find_exit_code(error)
     except BrokenPipeError:  # the output was closed, as in `mha-viz models | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if error.errno not in FULL:
-            return _fault(error)
+        if error.errno not in FULL_ERRNOS:
+            return _report_fault(error)
         print(f"mha-viz: The output cannot be written: {str(error.strerror).lower()}. Free some room.", file=sys.stderr)
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again at exit
         return USAGE
     except Exception as error:
-        return _fault(error)
+        return _report_fault(error)
     return 0
 
 
-def _fault(error: Exception) -> int:
+def _report_fault(error: Exception) -> int:
     """Report an internal error and how to get its traceback; in Python's development mode raise it.
 
     Lack of memory is reported as such, not as an internal error.
     """
-    if process.lacks_memory(error):
+    if process.is_out_of_memory(error):
         print(f"mha-viz: {NO_MEMORY}", file=sys.stderr)
         return USAGE
     if sys.flags.dev_mode:

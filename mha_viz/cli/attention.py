@@ -6,36 +6,36 @@ import argparse
 
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
-from mha_viz.cli.options import Parser, device_option, dtype_option, output_options, text_options
-from mha_viz.cli.output import destination
-from mha_viz.cli.terminal import text_of
+from mha_viz.cli.options import Parser, add_device_option, add_dtype_option, add_output_options, add_text_options
+from mha_viz.cli.output import parse_destination
+from mha_viz.cli.terminal import read_text
 from mha_viz.figures import files
 from mha_viz.view.quantities import QUANTITIES
 
 
-def options(attention: Parser) -> None:
+def add_options(attention: Parser) -> None:
     """Add the options of the command."""
-    text_options(attention)
-    device_option(attention)
-    dtype_option(attention)
-    quantities.options(attention)
-    quantities.continue_option(attention)
+    add_text_options(attention)
+    add_device_option(attention)
+    add_dtype_option(attention)
+    quantities.add_options(attention)
+    quantities.add_continue_option(attention)
     attention.add_argument("--words", action="store_true", help="one row and column per word instead of per token")
     attention.add_argument(
         "--without-special",
         action="store_true",
         help="leave out [CLS], [SEP] and other special tokens, and rescale rows to sum to 1",
     )
-    output_options(attention, files.suffixes())
+    add_output_options(attention, files.suffixes())
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the attention of every head on a text to a file or to stdout."""
-    to = destination(args.out, args.format, files.suffixes(), "a file format that can be written")
-    request = quantities.request_of(args, args.model, text_of(args.text))
+    to = parse_destination(args.out, args.format, files.suffixes(), "a file format that can be written")
+    request = quantities.build_request(args, args.model, read_text(args.text))
     model = choose_model(args.model)
     check_heads(model, args.without)
-    recipes = quantities.recipes_of(args)
+    recipes = quantities.open_recipes(args)
     (attention,) = read_all(model, [request], args.device, args.dtype, args.model_name, recipes, args.words_to_write)
     attention = attention.by_words() if args.words else attention
     attention = attention.without_special() if args.without_special else attention

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from mha_viz.cli.options import Parser, whole
+from mha_viz.cli.options import Parser, make_int_parser
 from mha_viz.cli.output import Destination
 from mha_viz.cli.terminal import changing_line
 from mha_viz.corpus import BUILT_IN
@@ -21,12 +21,12 @@ from mha_viz.numerals import counted, duration
 from mha_viz.quotes import did_you_mean
 
 MOST_WORKERS = 1000
-PARTS = ".parts"  # subfolder for partial results of a stopped command, or of workers
-LISTED = 8  # of at most this many workers, each count of sentences is shown
-workers_number = whole(1, MOST_WORKERS, "a number of workers")
+PARTS_FOLDER = ".parts"  # subfolder for partial results of a stopped command, or of workers
+MAX_LISTED_WORKERS = 8  # of at most this many workers, each count of sentences is shown
+parse_workers = make_int_parser(1, MOST_WORKERS, "a number of workers")
 
 
-def cluster_options(command: Parser) -> None:
+def add_cluster_options(command: Parser) -> None:
     """Add --cluster, --workers and --dashboard."""
     words = (
         "measure on the Dask cluster with this scheduler, such as tcp://10.0.0.5:8786; its workers read the files, and "
@@ -34,12 +34,12 @@ def cluster_options(command: Parser) -> None:
     words += "store their results beside the output, under the same paths as here"
     command.add_argument("--cluster", default="", metavar="ADDRESS", help=words)
     words = "measure with this many single-threaded worker processes on this machine"
-    command.add_argument("--workers", default=0, type=workers_number, metavar="N", help=words)
+    command.add_argument("--workers", default=0, type=parse_workers, metavar="N", help=words)
     words = "with --workers: serve Dask's dashboard on this machine, at an address that only you see"
     command.add_argument("--dashboard", action="store_true", help=words)
 
 
-def folder_beside(to: Destination | None, ending: str) -> Path | None:
+def get_partial_folder(to: Destination | None, ending: str) -> Path | None:
     """Return the folder next to an output file for partial results of a measurement.
 
     None if the output is stdout, a pipe or a device.
@@ -51,7 +51,7 @@ def folder_beside(to: Destination | None, ending: str) -> Path | None:
 
 
 @contextmanager
-def emptied(folder: Path | None) -> Iterator[None]:
+def remove_if_empty(folder: Path | None) -> Iterator[None]:
     """Remove the folder afterwards if it is empty."""
     try:
         yield
@@ -61,7 +61,7 @@ def emptied(folder: Path | None) -> Iterator[None]:
                 folder.rmdir()  # not if something is in it
 
 
-def how_to_continue(folder: Path | None) -> str:
+def explain_continuing(folder: Path | None) -> str:
     """Tell the user how to continue a stopped command whose results so far were shown.
 
     ``folder`` is the folder with its partial results.
@@ -70,12 +70,12 @@ def how_to_continue(folder: Path | None) -> str:
 
 
 @contextmanager
-def continued(folder: Path | None) -> Iterator[None]:
-    """Remove the folder afterwards if it is empty, as :func:`emptied` does.
+def offer_to_continue(folder: Path | None) -> Iterator[None]:
+    """Remove the folder afterwards if it is empty, as :func:`remove_if_empty` does.
 
     After Ctrl-C, if the folder holds something, the message says that the same command continues from it.
     """
-    with emptied(folder):
+    with remove_if_empty(folder):
         try:
             yield
         except KeyboardInterrupt:
@@ -86,7 +86,7 @@ def continued(folder: Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) -> Iterator[Any]:
+def open_cluster(args: argparse.Namespace, corpora: Sequence[str] | None = None) -> Iterator[Any]:
     """Yield the cluster that the options name, as an engine of studies; None if they name none.
 
     ``corpora`` are the files to read, by default those of the command. Raises ClusterError.
@@ -98,25 +98,25 @@ def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) 
     if not args.cluster and not args.workers:
         yield None
         return
-    from mha_viz.study.cluster.connection import connected, dashboard_link, library
+    from mha_viz.study.cluster.connection import connect, dashboard_link, import_distributed
 
-    library()  # before torch is imported: fails early if Dask is missing
-    from mha_viz.corpus.sources import files_of_source
-    from mha_viz.corpus.stored import opened
-    from mha_viz.study.cluster.engine import OnCluster
-    from mha_viz.study.plan import BATCH
+    import_distributed()  # before torch is imported: fails early if Dask is missing
+    from mha_viz.corpus.sources import list_source_files
+    from mha_viz.corpus.stored import open_file
+    from mha_viz.study.cluster.engine import ClusterEngine
+    from mha_viz.study.plan import DEFAULT_BATCH
 
     # Files that cannot be opened are refused before a cluster is started.
     sources = args.corpus if corpora is None else corpora
     for source in [sources] if isinstance(sources, str) else sources:
-        with suggesting(source):
-            for file in files_of_source(source):
-                with opened(file) as stream:
+        with suggest_corpora(source):
+            for file in list_source_files(source):
+                with open_file(file) as stream:
                     stream.read(1)
-    with connected(args.cluster, args.workers, args.dashboard) as client:
+    with connect(args.cluster, args.workers, args.dashboard) as client:
         if link := dashboard_link(client):
             print(f"mha-viz: The cluster’s dashboard: {link}", file=sys.stderr)
-        yield OnCluster(client, getattr(args, "batch", None) or BATCH)
+        yield ClusterEngine(client, getattr(args, "batch", None) or DEFAULT_BATCH)
 
 
 @contextmanager
@@ -124,15 +124,15 @@ def progress_line() -> Iterator[Callable[[Any], None]]:
     """Yield a function that shows the progress of a study on a cluster; on a terminal it never breaks the line."""
     with changing_line() as show:
         columns = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
-        yield lambda so_far: show(in_words(so_far)[:columns].ljust(columns or 0))
+        yield lambda so_far: show(format_progress(so_far)[:columns].ljust(columns or 0))
 
 
-def in_words(so_far: Any) -> str:
+def format_progress(so_far: Any) -> str:
     """Return the progress of a study on a cluster as one line."""
     time_left = "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
     lost = f"; {counted(so_far.lost, 'worker')} lost, whose parts are measured again" if so_far.lost else ""
     counts = [*so_far.by_worker.values()]  # in the order of the workers' first answers
-    if len(counts) <= LISTED:
+    if len(counts) <= MAX_LISTED_WORKERS:
         shares = " · ".join(f"w{number} {count:,}" for number, count in enumerate(counts))
     else:
         shares = f"{len(counts)} workers, each {min(counts):,} to {max(counts):,}, median {round(median(counts)):,}"
@@ -140,7 +140,7 @@ def in_words(so_far: Any) -> str:
 
 
 @contextmanager
-def suggesting(source: str) -> Iterator[None]:
+def suggest_corpora(source: str) -> Iterator[None]:
     """Suggest similar names if the corpus is missing."""
     try:
         yield

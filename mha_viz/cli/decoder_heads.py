@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import argparse
 
-from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, chance
+from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, compute_chance
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, count, device_option, dtype_option, output_options, whole
-from mha_viz.cli.output import TABLES, put_out, table_destination
+from mha_viz.cli.options import (
+    Parser,
+    add_device_option,
+    add_dtype_option,
+    add_output_options,
+    make_int_parser,
+    parse_count,
+)
+from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
 from mha_viz.cli.terminal import bar_of, one_line
 from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import counted, decimal
 
 
-def options(decoder: Parser) -> None:
+def add_options(decoder: Parser) -> None:
     """Add the options of the command."""
     words = "a causal model: a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder (default: gpt2)"
     decoder.add_argument("model", nargs="?", default="gpt2", metavar="MODEL", help=words)
-    length = whole(2, 256, "a number of tokens")
+    length = make_int_parser(2, 256, "a number of tokens")
     words = f"number of tokens that are repeated (default: {LENGTH})"
     decoder.add_argument("--length", type=length, default=LENGTH, metavar="N", help=words)
-    draws = whole(1, 10_000, "a number of sequences")
+    draws = make_int_parser(1, 10_000, "a number of sequences")
     words = f"number of random sequences (default: {DRAWS})"
     decoder.add_argument("--draws", type=draws, default=DRAWS, metavar="N", help=words)
     words = f"seed of the random numbers (default: {SEED})"
-    decoder.add_argument("--seed", type=count, default=SEED, metavar="N", help=words)
-    output_options(decoder, TABLES, required=False)
-    device_option(decoder)
-    dtype_option(decoder)
+    decoder.add_argument("--seed", type=parse_count, default=SEED, metavar="N", help=words)
+    add_output_options(decoder, TABLES, required=False)
+    add_device_option(decoder)
+    add_dtype_option(decoder)
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure the heads of a causal model on repeated random tokens, and print those that have a role."""
-    to = table_destination(args.out, args.format)
+    to = parse_table_destination(args.out, args.format)
     model = choose_model(args.model)
     from mha_viz.study.decoder_heads import find_induction_heads  # imports torch
 
@@ -45,17 +52,17 @@ def run(args: argparse.Namespace) -> None:
             seed=args.seed,
             progress=progress,
         )
-    put_out(to, measured.table, map(one_line, _lines(measured)))
+    write_and_print(to, measured.table, map(one_line, _format_lines(measured)))
 
 
-def _lines(measured: DecoderHeads) -> list[str]:
+def _format_lines(measured: DecoderHeads) -> list[str]:
     sequences = f"{counted(measured.draws, 'sequence')} of {measured.length} random tokens that occur twice"
     lines = [f"{measured.model} on {sequences}, seed {measured.seed}; mean weight, best untrained head, chance"]
     roles = measured.roles()
     for number, (measure, meaning) in enumerate(MEASURES.items()):
         lines.append(f"{measure}, {meaning}:")
         highest, untrained = measured.trained[number].max(), measured.untrained[number].max()
-        expected = chance(measured.length)[number]
+        expected = compute_chance(measured.length)[number]
         lines += [
             f"{both(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  {decimal(role.chance, 3)}"
             for role in roles

@@ -10,52 +10,66 @@ from typing import Any
 from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, how_to_continue, progress_line
+from mha_viz.cli.cluster import (
+    add_cluster_options,
+    explain_continuing,
+    get_partial_folder,
+    open_cluster,
+    progress_line,
+    remove_if_empty,
+)
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, most_option, output_options
-from mha_viz.cli.output import TABLES, put_out, table_destination
-from mha_viz.cli.profile import corpus_option, open_source
-from mha_viz.cli.quantities import head_names, off_options, recipes_of
-from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.cli.options import (
+    Parser,
+    add_device_option,
+    add_dtype_option,
+    add_model_option,
+    add_most_option,
+    add_output_options,
+)
+from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.profile import add_corpus_option, open_source
+from mha_viz.cli.quantities import add_off_options, open_recipes, parse_heads
+from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.use_words import most_in_words, no_more_in_words
+from mha_viz.figures.words.use_words import describe_most, describe_unused
 from mha_viz.files import make_folder
 from mha_viz.models.getting.catalog import Model
 from mha_viz.numerals import counted, with_interval
 from mha_viz.request import METHODS, RESAMPLE, Request
 
-LISTED = 12  # heads that are listed
-MOST = (1, 1_000_000, 400)  # sentences: the least, the most, and the default
+MAX_LISTED = 12  # heads that are listed
+SENTENCE_LIMITS = (1, 1_000_000, 400)  # sentences: the least, the most, and the default
 
 
-def options(effect: Parser) -> None:
+def add_options(effect: Parser) -> None:
     """Add the options of the command."""
-    corpus_option(effect)
-    model_option(effect)
-    off_options(effect, "--heads", "heads to switch off, together and each alone, as L3H1,L2H4", required=True)
-    means_option(effect)
+    add_corpus_option(effect)
+    add_model_option(effect)
+    add_off_options(effect, "--heads", "heads to switch off, together and each alone, as L3H1,L2H4", required=True)
+    add_means_option(effect)
     words = "measure only the words that a head with this role attends from, such as nsubj (default: whole sentences)"
     effect.add_argument("--relation", default="", metavar="NAME", help=words)
     words = f"the direction of the role: {', '.join(DIRECTIONS)} (default: {DIRECTIONS[0]})"
     effect.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=words)
     words = "other heads with the role; the measured heads are not compared with them"
-    effect.add_argument("--same-role", type=head_names, default=(), metavar="HEADS", help=words)
-    most_option(effect, *MOST)
-    output_options(effect, TABLES, required=False)
-    device_option(effect)
-    dtype_option(effect)
-    cluster_options(effect)
+    effect.add_argument("--same-role", type=parse_heads, default=(), metavar="HEADS", help=words)
+    add_most_option(effect, *SENTENCE_LIMITS)
+    add_output_options(effect, TABLES, required=False)
+    add_device_option(effect)
+    add_dtype_option(effect)
+    add_cluster_options(effect)
 
 
-def means_option(command: Parser) -> None:
+def add_means_option(command: Parser) -> None:
     """Add the option for the corpus of mean outputs."""
     words = "with --method mean or resample, the corpus of the means, or of the sentences (default: the measured one)"
     command.add_argument("--means", metavar="CORPUS", help=words)
 
 
-def means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
+def open_means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
     """Return the corpus of the mean outputs; None stands for the corpus that is measured.
 
     Raises CorpusError, and SettingError if the method needs no means.
@@ -72,12 +86,12 @@ def means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
 
 def run(args: argparse.Namespace) -> None:
     """Measure what switching heads off does over a corpus, and print a table."""
-    to = table_destination(args.out, args.format)
+    to = parse_table_destination(args.out, args.format)
     model = choose_model(args.model)
     check_heads(model, [*args.heads, *args.same_role])
-    folder = folder_beside(to, "parts")
-    with cluster_for(args) as cluster, warnings_as_lines(), emptied(folder):
-        measuring = _run(args, model, cluster, folder)
+    folder = get_partial_folder(to, "parts")
+    with open_cluster(args) as cluster, print_warnings(), remove_if_empty(folder):
+        measuring = _prepare(args, model, cluster, folder)
         bar = progress_line() if cluster else bar_of("sentences")
         try:
             with bar as progress, closing(measuring.sentences()) as reports:
@@ -86,43 +100,43 @@ def run(args: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             with suppress(CorpusError):  # nothing was measured
                 result = measuring.result()
-                put_out(to, result.table, map(one_line, _lines(result)))
-                words = f"These are the results for the sentences read so far; {how_to_continue(folder)}."
+                write_and_print(to, result.table, map(one_line, _format_lines(result)))
+                words = f"These are the results for the sentences read so far; {explain_continuing(folder)}."
                 raise KeyboardInterrupt(words) from None
             raise
         result = measuring.result()
-        put_out(to, result.table, map(one_line, _lines(result)))
+        write_and_print(to, result.table, map(one_line, _format_lines(result)))
         measuring.forget()
 
 
-def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:
+def _prepare(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:
     """Prepare the measurement, which saves partial results in ``folder``.
 
     Raises CorpusError, ExportError, ModelError's family.
     """
     corpus = open_source(args.corpus, cluster=cluster)
     from mha_viz.study.corpus_effects import EffectSettings, Measurement
-    from mha_viz.study.readers import readable  # imports torch
+    from mha_viz.study.readers import open_measurable  # imports torch
 
     request = Request(off=args.heads, method=args.method or METHODS[0])
-    means = means_corpus(args, cluster)
+    means = open_means_corpus(args, cluster)
     settings = EffectSettings(
-        request, args.relation, args.direction, args.same_role, args.most, means, recipes_of(args)
+        request, args.relation, args.direction, args.same_role, args.most, means, open_recipes(args)
     )
     encoder = load_model(model, args.device, args.dtype)
     if folder is not None:
         make_folder(folder)
-    return Measurement(encoder, readable(corpus, cluster and cluster.client), settings, folder=folder)
+    return Measurement(encoder, open_measurable(corpus, cluster and cluster.client), settings, folder=folder)
 
 
-def few_documents(count: int) -> str:
+def format_few_documents(count: int) -> str:
     """Return a note on what intervals over fewer than FEW documents apply to."""
     if count > 1:
         return f"Few documents ({count}): the intervals hold for these alone."
     return "Few documents: there is one, or none is named, so the intervals hold for these sentences alone."
 
 
-def _lines(result: CorpusEffect) -> list[str]:
+def _format_lines(result: CorpusEffect) -> list[str]:
     condition = f", {result.relation} ({result.direction})" if result.relation else ""
     units = counted(result.documents, "document") if result.documents > 1 else counted(result.sentences, "sentence")
     lines = [
@@ -130,23 +144,23 @@ def _lines(result: CorpusEffect) -> list[str]:
         f"n = {result.cases:,} in {units}, {result.left_out:,} left out"
     ]
     if result.documents < FEW:
-        lines.append(few_documents(result.documents))
+        lines.append(format_few_documents(result.documents))
     measured = [row for row in result.rows if row.variant.kind != "control"]
     controls = sorted((row for row in result.rows if row.variant.kind == "control"), key=lambda row: -row.effect)
-    for row in (*measured, *controls[:LISTED]):
+    for row in (*measured, *controls[:MAX_LISTED]):
         name = ", ".join(map(both, row.variant.heads))
         kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
         lines.append(f"{with_interval(row.effect, row.low, row.high, 4)}  {name}  {kind}".rstrip())
-    if len(controls) > LISTED:
-        lines.append(f"and {len(controls) - LISTED} more")
-    return lines + [_judged(row, result) for row in measured if row.used is not None]
+    if len(controls) > MAX_LISTED:
+        lines.append(f"and {len(controls) - MAX_LISTED} more")
+    return lines + [_format_use(row, result) for row in measured if row.used is not None]
 
 
-def _judged(row: EffectRow, result: CorpusEffect) -> str:
+def _format_use(row: EffectRow, result: CorpusEffect) -> str:
     name, relation = both(row.variant.heads[0]), result.relation
     interval = with_interval(row.more, row.more_low, row.more_high, 4)
     if row.used:
-        judged = f"For {relation} it {most_in_words(result.measure)} of all heads of its layer."
+        judged = f"For {relation} it {describe_most(result.measure)} of all heads of its layer."
     else:
-        judged = no_more_in_words(relation, result.measure)
+        judged = describe_unused(relation, result.measure)
     return f"{name}: {judged} Its effect minus that of the strongest other one: {interval}."

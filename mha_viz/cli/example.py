@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from mha_viz.analysis.profile import SENTENCES
-from mha_viz.cli.options import Parser, whole
-from mha_viz.cli.output import destination
+from mha_viz.analysis.profile import SENTENCES_FILE
+from mha_viz.cli.options import Parser, make_int_parser
+from mha_viz.cli.output import parse_destination
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
-from mha_viz.files.assets import asset
+from mha_viz.corpus.conllu import format_conllu
+from mha_viz.files.assets import asset_path
 
 COUNT = 200
 SOURCE = (
@@ -18,7 +18,7 @@ SOURCE = (
 )
 
 
-def options(example: Parser) -> None:
+def add_options(example: Parser) -> None:
     """Add the options of the command."""
     example.add_argument(
         "out",
@@ -26,17 +26,17 @@ def options(example: Parser) -> None:
         help="the file to write or replace, such as treebank.conllu; - for stdout",
     )
     words = f"write {COUNT} sentences of the built-in grammar, with coreference, drawn by this seed"
-    example.add_argument("--grammar", type=whole(0, 1_000_000, "a seed"), metavar="SEED", help=words)
+    example.add_argument("--grammar", type=make_int_parser(0, 1_000_000, "a seed"), metavar="SEED", help=words)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write an example treebank on which to try the commands."""
-    to = destination(args.out, ".conllu" if args.out == "-" else None, [".conllu"])
+    to = parse_destination(args.out, ".conllu" if args.out == "-" else None, [".conllu"])
     if args.grammar is None:
-        source, text = SOURCE, asset(f"profiles/minilm/ewt/{SENTENCES}").read_text("utf-8")
+        source, text = SOURCE, asset_path(f"profiles/minilm/ewt/{SENTENCES_FILE}").read_text("utf-8")
         text = "".join(f"{sentence}\n\n" for sentence in text.split("\n\n")[:COUNT])
     else:
         source = f"the built-in grammar, seed {args.grammar}"
-        text = as_conllu(grammar.corpus(COUNT, args.grammar).sentences)
+        text = format_conllu(grammar.corpus(COUNT, args.grammar).sentences)
     to.write(lambda: f"# source = {source}\n{text}".encode())
     to.report(f"{args.out}: {COUNT} sentences of {source}.")

@@ -11,14 +11,14 @@ from typing import Any
 
 from mha_viz.cli.options import Parser
 from mha_viz.errors import MhaVizError
-from mha_viz.files.tables import inert
+from mha_viz.files.tables import escape_formula
 from mha_viz.models.getting import catalog, hub
 from mha_viz.models.getting.catalog import Model
 
 FORMATS = ("table", "csv", "json")
 
 
-def options(models: Parser) -> None:
+def add_options(models: Parser) -> None:
     """Add the options of the command."""
     words = "the format of the list: table, csv or json (default: table)"
     models.add_argument("--format", default="table", choices=FORMATS, metavar="FORMAT", help=words)
@@ -26,14 +26,16 @@ def options(models: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """List the available models."""
-    rows = [_row(model) for model in catalog.offered()]
+    rows = [_make_row(model) for model in catalog.list_offered()]
     if args.format == "json":
         print(json.dumps(rows, indent=2, ensure_ascii=False))
     elif args.format == "csv":
         table = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         table.writeheader()
         for row in rows:
-            table.writerow({name: inert(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
+            table.writerow(
+                {name: escape_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+            )
     else:
         cells = [("NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE", "ABOUT")]
         for row in rows:
@@ -45,14 +47,14 @@ def run(args: argparse.Namespace) -> None:
             print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _row(model: Model) -> dict[str, Any]:
+def _make_row(model: Model) -> dict[str, Any]:
     """Return one model as a row. None stands for a size that is unknown until the model is downloaded.
 
     Only layers with attention are counted.
     """
     facts = None
     with suppress(MhaVizError):  # a damaged folder is listed, and refused when it is read
-        facts = hub.facts(model)
+        facts = hub.read_facts(model)
     sized = facts.model if facts else model
     layers = (facts and facts.attending) or sized.layers
     sizes = {"layers": layers, "heads": sized.heads, "d_model": sized.d_model, "megabytes": sized.megabytes}

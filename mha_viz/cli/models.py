@@ -11,15 +11,15 @@ from typing import Any
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.generated import mark_written
-from mha_viz.cli.terminal import downloading, warnings_as_lines
+from mha_viz.cli.terminal import print_warnings, show_download
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.model_names import short_name
+from mha_viz.model_names import shorten_name
 from mha_viz.models.getting import catalog, hub
 from mha_viz.models.getting.catalog import Model
 from mha_viz.request import DTYPES, Request
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
-LISTED = "Choose one that `mha-viz models` lists"
+CHOOSE_LISTED = "Choose one that `mha-viz models` lists"
 
 
 def choose_model(name: str) -> Model:
@@ -27,14 +27,14 @@ def choose_model(name: str) -> Model:
     is_folder = False
     with suppress(OSError, ValueError):  # the name is not a valid file name
         is_folder = "/" not in name and name not in catalog.CATALOG and Path(name).exists()
-    with catalog.suggesting(name, LISTED):
+    with catalog.add_suggestions(name, CHOOSE_LISTED):
         return catalog.resolve(f"./{name}" if is_folder else name)
 
 
 def load_model(model: Model, device: str = "cpu", dtype: str = DTYPES[0], name: str = "") -> Any:
     """Load a model, downloading it first if necessary."""
     if hub.local_folder(model) is None:
-        with catalog.suggesting(model.name, LISTED), downloading(model.name) as show:
+        with catalog.add_suggestions(model.name, CHOOSE_LISTED), show_download(model.name) as show:
             hub.fetch(model, progress=show)
     from mha_viz.models.reading.loading import load  # imports torch, which takes 2 s: not for `models` and `serve`
 
@@ -54,7 +54,7 @@ def check_heads(model: Model, heads: Sequence[Head], quantity: str = WEIGHT) -> 
             swapped = head.head < model.layers and head.layer < model.heads
             question = f"Did you mean {Head(head.head, head.layer)}? " if swapped else ""
             raise UnknownHead(
-                f"{head} does not exist: {short_name(model.name)} has {model.layers} layers × {model.heads} heads.",
+                f"{head} does not exist: {shorten_name(model.name)} has {model.layers} layers × {model.heads} heads.",
                 f"{question}Choose between L0H0 and {Head(model.layers - 1, model.heads - 1)}.",
             )
 
@@ -74,7 +74,7 @@ def read_all(
     """
     loaded = load_model(model, device, dtype, name)
     if not words:
-        return answers(loaded, requests, recipes)
+        return run_requests(loaded, requests, recipes)
     from mha_viz.models.reading.continuing import continue_text
 
     continued = []
@@ -84,12 +84,12 @@ def read_all(
         prefixed = loaded.prefixed(request.prefix) if request.prefix else loaded
         continued.append(replace(request, text=continue_text(prefixed, request.text, words)))
     lengths = [len(longer.text) - len(request.text) for longer, request in zip(continued, requests, strict=True)]
-    return [*map(mark_written, answers(loaded, continued, recipes), lengths)]
+    return [*map(mark_written, run_requests(loaded, continued, recipes), lengths)]
 
 
-def answers(model: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:
+def run_requests(model: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:
     """Run a loaded model on several requests, and return its answers; a truncated text is reported on stderr."""
     from mha_viz.study.reading import read
 
-    with warnings_as_lines():
+    with print_warnings():
         return [read(model, request, recipes=recipes) for request in requests]

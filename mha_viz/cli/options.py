@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from mha_viz.attention import Head
-from mha_viz.cli.usage import as_sentence, meant_head
+from mha_viz.cli.usage import reword_argparse, suggest_head
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.models.getting import catalog
-from mha_viz.quotes import did_you_mean, quoted, series, shortened
+from mha_viz.quotes import did_you_mean, join_names, quote, shorten
 from mha_viz.request import DTYPES
 
 Command = Callable[[argparse.Namespace], None]
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise SettingError in place of argparse's usage message."""
-        raise SettingError(as_sentence(message, self), f"See {self.prog} --help.")
+        raise SettingError(reword_argparse(message, self), f"See {self.prog} --help.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Report an unknown option first; otherwise argparse would report a missing option instead."""
@@ -63,18 +63,18 @@ class Parser(argparse.ArgumentParser):
             if not looks_like_option or option in self._option_string_actions:
                 continue
             name = self.prog.partition(" ")[2] or self.prog
-            others = [other for other, parser in self.siblings.items() if parser._takes(option)]
+            others = [other for other, parser in self.siblings.items() if parser._has_option(option)]
             if others:
-                raise SettingError(f"{option} does not go with {name}.", f"It goes with {series(others)}.")
+                raise SettingError(f"{option} does not go with {name}.", f"It goes with {join_names(others)}.")
             question = did_you_mean(option, self._option_string_actions)
-            unknown = f"{name} has no option {shortened(option, 40)}."
+            unknown = f"{name} has no option {shorten(option, 40)}."
             raise SettingError(unknown, f"{question} See {self.prog} --help.".strip())
 
-    def _takes(self, option: str) -> bool:
+    def _has_option(self, option: str) -> bool:
         """Return whether this command, or one of its subcommands, has an option."""
         groups = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
         inner = (command for group in groups for command in group.values())
-        return option in self._option_string_actions or any(command._takes(option) for command in inner)
+        return option in self._option_string_actions or any(command._has_option(option) for command in inner)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise SettingError for a command or a value that is not one of the choices."""
@@ -84,46 +84,46 @@ class Parser(argparse.ArgumentParser):
         expected = f"a value of {action.option_strings[0]}" if action.option_strings else f"a {action.metavar}".lower()
         question = did_you_mean(str(value), choices)
         remedy = f"{question} Choose from {', '.join(choices)}." if question else f"Choose from {', '.join(choices)}."
-        raise SettingError(f"{quoted(str(value))} is not {expected}.", remedy)
+        raise SettingError(f"{quote(str(value))} is not {expected}.", remedy)
 
 
-def text_options(command: Parser) -> None:
+def add_text_options(command: Parser) -> None:
     """Add the options for a text, a second one, and the model."""
     command.add_argument("text", metavar="TEXT", help='the sentence; "-" reads it from stdin')
     command.add_argument("--pair", default="", metavar="TEXT", help="a second sentence, read together with the first")
-    model_option(command)
-    model_name_option(command, "--name")
+    add_model_option(command)
+    add_model_name_option(command, "--name")
 
 
-def model_option(command: Parser) -> None:
+def add_model_option(command: Parser) -> None:
     """Add --model."""
     words = f"{MODEL_HELP} (default: {catalog.DEFAULT})"
     command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=words)
 
 
-def most_option(command: Parser, least: int, most: int, default: int, read: str = "sentences to read") -> None:
+def add_most_option(command: Parser, least: int, most: int, default: int, read: str = "sentences to read") -> None:
     """Add --most, the maximum number of sentences to read, from ``least`` to ``most``.
 
     ``read`` is what the help text calls these sentences.
     """
     words = f"maximum number of {read}: of N, every ⌈N / NUMBER⌉-th is taken (default: {default})"
-    kind = whole(least, most, "a number of sentences")
+    kind = make_int_parser(least, most, "a number of sentences")
     command.add_argument("--most", type=kind, default=default, metavar="NUMBER", help=words)
 
 
-def model_name_option(command: Parser, *options: str) -> None:
+def add_model_name_option(command: Parser, *options: str) -> None:
     """Add --model-name, also under other ``options``."""
     words = "name of the model in captions and files (default: its id on the Hub, or the name in its config)"
     command.add_argument(*options, "--model-name", dest="model_name", default="", metavar="NAME", help=words)
 
 
-def device_option(command: Parser) -> None:
+def add_device_option(command: Parser) -> None:
     """Add --device."""
     words = "where the model runs: cpu, or cuda for an NVIDIA GPU, cuda:1 for the second (default: cpu)"
-    command.add_argument("--device", default="cpu", type=device_name, metavar="DEVICE", help=words)
+    command.add_argument("--device", default="cpu", type=parse_device, metavar="DEVICE", help=words)
 
 
-def dtype_option(command: Parser) -> None:
+def add_dtype_option(command: Parser) -> None:
     """Add --dtype."""
     words = (
         f"the type of the model's weights: {', '.join(DTYPES)}; the last two take half the memory and slightly change "
@@ -132,14 +132,14 @@ def dtype_option(command: Parser) -> None:
     command.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, metavar="TYPE", help=words)
 
 
-def device_name(value: str) -> str:
+def parse_device(value: str) -> str:
     """Parse the name of a device, without checking whether this machine has it."""
     if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", value):
-        raise argparse.ArgumentTypeError(f"{quoted(value)} is not a device; expected cpu, cuda or cuda:1")
+        raise argparse.ArgumentTypeError(f"{quote(value)} is not a device; expected cpu, cuda or cuda:1")
     return value
 
 
-def output_options(command: Parser, formats: Iterable[str], required: bool = True) -> None:
+def add_output_options(command: Parser, formats: Iterable[str], required: bool = True) -> None:
     """Add --out and --format."""
     names = ", ".join(formats)
     out = f'the file to write; its suffix sets the format: {names}. "-" is stdout, in the --format given'
@@ -148,42 +148,42 @@ def output_options(command: Parser, formats: Iterable[str], required: bool = Tru
     command.add_argument("--format", metavar="FORMAT", help=words)
 
 
-def head_name(value: str) -> Head:
+def parse_head(value: str) -> Head:
     """Parse the name of a head."""
     try:
         return Head.parse(value)
     except UnknownHead as error:
-        question = meant_head(value) or error.remedy
+        question = suggest_head(value) or error.remedy
         raise argparse.ArgumentTypeError(f"{error.problem} {question}") from None
 
 
-def folder_name(value: str) -> Path:
+def parse_folder(value: str) -> Path:
     """Parse a folder name."""
     if not value:
         raise argparse.ArgumentTypeError("the folder has no name; “.” is the current folder")
     return Path(value)
 
 
-def number(value: str) -> float:
+def parse_float(value: str) -> float:
     """Parse a number."""
     try:
         return float(value)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{quoted(value)} is not a number") from None
+        raise argparse.ArgumentTypeError(f"{quote(value)} is not a number") from None
 
 
-def whole(low: int, high: int, what: str) -> Callable[[str], int]:
+def make_int_parser(low: int, high: int, what: str) -> Callable[[str], int]:
     """Return a function that parses a whole number from ``low`` to ``high``; ``what`` names it in errors: "a port"."""
 
     def parse(value: str) -> int:
         if not (value.isascii() and value.isdigit() and low <= int(value[:9]) <= high):
-            raise argparse.ArgumentTypeError(f"{quoted(value)} cannot be used; expected {what} from {low} to {high}")
+            raise argparse.ArgumentTypeError(f"{quote(value)} cannot be used; expected {what} from {low} to {high}")
         return int(value[:9])
 
     return parse
 
 
-count = whole(0, 10_000_000, "a whole number")
-batch = whole(1, 1_000_000, "a number of tokens")
-port_number = whole(1, 65535, "a port")
-columns = whole(1, 16, "a number of columns")
+parse_count = make_int_parser(0, 10_000_000, "a whole number")
+parse_batch = make_int_parser(1, 1_000_000, "a number of tokens")
+parse_port = make_int_parser(1, 65535, "a port")
+parse_columns = make_int_parser(1, 16, "a number of columns")

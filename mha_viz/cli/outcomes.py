@@ -12,41 +12,41 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import link, linked
-from mha_viz.figures.words.role_words import FEW_DOCUMENTS, OLDER_RULE, RULES, is_older, linked_words
+from mha_viz.figures.words.glosses import label_link, link
+from mha_viz.figures.words.role_words import FEW_DOCUMENTS, OLDER_RULE, RULES, has_older_rule, label_role
 from mha_viz.numerals import counted
-from mha_viz.quotes import shortened
+from mha_viz.quotes import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
 
 HEADINGS = ("head", "role", "rule", *("score", "baseline", "cases") * 2, "outcome")
 GROUPS = (3, 6)  # the columns in which the numbers of each corpus begin
-BY_THRESHOLD = ("position", "delimiter")  # roles whose baseline is uniform attention
-MOST_OF_NAME = 26  # characters of a corpus name above its columns
+THRESHOLD_ROLES = ("position", "delimiter")  # roles whose baseline is uniform attention
+MAX_NAME = 26  # characters of a corpus name above its columns
 LEGEND = "Position and delimiter heads have a threshold; their baseline is evenly spread attention."
-OF_RULE = "rule: what the head does to {rule} on the profile's corpora{older}."
+RULE_LEGEND = "rule: what the head does to {rule} on the profile's corpora{older}."
 GAP = "  "
 
 
-def lines(replications: Sequence[Replication], there: Profile, here: Profile) -> list[str]:
+def format_replications(replications: Sequence[Replication], there: Profile, here: Profile) -> list[str]:
     """Format the replications as a table, with notes on its marks and baselines, and the number of roles that hold."""
-    rows = [HEADINGS, *(_cells(replication) for replication in replications)]
+    rows = [HEADINGS, *(_format_cells(replication) for replication in replications)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    names = [one_line(shortened(profile.corpus, MOST_OF_NAME)) for profile in (there, here)]
+    names = [one_line(shorten(profile.corpus, MAX_NAME)) for profile in (there, here)]
     corpora = ""  # each name above its numbers; it can be as wide as the three columns below it
     for name, column_index in zip(names, GROUPS, strict=True):
         corpora = f"{corpora:<{sum(widths[:column_index]) + column_index * len(GAP)}}{name}"
         room = sum(widths[column_index : column_index + 3]) + 2 * len(GAP)
         widths[column_index + 2] += max(0, len(name) - room)
     table = [corpora, *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
-    legend = [LEGEND] if any(replication.finding.role in BY_THRESHOLD for replication in replications) else []
+    legend = [LEGEND] if any(replication.finding.role in THRESHOLD_ROLES for replication in replications) else []
     findings = [replication.finding for replication in replications]
     rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in findings)]
-    older = f", {OLDER_RULE}" if is_older(findings) else ""
-    legend += [OF_RULE.format(rule=" or ".join(rules), older=older)] if rules else []
+    older = f", {OLDER_RULE}" if has_older_rule(findings) else ""
+    legend += [RULE_LEGEND.format(rule=" or ".join(rules), older=older)] if rules else []
     measured = [replication.here for replication in replications if replication.here is not None]
-    legend += _over({score.documents for score in measured if score.documents is not None}, names[1])
+    legend += _format_documents({score.documents for score in measured if score.documents is not None}, names[1])
     outcomes = Counter(replication.outcome for replication in replications)
     holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {names[0]} hold on {names[1]}."
     others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
@@ -54,34 +54,34 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
     return [*table, *legend, f"{there.model}: {count}"]
 
 
-def paired_lines(pairs: PairedDifferences, corpus: str) -> list[str]:
+def format_pairs(pairs: PairedDifferences, corpus: str) -> list[str]:
     """Format the comparison of two heads per relation: both scores, their difference, and its interval in points."""
     rows = [("head", "role", "cases", "score", "beside", "score", "points", "95% interval")]
     for pair in pairs:
         difference, low, high = (f"{100 * value:+.1f}" for value in (pair.difference, *pair.interval))
-        role = one_line(linked(f"{pair.relation} {pair.direction}"))
-        scores = f"{pair.n:,}", _share(pair.accuracy), both(pair.other.head), _share(pair.other_accuracy)
+        role = one_line(label_link(f"{pair.relation} {pair.direction}"))
+        scores = f"{pair.n:,}", _format_share(pair.accuracy), both(pair.other.head), _format_share(pair.other_accuracy)
         rows.append((both(pair.one.head), role, *scores, difference, f"{low} to {high}"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    legend = _over({pair.documents for pair in pairs}, one_line(shortened(corpus, MOST_OF_NAME)))
+    legend = _format_documents({pair.documents for pair in pairs}, one_line(shorten(corpus, MAX_NAME)))
     distinct = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
     models = " beside ".join(dict.fromkeys((pairs[0].one.model, pairs[0].other.model)))
     return [*table, *legend, f"{models}: the interval excludes 0 for {distinct:,} of {counted(len(pairs), 'role')}."]
 
 
-def run_lines(table: pd.DataFrame) -> list[str]:
+def format_runs(table: pd.DataFrame) -> list[str]:
     """Format the table of :func:`mha_viz.roles.in_runs`: for each role, the runs that have it and its heads in each."""
     rows, roles = [("role", "runs", "heads, by run")], cast("Any", table.itertuples(index=False))
     for row in roles:
-        role = linked(row.detail) if " " in row.detail else link(row.detail) or row.detail
+        role = label_link(row.detail) if " " in row.detail else link(row.detail) or row.detail
         rows.append((one_line(role), f"{row.runs:,} of {row.of:,}", row.heads))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     formatted = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
     return [*formatted, f"{(table['runs'] == table['of']).sum():,} of {counted(len(table), 'role')} in all runs."]
 
 
-def _over(documents: Iterable[int], name: str) -> list[str]:
+def _format_documents(documents: Iterable[int], name: str) -> list[str]:
     counts = sorted(documents)
     if not counts:
         return []
@@ -91,25 +91,25 @@ def _over(documents: Iterable[int], name: str) -> list[str]:
     return [f"The 95% intervals on {name} are over {range_text} {plural}{warning}."]
 
 
-def _cells(replication: Replication) -> tuple[str, ...]:
+def _format_cells(replication: Replication) -> tuple[str, ...]:
     finding, new_score, outcome = replication
     old_score = RoleScore(finding.score, finding.baseline, finding.n)
-    numbers = (*_numbers(old_score), *_numbers(new_score))
+    numbers = (*_format_scores(old_score), *_format_scores(new_score))
     return (
         both(finding.head),
-        one_line(linked_words(finding)),
+        one_line(label_role(finding)),
         finding.state or "–",
         *numbers,
         outcome.removesuffix(" here"),
     )
 
 
-def _numbers(measured: RoleScore | None) -> tuple[str, str, str]:
+def _format_scores(measured: RoleScore | None) -> tuple[str, str, str]:
     """Format score, baseline and number of cases on one corpus."""
     if measured is None:
         return "–", "–", "0"
-    return _share(measured.score), _share(measured.baseline), f"{measured.n:,}"
+    return _format_share(measured.score), _format_share(measured.baseline), f"{measured.n:,}"
 
 
-def _share(value: float) -> str:
+def _format_share(value: float) -> str:
     return "–" if value != value else f"{value:.3f}"  # NaN is not equal to itself

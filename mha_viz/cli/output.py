@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from mha_viz.attention import Attention
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.figures import files
-from mha_viz.files.tables import as_csv
-from mha_viz.quotes import did_you_mean, printable, quoted, shortened
+from mha_viz.files.tables import format_csv
+from mha_viz.quotes import did_you_mean, printable, quote, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ STDOUT = "-"
 TABLES = (".csv", ".json")
 TEXT_FORMATS = frozenset((".csv", ".json", ".md", ".svg", ".tex", ".html"))
 LARGE_BYTES = 100_000_000
-BYTES_OF_WEIGHT = {".csv": 24, ".json": 13}  # without token texts; measured on readings of 60 to 500 tokens
+BYTES_PER_WEIGHT = {".csv": 24, ".json": 13}  # without token texts; measured on readings of 60 to 500 tokens
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,19 @@ class Destination:
             files.write_bytes(self.path, make)
         else:
             content = make()
-            _to_stdout(lambda file: file.write(content))
+            _write_stdout(lambda file: file.write(content))
 
     def write_attention(self, attention: Attention) -> None:
         """Write a reading piece by piece. Raises ExportError."""
-        announce(attention, self)
+        announce_size(attention, self)
         if self.path is not None:
             files.write(attention, self.path, self.suffix)
         else:
-            _to_stdout(lambda file: files.stream(attention, self.suffix, file))
+            _write_stdout(lambda file: files.stream(attention, self.suffix, file))
 
     def write_table(self, rows: pd.DataFrame) -> None:
         """Write a table as CSV or JSON. Raises ExportError."""
-        self.write(lambda: _table(rows, self.suffix))
+        self.write(lambda: _format_table(rows, self.suffix))
 
     def report(self, line: str) -> None:
         """Print a line about the output, unless stdout holds the output itself."""
@@ -58,22 +58,22 @@ class Destination:
             print(line)
 
 
-def _table(rows: pd.DataFrame, suffix: str) -> bytes:
+def _format_table(rows: pd.DataFrame, suffix: str) -> bytes:
     if suffix == ".csv":
-        return as_csv(rows).encode()
+        return format_csv(rows).encode()
     return f"{json.dumps(json.loads(rows.to_json(orient='records', double_precision=9)), indent=1)}\n".encode()
 
 
-def table_destination(out: str | None, asked_format: str | None) -> Destination | None:
+def parse_table_destination(out: str | None, asked_format: str | None) -> Destination | None:
     """Return where a table is written besides the terminal; None if nowhere.
 
-    A format without a file means stdout. Raises as :func:`destination`.
+    A format without a file means stdout. Raises as :func:`parse_destination`.
     """
     out = out if out is not None else STDOUT if asked_format else None
-    return None if out is None else destination(out, asked_format, TABLES, "a table format")
+    return None if out is None else parse_destination(out, asked_format, TABLES, "a table format")
 
 
-def put_out(to: Destination | None, table: Callable[[], pd.DataFrame], lines: Iterable[str]) -> None:
+def write_and_print(to: Destination | None, table: Callable[[], pd.DataFrame], lines: Iterable[str]) -> None:
     """Write a table to its destination; print the lines with the same content, unless the destination is stdout."""
     if to is not None:
         to.write_table(table())
@@ -81,18 +81,20 @@ def put_out(to: Destination | None, table: Callable[[], pd.DataFrame], lines: It
         print("\n".join(lines))
 
 
-def destination(out: str, asked_format: str | None, formats: Iterable[str], kind: str = "a file format") -> Destination:
+def parse_destination(
+    out: str, asked_format: str | None, formats: Iterable[str], kind: str = "a file format"
+) -> Destination:
     """Return the destination that ``--out`` and ``--format`` name, checked before anything is computed.
 
     Raises ExportError for a format that is not in ``formats``, or a place that cannot be written. Raises SettingError
     for two contradicting formats, for stdout without a format, and for binary data on a terminal.
     """
-    suffix = _suffix(out, asked_format)
+    suffix = _find_suffix(out, asked_format)
     if not suffix and Path(out).is_dir():
         inside = Path(out) / f"made{next(iter(formats))}"
-        raise ExportError(f"{quoted(out)} is a folder.", f"Name a file in it, such as {inside}.")
+        raise ExportError(f"{quote(out)} is a folder.", f"Name a file in it, such as {inside}.")
     if suffix not in formats:
-        problem = f"{quoted(suffix)} is not {kind}." if suffix else "The file has no suffix."
+        problem = f"{quote(suffix)} is not {kind}." if suffix else "The file has no suffix."
         remedy = f"{did_you_mean(suffix, formats)} Use one of {', '.join(formats)}.".strip()
         raise ExportError(problem, remedy)
     if out != STDOUT:
@@ -109,28 +111,28 @@ def format_suffix(name: str) -> str:
     return f".{name.strip().lower().lstrip('.')}"
 
 
-def announce(attention: Attention, to: Destination) -> None:
+def announce_size(attention: Attention, to: Destination) -> None:
     """Report on stderr how large a long table will be."""
-    size = text_size(attention, to.suffix)
+    size = estimate_text_size(attention, to.suffix)
     if size > LARGE_BYTES:
-        name = "stdout" if to.path is None else shortened(str(to.path), 200)
+        name = "stdout" if to.path is None else shorten(str(to.path), 200)
         binary = f".npz holds the same in {attention.weights.nbytes / 1e6:,.0f} MB"
         line = f"mha-viz: {name} will hold {attention.weights.size:,} weights, about {size / 1e6:,.0f} MB; {binary}."
         print(printable(line, "?"), file=sys.stderr)
 
 
-def text_size(attention: Attention, suffix: str) -> int:
+def estimate_text_size(attention: Attention, suffix: str) -> int:
     """Estimate the size of a reading as text, in bytes; 0 for binary formats."""
-    if suffix not in BYTES_OF_WEIGHT:
+    if suffix not in BYTES_PER_WEIGHT:
         return 0
     tokens = sum(
         sum(len(token.text.encode("utf-8", "replace")) for token in text.tokens) / max(1, len(text))
         for text in (attention.queries, attention.keys)
     )
-    return round(attention.weights.size * (BYTES_OF_WEIGHT[suffix] + (tokens if suffix == ".csv" else 0)))
+    return round(attention.weights.size * (BYTES_PER_WEIGHT[suffix] + (tokens if suffix == ".csv" else 0)))
 
 
-def _suffix(out: str, asked_format: str | None) -> str:
+def _find_suffix(out: str, asked_format: str | None) -> str:
     suffix = "" if out == STDOUT else Path(out).suffix.lower()
     if asked_format is None:
         if out == STDOUT:
@@ -138,12 +140,12 @@ def _suffix(out: str, asked_format: str | None) -> str:
         return suffix
     wanted_suffix = format_suffix(asked_format)
     if suffix and wanted_suffix != suffix:
-        problem = f"--format {shortened(wanted_suffix[1:], 40)} contradicts the suffix {shortened(suffix, 40)}."
+        problem = f"--format {shorten(wanted_suffix[1:], 40)} contradicts the suffix {shorten(suffix, 40)}."
         raise SettingError(problem, "Leave one of them out.")
     return wanted_suffix
 
 
-def _to_stdout(write: Callable[[BinaryIO], object]) -> None:
+def _write_stdout(write: Callable[[BinaryIO], object]) -> None:
     if sys.stdout is None:
         raise ExportError("stdout is closed.", "Give --out FILE.")
     try:

@@ -11,9 +11,16 @@ import numpy as np
 from mha_viz.attention import Head
 from mha_viz.attention.answers import SIDES
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, dtype_option, head_name, model_option, output_options
-from mha_viz.cli.output import TABLES, put_out, table_destination
-from mha_viz.cli.terminal import one_line, text_of, warnings_as_lines
+from mha_viz.cli.options import (
+    Parser,
+    add_device_option,
+    add_dtype_option,
+    add_model_option,
+    add_output_options,
+    parse_head,
+)
+from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.terminal import one_line, print_warnings, read_text
 from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import decimal, percent
@@ -21,10 +28,10 @@ from mha_viz.numerals import decimal, percent
 if TYPE_CHECKING:
     from mha_viz.attention.answers import Patched
 
-LISTED = 12  # heads that are printed
+MAX_LISTED = 12  # heads that are printed
 
 
-def options(patch: Parser) -> None:
+def add_options(patch: Parser) -> None:
     """Add the options of the command."""
     patch.add_argument("text", metavar="TEXT", help='the sentence that the model reads; "-" reads it from stdin')
     patch.add_argument("other", metavar="OTHER", help="the sentence from which the output of each head is taken")
@@ -35,21 +42,21 @@ def options(patch: Parser) -> None:
     words = "a third sentence: the answer is then the cosine of the sentence vector with that of this one"
     patch.add_argument("--similar-to", default="", metavar="TEXT", help=words)
     words = "a later head: each earlier head’s output from OTHER reaches only one side of it (path patching), as L1H2"
-    patch.add_argument("--to", type=head_name, metavar="HEAD", help=words)
+    patch.add_argument("--to", type=parse_head, metavar="HEAD", help=words)
     words = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
     patch.add_argument("--side", choices=SIDES, metavar="SIDE", help=words)
     words = "one forward and one backward pass for all heads (attribution patching): the first-order estimate "
     words += "alone, with the exact share of the largest to say how far to trust it"
     patch.add_argument("--estimate", action="store_true", help=words)
-    model_option(patch)
-    output_options(patch, TABLES, required=False)
-    device_option(patch)
-    dtype_option(patch)
+    add_model_option(patch)
+    add_output_options(patch, TABLES, required=False)
+    add_device_option(patch)
+    add_dtype_option(patch)
 
 
 def run(args: argparse.Namespace) -> None:
     """Patch each head's output from another text, and print the heads that restore most of the answer."""
-    to, text = table_destination(args.out, args.format), text_of(args.text)
+    to, text = parse_table_destination(args.out, args.format), read_text(args.text)
     model = choose_model(args.model)
     if args.side and args.to is None:
         raise SettingError("--side needs --to, the head at which paths end.", "Add --to.")
@@ -58,23 +65,23 @@ def run(args: argparse.Namespace) -> None:
     path = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}
     from mha_viz.models.intervening.patching import activation_patching  # imports torch
 
-    with warnings_as_lines():
+    with print_warnings():
         encoder = load_model(model, args.device, args.dtype)
         patched = activation_patching(encoder, text, args.other, **answer, **path, exact=not args.estimate)
-    put_out(to, lambda: patched.table().reset_index(), map(one_line, _lines(patched)))
+    write_and_print(to, lambda: patched.table().reset_index(), map(one_line, _format_lines(patched)))
 
 
-def _lines(patched: Patched) -> Iterator[str]:
+def _format_lines(patched: Patched) -> Iterator[str]:
     yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
     reaching = "" if patched.to is None else f", if it reaches only the {patched.side} of {both(patched.to)}"
     yield f"how much of that one head’s output from the other text restores{reaching}:"
     table = patched.table()
     is_estimated = patched.to is None and bool(np.isnan(patched.shares).any())
-    for name, row in table.nlargest(LISTED, "estimated" if is_estimated else "share").iterrows():
+    for name, row in table.nlargest(MAX_LISTED, "estimated" if is_estimated else "share").iterrows():
         exact = "" if np.isnan(row["share"]) else f"{percent(row['share'])}, "
         estimate = f"to first order {percent(row['estimated'])}" if "estimated" in row else ""
         yield f"{both(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
-    footer = f"and {len(table) - LISTED} more" if len(table) > LISTED else ""
+    footer = f"and {len(table) - MAX_LISTED} more" if len(table) > MAX_LISTED else ""
     if np.isfinite(patched.correlation):
         footer += f"{'; ' if footer else ''}correlation of both numbers {decimal(patched.correlation)}"
     if footer:

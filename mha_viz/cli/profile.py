@@ -9,24 +9,31 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.chance import COREFERENCE, KIND, SYNTAX
-from mha_viz.analysis.profile import FACTS, Profile, check_places, folder_for, profile_folder, read_profile
-from mha_viz.analysis.shipped import check, establish
-from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line, suggesting
+from mha_viz.analysis.profile import (
+    FACTS_FILE,
+    Profile,
+    check_folders,
+    find_profile_folder,
+    make_folder_path,
+    read_profile,
+)
+from mha_viz.analysis.shipped import check_profiles, establish
+from mha_viz.cli.cluster import add_cluster_options, open_cluster, progress_line, suggest_corpora
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import (
     MODEL_HELP,
     Parser,
-    batch,
-    device_option,
-    dtype_option,
-    folder_name,
-    model_name_option,
-    whole,
+    add_device_option,
+    add_dtype_option,
+    add_model_name_option,
+    make_int_parser,
+    parse_batch,
+    parse_folder,
 )
-from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus import GRAMMAR, REPEATS
 from mha_viz.errors import ExportError, SettingError
-from mha_viz.figures.words.role_words import by_chance_in_words
+from mha_viz.figures.words.role_words import describe_chance
 from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
 
@@ -34,21 +41,21 @@ CORPUS_HELP = (
     "a file (CoNLL-U, a GAP table, or text with one sentence per line; also .gz, .zst, and Parquet with a column of "
     f'text), a folder or a pattern of such files, or "{GRAMMAR}" or "{REPEATS}", built in'
 )
-DRAWS = whole(1, 10_000, "a number of permutations")
+parse_draws = make_int_parser(1, 10_000, "a number of permutations")
 
 
-def options(profile: Parser) -> None:
+def add_options(profile: Parser) -> None:
     """Add the options of the command."""
     words = f"{CORPUS_HELP}; several are measured one after the other"
     profile.add_argument("corpus", nargs="+", metavar="CORPUS", help=words)
     words = f"{MODEL_HELP} (default: {catalog.DEFAULT}); may be repeated, as in --model toy@0 --model toy"
     profile.add_argument("--model", action="append", metavar="NAME", help=words)
-    name_option(profile)
-    model_name_option(profile)
+    add_name_option(profile)
+    add_model_name_option(profile)
     profile.add_argument(
         "--and",
         dest="other",
-        type=folder_name,
+        type=parse_folder,
         metavar="OTHER",
         help="a corpus of another origin, or the folder with the profile of the same model on one: roles that both "
         "corpora show are established, and are written to roles.csv, in both folders if there are two",
@@ -56,7 +63,7 @@ def options(profile: Parser) -> None:
     profile.add_argument(
         "--out",
         required=True,
-        type=folder_name,
+        type=parse_folder,
         metavar="DIR",
         help="folder to write the tables to, with sentences for and against each role; those of an earlier profile are "
         "replaced. Several corpora or models each get a folder MODEL/CORPUS in it, and all scores go to profiles.csv",
@@ -65,33 +72,33 @@ def options(profile: Parser) -> None:
         "also count how many roles chance would name, in N permutations of the sentences' trees (20 are usual) and, "
     )
     words += "if there are any, of chains, and write that to chance.csv; --and then takes a corpus, not a profile"
-    profile.add_argument("--chance", type=DRAWS, default=0, metavar="N", help=words)
+    profile.add_argument("--chance", type=parse_draws, default=0, metavar="N", help=words)
     words = "the same in N draws in which another word of its part of speech takes the place of each right word"
-    profile.add_argument("--chance-of-kind", type=DRAWS, default=0, metavar="N", help=words)
-    measuring_options(profile)
-    dtype_option(profile)
-    cluster_options(profile)
+    profile.add_argument("--chance-of-kind", type=parse_draws, default=0, metavar="N", help=words)
+    add_measuring_options(profile)
+    add_dtype_option(profile)
+    add_cluster_options(profile)
 
 
-def corpus_option(command: Parser) -> None:
+def add_corpus_option(command: Parser) -> None:
     """Add the option for a corpus."""
     command.add_argument("corpus", metavar="CORPUS", help=CORPUS_HELP)
 
 
-def name_option(command: Parser) -> None:
+def add_name_option(command: Parser) -> None:
     """Add the option for the name of a corpus."""
     command.add_argument("--name", metavar="NAME", help="name of the corpus (default: its file name)")
 
 
-def measuring_options(command: Parser) -> None:
+def add_measuring_options(command: Parser) -> None:
     """Add the options that do not change results."""
     command.add_argument(
         "--batch",
-        type=batch,
+        type=parse_batch,
         metavar="N",
         help="maximum number of tokens that the model reads at once; affects memory and speed, not results",
     )
-    device_option(command)
+    add_device_option(command)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -99,52 +106,52 @@ def run(args: argparse.Namespace) -> None:
     names = args.model or [catalog.DEFAULT]
     several = len(names) * len(args.corpus) > 1
     _check_several(args, several)
-    with cluster_for(args) as cluster, warnings_as_lines():
+    with open_cluster(args) as cluster, print_warnings():
         corpora = [open_source(source, args.name, cluster) for source in args.corpus]
-        other, second = _other(args, cluster)
+        other, second = _open_other(args, cluster)
         sources = args.corpus if cluster else corpora
         also = str(args.other) if cluster and second is not None else second
-        if _chance_options(args):
-            from mha_viz.study.chance import treebank  # imports torch
+        if _list_chance_options(args):
+            from mha_viz.study.chance import open_treebank  # imports torch
 
             for source in (*sources, *filter(None, [also])):
-                treebank(source)
+                open_treebank(source)
         models = [choose_model(name) for name in names]
-        check_places([model.name for model in models], [corpus.name for corpus in corpora])
+        check_folders([model.name for model in models], [corpus.name for corpus in corpora])
         make_folder(args.out)
         profiles = []
         for model in models:
             encoder = load_model(model, args.device, args.dtype, args.model_name)
             for corpus, source in zip(corpora, sources, strict=True):
-                place = args.out / folder_for(model.name, corpus.name) if several else args.out
+                place = args.out / make_folder_path(model.name, corpus.name) if several else args.out
                 if second is not None:
-                    check(_facts(encoder, corpus), _facts(encoder, second))
+                    check_profiles(_comparison_facts(encoder, corpus), _comparison_facts(encoder, second))
                     other = measure(encoder, second, None, args.batch, cluster=cluster)
                 profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
-                profile = _written(profile, place, other, args.other if second is None else None)
-                if _chance_options(args):
-                    profile = _with_chance(profile, place, encoder, source, also, args, cluster)
+                profile = _write(profile, place, other, args.other if second is None else None)
+                if _list_chance_options(args):
+                    profile = _add_chance(profile, place, encoder, source, also, args, cluster)
                 profiles.append(profile)
     if several:
-        from mha_viz.study.several import write_together  # imports torch
+        from mha_viz.study.several import write_table  # imports torch
 
-        print(f"{write_together(profiles, args.out)}: the scores of all {len(profiles)} profiles, one column each")
+        print(f"{write_table(profiles, args.out)}: the scores of all {len(profiles)} profiles, one column each")
 
 
 def _check_several(args: argparse.Namespace, several: bool) -> None:
     for option, value in (("--name", args.name), ("--model-name", args.model_name), ("--and", args.other)):
         if several and value:
             raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
-    for option in _chance_options(args):
+    for option in _list_chance_options(args):
         if args.chance and (args.cluster or args.workers):
             raise SettingError("--chance is measured in this process.", "Leave out --cluster and --workers.")
-        if args.other and is_profile(profile_folder(args.other)):
+        if args.other and is_profile(find_profile_folder(args.other)):
             raise SettingError(
                 f"{option} needs the trees of both corpora.", "Give --and the other corpus, not its profile."
             )
 
 
-def _chance_options(args: argparse.Namespace) -> list[str]:
+def _list_chance_options(args: argparse.Namespace) -> list[str]:
     """Return the options that were given to count the roles that chance would name."""
     given = (("--chance", args.chance), ("--chance-of-kind", args.chance_of_kind))
     return [option for option, draws in given if draws]
@@ -152,28 +159,28 @@ def _chance_options(args: argparse.Namespace) -> list[str]:
 
 def is_profile(place: Path) -> bool:
     """Return whether a path is the folder of a profile, not a corpus."""
-    return (place / FACTS).is_file()
+    return (place / FACTS_FILE).is_file()
 
 
-def _other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]:
+def _open_other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]:
     """Return what ``--and`` names, a profile or a corpus to be measured; the other one is None, or both are."""
     if args.other is None:
         return None, None
-    place = profile_folder(args.other)
+    place = find_profile_folder(args.other)
     return (read_profile(place), None) if is_profile(place) else (None, open_source(str(args.other), None, cluster))
 
 
-def _with_chance(
+def _add_chance(
     profile: Profile, place: Path, encoder: Any, corpus: Any, also: Any, args: argparse.Namespace, cluster: Any
 ) -> Profile:
     """Count the roles that chance would name; print the counts, and return and write the profile with them.
 
     On a ``cluster``, ``corpus`` and ``also`` are names of files.
     """
-    from mha_viz.study.chance import permutation_test, treebank
-    from mha_viz.study.plan import BATCH
+    from mha_viz.study.chance import open_treebank, permutation_test
+    from mha_viz.study.plan import DEFAULT_BATCH
 
-    treebanks = [treebank(source) for source in (also, corpus) if source is not None]
+    treebanks = [open_treebank(source) for source in (also, corpus) if source is not None]
     names = [other.name for other in treebanks[:-1]] + [profile.corpus]  # --name may have changed the last name
     have_chains = all(source.has_chains for source in treebanks)
     nulls = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + have_chains]]
@@ -187,18 +194,18 @@ def _with_chance(
                 role=role,
                 keeps=keeps,
                 draws=draws,
-                batch=args.batch or BATCH,
+                batch=args.batch or DEFAULT_BATCH,
                 resume=place if keeps else None,
                 progress=show,
                 client=cluster and cluster.client,
             )
         profile = replace(chance, corpora=tuple(names)).stored_in(profile)
-        print(f"{place}: {by_chance_in_words(chance)}")
+        print(f"{place}: {describe_chance(chance)}")
     profile.write(place)
     return profile
 
 
-def _written(profile: Profile, place: Path, other: Profile | None, other_place: Path | None) -> Profile:
+def _write(profile: Profile, place: Path, other: Profile | None, other_place: Path | None) -> Profile:
     """Write a profile, print a summary, and return the profile.
 
     With an ``other`` profile, the roles that both show are established first. The other profile is written too if it
@@ -233,21 +240,21 @@ def measure(
     ``sums`` is the folder from which a stopped study continues, or None. ``other`` is a profile to compare with.
     ``cluster`` measures in place of this process. Raises CorpusError, ExportError, ClusterError.
     """
-    from mha_viz.study.plan import BATCH
-    from mha_viz.study.profiling import Here
+    from mha_viz.study.plan import DEFAULT_BATCH
+    from mha_viz.study.profiling import LocalEngine
 
     if other is not None:
-        check(_facts(encoder, corpus), other.facts)
+        check_profiles(_comparison_facts(encoder, corpus), other.facts)
     with progress_line() if cluster else bar_of("of the text") as progress:
         try:
-            engine = cluster or Here(most_pieces or BATCH)
+            engine = cluster or LocalEngine(most_pieces or DEFAULT_BATCH)
             profile: Profile = engine.study(encoder, corpus, sums, control, progress)
             return profile
         except OSError as error:
             raise ExportError(f"{sums} cannot be written: {error.strerror or error}.", "Choose another.") from error
 
 
-def _facts(encoder: Any, corpus: Any) -> dict[str, str]:
+def _comparison_facts(encoder: Any, corpus: Any) -> dict[str, str]:
     """Return the facts by which two profiles are compared."""
     return {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
 
@@ -256,5 +263,5 @@ def open_source(source: str, name: str | None = None, cluster: Any = None) -> An
     """Open a corpus file or a built-in corpus; for a ``cluster``, in shards. Raises CorpusError."""
     from mha_viz.corpus.sources import read_corpus
 
-    with suggesting(source):
+    with suggest_corpora(source):
         return cluster.open(source, name) if cluster else read_corpus(source, name)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 
 from mha_viz.cli import quantities
-from mha_viz.cli.models import answers, check_heads, choose_model, load_model
+from mha_viz.cli.models import check_heads, choose_model, load_model, run_requests
 from mha_viz.cli.options import (
     Parser,
-    device_option,
-    dtype_option,
-    folder_name,
-    output_options,
-    text_options,
+    add_device_option,
+    add_dtype_option,
+    add_output_options,
+    add_text_options,
+    parse_folder,
 )
-from mha_viz.cli.output import Destination, destination
-from mha_viz.cli.terminal import text_of
+from mha_viz.cli.output import Destination, parse_destination
+from mha_viz.cli.terminal import read_text
 from mha_viz.errors import SettingError
 from mha_viz.numerals import counted
 from mha_viz.view.quantities import QUANTITIES
@@ -23,22 +23,22 @@ from mha_viz.view.quantities import QUANTITIES
 FORMATS = (".html",)
 
 
-def options(publish: Parser) -> None:
+def add_options(publish: Parser) -> None:
     """Add the options of the command."""
-    text_options(publish)
-    device_option(publish)
-    dtype_option(publish)
-    quantities.head_option(publish, "; may be repeated", required=True)
+    add_text_options(publish)
+    add_device_option(publish)
+    add_dtype_option(publish)
+    quantities.add_head_option(publish, "; may be repeated", required=True)
     words = "another text; may be repeated"
     publish.add_argument("--and", action="append", default=[], dest="others", metavar="TEXT", help=words)
     publish.add_argument("--title", default="", metavar="TEXT", help="the title of the page")
     publish.add_argument("--introduction", default="", metavar="TEXT", help="a text below the title")
     words = "a remark on a head, in the order of the heads; may be repeated"
     publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=words)
-    quantities.options(publish)
-    output_options(publish, FORMATS, required=False)
+    quantities.add_options(publish)
+    add_output_options(publish, FORMATS, required=False)
     words = "instead of --out: a folder for a page on which readers type their own sentences, read in their browser"
-    publish.add_argument("--live", type=folder_name, metavar="FOLDER", help=words)
+    publish.add_argument("--live", type=parse_folder, metavar="FOLDER", help=words)
     words = "with --live: store the model in half precision; the page says by how much its numbers differ"
     publish.add_argument("--half", action="store_true", help=words)
 
@@ -47,17 +47,17 @@ def run(args: argparse.Namespace) -> None:
     """Write one interactive web page with heads and remarks: to a file, to stdout, or with a model to a folder."""
     from mha_viz.figures.publishing import check_texts, publication, publish
 
-    requests = [quantities.request_of(args, args.model, text) for text in (text_of(args.text), *args.others)]
+    requests = [quantities.build_request(args, args.model, text) for text in (read_text(args.text), *args.others)]
     to = _destination(args)
     panels = len(args.head) * (1 + len(args.others))
     if len(args.remark) > panels:
         raise SettingError(f"There are {len(args.remark)} remarks for {panels} heads.", "Give one for each head.")
     check_texts(args.title, args.introduction, args.remark)
     model = choose_model(args.model)
-    heads, kind = quantities.heads_of(args), "layer" if QUANTITIES[args.quantity].of_layers else "head"
+    heads, kind = quantities.list_heads(args), "layer" if QUANTITIES[args.quantity].of_layers else "head"
     check_heads(model, heads, args.quantity)
     loaded = load_model(model, args.device, args.dtype, args.model_name)
-    readings = answers(loaded, requests, quantities.recipes_of(args))
+    readings = run_requests(loaded, requests, quantities.open_recipes(args))
     panel_heads = [(reading, head) for reading in readings for head in heads]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
     if to is None:
@@ -78,4 +78,4 @@ def _destination(args: argparse.Namespace) -> Destination | None:
         raise SettingError("--half is for a page with a model.", "Give --live FOLDER, or leave --half out.")
     if not args.out:
         raise SettingError("Neither a file nor a folder was named.", "Give --out FILE, or --live FOLDER.")
-    return destination(args.out, args.format, FORMATS, "a web page format")
+    return parse_destination(args.out, args.format, FORMATS, "a web page format")

@@ -7,30 +7,30 @@ import re
 
 from mha_viz.analysis.recipe_tables import Recipes, load_recipes
 from mha_viz.attention import Head
-from mha_viz.attention.answers import MOST_WORDS
-from mha_viz.cli.options import Parser, head_name, whole
+from mha_viz.attention.answers import MAX_WORDS
+from mha_viz.cli.options import Parser, make_int_parser, parse_head
 from mha_viz.errors import SettingError
-from mha_viz.files.assets import PROFILES
-from mha_viz.request import FIELDS, METHODS, OFF_IN, OVER_CORPUS, PARTS, Request
+from mha_viz.files.assets import PROFILES_VARIABLE
+from mha_viz.request import FIELDS, METHODS, OFF_CHOICES, OVER_CORPUS, PARTS, Request
 from mha_viz.view.quantities import QUANTITIES
 
-ABOUT = "; ".join(quantity.brief for quantity in QUANTITIES.values())
+QUANTITY_HELP = "; ".join(quantity.brief for quantity in QUANTITIES.values())
 
 
-def options(command: Parser) -> None:
+def add_options(command: Parser) -> None:
     """Add the options."""
-    words = f"the quantity to read: {ABOUT} (default: weight)"
+    words = f"the quantity to read: {QUANTITY_HELP} (default: weight)"
     command.add_argument("--quantity", default="weight", choices=[*QUANTITIES], metavar="NAME", help=words)
     words = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
     command.add_argument("--word", default="", metavar="WORD", help=words)
     words = "with --quantity gradient: the masked token, counted from 0, where there are several"
-    place = whole(0, 100_000, "the number of a token")
+    place = make_int_parser(0, 100_000, "the number of a token")
     command.add_argument("--place", type=place, metavar="N", help=words)
     words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=words)
     words = "with --other: first or second, the text whose weights are read; both reads the first (default: both)"
-    command.add_argument("--off-in", choices=OFF_IN, metavar="TEXT", help=words)
-    off_options(command, "--without", "heads to switch off, as L3H1,L2H4")
+    command.add_argument("--off-in", choices=OFF_CHOICES, metavar="TEXT", help=words)
+    add_off_options(command, "--without", "heads to switch off, as L3H1,L2H4")
     words = "with --method text: the other text, with as many tokens or words, from which the heads’ output is taken; "
     words += "of a pair, it takes the place of the first text, and the second stays"
     command.add_argument("--from", default="", metavar="TEXT", help=words)
@@ -42,57 +42,57 @@ def options(command: Parser) -> None:
     command.add_argument("--part", default="", choices=PARTS, metavar="PART", help=words)
 
 
-def continue_option(command: Parser) -> None:
+def add_continue_option(command: Parser) -> None:
     """Add --continue."""
-    words = f"with a causal model: let the model continue the text by up to {MOST_WORDS} words, which are marked"
-    number = whole(1, MOST_WORDS, "a number of words")
+    words = f"with a causal model: let the model continue the text by up to {MAX_WORDS} words, which are marked"
+    number = make_int_parser(1, MAX_WORDS, "a number of words")
     command.add_argument("--continue", type=number, default=0, dest="words_to_write", metavar="N", help=words)
 
 
-def off_options(command: Parser, name: str, words: str, required: bool = False) -> None:
+def add_off_options(command: Parser, name: str, words: str, required: bool = False) -> None:
     """Add an option for heads, and --method."""
     source, methods = ("the corpus", OVER_CORPUS) if required else ("the built-in sentences", METHODS)
-    command.add_argument(name, type=head_names, default=(), required=required, metavar="HEADS", help=words)
+    command.add_argument(name, type=parse_heads, default=(), required=required, metavar="HEADS", help=words)
     words = f"output of a head that is switched off: zero, its mean over {source}, uniform attention’s, its recipe’s, "
     words += f"resample, on random sentences of {source}" + ("" if required else ", or text, on the text of --from")
     command.add_argument("--method", choices=methods, metavar="METHOD", help=f"{words} (default: {METHODS[0]})")
-    recipes_option(command)
+    add_recipes_option(command)
 
 
-def recipes_option(command: Parser, otherwise: str = "") -> None:
-    """Add --recipes, which :func:`recipes_of` opens.
+def add_recipes_option(command: Parser, otherwise: str = "") -> None:
+    """Add --recipes, which :func:`open_recipes` opens.
 
     ``otherwise`` says in the help text what happens if there are no recipes.
     """
-    default = f"those that {PROFILES} names for the model, or those that come with the app{otherwise}"
+    default = f"those that {PROFILES_VARIABLE} names for the model, or those that come with the app{otherwise}"
     words = f"folder with recipes, from `mha-viz recipes` (default: {default})"
     command.add_argument("--recipes", metavar="DIR", help=words)
 
 
-def recipes_of(args: argparse.Namespace) -> Recipes | None:
+def open_recipes(args: argparse.Namespace) -> Recipes | None:
     """Load the recipes of --recipes; None without that option. Raises CorpusError."""
     return None if args.recipes is None else load_recipes(args.recipes)
 
 
-def head_names(value: str) -> tuple[Head, ...]:
+def parse_heads(value: str) -> tuple[Head, ...]:
     """Parse head names as in "L3H1,L2H4"."""
-    return tuple(sorted({head_name(name.strip()) for name in value.split(",")}))
+    return tuple(sorted({parse_head(name.strip()) for name in value.split(",")}))
 
 
-def head_option(command: Parser, how_many: str, required: bool = False) -> None:
-    """Add --head; :func:`heads_of` turns its values into heads."""
+def add_head_option(command: Parser, how_many: str, required: bool = False) -> None:
+    """Add --head; :func:`list_heads` turns its values into heads."""
     words = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{how_many}"
     command.add_argument(
-        "--head", action="append", default=[], type=_head_or_layer, metavar="L3H1", required=required, help=words
+        "--head", action="append", default=[], type=_parse_head_or_layer, metavar="L3H1", required=required, help=words
     )
 
 
-def _head_or_layer(value: str) -> Head | str:
+def _parse_head_or_layer(value: str) -> Head | str:
     """Parse the name of a head. The name of a layer, "L5", is returned as text until the quantity is known."""
-    return value.strip().upper() if re.fullmatch(r"\s*[Ll]\d{1,3}\s*", value, re.ASCII) else head_name(value)
+    return value.strip().upper() if re.fullmatch(r"\s*[Ll]\d{1,3}\s*", value, re.ASCII) else parse_head(value)
 
 
-def heads_of(args: argparse.Namespace) -> list[Head]:
+def list_heads(args: argparse.Namespace) -> list[Head]:
     """Return the heads of --head. For a quantity with one map per layer, a layer is its head 0.
 
     Raises SettingError for a layer with another quantity.
@@ -103,7 +103,7 @@ def heads_of(args: argparse.Namespace) -> list[Head]:
     return [Head(int(name[1:]), 0) if isinstance(name, str) else name for name in args.head]
 
 
-def request_of(args: argparse.Namespace, model: str, text: str) -> Request:
+def build_request(args: argparse.Namespace, model: str, text: str) -> Request:
     """Build the request about a text from the options. Raises SettingError for options that exclude each other."""
     option_names = {
         name: field.option[2:].replace("-", "_") for name, field in FIELDS.items() if name not in ("model", "text")

@@ -8,24 +8,32 @@ from dataclasses import replace
 from typing import Any
 
 from mha_viz.analysis.intervals import FEW
-from mha_viz.analysis.recipe_tables import FACTS, MEAN, STABILITY, UNTRAINED, Recipes, load_recipes, recipes_folder
-from mha_viz.analysis.shipped import HeadRecipe, described, given_roles, judged
-from mha_viz.cli.cluster import PARTS, cluster_for, cluster_options, emptied, progress_line
+from mha_viz.analysis.recipe_tables import (
+    FACTS_FILE,
+    MEAN,
+    STABILITY,
+    UNTRAINED,
+    Recipes,
+    find_recipes_folder,
+    load_recipes,
+)
+from mha_viz.analysis.shipped import HeadRecipe, describe_recipes, load_bundled_roles, select_explained
+from mha_viz.cli.cluster import PARTS_FOLDER, add_cluster_options, open_cluster, progress_line, remove_if_empty
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, most_option
+from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_most_option, parse_folder
 from mha_viz.cli.profile import CORPUS_HELP, open_source
-from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.figures.layout.caption import both
 from mha_viz.figures.words.role_words import FEW_DOCUMENTS
 from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import counted, decimal, percent, with_interval
 
-LISTED = 3  # rules of a head that are printed
+MAX_LISTED = 3  # rules of a head that are printed
 NO_UNTRAINED = "; of untrained weights unknown (recipes of an earlier version: measure them again)"
 
 
-def options(recipes: Parser) -> None:
+def add_options(recipes: Parser) -> None:
     """Add the options of the command."""
     words = f"{CORPUS_HELP}; or recipes to be measured on --score: minilm, toy, repeater, or a folder of earlier ones"
     recipes.add_argument("corpus", metavar="CORPUS", help=words)
@@ -35,15 +43,15 @@ def options(recipes: Parser) -> None:
     recipes.add_argument("--score", metavar="CORPUS", help=words)
     words = "also choose recipes on this corpus, or open these, and compare; may be repeated"
     recipes.add_argument("--and", dest="also", action="append", default=[], metavar="OTHER", help=words)
-    most_option(recipes, 2, 100_000, 300, "sentences to read of each corpus")
+    add_most_option(recipes, 2, 100_000, 300, "sentences to read of each corpus")
     words = "also measure, on --score or else on CORPUS, what is lost when recipes replace the heads: replaced.csv "
     words += "and, of minilm and toy, accuracy.csv"
     recipes.add_argument("--replace", action="store_true", help=words)
     words = "folder to write recipes.csv, untrained.csv, explained.csv and recipes.json to"
-    recipes.add_argument("--out", required=True, type=folder_name, metavar="DIR", help=words)
-    device_option(recipes)
-    dtype_option(recipes)
-    cluster_options(recipes)
+    recipes.add_argument("--out", required=True, type=parse_folder, metavar="DIR", help=words)
+    add_device_option(recipes)
+    add_dtype_option(recipes)
+    add_cluster_options(recipes)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -51,14 +59,19 @@ def run(args: argparse.Namespace) -> None:
 
     Writes the tables to a folder, and prints the largest shares of each head.
     """
-    earlier = opened(args.corpus)
+    earlier = find_recipes(args.corpus)
     model = choose_model(args.model or (str(earlier.facts["model"]) if earlier else catalog.DEFAULT))
     corpus: Any = earlier or open_source(args.corpus)
     score = None if args.score is None else open_source(args.score)
     make_folder(args.out)
-    others = [opened(name) or open_source(name) for name in args.also]
+    others = [find_recipes(name) or open_source(name) for name in args.also]
     files = [name for name in (None if earlier else args.corpus, args.score) if name is not None]
-    with warnings_as_lines(), emptied(args.out), emptied(args.out / PARTS), cluster_for(args, files) as cluster:
+    with (
+        print_warnings(),
+        remove_if_empty(args.out),
+        remove_if_empty(args.out / PARTS_FOLDER),
+        open_cluster(args, files) as cluster,
+    ):
         from mha_viz.study.recipes import fit_recipes  # imports torch
         from mha_viz.study.stability import compare_recipes
 
@@ -79,23 +92,25 @@ def run(args: argparse.Namespace) -> None:
             with bar_of("of the comparison") as progress:
                 measured = compare_recipes(measured, other, encoder, most=args.most, progress=progress)
         if args.replace:
-            measured = _replaced(args, measured, score or corpus, encoder, cluster)
+            measured = _measure_replacement(args, measured, score or corpus, encoder, cluster)
     measured.save(args.out)
-    lines = [f"{args.out}: {_summary(measured)}", *map(_line, described(measured))]
-    lines += _stability(measured)
+    lines = [f"{args.out}: {_format_summary(measured)}", *map(_format_recipe, describe_recipes(measured))]
+    lines += _format_stability(measured)
     documents = int(measured.tables["accuracy"]["role_documents"].max()) if "accuracy" in measured.tables else FEW
     if documents < FEW:
         lines.append(f"accuracy.csv, intervals over {counted(documents, 'document')}: {FEW_DOCUMENTS}")
     print("\n".join(map(one_line, lines)))
 
 
-def _replaced(args: argparse.Namespace, measured: Recipes, corpus: Any, encoder: Any, cluster: Any) -> Recipes:
+def _measure_replacement(
+    args: argparse.Namespace, measured: Recipes, corpus: Any, encoder: Any, cluster: Any
+) -> Recipes:
     """Measure what is lost when heads are replaced by their recipes, and return the recipes with the resulting
     tables."""
     from mha_viz.study.replaced import ablate_recipes, score_recipes
 
     measures = {"replaced": ablate_recipes}
-    if corpus.has_trees and given_roles(encoder.name):
+    if corpus.has_trees and load_bundled_roles(encoder.name):
         measures["accuracy"] = score_recipes
     tables = dict(measured.tables)
     for name, measure in measures.items():
@@ -103,22 +118,22 @@ def _replaced(args: argparse.Namespace, measured: Recipes, corpus: Any, encoder:
             tables[name] = measure(
                 *(measured, args.score or args.corpus if cluster else corpus, encoder),
                 most=args.most,
-                resume=args.out / PARTS,
+                resume=args.out / PARTS_FOLDER,
                 progress=progress,
                 client=cluster and cluster.client,
             )
     return replace(measured, tables=tables)
 
 
-def opened(name: str) -> Recipes | None:
+def find_recipes(name: str) -> Recipes | None:
     """Load the recipes with a name, or in a folder; None if there are none."""
-    return load_recipes(name) if (recipes_folder(name) / FACTS).is_file() else None
+    return load_recipes(name) if (find_recipes_folder(name) / FACTS_FILE).is_file() else None
 
 
-def _summary(measured: Recipes) -> str:
+def _format_summary(measured: Recipes) -> str:
     """Return a summary, as in "minilm on ewt, scored on gum: 68% explained, evenly 41%; least 54%"."""
     facts, table = measured.facts, measured.tables["explained"]
-    shares = judged(table)["share"]
+    shares = select_explained(table)["share"]
     low, high = (math.nan if number is None else number for number in facts.get(MEAN, (None,) * 3)[1:])
     mean = with_interval(shares.mean(), low, high, 1, percent)
     means = f"{mean} explained on average, {percent(table['even'].mean())} by uniform attention"
@@ -129,14 +144,14 @@ def _summary(measured: Recipes) -> str:
     return f"{facts['model']} on {measured.where}: {means}; least {percent(shares.min())}{untrained}"
 
 
-def _line(recipe: HeadRecipe) -> str:
+def _format_recipe(recipe: HeadRecipe) -> str:
     """Return a line about a head: how much of it is explained, and the largest shares of its recipe."""
-    largest = " · ".join(f"{percent(part.share)} {part.name}" for part in recipe.parts[:LISTED])
+    largest = " · ".join(f"{percent(part.share)} {part.name}" for part in recipe.parts[:MAX_LISTED])
     share = with_interval(recipe.explained, recipe.low, recipe.high, 1, percent)
     return f"{both(recipe.head)}  {share} explained, {percent(recipe.even)} evenly: {largest}"
 
 
-def _stability(measured: Recipes) -> list[str]:
+def _format_stability(measured: Recipes) -> list[str]:
     """Return a line for each corpus whose recipes were compared with these."""
     if STABILITY not in measured.tables:
         return []

@@ -8,70 +8,77 @@ from contextlib import suppress
 from pathlib import Path
 
 from mha_viz.analysis.matching import in_runs
-from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
+from mha_viz.analysis.profile import FACTS_FILE, Profile, find_profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
-from mha_viz.analysis.shipped import check
+from mha_viz.analysis.shipped import check_profiles
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import cluster_for, cluster_options, continued, folder_beside, progress_line
+from mha_viz.cli.cluster import add_cluster_options, get_partial_folder, offer_to_continue, open_cluster, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, folder_name, output_options
-from mha_viz.cli.outcomes import lines, paired_lines, run_lines
-from mha_viz.cli.output import TABLES, Destination, put_out, table_destination
-from mha_viz.cli.profile import corpus_option, is_profile, measure, measuring_options, name_option, open_source
-from mha_viz.cli.search import model_and_head
-from mha_viz.cli.terminal import bar_of, warnings_as_lines
+from mha_viz.cli.options import Parser, add_output_options, parse_folder
+from mha_viz.cli.outcomes import format_pairs, format_replications, format_runs
+from mha_viz.cli.output import TABLES, Destination, parse_table_destination, write_and_print
+from mha_viz.cli.profile import (
+    add_corpus_option,
+    add_measuring_options,
+    add_name_option,
+    is_profile,
+    measure,
+    open_source,
+)
+from mha_viz.cli.search import parse_model_and_head
+from mha_viz.cli.terminal import bar_of, print_warnings
 from mha_viz.errors import CorpusError
 from mha_viz.files import make_folder
-from mha_viz.request import dtype_of
+from mha_viz.request import get_dtype
 
 
-def options(replicate: Parser) -> None:
+def add_options(replicate: Parser) -> None:
     """Add the options of the command."""
-    profile_argument(replicate)
-    corpus_option(replicate)
-    name_option(replicate)
+    add_profile_argument(replicate)
+    add_corpus_option(replicate)
+    add_name_option(replicate)
     words = "compare each head with a role of syntax with the same head of another model, such as another step of the "
     words += (
         "training, on the same cases of CORPUS, which may be the profile's own: a model, the folder of its profile, "
     )
     words += "or a model and the head to compare with, as in minilm/L5H4"
-    replicate.add_argument("--beside", type=model_or_head, metavar="OTHER", help=words)
+    replicate.add_argument("--beside", type=parse_model_or_head, metavar="OTHER", help=words)
     words = "count in how many training runs, such as seeds or steps, a role is found on any head: CORPUS is then the "
     words += "profile of a second run, and RUN those of further ones"
-    replicate.add_argument("--runs", type=profile_name, nargs="*", metavar="PROFILE", help=words)
-    output_options(replicate, TABLES, required=False)
-    measuring_options(replicate)
-    cluster_options(replicate)
+    replicate.add_argument("--runs", type=parse_profile, nargs="*", metavar="PROFILE", help=words)
+    add_output_options(replicate, TABLES, required=False)
+    add_measuring_options(replicate)
+    add_cluster_options(replicate)
 
 
-def model_or_head(value: str) -> tuple[str, Head | None]:
+def parse_model_or_head(value: str) -> tuple[str, Head | None]:
     """Parse "minilm/L3H1"; or a model, or the folder of its profile, without a head."""
     with suppress(argparse.ArgumentTypeError):
-        return model_and_head(value)
-    place = profile_name(value)
+        return parse_model_and_head(value)
+    place = parse_profile(value)
     return (read_profile(place).model if is_profile(place) else value), None
 
 
-def profile_argument(command: Parser) -> None:
+def add_profile_argument(command: Parser) -> None:
     """Add PROFILE."""
     command.add_argument(
         "profile",
-        type=profile_name,
+        type=parse_profile,
         metavar="PROFILE",
         help="folder that `mha-viz profile` has written; or minilm, toy or repeater, whose profiles come with the app",
     )
 
 
-def profile_name(value: str) -> Path:
+def parse_profile(value: str) -> Path:
     """Parse the folder of a profile, or the name of one that comes with the app."""
-    return profile_folder(folder_name(value))
+    return find_profile_folder(parse_folder(value))
 
 
-def _measured(args: argparse.Namespace, other_profile: Profile, sums: Path | None) -> Profile:
+def _measure(args: argparse.Namespace, other_profile: Profile, sums: Path | None) -> Profile:
     """Measure the profile of the corpus, with the model of the other profile."""
-    with cluster_for(args) as cluster, warnings_as_lines():
+    with open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
-        dtype = dtype_of(str(other_profile.facts.get("revision", "")))
+        dtype = get_dtype(str(other_profile.facts.get("revision", "")))
         encoder = load_model(choose_model(other_profile.model), args.device, dtype)
         if sums is not None:
             make_folder(sums)
@@ -80,36 +87,36 @@ def _measured(args: argparse.Namespace, other_profile: Profile, sums: Path | Non
 
 def run(args: argparse.Namespace) -> None:
     """Measure the heads of a profile's roles on another corpus or in another model, and print each outcome."""
-    to = table_destination(args.out, args.format)
+    to = parse_table_destination(args.out, args.format)
     profile = read_profile(args.profile)
     findings = profile.findings()
     if not findings:
         raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
     if args.runs is not None:
-        runs = [profile, *map(read_profile, (profile_name(args.corpus), *args.runs))]
+        runs = [profile, *map(read_profile, (parse_profile(args.corpus), *args.runs))]
         table = in_runs(runs)
-        return put_out(to, lambda: table, run_lines(table))
+        return write_and_print(to, lambda: table, format_runs(table))
     if args.beside:
-        return _beside(args, profile, to)
-    sums = folder_beside(to, "sums")
-    if (Path(args.corpus) / FACTS).is_file():
+        return _compare_models(args, profile, to)
+    sums = get_partial_folder(to, "sums")
+    if (Path(args.corpus) / FACTS_FILE).is_file():
         new_profile = read_profile(Path(args.corpus))
-        check(new_profile.facts, profile.facts)
+        check_profiles(new_profile.facts, profile.facts)
     else:
-        new_profile = _measured(args, profile, sums)
+        new_profile = _measure(args, profile, sums)
     replications = replicate(findings, new_profile)
-    put_out(to, lambda: replications.table, lines(replications, profile, new_profile))
+    write_and_print(to, lambda: replications.table, format_replications(replications, profile, new_profile))
     if sums is not None:
         shutil.rmtree(sums, ignore_errors=True)
 
 
-def _beside(args: argparse.Namespace, profile: Profile, to: Destination | None) -> None:
+def _compare_models(args: argparse.Namespace, profile: Profile, to: Destination | None) -> None:
     """Print how much more often the heads of the roles are right than the heads they are compared with."""
     name, head = args.beside
     model, other = choose_model(profile.model), choose_model(name)
     check_heads(other, [head] if head else [])
-    folder = folder_beside(to, "parts")
-    with continued(folder), cluster_for(args) as cluster, warnings_as_lines():
+    folder = get_partial_folder(to, "parts")
+    with offer_to_continue(folder), open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
         from mha_viz.study.paired import compare_roles  # imports torch
 
@@ -120,4 +127,4 @@ def _beside(args: argparse.Namespace, profile: Profile, to: Destination | None) 
             pairs = compare_roles(
                 profile, corpus, other_encoder, head, model=encoder, resume=folder, progress=progress, client=client
             )
-    put_out(to, pairs.table, paired_lines(pairs, corpus.name))
+    write_and_print(to, pairs.table, format_pairs(pairs, corpus.name))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from mha_viz.analysis.profile import profile_folder, read_profile
+from mha_viz.analysis.profile import find_profile_folder, read_profile
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser
-from mha_viz.cli.output import STDOUT, destination
-from mha_viz.cli.profile import is_profile, measure, measuring_options, open_source
-from mha_viz.cli.replicate import profile_argument
-from mha_viz.cli.terminal import warnings_as_lines
+from mha_viz.cli.output import STDOUT, parse_destination
+from mha_viz.cli.profile import add_measuring_options, is_profile, measure, open_source
+from mha_viz.cli.replicate import add_profile_argument
+from mha_viz.cli.terminal import print_warnings
 from mha_viz.figures.words.report import KINDS, report
 
 FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
 
 
-def options(command: Parser) -> None:
+def add_options(command: Parser) -> None:
     """Add the options of the command."""
-    profile_argument(command)
+    add_profile_argument(command)
     words = (
         "a third corpus, not used to choose roles, or the profile of the same model on one, to say whether each role "
     )
@@ -33,21 +33,21 @@ def options(command: Parser) -> None:
     command.add_argument("--out", default=STDOUT, metavar="FILE", help=words)
     words = f"{', '.join(FORMATS)} (default: markdown, or that of the file)"
     command.add_argument("--format", choices=tuple(FORMATS), metavar="FORMAT", help=words)
-    measuring_options(command)
+    add_measuring_options(command)
 
 
 def run(args: argparse.Namespace) -> None:
     """Print or write the roles of a profile as a table for a paper."""
     default = ".md" if args.out == STDOUT else None
-    to = destination(args.out, FORMATS.get(args.format, default), FORMATS.values(), "a format of reports")
+    to = parse_destination(args.out, FORMATS.get(args.format, default), FORMATS.values(), "a format of reports")
     profile = read_profile(args.profile)
     report(profile, kinds=args.kinds, only=args.only)  # reports invalid options before a corpus is measured
     others = []
     for other in args.replicated:  # a profile, or a corpus to measure the same model on
-        if is_profile(profile_folder(other)):
-            others.append(read_profile(profile_folder(other)))
+        if is_profile(find_profile_folder(other)):
+            others.append(read_profile(find_profile_folder(other)))
             continue
-        with warnings_as_lines():
+        with print_warnings():
             corpus, encoder = open_source(other), load_model(choose_model(profile.model), args.device)
             others.append(measure(encoder, corpus, None, args.batch, profile, False))
     table = report(profile, others, kinds=args.kinds, only=args.only)

@@ -10,31 +10,31 @@ import sys
 from pathlib import Path
 
 from mha_viz import process
-from mha_viz.analysis.recipe_tables import FACTS, load_recipes
+from mha_viz.analysis.recipe_tables import FACTS_FILE, load_recipes
 from mha_viz.app.serving import settings
-from mha_viz.cli.options import Parser, folder_name, port_number
+from mha_viz.cli.options import Parser, parse_folder, parse_port
 from mha_viz.cli.terminal import one_line
 from mha_viz.errors import SettingError
 from mha_viz.files import assets
-from mha_viz.files.assets import PROFILES, files_below, own_folders
+from mha_viz.files.assets import PROFILES_VARIABLE, find_files, list_profile_folders
 from mha_viz.models.getting import budget, catalog
-from mha_viz.study.own_profiles import unopened
+from mha_viz.study.own_profiles import iter_unopened
 
 WILDCARDS = ("0.0.0.0", "::")  # hosts that mean every address of this machine
 
 
-def options(serve: Parser) -> None:
+def add_options(serve: Parser) -> None:
     """Add the options of ``serve``."""
     host, port = os.environ.get("HOST") or "127.0.0.1", os.environ.get("PORT") or "8501"
     serve.add_argument("--host", default=host, help="address to listen on (default: $HOST, else 127.0.0.1)")
-    serve.add_argument("--port", default=port, type=port_number, help="port to listen on (default: $PORT, else 8501)")
+    serve.add_argument("--port", default=port, type=parse_port, help="port to listen on (default: $PORT, else 8501)")
     serve.add_argument(
         "--open", action="store_true", help="let visitors from other machines open folders and download models as well"
     )
     names = "host names that the server answers to (default: $MHA_VIZ_HOSTS, else all; on loopback only local names)"
     serve.add_argument("--allowed-hosts", metavar="NAMES", help=names)
-    words = f"folder with recipes of your own models, added to ${PROFILES}"
-    serve.add_argument("--recipes", type=folder_name, metavar="DIR", help=words)
+    words = f"folder with recipes of your own models, added to ${PROFILES_VARIABLE}"
+    serve.add_argument("--recipes", type=parse_folder, metavar="DIR", help=words)
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options for Streamlit")
 
 
@@ -46,12 +46,12 @@ def serve(args: argparse.Namespace) -> None:
         os.environ["MHA_VIZ_ACCESS"] = "open"
     if args.allowed_hosts:
         os.environ[settings.HOSTS] = args.allowed_hosts
-    name_folders(args.recipes)
+    register_recipes(args.recipes)
     settings.from_environment(os.environ)  # reports invalid settings now, not to every visitor
     budget.check_settings()
-    catalog.offered()
-    _check_free(args.host, args.port)
-    _check_home(assets.home())
+    catalog.list_offered()
+    _check_port(args.host, args.port)
+    _check_home(assets.storage_folder())
     # Otherwise every thread that serves a page has its own arena, which keeps freed memory: a tenth of the total.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     # Larger blocks are mapped separately, so that they are returned to the system at once instead of leaving gaps.
@@ -61,24 +61,24 @@ def serve(args: argparse.Namespace) -> None:
     address_options = ["--server.address", args.host, "--server.port", str(args.port)]
     # The name to print. Otherwise Streamlit would ask a host on the Internet for this machine's address.
     address_options += ["--browser.serverAddress", "localhost" if args.host in WILDCARDS else args.host]
-    if args.host in WILDCARDS and (address := _address()):
+    if args.host in WILDCARDS and (address := _find_address()):
         print(f"Other machines reach this server at http://{address}:{args.port}", flush=True)
-    command, environment = process.python("-m", "mha_viz.app.serving", *address_options, *args.streamlit)
+    command, environment = process.build_python_command("-m", "mha_viz.app.serving", *address_options, *args.streamlit)
     if os.name == "nt":  # on Windows, a replaced process loses its terminal
         sys.exit(subprocess.call(command, env=environment))
     os.execve(command[0], command, environment)
 
 
-def name_folders(recipes: Path | None) -> None:
+def register_recipes(recipes: Path | None) -> None:
     """Let pages use the recipes in a folder, if one is given, and report the user's own profiles that cannot be opened.
 
     Raises CorpusError for a folder without recipes.
     """
     if recipes:
-        if not files_below(recipes, FACTS):
+        if not find_files(recipes, FACTS_FILE):
             load_recipes(recipes)  # raises the error that says why
-        os.environ[PROFILES] = os.pathsep.join([str(recipes.absolute()), *map(str, own_folders())])
-    for sentence in unopened():
+        os.environ[PROFILES_VARIABLE] = os.pathsep.join([str(recipes.absolute()), *map(str, list_profile_folders())])
+    for sentence in iter_unopened():
         print(f"mha-viz: {one_line(sentence)}", file=sys.stderr)
 
 
@@ -92,12 +92,12 @@ def _check_home(home: Path) -> None:
     if problem:
         print(
             f"mha-viz: {str(home)[:200]} cannot be written ({problem}): new profiles are lost when "
-            f"the server stops. {assets.HOME} names another folder.",
+            f"the server stops. {assets.HOME_VARIABLE} names another folder.",
             file=sys.stderr,
         )
 
 
-def _address() -> str:
+def _find_address() -> str:
     """Return this machine's address in its network; empty without a network. Nothing is sent."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -107,7 +107,7 @@ def _address() -> str:
         return ""
 
 
-def _check_free(host: str, port: int) -> None:
+def _check_port(host: str, port: int) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()

@@ -21,13 +21,13 @@ from typing import Any, NoReturn
 from mha_viz import errors
 from mha_viz.cli.terminal import one_line
 from mha_viz.errors import MhaVizError
-from mha_viz.files import in_place
+from mha_viz.files import list_unchanged
 
-SECONDS_AGAIN = 0.05  # a stop that Python swallowed, where it cannot raise, is raised again after this time
-WHOLE = "Everything was written."
-OUTPUTS = ("out", "all_heads", "live")  # options that name the output of a command
-UNFINISHED = (".*.npz", ".parts/*")  # partial results inside an output folder (study.run, study.cluster.engine)
-BESIDE = (".{}.parts", ".{}.sums")  # folders with partial results, next to an output file
+RETRY_SECONDS = 0.05  # a stop that Python swallowed, where it cannot raise, is raised again after this time
+ALL_WRITTEN = "Everything was written."
+OUTPUT_OPTIONS = ("out", "all_heads", "live")  # options that name the output of a command
+PARTIAL_PATTERNS = (".*.npz", ".parts/*")  # partial results inside an output folder (study.run, study.cluster.engine)
+SIBLING_PATTERNS = (".{}.parts", ".{}.sums")  # folders with partial results, next to an output file
 FAULT, USAGE, NOT_FOUND, NETWORK, BAD_INPUT, STOPPED = 1, 2, 3, 4, 5, 130
 
 MEANINGS = {
@@ -60,7 +60,7 @@ _CODES: dict[type[BaseException], int] = {
 }
 
 
-class Stops:
+class InterruptHandler:
     """Handles Ctrl-C while a command runs.
 
     ``pressed`` stays True even if a library swallows the KeyboardInterrupt. Where Python itself swallows it, because
@@ -71,7 +71,7 @@ class Stops:
         self.pressed = False
         self._before: Any = None
 
-    def __enter__(self) -> Stops:
+    def __enter__(self) -> InterruptHandler:
         is_ours = threading.current_thread() is threading.main_thread()
         if is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._before = sys.unraisablehook
@@ -99,7 +99,7 @@ class Stops:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._before(unraisable)
         else:
-            timer = threading.Timer(SECONDS_AGAIN, _interrupt)
+            timer = threading.Timer(RETRY_SECONDS, _interrupt)
             timer.daemon = True
             timer.start()
 
@@ -111,19 +111,19 @@ def _interrupt() -> None:
         interrupt_main()
 
 
-def kept_in_words(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
+def describe_kept(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
     """Say what a stopped command has kept, and how to continue.
 
     ``record`` holds the files that it wrote (``files.recorded``). File times are not used, because the clock may have
     been set in the meantime.
     """
-    outputs = [value for name in OUTPUTS if (value := getattr(args, name, None)) not in (None, "", "-")]
+    outputs = [value for name in OUTPUT_OPTIONS if (value := getattr(args, name, None)) not in (None, "", "-")]
     places = [Path(value) for value in outputs]
     for place in places:
-        for folder in _unfinished(place):
+        for folder in _iter_partial_folders(place):
             return f"What was measured is in {folder}; run the same command again to continue."
     for place in places:
-        if not in_place(record, place):
+        if not list_unchanged(record, place):
             continue
         if place.is_dir():
             return f"The files in {place} are complete; run the same command again for the missing ones."
@@ -131,24 +131,24 @@ def kept_in_words(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
     return "Nothing was written; run the same command again to start over."
 
 
-def _unfinished(place: Path) -> Iterator[Path]:
+def _iter_partial_folders(place: Path) -> Iterator[Path]:
     """Yield the folders with partial results for the tables in a folder (or in folders below it), or for a file."""
-    for pattern in BESIDE:
+    for pattern in SIBLING_PATTERNS:
         folder = place.with_name(pattern.format(place.name)) if place.name else place
         if folder.is_dir() and any(folder.iterdir()):
             yield folder
-    for pattern in UNFINISHED if place.is_dir() else ():
+    for pattern in PARTIAL_PATTERNS if place.is_dir() else ():
         if any(place.rglob(pattern)):
             yield place
 
 
-def end(code: int) -> NoReturn:
+def end_process(code: int) -> NoReturn:
     """End this process with a code, as Python does, but without finalising its modules.
 
     With large libraries, finalising takes long and ignores signals.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _stop_at_end if code != STOPPED else signal.SIG_IGN)
+        signal.signal(signal.SIGINT, _interrupt_exit if code != STOPPED else signal.SIG_IGN)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
@@ -159,17 +159,17 @@ def end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _stop_at_end(_number: int, _frame: FrameType | None) -> None:
+def _interrupt_exit(_number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):
-        os.write(2, f"mha-viz: Stopped. {WHOLE}\n".encode())
+        os.write(2, f"mha-viz: Stopped. {ALL_WRITTEN}\n".encode())
     os._exit(STOPPED)
 
 
-def exit_code(error: MhaVizError) -> int:
+def find_exit_code(error: MhaVizError) -> int:
     """Return the exit code for an error: that of its nearest base class with a code, or 1."""
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), FAULT)
 
 
-def exit_code_table() -> str:
+def format_exit_codes() -> str:
     """Return the table of exit codes, for a help text."""
     return "exit codes:\n" + "".join(f"  {code:<5}{meaning}\n" for code, meaning in MEANINGS.items())

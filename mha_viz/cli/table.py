@@ -24,13 +24,13 @@ from mha_viz.cli import (
     used,
     why,
 )
-from mha_viz.cli.options import Command, Parser, folder_name
-from mha_viz.cli.stops import exit_code_table
+from mha_viz.cli.options import Command, Parser, parse_folder
+from mha_viz.cli.stops import format_exit_codes
 from mha_viz.models.getting import catalog
 from mha_viz.version import __version__
 
 SHELLS = ("bash", "zsh", "fish")
-FILES = frozenset(("out", "corpus"))  # arguments that are file names
+FILE_ARGUMENTS = frozenset(("out", "corpus"))  # arguments that are file names
 EXAMPLES = """examples:
   mha-viz serve --port 8600
   mha-viz models
@@ -95,10 +95,10 @@ FIRST = f"""first steps (the help of each command has more: mha-viz figure --hel
   mha-viz example treebank.conllu
   mha-viz profile treebank.conllu --out profile/
 
-{exit_code_table()}"""
+{format_exit_codes()}"""
 
 
-def parser() -> Parser:
+def build_parser() -> Parser:
     """Build the parser of the whole command line."""
     description, raw = (
         "See what each attention head of a model does with a sentence.",
@@ -109,37 +109,39 @@ def parser() -> Parser:
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, run: Command | None, summary: str) -> Parser:
-        return root.command(commands, name, run, summary, _examples(name))
+        return root.command(commands, name, run, summary, _find_examples(name))
 
-    serve.options(command("serve", serve.serve, "Open the app in a browser."))
-    listing.options(command("models", listing.run, "List the models that can be chosen by name."))
-    attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
+    serve.add_options(command("serve", serve.serve, "Open the app in a browser."))
+    listing.add_options(command("models", listing.run, "List the models that can be chosen by name."))
+    attention.add_options(command("attention", attention.run, "Write the attention of every head to a file."))
     summary = "Draw heads, alone or side by side, for a paper or a page."
-    figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
-    publish.options(command("publish", publish.run, "Write heads with your remarks as one interactive web page."))
-    example.options(command("example", example.run, "Write a small treebank to try the commands below with."))
+    figure.add_options(
+        command("figure", figure.run, summary), {kind: _find_examples(f"figure {kind}") for kind in figure.KINDS}
+    )
+    publish.add_options(command("publish", publish.run, "Write heads with your remarks as one interactive web page."))
+    example.add_options(command("example", example.run, "Write a small treebank to try the commands below with."))
     summary = "Measure what each head does over a corpus, with baselines."
-    profile.options(command("profile", profile.run, summary))
+    profile.add_options(command("profile", profile.run, summary))
     summary = "Measure whether roles of a profile hold on another corpus."
-    replicate.options(command("replicate", replicate.run, summary))
-    report.options(command("report", report.run, "Print the roles of a profile as a table for a paper."))
+    replicate.add_options(command("replicate", replicate.run, summary))
+    report.add_options(command("report", report.run, "Print the roles of a profile as a table for a paper."))
     summary = "Describe each head by a few simple rules and their shares."
-    recipes.options(command("recipes", recipes.run, summary))
+    recipes.add_options(command("recipes", recipes.run, summary))
     summary = "Print the sentences where a head has its strongest links."
-    search.options(command("search", search.run, summary))
-    groups.options(command("groups", groups.run, "Print what a head does over a corpus, in groups."))
+    search.add_options(command("search", search.run, summary))
+    groups.add_options(command("groups", groups.run, "Print what a head does over a corpus, in groups."))
     summary = "Measure what switching heads off does over a corpus."
-    effect.options(command("effect", effect.run, summary))
+    effect.add_options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile the model uses."
-    used.options(command("used", used.run, summary))
+    used.add_options(command("used", used.run, summary))
     summary = "Replace head outputs by those on another text: which matter?"
-    patch.options(command("patch", patch.run, summary))
+    patch.add_options(command("patch", patch.run, summary))
     summary = "Measure what the attention of each head depends on."
-    why.options(command("why", why.run, summary))
+    why.add_options(command("why", why.run, summary))
     summary = "Find induction heads and similar ones of a causal model."
-    decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
+    decoder_heads.add_options(command("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads."
-    toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
+    toy.add_options(command("toy", None, summary), {job: _find_examples(f"toy {job}") for job in toy.JOBS})
     completion = command("completion", _print_completion, "Print a script that completes commands in the shell.")
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     return root
@@ -152,7 +154,7 @@ def _print_completion(args: argparse.Namespace) -> None:
     """
     import shtab
 
-    root = parser()
+    root = build_parser()
     _complete_values(root)
     print(shtab.complete(root, args.shell, root_prefix="mha_viz"), end="")
 
@@ -166,12 +168,12 @@ def _complete_values(root: argparse.ArgumentParser) -> None:
                 _complete_values(command)
         elif action.dest == "model":
             action.choices = list(catalog.CATALOG)
-        elif action.type is folder_name:
+        elif action.type is parse_folder:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-        elif action.dest in FILES:
+        elif action.dest in FILE_ARGUMENTS:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
-def _examples(command: str) -> str:
+def _find_examples(command: str) -> str:
     lines = [line for line in EXAMPLES.splitlines() if f"mha-viz {command} " in f"{line} "]
     return "\n".join(["examples:", *lines]) if lines else ""

@@ -13,11 +13,11 @@ from mha_viz.process.progress import Show, bar, bar_of, bars, changing_line, one
 
 __all__ = ["bar", "bar_of", "bars", "changing_line", "one_line"]
 
-PRINTED = (MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning)
+PRINTED_WARNINGS = (MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning)
 MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be endless
 
 
-def stdin() -> str:
+def read_stdin() -> str:
     """Read the text on stdin, without its last line break. Raises TextError."""
     if sys.stdin is None:
         raise TextError("stdin is closed.", "Pipe the text in, or give it as the argument.")
@@ -34,16 +34,16 @@ def stdin() -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def text_of(argument: str) -> str:
+def read_text(argument: str) -> str:
     """Return the text of an argument; "-" reads it from stdin. Raises TextError, EmptyText."""
-    text = stdin() if argument == "-" else argument
+    text = read_stdin() if argument == "-" else argument
     if not text.strip():  # refused before a model is loaded
         problem = "stdin holds no text." if argument == "-" else "Nothing was typed."
         raise EmptyText(problem, "Give a sentence.")
     return text
 
 
-def downloading(name: str) -> AbstractContextManager[Show]:
+def show_download(name: str) -> AbstractContextManager[Show]:
     """Return a context that yields a function to show the bytes downloaded so far."""
 
     def line(done: int, total: int) -> str:
@@ -54,26 +54,26 @@ def downloading(name: str) -> AbstractContextManager[Show]:
 
 
 @contextmanager
-def warnings_as_lines() -> Iterator[None]:
+def print_warnings() -> Iterator[None]:
     """Print each warning about missing glyphs, unsaved sums or a truncated text on its own line, and only once."""
     printed: set[str] = set()
     shown_by_python = warnings.showwarning
 
     def print_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if not issubclass(category, PRINTED):
+        if not issubclass(category, PRINTED_WARNINGS):
             shown_by_python(message, category, *where, **more)
         elif str(message) not in printed:
             printed.add(str(message))
             print(f"mha-viz: {one_line(str(message))}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        for category in PRINTED:
+        for category in PRINTED_WARNINGS:
             warnings.simplefilter("always", category)
         warnings.showwarning = print_warning
         yield
 
 
-def never_fail_on(stream: Any) -> None:
+def replace_unencodable(stream: Any) -> None:
     """Make a stream print "?" for characters that its encoding lacks, instead of raising an error."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")

@@ -7,30 +7,32 @@ from collections.abc import Callable
 from typing import Any
 
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import continued, folder_beside
+from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, count, folder_name, output_options
-from mha_viz.cli.output import Destination, destination
+from mha_viz.cli.options import Parser, add_output_options, parse_count, parse_folder
+from mha_viz.cli.output import Destination, parse_destination
 from mha_viz.cli.terminal import bar, bar_of, bars
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.files import make_folder
-from mha_viz.files.assets import asset
-from mha_viz.files.tables import as_csv
+from mha_viz.files.assets import asset_path
+from mha_viz.files.tables import format_csv
 
 FORMATS = (".csv", ".json")
 JOBS = ("train", "evaluate", "history", "effects")
 
 
-def options(toy: Parser, epilog: dict[str, str]) -> None:
+def add_options(toy: Parser, epilog: dict[str, str]) -> None:
     """Add the subcommands, each with its options and examples."""
     jobs = toy.add_subparsers(title="jobs", metavar="JOB", required=True)
 
     def job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
         new = toy.command(jobs, name, run, summary, epilog.get(name, ""))
-        new.add_argument("--seed", default=0, type=count, metavar="N", help="seed of the random numbers (default: 0)")
+        new.add_argument(
+            "--seed", default=0, type=parse_count, metavar="N", help="seed of the random numbers (default: 0)"
+        )
         return new
 
-    _train_options(job("train", train, "Train a toy model from a seed."))
+    _add_train_options(job("train", train, "Train a toy model from a seed."))
     measuring = job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
     measuring.add_argument(
         "--model",
@@ -42,21 +44,25 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
     words = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
     every_step.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=words)
     words = "measure the toy in this folder from `mha-viz toy train` instead of the bundled one"
-    every_step.add_argument("--folder", type=folder_name, metavar="DIR", help=words)
+    every_step.add_argument("--folder", type=parse_folder, metavar="DIR", help=words)
     summary = "Measure how well the bundled toy finds what a pronoun refers to, without each head and each layer."
     effects_job = job("effects", effects, summary)
     for tables in (measuring, every_step, effects_job):
         tables.add_argument(
-            "--sentences", default=500, type=count, metavar="N", help="number of sentences to sample (default: 500)"
+            "--sentences",
+            default=500,
+            type=parse_count,
+            metavar="N",
+            help="number of sentences to sample (default: 500)",
         )
-        output_options(tables, FORMATS)
+        add_output_options(tables, FORMATS)
 
 
-def _train_options(training: Parser) -> None:
+def _add_train_options(training: Parser) -> None:
     training.add_argument(
         "--out",
         required=True,
-        type=folder_name,
+        type=parse_folder,
         metavar="DIR",
         help="folder to write the model to; must not contain one",
     )
@@ -67,7 +73,7 @@ def _train_options(training: Parser) -> None:
     training.add_argument("--kind", default="toy", choices=("toy", "hidden", "repeater"), metavar="NAME", help=words)
     training.add_argument(
         "--steps",
-        type=count,
+        type=parse_count,
         metavar="N",
         help="number of training steps (default: as for the bundled model)",
     )
@@ -99,48 +105,48 @@ def train(args: argparse.Namespace) -> None:
 
 def evaluate(args: argparse.Namespace) -> None:
     """Measure one toy model, and write the scores of its heads."""
-    _write_scores(args, lambda: _evaluated(args))
+    _write_scores(args, lambda: _evaluate(args))
 
 
 def history(args: argparse.Namespace) -> None:
     """Measure every snapshot of the bundled model, and write the scores of its heads."""
-    _write_scores(args, lambda: _history(args))
+    _write_scores(args, lambda: _measure_history(args))
 
 
 def effects(args: argparse.Namespace) -> None:
     """Measure the answers of the bundled model with and without its heads, and write a table."""
-    to = _destination(args)
-    from mha_viz.study.toy_effects import without_heads
+    to = _parse_destination(args)
+    from mha_viz.study.toy_effects import measure_without_heads
 
-    folder = folder_beside(to, "parts")
-    with continued(folder), bar_of("sentences") as progress:
-        table = without_heads(load_model(choose_model("toy")), args.seed, args.sentences, progress, folder)
-    to.write(lambda: _written(table, to.suffix))
+    folder = get_partial_folder(to, "parts")
+    with offer_to_continue(folder), bar_of("sentences") as progress:
+        table = measure_without_heads(load_model(choose_model("toy")), args.seed, args.sentences, progress, folder)
+    to.write(lambda: _format_table(table, to.suffix))
     for row in table.itertuples(index=False):
         to.report(f"without {row.off}: {row.accuracy:.3f} of {row.n:,}, baseline {row.baseline:.3f}")
 
 
-def _evaluated(args: argparse.Namespace) -> Any:
+def _evaluate(args: argparse.Namespace) -> Any:
     from mha_viz.study import toy_scores
 
     return toy_scores.evaluate(load_model(choose_model(args.model)), args.seed, args.sentences)
 
 
-def _history(args: argparse.Namespace) -> Any:
+def _measure_history(args: argparse.Namespace) -> Any:
     from mha_viz.study import decoder_heads, toy_scores
 
     if args.kind == "repeater":
         if args.folder:
             raise SettingError("--folder is for a toy, not for a repeater.", "Leave one of the two out.")
-        return decoder_heads.history(args.kind, args.sentences, args.seed)
+        return decoder_heads.measure_history(args.kind, args.sentences, args.seed)
     with bar("of the steps") as show:
-        return toy_scores.history(args.folder or asset("toy"), args.seed, args.sentences, show)
+        return toy_scores.evaluate_snapshots(args.folder or asset_path("toy"), args.seed, args.sentences, show)
 
 
 def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
-    to = _destination(args)
+    to = _parse_destination(args)
     table = measure()
-    to.write(lambda: _written(table, to.suffix))
+    to.write(lambda: _format_table(table, to.suffix))
     last_rows = table[table["step"] == table["step"].max()] if "step" in table else table
     rows = list(last_rows.itertuples(index=False))
     for task in dict.fromkeys(row.task for row in rows):
@@ -150,14 +156,14 @@ def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
         to.report(f"{task}: {score if best.n else 'no case in these sentences'}")
 
 
-def _destination(args: argparse.Namespace) -> Destination:
-    to = destination(args.out, args.format, FORMATS, "a table format")
+def _parse_destination(args: argparse.Namespace) -> Destination:
+    to = parse_destination(args.out, args.format, FORMATS, "a table format")
     if not args.sentences:
         raise SettingError("There is nothing to measure in 0 sentences.", "Give at least 1.")
     return to
 
 
-def _written(table: Any, suffix: str) -> bytes:
+def _format_table(table: Any, suffix: str) -> bytes:
     if suffix == ".json":
         return f"{table.to_json(orient='records', double_precision=6)}\n".encode()
-    return as_csv(table, 6).encode()
+    return format_csv(table, 6).encode()

@@ -6,37 +6,37 @@ import argparse
 import re
 
 from mha_viz.heads import Head
-from mha_viz.quotes import shortened
+from mha_viz.quotes import shorten
 from mha_viz.view.settings import OPTIONS
 
 # Names of Python settings: with their value at the beginning of a message, or anywhere in it.
-_GIVEN = re.compile(r"^([a-z]+(?:_[a-z]+)*) is (?:'([^']*)'|\"([^\"]*)\"|([-+\w.]+))(?=[.,:]( |$))")
-_NAMED = re.compile(r"\b(width_mm|width_in|max_height_mm|font_pt)\b")
-_ASSIGNED = re.compile(rf'\b({"|".join(OPTIONS)})="([^"]*)"')
+_SETTING_VALUE = re.compile(r"^([a-z]+(?:_[a-z]+)*) is (?:'([^']*)'|\"([^\"]*)\"|([-+\w.]+))(?=[.,:]( |$))")
+_SETTING_NAME = re.compile(r"\b(width_mm|width_in|max_height_mm|font_pt)\b")
+_ASSIGNMENT = re.compile(rf'\b({"|".join(OPTIONS)})="([^"]*)"')
 _KEYWORDS = re.compile(r"\(\w+=[^)]*?, (?=--)")  # of "(score=, --score)"
-_MOST = 100  # characters of an argument that a message repeats
+_MAX_ARGUMENT = 100  # characters of an argument that a message repeats
 
 
-def in_options(message: str) -> str:
+def reword_as_options(message: str) -> str:
     """Replace the keyword arguments of Python in a message of the library by command-line options."""
-    setting = _GIVEN.match(message)
+    setting = _SETTING_VALUE.match(message)
     if setting:
         quoted = setting[2] or setting[3] or ""
-        message = f"{_option(setting[1])} is {setting[4] or f'“{quoted}”'}{message[setting.end() :]}"
-    message = _ASSIGNED.sub(lambda match: f"{_option(match[1])} {match[2]}", message)
-    return re.sub(_NAMED, lambda match: _option(match[1]), message)
+        message = f"{_option_name(setting[1])} is {setting[4] or f'“{quoted}”'}{message[setting.end() :]}"
+    message = _ASSIGNMENT.sub(lambda match: f"{_option_name(match[1])} {match[2]}", message)
+    return re.sub(_SETTING_NAME, lambda match: _option_name(match[1]), message)
 
 
-def only_options(message: str) -> str:
+def drop_keywords(message: str) -> str:
     """Remove the arguments of Python from a message of the library that names them next to the options."""
     return _KEYWORDS.sub("(", message)
 
 
-def _option(name: str) -> str:
+def _option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
+def reword_argparse(message: str, parser: argparse.ArgumentParser) -> str:
     """Turn an error message of argparse into a sentence."""
     subject, _, detail = message.partition(": ")
     if subject == "the following arguments are required":
@@ -46,7 +46,7 @@ def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
                 return f"No {str(action.metavar).lower()} was given. Choose from {', '.join(action.choices)}."
         return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
     if subject == "unrecognized arguments":
-        return f"There are more arguments than expected: {shortened(detail, _MOST)}. Put text in quotation marks."
+        return f"There are more arguments than expected: {shorten(detail, _MAX_ARGUMENT)}. Put text in quotation marks."
     argument = subject.removeprefix("argument ")
     if detail.startswith("expected "):
         return f"{argument} needs a value."
@@ -56,7 +56,7 @@ def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
     return sentence if sentence.endswith((".", "?")) else f"{sentence}."
 
 
-def meant_head(name: str) -> str:
+def suggest_head(name: str) -> str:
     """Suggest a head for a name in another notation.
 
     Papers count from 1, as in 4-2; others write 3.1 or layer 3 head 1.

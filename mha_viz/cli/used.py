@@ -5,36 +5,36 @@ from __future__ import annotations
 import argparse
 from typing import Any, cast
 
-from mha_viz.analysis.findings import whole_number
-from mha_viz.analysis.profile import Profile, profile_folder, read_profile
+from mha_viz.analysis.findings import parse_whole_number
+from mha_viz.analysis.profile import Profile, find_profile_folder, read_profile
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import PARTS, cluster_for, cluster_options, continued
-from mha_viz.cli.effect import MOST, means_corpus, means_option
+from mha_viz.cli.cluster import PARTS_FOLDER, add_cluster_options, offer_to_continue, open_cluster
+from mha_viz.cli.effect import SENTENCE_LIMITS, add_means_option, open_means_corpus
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, folder_name, most_option
-from mha_viz.cli.profile import corpus_option, open_source
-from mha_viz.cli.quantities import recipes_of, recipes_option
-from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.cli.options import Parser, add_device_option, add_most_option, parse_folder
+from mha_viz.cli.profile import add_corpus_option, open_source
+from mha_viz.cli.quantities import add_recipes_option, open_recipes
+from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.limits import name_sample
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.role_words import over
-from mha_viz.figures.words.use_words import USE, is_used, use_explained, use_in_words
+from mha_viz.figures.words.role_words import describe_documents
+from mha_viz.figures.words.use_words import USE, describe_use, explain_use, is_used
 from mha_viz.numerals import counted, decimal, with_interval
-from mha_viz.request import METHODS, OVER_CORPUS, dtype_of
+from mha_viz.request import METHODS, OVER_CORPUS, get_dtype
 
 
-def options(used: Parser) -> None:
+def add_options(used: Parser) -> None:
     """Add the options of the command."""
     words = "folder that `mha-viz profile` has written; or minilm or toy, which come with the app and stay as they are"
-    used.add_argument("profile", type=folder_name, metavar="PROFILE", help=words)
-    corpus_option(used)
+    used.add_argument("profile", type=parse_folder, metavar="PROFILE", help=words)
+    add_corpus_option(used)
     words = f"output of a head that is switched off: {', '.join(OVER_CORPUS)} (default: {METHODS[0]})"
     used.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="NAME", help=words)
-    means_option(used)
-    recipes_option(used)
-    most_option(used, *MOST)
-    device_option(used)
-    cluster_options(used)
+    add_means_option(used)
+    add_recipes_option(used)
+    add_most_option(used, *SENTENCE_LIMITS)
+    add_device_option(used)
+    add_cluster_options(used)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -42,14 +42,14 @@ def run(args: argparse.Namespace) -> None:
 
     The table is stored in the profile, unless the profile is bundled.
     """
-    folder = profile_folder(args.profile)
+    folder = find_profile_folder(args.profile)
     profile = read_profile(folder)
     from mha_viz.study.used_roles import ablate_roles  # imports torch
 
-    parts = folder / PARTS if folder == args.profile else None
-    with continued(parts), cluster_for(args) as cluster, warnings_as_lines():
+    parts = folder / PARTS_FOLDER if folder == args.profile else None
+    with offer_to_continue(parts), open_cluster(args) as cluster, print_warnings():
         corpus = args.corpus if cluster else open_source(args.corpus)
-        dtype = dtype_of(str(profile.facts.get("revision", "")))
+        dtype = get_dtype(str(profile.facts.get("revision", "")))
         encoder = load_model(choose_model(profile.model), args.device, dtype)
         with bar_of("of the sentences") as progress:
             measured = ablate_roles(
@@ -58,29 +58,29 @@ def run(args: argparse.Namespace) -> None:
                 encoder,
                 method=args.method,
                 most=args.most,
-                means=means_corpus(args, cluster),
-                recipes=recipes_of(args),
+                means=open_means_corpus(args, cluster),
+                recipes=open_recipes(args),
                 resume=parts,
                 progress=progress,
                 client=cluster and cluster.client,
             )
     if folder == args.profile:
         measured.write(folder)
-    print("\n".join(map(one_line, lines(measured))))
+    print("\n".join(map(one_line, format_used(measured))))
 
 
-def lines(profile: Profile) -> list[str]:
+def format_used(profile: Profile) -> list[str]:
     """Format the table ``used`` of a profile, one line per role."""
     table = profile.tables["used"]
     settings = table.iloc[0]
     count = sum(map(is_used, table["used"]))
     corpus = name_sample(settings["corpus"], settings["every"])
     heading = f"{profile.model} on {corpus}: {count} of {counted(len(table), 'role')} {USE}"
-    means = f"{settings['measure']}, {settings['method']}: {use_explained(settings['measure'])}"
+    means = f"{settings['measure']}, {settings['method']}: {explain_use(settings['measure'])}"
     result, rows = [f"{heading} ({means.removesuffix('.')})"], cast(Any, table.itertuples(index=False))
     for row in rows:
         interval = with_interval(row.more, row.more_low, row.more_high, 4)
-        interval += over(whole_number(getattr(row, "documents", None)))
-        use = f"n = {row.n:,}; more than the next {interval}: {use_in_words(is_used(row.used), row.measure)}"
+        interval += describe_documents(parse_whole_number(getattr(row, "documents", None)))
+        use = f"n = {row.n:,}; more than the next {interval}: {describe_use(is_used(row.used), row.measure)}"
         result.append(f"{both(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
     return result

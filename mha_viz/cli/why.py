@@ -8,79 +8,86 @@ from typing import Any
 
 from mha_viz.analysis.corpus_why import CorpusWhy
 from mha_viz.analysis.intervals import FEW
-from mha_viz.analysis.profile import profile_folder, read_profile
+from mha_viz.analysis.profile import find_profile_folder, read_profile
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, progress_line
-from mha_viz.cli.effect import few_documents
+from mha_viz.cli.cluster import add_cluster_options, get_partial_folder, open_cluster, progress_line, remove_if_empty
+from mha_viz.cli.effect import format_few_documents
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, folder_name, model_option, most_option, output_options
-from mha_viz.cli.output import TABLES, put_out, table_destination
-from mha_viz.cli.profile import corpus_option, name_option, open_source
-from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.cli.options import (
+    Parser,
+    add_device_option,
+    add_model_option,
+    add_most_option,
+    add_output_options,
+    parse_folder,
+)
+from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.profile import add_corpus_option, add_name_option, open_source
+from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.limits import name_sample
 from mha_viz.figures.layout.caption import both
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, percent, with_interval
 
-LISTED = 12  # arrows that are printed
+MAX_LISTED = 12  # arrows that are printed
 
 
-def options(why: Parser) -> None:
+def add_options(why: Parser) -> None:
     """Add the options of the command."""
-    corpus_option(why)
-    model_option(why)
-    most_option(why, 2, 100_000, 100)
+    add_corpus_option(why)
+    add_model_option(why)
+    add_most_option(why, 2, 100_000, 100)
     words = "write which earlier heads contribute to the scores of each head, instead of the shares of the groups"
     why.add_argument("--arrows", action="store_true", help=words)
-    output_options(why, TABLES, required=False)
+    add_output_options(why, TABLES, required=False)
     words = "also store the shares as why.csv in this folder, a profile of the same model, for the Roles page"
-    why.add_argument("--profile", type=folder_name, metavar="DIR", help=words)
-    name_option(why)
-    device_option(why)
-    cluster_options(why)
+    why.add_argument("--profile", type=parse_folder, metavar="DIR", help=words)
+    add_name_option(why)
+    add_device_option(why)
+    add_cluster_options(why)
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure what each head's attention depends on over a corpus; print a line per head, and the largest arrows."""
-    to = table_destination(args.out, args.format)
-    model, folder = choose_model(args.model), folder_beside(to, "parts")
-    profile = None if args.profile is None else read_profile(profile_folder(args.profile))
-    with cluster_for(args) as cluster, warnings_as_lines():
+    to = parse_table_destination(args.out, args.format)
+    model, folder = choose_model(args.model), get_partial_folder(to, "parts")
+    profile = None if args.profile is None else read_profile(find_profile_folder(args.profile))
+    with open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
-        from mha_viz.study.why import explain_corpus_scores, on_cluster  # imports torch
+        from mha_viz.study.why import explain_corpus_scores, explain_on_cluster  # imports torch
 
         encoder = load_model(model, args.device)
         if folder is not None:
             make_folder(folder)
-        with progress_line() if cluster else bar_of("of the text") as progress, emptied(folder):
+        with progress_line() if cluster else bar_of("of the text") as progress, remove_if_empty(folder):
             if cluster:
-                measured = on_cluster(cluster, corpus, encoder, args.most, folder, progress)
+                measured = explain_on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:
                 measured = explain_corpus_scores(corpus, encoder, most=args.most, resume=folder, progress=progress)
-    put_out(to, measured.arrows if args.arrows else measured.table, map(one_line, _lines(measured)))
+    write_and_print(to, measured.arrows if args.arrows else measured.table, map(one_line, _format_lines(measured)))
     if profile is not None:
-        measured.stored_in(profile).write(profile_folder(args.profile))
+        measured.stored_in(profile).write(find_profile_folder(args.profile))
 
 
-def _lines(measured: CorpusWhy) -> Iterator[str]:
+def _format_lines(measured: CorpusWhy) -> Iterator[str]:
     in_documents = f" of {counted(measured.documents, 'document')}" if measured.documents > 1 else ""
     coverage = f"{counted(measured.sentences, 'sentence')}{in_documents}, {measured.left_out:,} left out"
     corpus = name_sample(measured.corpus, measured.every)
     yield f"{measured.model} on {corpus}: what attention depends on, {coverage}; 95% intervals"
     if measured.documents < FEW:
-        yield few_documents(measured.documents)
+        yield format_few_documents(measured.documents)
     for head, rows in measured.by_head():
         largest = rows[rows["share"] >= 0.05].sort_values("share", ascending=False, kind="stable")
-        shares = " · ".join(f"{row['group']} {_interval(row)}" for row in largest.to_dict("records"))
+        shares = " · ".join(f"{row['group']} {_format_interval(row)}" for row in largest.to_dict("records"))
         yield f"{both(head)}  {shares or 'its scores do not vary'}"
     arrows = measured.arrows()
     if len(arrows):
         yield "earlier heads in the scores of a head, by the side of its query or its key:"
-    for row in arrows.head(LISTED).to_dict("records"):
-        yield f"{both(Head.of(row['from']))} → {both(Head.of(row['to']))}  {row['side']} {_interval(row)}"
-    if len(arrows) > LISTED:
-        yield f"and {len(arrows) - LISTED} more"
+    for row in arrows.head(MAX_LISTED).to_dict("records"):
+        yield f"{both(Head.of(row['from']))} → {both(Head.of(row['to']))}  {row['side']} {_format_interval(row)}"
+    if len(arrows) > MAX_LISTED:
+        yield f"and {len(arrows) - MAX_LISTED} more"
 
 
-def _interval(row: Mapping[Any, Any]) -> str:
+def _format_interval(row: Mapping[Any, Any]) -> str:
     return with_interval(row["share"], row["low"], row["high"], 1, percent)

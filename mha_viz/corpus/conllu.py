@@ -12,27 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mha_viz.corpus.coreference import Brackets
+from mha_viz.corpus.coreference import BracketParser
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
-from mha_viz.corpus.rows import NumberedLines, WordLine, blocks, declared, new_document, word_lines
+from mha_viz.corpus.rows import NumberedLines, WordLine, declared, find_new_document, iter_blocks, parse_words
 from mha_viz.corpus.treebank import (
-    EMPTY,
-    START,
+    EMPTY_FORM,
+    FILE_START,
     Corpus,
     PartStart,
     Sentence,
     Word,
     check_forms,
-    empty_forms,
-    text_digest,
+    count_empty_forms,
+    digest_text,
 )
 from mha_viz.errors import CorpusError
 
-WITHOUT_TREE = "Its words count; its dependencies do not."
-WITHOUT_SENTENCE = "The sentence is left out."
+TREE_NOTE = "Its words count; its dependencies do not."
+SENTENCE_NOTE = "The sentence is left out."
 
 
-def read_conllu(text: str, name: str = "corpus", start: PartStart = START, is_part: bool = False) -> Corpus:
+def read_conllu(text: str, name: str = "corpus", start: PartStart = FILE_START, is_part: bool = False) -> Corpus:
     """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
 
     ``start`` says where in its file the text begins. Raises CorpusError, with the line number, if no sentence can be
@@ -40,7 +40,7 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = START, is_pa
     refused: sentences beyond a limit are left out.
     """
     reader = _Reader(name, start, is_part)
-    for block in blocks(text, start.lines):
+    for block in iter_blocks(text, start.lines):
         reader.read(block)
     reader.brackets.close(reader.sentences)
     if not (is_part or reader.sentences or reader.not_given):
@@ -50,9 +50,9 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = START, is_pa
     has_trees = any(word.relation for sentence in reader.sentences for word in sentence.words)
     sentences, left_out = tuple(reader.sentences), tuple(reader.left_out)
     has_chains = reader.brackets.any_mentions
-    corpus = Corpus(name, sentences, text_digest(text), has_trees, has_chains, left_out, reader.not_given)
+    corpus = Corpus(name, sentences, digest_text(text), has_trees, has_chains, left_out, reader.not_given)
     if not is_part:
-        check_forms(name, *empty_forms(corpus))
+        check_forms(name, *count_empty_forms(corpus))
     return corpus
 
 
@@ -67,14 +67,14 @@ class _Reader:
         self.left_out: list[str] = []
         self.refused: CorpusError | None = None
         self.not_given = 0  # words
-        self.brackets = Brackets(self.left_out)
+        self.brackets = BracketParser(self.left_out)
         self._name, self._before, self._is_part = name, start.sentences, is_part
         self._document, self._declared = start.document, start.declared
         self._relations, self._tags = Labels("relation", name), Labels("part of speech", name)
 
     def read(self, block: NumberedLines) -> None:
         """Add the sentence in these lines. Raises CorpusError."""
-        document = new_document(block)
+        document = find_new_document(block)
         if document is not None:
             self.brackets.close(self.sentences)
             self._document = document or f"document {self._before + len(self.sentences)}"
@@ -84,25 +84,25 @@ class _Reader:
                 check_line(line, number, self._name)
                 if self._is_part:  # a whole file was checked when it was decoded
                     check_text(line, number, self._name)
-            lines = word_lines(block, self._declared.columns, self._name)
-            problem = _tree_problem(lines.words)
-            words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in lines.words)
+            lines = parse_words(block, self._declared.columns, self._name)
+            problem = _find_tree_problem(lines.words)
+            words = tuple(Word(row.form, row.upos) if problem else _make_word(row) for row in lines.words)
             for row, word in zip(lines.words, words, strict=True):
                 self._relations.add(word.relation, row.line)
                 self._tags.add(word.upos, row.line)
         except CorpusError as error:
             self.refused = self.refused or error
-            self.left_out.append(f"{error.problem.removeprefix(f'{self._name}, ')} {WITHOUT_SENTENCE}")
+            self.left_out.append(f"{error.problem.removeprefix(f'{self._name}, ')} {SENTENCE_NOTE}")
             if not self._is_part and (self._relations.is_full or self._tags.is_full):
                 raise
             return
         first_line, forms = block[0][0], {word.form for word in words}
-        if len(words) > 1 and forms == {EMPTY}:
+        if len(words) > 1 and forms == {EMPTY_FORM}:
             self.not_given += len(words)
-            self.left_out.append(f"line {first_line}: a sentence of which no word is given, “_”. {WITHOUT_SENTENCE}")
+            self.left_out.append(f"line {first_line}: a sentence of which no word is given, “_”. {SENTENCE_NOTE}")
             return
         if problem:
-            self.left_out.append(f"line {first_line}: {problem} {WITHOUT_TREE if words else ''}".rstrip())
+            self.left_out.append(f"line {first_line}: {problem} {TREE_NOTE if words else ''}".rstrip())
         heads = None if problem else [row.head - 1 if row.head else -1 for row in lines.words]
         self.brackets.read(lines.entities, heads, len(self.sentences), self._declared.chain)
         if words:
@@ -110,7 +110,7 @@ class _Reader:
             check_sentences(len(self.sentences), first_line, self._name)
 
 
-def _tree_problem(rows: Sequence[WordLine]) -> str:
+def _find_tree_problem(rows: Sequence[WordLine]) -> str:
     """Return why a sentence's tree is invalid; empty if it is valid.
 
     A sentence without any head is unannotated, which is valid.
@@ -132,10 +132,10 @@ def _tree_problem(rows: Sequence[WordLine]) -> str:
             return f"word {number} has a head but no single-word relation."
         if not 0 <= row.head <= len(ids):
             return f"the head of word {number} does not exist."
-    return _cycle(heads)
+    return _find_cycle(heads)
 
 
-def _cycle(heads: Sequence[int]) -> str:
+def _find_cycle(heads: Sequence[int]) -> str:
     """Return the problem of a tree with a cycle; empty if all heads lead to a root. Every word is visited once."""
     passed_from = [0] * (len(heads) + 1)  # for each word, the start from which it was first reached
     for start in range(1, len(heads) + 1):
@@ -147,21 +147,21 @@ def _cycle(heads: Sequence[int]) -> str:
     return ""
 
 
-def _word(row: WordLine) -> Word:
+def _make_word(row: WordLine) -> Word:
     head = row.head - 1 if row.head else None
     return Word(row.form, row.upos, head, row.relation if row.head is not None else "", row.features)
 
 
-def as_conllu(sentences: Sequence[Sentence]) -> str:
+def format_conllu(sentences: Sequence[Sentence]) -> str:
     """Write sentences as CoNLL-U, with coreference chains as in GUM.
 
     Each sentence that names a document is written as a document of its own.
     """
     heading = "# newdoc id = {}\n".format
-    return "".join(heading(s.document) * bool(s.document) + "\n".join(_lines(s)) + "\n\n" for s in sentences)
+    return "".join(heading(s.document) * bool(s.document) + "\n".join(_format_lines(s)) + "\n\n" for s in sentences)
 
 
-def _lines(sentence: Sentence) -> Iterator[str]:
+def _format_lines(sentence: Sentence) -> Iterator[str]:
     for index, word in enumerate(sentence.words):
         head = "_" if not word.relation else 0 if word.head is None else word.head + 1
         # Brackets such as "(1)(2" and "2)": wider mentions open first and close last.

@@ -12,14 +12,14 @@ from mha_viz.corpus.rows import EntityCell
 from mha_viz.corpus.treebank import Mention, Sentence
 from mha_viz.numerals import counted
 
-MOST_SAID = 5  # problems of a document that are reported with their line; further ones are only counted
+MAX_REPORTED = 5  # problems of a document that are reported with their line; further ones are only counted
 # The pattern matches in linear time. Once a match begins it never fails, so no character is scanned from two starting
 # points; only white space and single brackets are skipped. Text without a closing bracket also matches, without the
 # last group.
 ENTITY_PARTS = re.compile(r"\(([^()]+)(\))?|([^()\s]+)(\))?")  # fields, ")" at once; other text, ")"
 
 
-class _Open(NamedTuple):
+class _OpenBracket(NamedTuple):
     """An opening bracket that is not closed yet."""
 
     number: int  # the bracket's place among the opening brackets of the document
@@ -29,7 +29,7 @@ class _Open(NamedTuple):
     line: int
 
 
-class Brackets:
+class BracketParser:
     """Parses ``Entity=`` over the sentences of a document: "(7-person-…" opens, "7)" closes, "(7)" does both.
 
     A bracket that cannot be read costs only its mention; the reason is added to ``left_out``.
@@ -42,7 +42,7 @@ class Brackets:
 
     def _start_document(self) -> None:
         self._opened = self._missing = 0
-        self._open: dict[str, list[_Open]] = {}  # by chain; the last one opened is closed first
+        self._open: dict[str, list[_OpenBracket]] = {}  # by chain; the last one opened is closed first
         self._mentions: dict[int, list[Mention]] = {}  # by sentence
 
     def read(
@@ -57,14 +57,14 @@ class Brackets:
             why = (
                 "a sentence without a tree" if chain_field is not None else "# global.Entity names neither GRP nor eid"
             )
-            self._leave_out(f"line {cells[0].line}: {why}: its mentions are left out.")
+            self._record_problem(f"line {cells[0].line}: {why}: its mentions are left out.")
             return
         span_heads = _SpanHeads(heads or ())
         for cell in cells:
             span_heads.move_to(cell.end - 1)
             parts = ENTITY_PARTS.findall(cell.text)
             if len(parts) > MAX_BRACKETS:
-                self._leave_out(
+                self._record_problem(
                     f"line {cell.line}: {len(parts):,} brackets on one word: at most {MAX_BRACKETS} are read."
                 )
             for opening, single, closing, closes in parts[:MAX_BRACKETS]:
@@ -72,10 +72,10 @@ class Brackets:
                 position = chain_field or 0  # a closing bracket may have the chain alone
                 chain = fields[position] if len(fields) > position else "" if opening else fields[-1]
                 if opening and not chain:
-                    self._bad(cell.line, f"({opening}", "names no chain")
+                    self._report_bracket(cell.line, f"({opening}", "names no chain")
                 elif opening:
                     self._opened += 1
-                    opened = _Open(self._opened, chain, sentence, cell.start, cell.line)
+                    opened = _OpenBracket(self._opened, chain, sentence, cell.start, cell.line)
                     if single:
                         self._add_mention(opened, span_heads, sentence)
                     else:
@@ -83,34 +83,34 @@ class Brackets:
                 elif closes and self._open.get(chain):
                     self._add_mention(self._open[chain].pop(), span_heads, sentence)
                 elif closes:
-                    self._bad(cell.line, f"{closing})", "closes what was never opened")
+                    self._report_bracket(cell.line, f"{closing})", "closes what was never opened")
 
-    def _add_mention(self, opened: _Open, heads: _SpanHeads, sentence: int) -> None:
+    def _add_mention(self, opened: _OpenBracket, heads: _SpanHeads, sentence: int) -> None:
         if opened.sentence != sentence:
-            self._bad(opened.line, f"({opened.chain}", "closes in another sentence")
+            self._report_bracket(opened.line, f"({opened.chain}", "closes in another sentence")
             return
         chain, _, part = opened.chain.partition("[")
         if part and not part.startswith("1/"):  # a discontinuous mention is represented by its first part
             return
         if opened.start > heads.end:  # consists of empty nodes: no word that a model reads
             return
-        mention = Mention(chain, opened.start, heads.end + 1, heads.head_from(opened.start))
+        mention = Mention(chain, opened.start, heads.end + 1, heads.find_head(opened.start))
         self._mentions.setdefault(sentence, []).append(mention)
 
-    def _bad(self, line: int, bracket: str, why: str) -> None:
-        self._leave_out(f"line {line}: Entity={bracket[:20]} {why}: the mention is left out.")
+    def _report_bracket(self, line: int, bracket: str, why: str) -> None:
+        self._record_problem(f"line {line}: Entity={bracket[:20]} {why}: the mention is left out.")
 
-    def _leave_out(self, reason: str) -> None:
+    def _record_problem(self, reason: str) -> None:
         self._missing += 1
-        if self._missing <= MOST_SAID:
+        if self._missing <= MAX_REPORTED:
             self._left_out.append(reason)
 
     def close(self, sentences: list[Sentence]) -> None:
         """End the document: add its mentions to their sentences."""
         for opened in sorted(bracket for stack in self._open.values() for bracket in stack):
-            self._bad(opened.line, f"({opened.chain}", "never closes")
-        if self._missing > MOST_SAID:
-            unreported = counted(self._missing - MOST_SAID, "problem")
+            self._report_bracket(opened.line, f"({opened.chain}", "never closes")
+        if self._missing > MAX_REPORTED:
+            unreported = counted(self._missing - MAX_REPORTED, "problem")
             self._left_out.append(f"{sentences[-1].document or 'this file'}: {unreported} more of this kind.")
         for number, mentions in self._mentions.items():
             old = sentences[number]
@@ -129,7 +129,7 @@ class _SpanHeads:
 
     def __init__(self, heads: Sequence[int]) -> None:
         self._heads = heads
-        self._first_headed_before = _first_headed_before(heads)
+        self._first_headed_before = _find_outside_heads(heads)
         self._earlier: list[list[int]] = [[] for _ in heads]  # the dependents that precede each word
         for word, head in enumerate(heads):
             if head > word:
@@ -146,13 +146,13 @@ class _SpanHeads:
                 self._waiting.append(end)
         self.end = last
 
-    def head_from(self, start: int) -> int:
+    def find_head(self, start: int) -> int:
         """Return the head of the span from ``start`` to the current end."""
         place = bisect_left(self._waiting, start)
         return min([self._first_headed_before[start], *self._waiting[place : place + 1]])
 
 
-def _first_headed_before(heads: Sequence[int]) -> list[int]:
+def _find_outside_heads(heads: Sequence[int]) -> list[int]:
     """For each starting word, return the first word from there on whose head is before it, or that has no head."""
     outside_heads = [0] * len(heads)
     later: list[int] = []  # candidates, the nearest last; a word is dropped once its head is not before the start

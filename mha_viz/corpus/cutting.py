@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from mha_viz.corpus import limits, stored
-from mha_viz.corpus.reading import CONLLU, GAP, kind_of
+from mha_viz.corpus.reading import CONLLU, GAP, detect_kind
 from mha_viz.corpus.rows import declared
-from mha_viz.corpus.treebank import Declared
+from mha_viz.corpus.treebank import Declarations
 from mha_viz.errors import CorpusError
 
-SIZES = {CONLLU: 1_000_000}  # minimum bytes of a shard: about 1,000 sentences
-SIZE = 125_000  # for plain text: about as many sentences as above
-HEAD = 4_000_000  # bytes that are read to recognise the kind of a file
+SHARD_SIZES = {CONLLU: 1_000_000}  # minimum bytes of a shard: about 1,000 sentences
+DEFAULT_SHARD_SIZE = 125_000  # for plain text: about as many sentences as above
+HEAD_BYTES = 4_000_000  # bytes that are read to recognise the kind of a file
 BOM = b"\xef\xbb\xbf"
 SENTENCE_END = re.compile(rb"\n[ \t\r\f\v]*\n")
 NEW_DOCUMENT = rb"#[ \t]*newdoc(?:[ \t]*\r?\n|[ \t]*=| id[ \t]*=[ \t]*\S)"
@@ -41,7 +41,7 @@ class Shard(NamedTuple):
     start: int
     stop: int
     digest: str
-    declared: Declared = Declared()
+    declared: Declarations = Declarations()
 
 
 class ShardedFile(NamedTuple):
@@ -53,29 +53,29 @@ class ShardedFile(NamedTuple):
     shards: tuple[Shard, ...]
 
 
-def cut(path: str, size: int | None = None) -> ShardedFile:
+def cut_file(path: str, size: int | None = None) -> ShardedFile:
     """Cut a file into shards of at least ``size`` bytes.
 
     CoNLL-U with ``Entity=`` but without ``# newdoc`` is one document, and therefore one shard. Raises CorpusError, also
     for a GAP table.
     """
     file = Path(path)
-    with stored.opened(file) as stream:
-        head = stream.read(HEAD)
-        kind = kind_of(head.decode("utf-8-sig", "replace"), stored.plain_name(file))
+    with stored.open_file(file) as stream:
+        head = stream.read(HEAD_BYTES)
+        kind = detect_kind(head.decode("utf-8-sig", "replace"), stored.strip_compression(file))
         if kind == GAP:
             raise CorpusError(
                 f"{file.name} is a GAP table, which is not cut into shards.", "Measure it on one machine."
             )
-        size = size or SIZES.get(kind, SIZE)
+        size = size or SHARD_SIZES.get(kind, DEFAULT_SHARD_SIZE)
         text_hash = hashlib.sha256()
         shards: list[Shard] = []
         start, has_chains = len(BOM) * head.startswith(BOM), False
-        declarations = Declared()
-        boundary: Boundary = _line_end
+        declarations = Declarations()
+        boundary: Boundary = _find_line_end
         if kind == CONLLU:
-            boundary = _document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _sentence_end
-        for part in _parts(stream, head[start:], size, boundary, file.name):
+            boundary = _find_document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _find_sentence_end
+        for part in _iter_parts(stream, head[start:], size, boundary, file.name):
             text_hash.update(part)
             has_chains = has_chains or ENTITY in part
             shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest(), declarations))
@@ -84,48 +84,48 @@ def cut(path: str, size: int | None = None) -> ShardedFile:
             )
             start += len(part)
     digest = text_hash.hexdigest()
-    if has_chains and kind == CONLLU and boundary is _sentence_end and len(shards) > 1:
+    if has_chains and kind == CONLLU and boundary is _find_sentence_end and len(shards) > 1:
         if start - shards[0].start > limits.MAX_BYTES:
-            _too_long(file.name)
+            _raise_too_long(file.name)
         shards = [Shard(str(path), shards[0].start, start, digest)]
     return ShardedFile(str(path), kind, digest, tuple(shards))
 
 
-def content(shard: Shard) -> bytes:
+def read_shard(shard: Shard) -> bytes:
     """Return the bytes of a shard. Raises CorpusError if they have changed since the file was cut."""
-    with stored.opened(Path(shard.path)) as stream:
-        stored.skip(stream, shard.start)
+    with stored.open_file(Path(shard.path)) as stream:
+        stored.skip_bytes(stream, shard.start)
         data = stream.read(shard.stop - shard.start)
     if hashlib.sha256(data).hexdigest() != shard.digest:
         raise CorpusError(f"{shard.path} changed while it was being measured.", "Start the study again.")
     return data
 
 
-def _line_end(data: bytes, size: int) -> int:
+def _find_line_end(data: bytes, size: int) -> int:
     """Return the end of the first line that ends after ``size`` bytes; 0 if there is none."""
     return data.find(b"\n", size - 1) + 1
 
 
-def _sentence_end(data: bytes, size: int) -> int:
+def _find_sentence_end(data: bytes, size: int) -> int:
     match = SENTENCE_END.search(data, size)
     return match.end() if match else 0
 
 
-def _document_end(data: bytes, size: int) -> int:
+def _find_document_end(data: bytes, size: int) -> int:
     """Return where the first document boundary after ``size`` bytes lies; 0 if there is none.
 
     The boundary is the end of a blank line, with only comments and blank lines between it and ``# newdoc``.
     """
     searched = data.find(b"\n", size) + 1 or len(data)
     for match in DOCUMENT_BEGIN.finditer(data, size):
-        cut_at = _blank_line_before(data, searched, match.start())
+        cut_at = _find_blank_line(data, searched, match.start())
         if cut_at:
             return cut_at
         searched = match.start()
     return 0
 
 
-def _blank_line_before(data: bytes, begin_of_search: int, end: int) -> int:
+def _find_blank_line(data: bytes, begin_of_search: int, end: int) -> int:
     """Return the end of the last blank line that is followed only by comments; 0 if there is none.
 
     The search goes from ``end`` back to ``begin_of_search``; both are beginnings of lines. No part of the data is
@@ -142,7 +142,7 @@ def _blank_line_before(data: bytes, begin_of_search: int, end: int) -> int:
     return 0
 
 
-def _parts(stream: BinaryIO, head: bytes, size: int, boundary: Boundary, name: str) -> Iterator[bytes]:
+def _iter_parts(stream: BinaryIO, head: bytes, size: int, boundary: Boundary, name: str) -> Iterator[bytes]:
     """Yield the content of a file, ``head`` first, in parts of at least ``size`` bytes that end at a boundary."""
     buffer, block = b"", head
     while block:
@@ -151,13 +151,13 @@ def _parts(stream: BinaryIO, head: bytes, size: int, boundary: Boundary, name: s
             yield buffer[:end]
             buffer = buffer[end:]
         if len(buffer) > limits.MAX_BYTES:
-            _too_long(name)
-        block = stream.read(stored.BLOCK)
+            _raise_too_long(name)
+        block = stream.read(stored.BLOCK_BYTES)
     if buffer:
         yield buffer
 
 
-def _too_long(name: str) -> None:
+def _raise_too_long(name: str) -> None:
     megabytes = limits.MAX_BYTES // 10**6
     raise CorpusError(
         f"{name} has more than {megabytes} MB without a place to cut it.",

@@ -13,24 +13,24 @@ from itertools import chain
 
 from mha_viz.corpus.lexicon import (
     ADJECTIVES,
-    BECAUSE,
-    BESIDE,
     CASES,
-    GIVING,
-    HOW,
+    DEGREE_ADVERBS,
+    DITRANSITIVE_VERBS,
+    FREQUENCY_ADVERBS,
+    MANNER_ADVERBS,
     NAMES,
+    NOUN_PREPOSITIONS,
     NOUNS,
-    OFTEN,
+    PLACE_PREPOSITIONS,
     PRONOUNS,
-    STATES,
-    TELLING,
+    REPORTING_VERBS,
+    STATE_ADJECTIVES,
+    SUBORDINATORS,
     VERBS,
-    VERY,
-    WHERE,
     Verb,
 )
 
-MOST = 64  # longer sentences are rejected; the grammar's have at most half as many words
+MAX_WORDS = 64  # longer sentences are rejected; the grammar's have at most half as many words
 MASK = "[mask]"
 NUMBERS = SINGULAR, PLURAL = 0, 1
 BE, DO = {True: ("was", "were"), False: ("is", "are")}, {True: ("did", "did"), False: ("does", "do")}
@@ -45,44 +45,44 @@ def is_derivable(forms: Sequence[str]) -> bool:
 
     "n't" and "'s" are separate words. A full stop may be missing.
     """
-    words = [form.casefold().replace("’", "'") for form in forms[: MOST + 1]]
-    return len(words) <= MOST and any(len(words) in _sentence(past)(words, 0) for past in (True, False))
+    words = [form.casefold().replace("’", "'") for form in forms[: MAX_WORDS + 1]]
+    return len(words) <= MAX_WORDS and any(len(words) in _sentence(past)(words, 0) for past in (True, False))
 
 
-def _one(*words: str) -> Matcher:
+def _any_word(*words: str) -> Matcher:
     """Match one of these words, or a masked word."""
     choices = {MASK, *(word.casefold() for word in words)}
     return lambda forms, start: frozenset({start + 1} if start < len(forms) and forms[start] in choices else ())
 
 
-def _any(*parts: Matcher) -> Matcher:
+def _any_of(*parts: Matcher) -> Matcher:
     return lambda forms, start: frozenset(chain.from_iterable(part(forms, start) for part in parts))
 
 
-def _then(*parts: Matcher) -> Matcher:
+def _sequence(*parts: Matcher) -> Matcher:
     def ends(forms: Sequence[str], start: int) -> Ends:
         reached = frozenset({start})
         for part in parts:
-            reached = _ends(part, forms, reached)
+            reached = _find_ends(part, forms, reached)
         return reached
 
     return ends
 
 
-def _ends(part: Matcher, forms: Sequence[str], begins: Ends) -> Ends:
+def _find_ends(part: Matcher, forms: Sequence[str], begins: Ends) -> Ends:
     """Return where ``part`` can end if it begins at one of these positions."""
     return frozenset(chain.from_iterable(part(forms, begin) for begin in begins))
 
 
-_NOTHING: Matcher = _then()
+_EMPTY_MATCH: Matcher = _sequence()
 
 
-def _maybe(*parts: Matcher) -> Matcher:
-    return _any(_NOTHING, _then(*parts))
+def _optional(*parts: Matcher) -> Matcher:
+    return _any_of(_EMPTY_MATCH, _sequence(*parts))
 
 
 def _pronoun(case: str, *numbers: int) -> Matcher:
-    return _one(*(forms[CASES[case]] for subject, forms in PRONOUNS.items() if (subject == "they") in numbers))
+    return _any_word(*(forms[CASES[case]] for subject, forms in PRONOUNS.items() if (subject == "they") in numbers))
 
 
 def _noun_phrase(*numbers: int) -> Matcher:
@@ -91,19 +91,19 @@ def _noun_phrase(*numbers: int) -> Matcher:
     It begins with a determiner, a possessive pronoun or a name. A phrase can be the possessor of the next one, as in
     "the king 's old dog".
     """
-    adjective = _maybe(_one(*chain(*(words for lists in ADJECTIVES.values() for words in lists))))
-    nouns = [_one(*(noun.singular for noun in NOUNS)), _one(*(noun.plural for noun in NOUNS))]
-    determiners = [_one("the", "a", "an", "this"), _one("the", "some", "these")]
-    owned = [_then(adjective, adjective, noun) for noun in nouns]
-    first_phrases = [_then(_any(determiners[n], _pronoun("possessive", *NUMBERS)), owned[n]) for n in NUMBERS]
-    first_phrases[SINGULAR] = _any(first_phrases[SINGULAR], _one(*chain(*NAMES.values())))
+    adjective = _optional(_any_word(*chain(*(words for lists in ADJECTIVES.values() for words in lists))))
+    nouns = [_any_word(*(noun.singular for noun in NOUNS)), _any_word(*(noun.plural for noun in NOUNS))]
+    determiners = [_any_word("the", "a", "an", "this"), _any_word("the", "some", "these")]
+    owned = [_sequence(adjective, adjective, noun) for noun in nouns]
+    first_phrases = [_sequence(_any_of(determiners[n], _pronoun("possessive", *NUMBERS)), owned[n]) for n in NUMBERS]
+    first_phrases[SINGULAR] = _any_of(first_phrases[SINGULAR], _any_word(*chain(*NAMES.values())))
 
     def ends(forms: Sequence[str], start: int) -> Ends:
-        reached = _any(*(first_phrases[n] for n in numbers))(forms, start)
-        owners = _any(*first_phrases)(forms, start)
-        while next_starts := _ends(_one("'s", "'"), forms, owners):
-            reached |= _ends(_any(*(owned[n] for n in numbers)), forms, next_starts)
-            owners = _ends(_any(*owned), forms, next_starts)
+        reached = _any_of(*(first_phrases[n] for n in numbers))(forms, start)
+        owners = _any_of(*first_phrases)(forms, start)
+        while next_starts := _find_ends(_any_word("'s", "'"), forms, owners):
+            reached |= _find_ends(_any_of(*(owned[n] for n in numbers)), forms, next_starts)
+            owners = _find_ends(_any_of(*owned), forms, next_starts)
         return reached
 
     return ends
@@ -112,38 +112,50 @@ def _noun_phrase(*numbers: int) -> Matcher:
 def _verb(verbs: Iterable[Verb], number: int, past: bool) -> Matcher:
     """Match a verb in each form that agrees with its subject."""
     forms = [*verbs]
-    base = _one(*(verb.base for verb in forms))
-    going = _then(_one(BE[past][number]), _one(*(verb.ing for verb in forms if not verb.static)))
-    denied = _then(_one(DO[past][number]), _one("not", "n't"), base)
-    plain = _then(_maybe(_one(*OFTEN)), base if number else _one(*(verb.s for verb in forms)))
-    return _any(going, denied) if past else _any(going, denied, plain)
+    base = _any_word(*(verb.base for verb in forms))
+    going = _sequence(_any_word(BE[past][number]), _any_word(*(verb.ing for verb in forms if not verb.static)))
+    denied = _sequence(_any_word(DO[past][number]), _any_word("not", "n't"), base)
+    plain = _sequence(
+        _optional(_any_word(*FREQUENCY_ADVERBS)), base if number else _any_word(*(verb.s for verb in forms))
+    )
+    return _any_of(going, denied) if past else _any_of(going, denied, plain)
 
 
 @cache
 def _sentence(past: bool) -> Matcher:
     phrases, phrase = [_noun_phrase(number) for number in NUMBERS], _noun_phrase(*NUMBERS)
-    pronouns = _any(_pronoun("accusative", *NUMBERS), _pronoun("reflexive", *NUMBERS))
-    subjects = [_any(phrases[n], _pronoun("nominative", n)) for n in NUMBERS]
+    pronouns = _any_of(_pronoun("accusative", *NUMBERS), _pronoun("reflexive", *NUMBERS))
+    subjects = [_any_of(phrases[n], _pronoun("nominative", n)) for n in NUMBERS]
 
     def predicate(number: int, objects: Matcher, *after: Matcher) -> Matcher:
-        state = _then(_one(BE[past][number]), _maybe(_one(*VERY)), _one(*chain(*STATES.values())))
-        giving = _then(_verb(GIVING, number, past), _any(phrase, pronouns), phrase)
-        return _any(state, giving, _then(_verb(VERBS, number, past), _maybe(objects), *after))
+        state = _sequence(
+            _any_word(BE[past][number]),
+            _optional(_any_word(*DEGREE_ADVERBS)),
+            _any_word(*chain(*STATE_ADJECTIVES.values())),
+        )
+        giving = _sequence(_verb(DITRANSITIVE_VERBS, number, past), _any_of(phrase, pronouns), phrase)
+        return _any_of(state, giving, _sequence(_verb(VERBS, number, past), _optional(objects), *after))
 
-    of_object = _then(_one("whom", "that"), _any(*(_then(subjects[n], _verb(VERBS, n, past)) for n in NUMBERS)))
-    of_subject = [_then(_one("who", "that"), predicate(n, _any(phrase, pronouns))) for n in NUMBERS]
-    near = _then(_one("with", *BESIDE), phrase)
-    long = [_then(phrases[n], _maybe(_any(near, of_subject[n], of_object))) for n in NUMBERS]
-    adverbial = _maybe(_any(_one(*HOW), _then(_one(*WHERE), phrase)))
-    clause = _any(
+    of_object = _sequence(
+        _any_word("whom", "that"), _any_of(*(_sequence(subjects[n], _verb(VERBS, n, past)) for n in NUMBERS))
+    )
+    of_subject = [_sequence(_any_word("who", "that"), predicate(n, _any_of(phrase, pronouns))) for n in NUMBERS]
+    near = _sequence(_any_word("with", *NOUN_PREPOSITIONS), phrase)
+    long = [_sequence(phrases[n], _optional(_any_of(near, of_subject[n], of_object))) for n in NUMBERS]
+    adverbial = _optional(_any_of(_any_word(*MANNER_ADVERBS), _sequence(_any_word(*PLACE_PREPOSITIONS), phrase)))
+    clause = _any_of(
         *(
-            _then(_any(long[n], _pronoun("nominative", n)), predicate(n, _any(*long, pronouns), adverbial))
+            _sequence(_any_of(long[n], _pronoun("nominative", n)), predicate(n, _any_of(*long, pronouns), adverbial))
             for n in NUMBERS
         )
     )
-    because, comma = _one(*BECAUSE), _one(",")
-    opening = _then(_maybe(_one(*BESIDE), phrase, comma), clause)
-    second_clause = _maybe(_any(because, _then(comma, _one("and", "but"))), clause)
-    reported = _any(*(_then(long[n], _verb(TELLING, n, past)) for n in NUMBERS))
-    types = _then(opening, second_clause), _then(because, clause, comma, clause), _then(reported, _one("that"), clause)
-    return _then(_any(*types), _maybe(_one(".")))
+    because, comma = _any_word(*SUBORDINATORS), _any_word(",")
+    opening = _sequence(_optional(_any_word(*NOUN_PREPOSITIONS), phrase, comma), clause)
+    second_clause = _optional(_any_of(because, _sequence(comma, _any_word("and", "but"))), clause)
+    reported = _any_of(*(_sequence(long[n], _verb(REPORTING_VERBS, n, past)) for n in NUMBERS))
+    types = (
+        _sequence(opening, second_clause),
+        _sequence(because, clause, comma, clause),
+        _sequence(reported, _any_word("that"), clause),
+    )
+    return _sequence(_any_of(*types), _optional(_any_word(".")))

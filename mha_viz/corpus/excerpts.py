@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from mha_viz.corpus import reading
-from mha_viz.corpus.conllu import as_conllu, read_conllu
+from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
-from mha_viz.corpus.uploads import BOUNDS, NEUTRAL
+from mha_viz.corpus.uploads import BOUNDS, NEUTRAL_NAME
 from mha_viz.errors import CorpusError
 from mha_viz.process import apart
 
 SentenceSpan = tuple[int, int]  # the numbers of the first and the last of consecutive sentences
 
 
-def as_one_sentence(sentences: Sequence[Sentence]) -> Sentence:
+def merge_sentences(sentences: Sequence[Sentence]) -> Sentence:
     """Join consecutive sentences into one with several roots, keeping all dependencies and mentions."""
     words: list[Word] = []
     mentions: list[Mention] = []
@@ -35,7 +35,7 @@ def as_one_sentence(sentences: Sequence[Sentence]) -> Sentence:
     return Sentence(tuple(words), tuple(mentions), sentences[0].document, sentences[0].line)
 
 
-def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
+def iter_shortened(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
     """Yield the sentence itself, then versions with less and less annotation.
 
     First its features are removed; then, for ``coreference``, everything but the head word of each mention. Annotation
@@ -50,9 +50,9 @@ def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
         yield replace(sentence, words=tuple(Word(word.form) for word in sentence.words), mentions=mentions)
 
 
-def excerpts(sentences: Sequence[Sentence], spans: Iterable[SentenceSpan]) -> tuple[Sentence, ...]:
+def extract_excerpts(sentences: Sequence[Sentence], spans: Iterable[SentenceSpan]) -> tuple[Sentence, ...]:
     """Return one sentence for each span: its sentences, from the first to the last number, joined."""
-    return tuple(as_one_sentence(sentences[first : last + 1]) for first, last in spans)
+    return tuple(merge_sentences(sentences[first : last + 1]) for first, last in spans)
 
 
 CHILD = "mha_viz.corpus.excerpts"
@@ -64,15 +64,15 @@ def read_excerpts(data: bytes, spans: Sequence[SentenceSpan]) -> dict[SentenceSp
     Raises CorpusError, and the errors of :func:`mha_viz.process.apart.run`.
     """
     text = apart.run(CHILD, {"spans": [*map(tuple, spans)], "data": data}, BOUNDS)
-    return dict(zip(spans, read_conllu(text, NEUTRAL).sentences, strict=True)) if text else {}
+    return dict(zip(spans, read_conllu(text, NEUTRAL_NAME).sentences, strict=True)) if text else {}
 
 
-def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> str:
+def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> str:
     """Return the requested sentences as CoNLL-U. Raises CorpusError."""
-    corpus = reading.parse_file(order["data"], NEUTRAL)
+    corpus = reading.parse_file(order["data"], NEUTRAL_NAME)
     if not isinstance(corpus, Corpus):
         raise CorpusError("A GAP table has no sentences.", "Choose a treebank or plain text.")
-    return as_conllu(excerpts(corpus.sentences, order["spans"]))
+    return format_conllu(extract_excerpts(corpus.sentences, order["spans"]))
 
 
 if __name__ == "__main__":

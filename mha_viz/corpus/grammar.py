@@ -16,34 +16,34 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.lexicon import (
-    ACTORS,
+    ACTOR_KINDS,
     ADJECTIVES,
-    AGAIN,
-    BECAUSE,
-    BESIDE,
     CASES,
+    DEGREE_ADVERBS,
+    DITRANSITIVE_VERBS,
     FEATURES,
+    FREQUENCY_ADVERBS,
     GENDERS,
-    GIVING,
-    HOW,
-    LIVING,
+    LIVING_KINDS,
+    MANNER_ADVERBS,
     NAMES,
+    NOUN_PREPOSITIONS,
     NOUNS,
-    OFTEN,
+    PLACE_PREPOSITIONS,
     PRONOUNS,
-    STATES,
-    TELLING,
+    REPORTING_VERBS,
+    STATE_ADJECTIVES,
+    SUBORDINATORS,
+    TIME_ADVERBS,
     VERBS,
-    VERY,
-    WHERE,
     Verb,
 )
 from mha_viz.corpus.treebank import Corpus, Sentence
-from mha_viz.corpus.trees import Node, linearised
+from mha_viz.corpus.trees import Node, linearise
 
-CORPORA_KEPT = 4  # corpora in the cache, of one or two megabytes each
+CACHE_SIZE = 4  # corpora in the cache, of one or two megabytes each
 
 # ---- generation -----------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ class _Entity:
 
     @property
     def is_living(self) -> bool:
-        return self.kind in LIVING
+        return self.kind in LIVING_KINDS
 
 
 class _Generator:
@@ -71,13 +71,13 @@ class _Generator:
         self.past = rng.random() < 0.25
         self.budget = rng.choice((1, 2, 2, 3))  # how many optional phrases may follow
 
-    def happens(self, share: float) -> bool:
+    def is_drawn(self, share: float) -> bool:
         """Return True with probability ``share``."""
         return self.rng.random() < share
 
     # ---- noun phrases
 
-    def unambiguous(
+    def find_unambiguous(
         self, kinds: Sequence[str], excluded: Sequence[_Entity] = (), acting: bool = False
     ) -> list[_Entity]:
         """Return the entities that a pronoun can refer to: no other entity so far has the same pronoun.
@@ -93,11 +93,11 @@ class _Generator:
         self, kinds: Sequence[str], case: str, share: float, excluded: Sequence[_Entity] = (), long: bool = True
     ) -> tuple[Node, _Entity]:
         """Return a noun phrase of one of the ``kinds``: a pronoun with probability ``share``, or else a new entity."""
-        candidates = self.unambiguous(kinds, excluded, acting=case == "nominative")
+        candidates = self.find_unambiguous(kinds, excluded, acting=case == "nominative")
         is_single = (
             len(set(self.mentioned)) <= 1
         )  # with a single entity there is no choice to learn: use fewer pronouns
-        if candidates and self.happens(share / 3 if is_single else share):
+        if candidates and self.is_drawn(share / 3 if is_single else share):
             return self.pronoun(self.choose_antecedent(candidates), case)
         return self.new(self.rng.choice(kinds), case, long)
 
@@ -120,9 +120,9 @@ class _Generator:
     def new(self, kind: str, case: str, long: bool) -> tuple[Node, _Entity]:
         """Introduce a new entity, preferably with a pronoun that no other entity of its kind has."""
         choices = ("she", "he", "they") if kind == "person" else ("it", "they")
-        used = {entity.pronoun for entity in self.mentioned if entity.is_living == (kind in LIVING)}
+        used = {entity.pronoun for entity in self.mentioned if entity.is_living == (kind in LIVING_KINDS)}
         pronoun = self.rng.choices(choices, [1 if pronoun in used else 6 for pronoun in choices])[0]
-        if kind == "person" and pronoun != "they" and self.happens(0.3):
+        if kind == "person" and pronoun != "they" and self.is_drawn(0.3):
             return self.name(pronoun)
         return self.noun(kind, pronoun, long)
 
@@ -148,7 +148,7 @@ class _Generator:
         noun = self.rng.choice(fitting)
         form, number = (noun.plural, "Plur") if pronoun == "they" else (noun.singular, "Sing")
         gender = f"Gender={noun.gender}|" if noun.gender else ""
-        animacy = "Anim" if noun.kind in LIVING else "Inan"
+        animacy = "Anim" if noun.kind in LIVING_KINDS else "Inan"
         node = Node(form, "NOUN", features=f"Animacy={animacy}|{gender}Number={number}")
         node.before = [self.determiner(kind, pronoun), *self.adjectives(kind)]
         entity = self.introduce(pronoun, kind, noun.singular)
@@ -159,16 +159,16 @@ class _Generator:
 
     def determiner(self, kind: str, pronoun: str) -> Node:
         """Return an article, a demonstrative or a possessor."""
-        owned = self.happens({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
-        if owned and (self.budget > 0 or self.unambiguous(LIVING)):
+        owned = self.is_drawn({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
+        if owned and (self.budget > 0 or self.find_unambiguous(LIVING_KINDS)):
             return self.owner()
         choices = ("the", "the", "the", "some", "these") if pronoun == "they" else ("the", "the", "the", "a", "this")
         return Node(self.rng.choice(choices), "DET", "det", f"Number={'Plur' if pronoun == 'they' else 'Sing'}")
 
     def owner(self) -> Node:
         """Return a possessor, as in "her" or "the king 's"."""
-        candidates = self.unambiguous(LIVING)
-        if candidates and (self.budget < 1 or self.happens(0.75)):
+        candidates = self.find_unambiguous(LIVING_KINDS)
+        if candidates and (self.budget < 1 or self.is_drawn(0.75)):
             return self.pronoun(self.choose_antecedent(candidates), "possessive")[0].attach_as("nmod:poss")
         self.budget -= 1
         node, entity = self.new("person", "possessive", long=False)
@@ -177,17 +177,17 @@ class _Generator:
 
     def adjectives(self, kind: str) -> list[Node]:
         """Return zero to two adjectives."""
-        return [Node(self.rng.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.happens(0.2)]
+        return [Node(self.rng.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.is_drawn(0.2)]
 
     def postmodifiers(self, entity: _Entity) -> list[Node]:
         """Return modifiers that follow a noun: a prepositional phrase or a relative clause."""
-        if self.budget > 0 and self.happens(0.45):
+        if self.budget > 0 and self.is_drawn(0.45):
             self.budget -= 1
             return [self.nominal_modifier(entity)]
-        if self.budget > 1 and entity.kind != "place" and self.happens(0.5):
+        if self.budget > 1 and entity.kind != "place" and self.is_drawn(0.5):
             self.budget -= 2
             return [
-                (self.subject_relative if self.happens(0.4) else self.object_relative)(entity).attach_as("acl:relcl")
+                (self.subject_relative if self.is_drawn(0.4) else self.object_relative)(entity).attach_as("acl:relcl")
             ]
         return []
 
@@ -195,7 +195,9 @@ class _Generator:
         """Return a phrase as in "near the tower"; "with" joins only living entities."""
         near, other = self.phrase(("person", "animal", "place"), "accusative", 0.0, long=False)
         are_living = entity.is_living and other.is_living
-        near.before.insert(0, Node(self.rng.choice(("with", *BESIDE) if are_living else BESIDE), "ADP", "case"))
+        near.before.insert(
+            0, Node(self.rng.choice(("with", *NOUN_PREPOSITIONS) if are_living else NOUN_PREPOSITIONS), "ADP", "case")
+        )
         return near.attach_as("nmod")
 
     def subject_relative(self, entity: _Entity) -> Node:
@@ -216,56 +218,56 @@ class _Generator:
 
     def clause(self, share: float) -> Node:
         """Return a subject with its predicate; the head of the clause has no relation yet."""
-        subject, actor = self.phrase(ACTORS, "nominative", share)
+        subject, actor = self.phrase(ACTOR_KINDS, "nominative", share)
         return self.predicate(subject, actor)
 
     def predicate(self, subject: Node, actor: _Entity, long: bool = True) -> Node:
         """Return the predicate of a subject."""
-        if self.happens(0.5 if actor.kind in ("thing", "place") else 0.15):
+        if self.is_drawn(0.5 if actor.kind in ("thing", "place") else 0.15):
             return self.adjectival(subject, actor)
-        if actor.kind == "person" and self.happens(0.12):
+        if actor.kind == "person" and self.is_drawn(0.12):
             return self.ditransitive(subject, actor)
         verb = self.rng.choice([v for v in VERBS if actor.kind in v.subjects])
         node = self.verb(verb, subject, actor)
         if verb.objects:
             node.after.append(self.object(verb, actor, long))
-        if long and self.happens(0.3):
+        if long and self.is_drawn(0.3):
             node.after.append(self.adverbial(verb, actor))
         return node
 
     def object(self, verb: Verb, actor: _Entity, long: bool) -> Node:
         """Return the object of a verb. The actor itself appears only as a reflexive pronoun."""
         if (
-            actor in self.unambiguous(verb.objects)
+            actor in self.find_unambiguous(verb.objects)
             and verb.base in ("admire", "paint", "like", "see")
-            and self.happens(0.35)
+            and self.is_drawn(0.35)
         ):
             return self.pronoun(actor, "reflexive")[0].attach_as("obj")
         return self.phrase(verb.objects, "accusative", 0.35, [actor], long)[0].attach_as("obj")
 
     def adverbial(self, verb: Verb, actor: _Entity) -> Node:
         """Return an adverb or a prepositional phrase that follows the verb."""
-        if verb.static or self.happens(0.5):
+        if verb.static or self.is_drawn(0.5):
             willing = actor.kind == "person" and not verb.static
-            return Node(self.rng.choice(HOW if willing else AGAIN), "ADV", "advmod")
+            return Node(self.rng.choice(MANNER_ADVERBS if willing else TIME_ADVERBS), "ADV", "advmod")
         node, near = self.phrase(("place", "place", "person"), "accusative", 0.0, long=False)
-        case = self.rng.choice(WHERE if near.kind == "place" else WHERE[1:])
+        case = self.rng.choice(PLACE_PREPOSITIONS if near.kind == "place" else PLACE_PREPOSITIONS[1:])
         node.before.insert(0, Node(case, "ADP", "case"))
         return node.attach_as("obl")
 
     def ditransitive(self, subject: Node, actor: _Entity) -> Node:
         """Return a predicate as in "the aunt gives them a picture"."""
-        node = self.verb(self.rng.choice(GIVING), subject, actor)
+        node = self.verb(self.rng.choice(DITRANSITIVE_VERBS), subject, actor)
         node.after.append(self.phrase(("person",), "accusative", 0.4, [actor], long=False)[0].attach_as("iobj"))
         node.after.append(self.new("thing", "accusative", long=False)[0].attach_as("obj"))
         return node
 
     def adjectival(self, subject: Node, actor: _Entity) -> Node:
         """Return a predicate as in "it is too tired"."""
-        node = Node(self.rng.choice(STATES[actor.kind]), "ADJ")
+        node = Node(self.rng.choice(STATE_ADJECTIVES[actor.kind]), "ADJ")
         node.before = [subject.attach_as("nsubj"), self.copula(actor, "cop")]
-        if self.happens(0.4):
-            node.before.append(Node(self.rng.choice(VERY), "ADV", "advmod"))
+        if self.is_drawn(0.4):
+            node.before.append(Node(self.rng.choice(DEGREE_ADVERBS), "ADV", "advmod"))
         return node
 
     def copula(self, actor: _Entity, relation: str) -> Node:
@@ -287,8 +289,8 @@ class _Generator:
         plural = actor.pronoun == "they"
         features = f"Number={'Plur' if plural else 'Sing'}|Person=3|Tense=Pres|VerbForm=Fin"
         node = Node(verb.base if plural else verb.s, "VERB", features=features, before=[subject])
-        if self.happens(0.3):
-            node.before.append(Node(self.rng.choice(OFTEN), "ADV", "advmod"))
+        if self.is_drawn(0.3):
+            node.before.append(Node(self.rng.choice(FREQUENCY_ADVERBS), "ADV", "advmod"))
         return node
 
     def progressive(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
@@ -308,10 +310,10 @@ class _Generator:
 
         With such a phrase, the antecedent is not always the entity mentioned first.
         """
-        if not self.happens(0.55):
+        if not self.is_drawn(0.55):
             return self.clause(0.0)
         near, _ = self.new(self.rng.choice(("person", "animal", "place", "place")), "accusative", long=False)
-        near.before.insert(0, Node(self.rng.choice(BESIDE), "ADP", "case"))
+        near.before.insert(0, Node(self.rng.choice(NOUN_PREPOSITIONS), "ADP", "case"))
         root = self.clause(0.0)
         near.attach_as("obl").after.append(Node(",", "PUNCT", "punct"))
         root.before.insert(0, near)
@@ -329,14 +331,14 @@ class _Generator:
 
     def reason_first(self) -> Node:
         """Return a sentence as in "because the animal was tired , it slept"."""
-        reason = self.subordinate(self.rng.choice(BECAUSE), self.clause(0.0)).attach_as("advcl")
+        reason = self.subordinate(self.rng.choice(SUBORDINATORS), self.clause(0.0)).attach_as("advcl")
         reason.after.append(Node(",", "PUNCT", "punct"))
         root = self.clause(0.85)
         root.before.insert(0, reason)
         return root
 
     def reason(self) -> Node:
-        return self.subordinate(self.rng.choice(BECAUSE), self.clause(0.85)).attach_as("advcl")
+        return self.subordinate(self.rng.choice(SUBORDINATORS), self.clause(0.85)).attach_as("advcl")
 
     def subordinate(self, mark: str, clause: Node) -> Node:
         """Turn a clause into a subordinate clause with a conjunction."""
@@ -346,7 +348,7 @@ class _Generator:
     def reported(self) -> Node:
         """Return a sentence as in "the girls near the king say that they are happy"."""
         subject, actor = self.phrase(("person",), "nominative", 0.0)
-        root = self.verb(self.rng.choice(TELLING), subject, actor)
+        root = self.verb(self.rng.choice(REPORTING_VERBS), subject, actor)
         root.after.append(self.subordinate("that", self.clause(0.7)).attach_as("ccomp"))
         return root
 
@@ -368,19 +370,19 @@ _SENTENCE_TYPES = (  # with their relative frequencies
 )
 
 
-def sentence(rng: Random) -> Sentence:
+def sample_sentence(rng: Random) -> Sentence:
     """Sample a sentence with ``rng``."""
     generator = _Generator(rng)
     (build,) = rng.choices([build for build, _ in _SENTENCE_TYPES], [weight for _, weight in _SENTENCE_TYPES])
     root = build(generator).attach_as("root")
     root.after.append(Node(".", "PUNCT", "punct"))
-    return linearised(root)
+    return linearise(root)
 
 
 # ---- a corpus -------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=CORPORA_KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def corpus(count: int = 400, seed: int = 0) -> Corpus:
     """Sample a corpus of ``count`` sentences, each a document of its own.
 
@@ -390,8 +392,8 @@ def corpus(count: int = 400, seed: int = 0) -> Corpus:
     rng = Random(f"corpus {seed}")  # differs from the toy model's training examples with the same seed
     sentences, line = list[Sentence](), 1
     for number in range(1, count + 1):
-        sample = sentence(rng)
+        sample = sample_sentence(rng)
         sentences.append(Sentence(sample.words, sample.mentions, f"sentence {number}", line))
         line += len(sample.words) + 2  # a comment before, a blank line after
-    digest = hashlib.sha256(as_conllu(sentences).encode()).hexdigest()
+    digest = hashlib.sha256(format_conllu(sentences).encode()).hexdigest()
     return Corpus("grammar", tuple(sentences), digest, has_trees=True, has_chains=True)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 
-def _words(words: str) -> tuple[str, ...]:
+def _split(words: str) -> tuple[str, ...]:
     return tuple(words.split())
 
 
@@ -40,32 +40,34 @@ NOUNS = (
     *_nouns("thing", "Neut", "book letter lamp box basket key picture ring"),
     *_nouns("place", "Neut", "house garden street river bridge tower village castle"),
 )
-LIVING = ("person", "animal")
+LIVING_KINDS = ("person", "animal")
 NAMES = {
-    "Fem": _words("Anna Clara Emma Julia Maria Nora"),
-    "Masc": _words("David Felix Henry Oscar Peter Simon"),
+    "Fem": _split("Anna Clara Emma Julia Maria Nora"),
+    "Masc": _split("David Felix Henry Oscar Peter Simon"),
 }
 
 ADJECTIVES = {  # a noun has at most one of each list, in this order
-    "person": (_words("famous clever friendly proud angry"), _words("old young tall")),
-    "animal": (_words("big small hungry"), _words("old black white wild")),
-    "thing": (_words("big small heavy beautiful"), _words("old red blue green golden")),
-    "place": (_words("big small quiet"), _words("old beautiful")),
+    "person": (_split("famous clever friendly proud angry"), _split("old young tall")),
+    "animal": (_split("big small hungry"), _split("old black white wild")),
+    "thing": (_split("big small heavy beautiful"), _split("old red blue green golden")),
+    "place": (_split("big small quiet"), _split("old beautiful")),
 }
-STATES = {  # the adjectives that each kind can have as predicate
-    "person": _words("tired happy sad angry busy famous clever proud"),
-    "animal": _words("tired hungry happy wild afraid"),
-    "thing": _words("broken new heavy dirty beautiful"),
-    "place": _words("dark quiet beautiful empty"),
+STATE_ADJECTIVES = {  # the adjectives that each kind can have as predicate
+    "person": _split("tired happy sad angry busy famous clever proud"),
+    "animal": _split("tired hungry happy wild afraid"),
+    "thing": _split("broken new heavy dirty beautiful"),
+    "place": _split("dark quiet beautiful empty"),
 }
-OFTEN = _words("often always still rarely sometimes")
-AGAIN = ("again", "today")
-HOW = (*AGAIN, "gladly", "quietly", "slowly")
-VERY = ("very", "too", "so")
-BESIDE = ("beside", "near", "behind")
-WHERE = ("in", "near", "behind")
-ACTORS = ("person",) * 4 + ("animal",) * 2 + ("thing",) * 2 + ("place",)  # with their relative frequencies as subject
-BECAUSE = ("because", "while", "when", "although")
+FREQUENCY_ADVERBS = _split("often always still rarely sometimes")
+TIME_ADVERBS = ("again", "today")
+MANNER_ADVERBS = (*TIME_ADVERBS, "gladly", "quietly", "slowly")
+DEGREE_ADVERBS = ("very", "too", "so")
+NOUN_PREPOSITIONS = ("beside", "near", "behind")
+PLACE_PREPOSITIONS = ("in", "near", "behind")
+ACTOR_KINDS = (
+    ("person",) * 4 + ("animal",) * 2 + ("thing",) * 2 + ("place",)
+)  # with their relative frequencies as subject
+SUBORDINATORS = ("because", "while", "when", "although")
 
 
 class Verb(NamedTuple):
@@ -111,8 +113,8 @@ VERBS = (
     *_verbs("thing", "surprise please frighten", "person", static=True),
     *_verbs("place", "please surprise", "person", static=True),
 )
-TELLING = _verbs("person", "say think know believe hope", static=True)
-GIVING = _verbs("person", "give show send bring", "thing")
+REPORTING_VERBS = _verbs("person", "say think know believe hope", static=True)
+DITRANSITIVE_VERBS = _verbs("person", "give show send bring", "thing")
 
 PRONOUNS = {  # by subject pronoun: subject, object, possessive, reflexive
     "she": ("she", "her", "her", "herself"),
@@ -128,16 +130,25 @@ FEATURES = {
 }
 CASES = {"nominative": 0, "accusative": 1, "possessive": 2, "reflexive": 3}
 GENDERS = {"Fem": "she", "Masc": "he", "Neut": "it"}
-_GRAMMAR = _words("a an the this these some is are was were does do did not n't who whom that and but , . 's '")
+_GRAMMAR = _split("a an the this these some is are was were does do did not n't who whom that and but , . 's '")
 
 
 def _vocabulary() -> tuple[str, ...]:
-    verbs = (*VERBS, *TELLING, *GIVING)
+    verbs = (*VERBS, *REPORTING_VERBS, *DITRANSITIVE_VERBS)
     forms = {form for verb in verbs for form in ((verb.base, verb.s) if verb.static else (verb.base, verb.s, verb.ing))}
     forms |= {form for noun in NOUNS for form in ((noun.singular, noun.plural) if noun.gender else (noun.plural,))}
-    lists = (*NAMES.values(), *(words for lists in ADJECTIVES.values() for words in lists), *STATES.values())
+    lists = (*NAMES.values(), *(words for lists in ADJECTIVES.values() for words in lists), *STATE_ADJECTIVES.values())
     forms |= {word for words in lists for word in words}
-    forms |= {*OFTEN, *HOW, *VERY, "with", *BESIDE, *WHERE, *BECAUSE, *_GRAMMAR}
+    forms |= {
+        *FREQUENCY_ADVERBS,
+        *MANNER_ADVERBS,
+        *DEGREE_ADVERBS,
+        "with",
+        *NOUN_PREPOSITIONS,
+        *PLACE_PREPOSITIONS,
+        *SUBORDINATORS,
+        *_GRAMMAR,
+    }
     return tuple(sorted(forms | {form for row in PRONOUNS.values() for form in row}))
 
 
@@ -146,7 +157,7 @@ VOCABULARY: tuple[str, ...] = _vocabulary()
 
 
 def _other_number() -> dict[str, str]:
-    verbs = (*VERBS, *TELLING, *GIVING)
+    verbs = (*VERBS, *REPORTING_VERBS, *DITRANSITIVE_VERBS)
     pairs = {verb.base: verb.s for verb in verbs} | {"are": "is", "were": "was", "do": "does"}
     return pairs | {singular: plural for plural, singular in pairs.items()}
 

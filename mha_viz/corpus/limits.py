@@ -20,18 +20,18 @@ MAX_WORDS = 1_000  # per sentence
 MAX_SENTENCES = 500_000
 MAX_BRACKETS = 20  # coreference brackets on one word
 MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
-NOT_TEXT = re.compile("[\udc80-\udcff\0]")  # bytes that are not UTF-8, read as surrogates; zero bytes
+INVALID_TEXT = re.compile("[\udc80-\udcff\0]")  # bytes that are not UTF-8, read as surrogates; zero bytes
 MAX_LABEL = 100  # characters of one label: a profile repeats it in a row per direction and head
 
 Item = TypeVar("Item")
 
-_WORDS = {2: "every second sentence", 3: "every third sentence"}
+_STEP_WORDS = {2: "every second sentence", 3: "every third sentence"}
 
 
-def decoded(data: bytes, name: str) -> str:
+def decode(data: bytes, name: str) -> str:
     """Decode the text of a file. Raises CorpusError if it is too large or not UTF-8."""
     if len(data) > MAX_BYTES:
-        too_large(name, len(data))
+        raise_too_large(name, len(data))
     try:
         text = data.decode("utf-8-sig")
         if "\0" in text:
@@ -44,7 +44,7 @@ def decoded(data: bytes, name: str) -> str:
         raise CorpusError(f"{name}, line {line}: not UTF-8 text.", "Save the file as UTF-8.") from error
 
 
-def too_large(name: str, size: int) -> NoReturn:
+def raise_too_large(name: str, size: int) -> NoReturn:
     """Raise the CorpusError for a file of ``size`` bytes, which is not read.
 
     Decompression stops one byte above the limit, so ``size`` may be a lower bound.
@@ -63,7 +63,7 @@ def check_line(line: str, number: int, name: str) -> None:
 
 
 def check_text(line: str, number: int, name: str) -> None:
-    if NOT_TEXT.search(line):
+    if INVALID_TEXT.search(line):
         raise CorpusError(f"{name}, line {number}: not UTF-8 text.", "Save the file as UTF-8.")
 
 
@@ -153,4 +153,4 @@ def name_sample(corpus: str, step: float | None) -> str:
     if number == 1:
         return corpus
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{_WORDS.get(number, f'every {number:,}{ending} sentence')} of {corpus}"
+    return f"{_STEP_WORDS.get(number, f'every {number:,}{ending} sentence')} of {corpus}"

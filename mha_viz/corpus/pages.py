@@ -13,12 +13,15 @@ from typing import Any, BinaryIO, NamedTuple
 
 SIZE, STORED = (2,), (3,)  # fields of a header
 CELLS, ENCODING = ((5, 1), (8, 1)), ((5, 2), (8, 4))  # in the two forms of a page with cells
-_DEEPEST = 8  # maximum nesting of structures
-_LARGEST = 1 << 31  # sizes that the format allows are smaller
-_FIELDS = 1 << 15
-_PLAIN = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double
+_MAX_DEPTH = 8  # maximum nesting of structures
+_MAX_SIZE = 1 << 31  # sizes that the format allows are smaller
+_MAX_FIELDS = 1 << 15
+_FIXED_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double
 _NUMBER, _NUMBERS, _STRING, _STRUCTURE = 5, (4, 5, 6), 8, 12  # kinds of a field
-_WHOLE, _REFERRING = (0, 6), (2, 8)  # encodings that write cells out, and that refer to a dictionary
+_PLAIN_ENCODINGS, _DICTIONARY_ENCODINGS = (
+    (0, 6),
+    (2, 8),
+)  # encodings that write cells out, and that refer to a dictionary
 
 
 class StoredPage(NamedTuple):
@@ -32,20 +35,20 @@ class StoredPage(NamedTuple):
     encoding: int
 
     @property
-    def refers(self) -> bool:
+    def is_dictionary_encoded(self) -> bool:
         """Whether the cells are indices into the texts of another page."""
-        return bool(self.cells) and self.encoding in _REFERRING
+        return bool(self.cells) and self.encoding in _DICTIONARY_ENCODINGS
 
-    def most_cells(self, size: int) -> int:
+    def max_cells(self, size: int) -> int:
         """Return how many cells take at most ``size`` bytes.
 
         A cell counts with the average size on this page, or with the size of the whole page where one text may stand
         for many cells.
         """
-        return size * (self.cells if self.cells and self.encoding in _WHOLE else 1) // max(1, self.size)
+        return size * (self.cells if self.cells and self.encoding in _PLAIN_ENCODINGS else 1) // max(1, self.size)
 
 
-def pages(file: BinaryIO, chunk: Any) -> Iterator[StoredPage]:
+def iter_pages(file: BinaryIO, chunk: Any) -> Iterator[StoredPage]:
     """Yield the pages of a column chunk, which pyarrow describes as ``chunk``.
 
     Raises ValueError for a header that cannot be read.
@@ -56,53 +59,53 @@ def pages(file: BinaryIO, chunk: Any) -> Iterator[StoredPage]:
     end = position + chunk.total_compressed_size
     while position < end:
         file.seek(position)
-        header = _structure(file)
+        header = _read_structure(file)
         size, stored = header.get(SIZE, -1), header.get(STORED, -1)
-        if not (0 <= size < _LARGEST and 0 <= stored < _LARGEST):
+        if not (0 <= size < _MAX_SIZE and 0 <= stored < _MAX_SIZE):
             raise ValueError("a page without a size")
         yield StoredPage(size, *(max(header.get(field, 0) for field in fields) for fields in (CELLS, ENCODING)))
         position = file.tell() + stored
 
 
-def _structure(file: BinaryIO, within: tuple[int, ...] = ()) -> dict[tuple[int, ...], int]:
+def _read_structure(file: BinaryIO, within: tuple[int, ...] = ()) -> dict[tuple[int, ...], int]:
     """Read a structure: return the numbers in it and in nested structures, keyed by the path of field ids to each."""
-    if len(within) > _DEEPEST:
+    if len(within) > _MAX_DEPTH:
         raise ValueError("too many structures within each other")
     field, numbers = 0, dict[tuple[int, ...], int]()
-    while head := _byte(file):
+    while head := _read_byte(file):
         kind, step = head & 15, head >> 4
-        field = field + step if step else _signed(file)
-        if not 0 <= field < _FIELDS:
+        field = field + step if step else _read_signed(file)
+        if not 0 <= field < _MAX_FIELDS:
             raise ValueError("a field of no number")
         if kind == _STRUCTURE:
-            numbers |= _structure(file, (*within, field))
+            numbers |= _read_structure(file, (*within, field))
         elif kind in _NUMBERS:
-            number = _signed(file)
+            number = _read_signed(file)
             if kind == _NUMBER:
                 numbers[*within, field] = number
-        elif kind in _PLAIN or kind == _STRING:
-            file.seek(_PLAIN[kind] if kind in _PLAIN else _varint(file), 1)
+        elif kind in _FIXED_SIZES or kind == _STRING:
+            file.seek(_FIXED_SIZES[kind] if kind in _FIXED_SIZES else _read_varint(file), 1)
         else:
             raise ValueError("a field that no page has")
     return numbers
 
 
-def _signed(file: BinaryIO) -> int:
-    value = _varint(file)
+def _read_signed(file: BinaryIO) -> int:
+    value = _read_varint(file)
     return value >> 1 ^ -(value & 1)
 
 
-def _varint(file: BinaryIO) -> int:
+def _read_varint(file: BinaryIO) -> int:
     value = 0
     for place in range(0, 70, 7):
-        byte = _byte(file)
+        byte = _read_byte(file)
         value |= (byte & 127) << place
         if byte < 128:
             return value
     raise ValueError("a number of more than 64 bits")
 
 
-def _byte(file: BinaryIO) -> int:
+def _read_byte(file: BinaryIO) -> int:
     if not (byte := file.read(1)):
         raise ValueError("the file ends in the header of a page")
     return byte[0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from mha_viz.corpus.conllu import WITHOUT_SENTENCE, read_conllu
-from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_text, check_words, decoded
-from mha_viz.corpus.rows import BOM, lines_of
-from mha_viz.corpus.tables import TableRow, first_lines, is_conllu, table_row
-from mha_viz.corpus.treebank import START, Corpus, Gap, GapRow, PartStart, Sentence, Word, text_digest
+from mha_viz.corpus.conllu import SENTENCE_NOTE, read_conllu
+from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_text, check_words, decode
+from mha_viz.corpus.rows import BOM, split_lines
+from mha_viz.corpus.tables import TableRow, find_table_row, is_conllu, split_first_lines
+from mha_viz.corpus.treebank import FILE_START, Corpus, Gap, GapRow, PartStart, Sentence, Word, digest_text
 from mha_viz.errors import CorpusError
 from mha_viz.numerals import counted
 from mha_viz.text import clean
@@ -27,23 +27,23 @@ def parse_file(data: bytes, name: str) -> Corpus | Gap:
     A GAP table is recognised by its heading, CoNLL-U by its columns or one of CONLLU_SUFFIXES. Anything that does not
     look like a table is plain text.
     """
-    text = decoded(data, name)
+    text = decode(data, name)
     readers: Mapping[str, Callable[[str, str], Corpus | Gap]] = {
         GAP: read_gap,
         CONLLU: read_conllu,
         PLAIN: read_plain,
     }
-    return readers[kind_of(text, name)](text, name)
+    return readers[detect_kind(text, name)](text, name)
 
 
-def kind_of(text: str, name: str) -> str:
+def detect_kind(text: str, name: str) -> str:
     """Return the kind of a file: GAP, CONLLU or PLAIN. Raises CorpusError.
 
     It is recognised by the file's name and the beginning of its text.
     """
     if not text.strip():
         raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence per line.")
-    lines = first_lines(text)
+    lines = split_first_lines(text)
     if "Pronoun-offset" in lines[0].split("\t"):
         return GAP
     suffix = name.lower()
@@ -54,7 +54,7 @@ def kind_of(text: str, name: str) -> str:
             f"{name} is not a GAP table: its first line lacks the column Pronoun-offset.",
             f"Expected {', '.join(GAP_COLUMNS)}, separated by tabs; plain text has the suffix .txt.",
         )
-    row = TableRow(1, "columns separated by commas") if suffix.endswith(".csv") else table_row(lines)
+    row = TableRow(1, "columns separated by commas") if suffix.endswith(".csv") else find_table_row(lines)
     if row is not None:
         raise CorpusError(
             f"{name} is a table, not text: line {row.line} has {row.looks}.",
@@ -72,7 +72,7 @@ def read_part(data: bytes, kind: str, name: str, start: PartStart) -> Corpus:
     return (read_conllu if kind == CONLLU else read_plain)(text, name, start, is_part=True)
 
 
-def lines_in(data: bytes, kind: str) -> int:
+def count_lines(data: bytes, kind: str) -> int:
     """Count the lines of such a part."""
     if kind == CONLLU:
         return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
@@ -81,7 +81,7 @@ def lines_in(data: bytes, kind: str) -> int:
 
 def read_gap(text: str, name: str = "corpus") -> Gap:
     """Parse a GAP table (Webster et al. 2018). Raises CorpusError with the number of the invalid line."""
-    lines = _table(text, name)
+    lines = _iter_rows(text, name)
     heading = next(lines)[1]
     missing = [column for column in GAP_COLUMNS if column not in heading]
     if missing:
@@ -93,26 +93,26 @@ def read_gap(text: str, name: str = "corpus") -> Gap:
         if len(cells) != len(heading):
             problem = f"{name}, line {number}: {counted(len(cells), 'column')}."
             raise CorpusError(problem, f"The first line has {len(heading)}.")
-        rows.append(_gap_row(dict(zip(heading, cells, strict=True)), number, name))
+        rows.append(_parse_gap_row(dict(zip(heading, cells, strict=True)), number, name))
     if not rows:
         raise CorpusError(f"{name} contains no example.", "Expected a GAP table with one example per line.")
-    return Gap(name, tuple(rows), text_digest(text))
+    return Gap(name, tuple(rows), digest_text(text))
 
 
-def _table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+def _iter_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each line, with the number of the line. Raises CorpusError if a limit is exceeded."""
-    for number, line in enumerate(lines_of(text), 1):
+    for number, line in enumerate(split_lines(text), 1):
         check_line(line, number, name)
         cells = line.split("\t")
         check_cells(cells, number, name)
         yield number, cells
 
 
-def _gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
+def _parse_gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
     try:
         cells = {column: row[column] for column in GAP_COLUMNS}
-        spans = [(cells[c], _offset(cells[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
-        a, b = (_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
+        spans = [(cells[c], _parse_offset(cells[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
+        a, b = (_parse_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
     except (KeyError, ValueError) as error:
         problem = f"{name}, line {line}: {str(error)[:120]} is invalid."
         raise CorpusError(problem, "Expected a row of a GAP table.") from error
@@ -124,19 +124,19 @@ def _gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
     return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], a), (*spans[2], b))
 
 
-def _offset(cell: str) -> int:
+def _parse_offset(cell: str) -> int:
     if not re.fullmatch(r"\s*[+-]?\d{1,9}\s*", cell, re.ASCII):
         raise ValueError(f"“{cell[:20]}” (a whole number)")
     return int(cell)
 
 
-def _boolean(cell: str) -> bool:
+def _parse_boolean(cell: str) -> bool:
     if cell.upper() not in ("TRUE", "FALSE"):
         raise ValueError(f"“{cell[:20]}” (TRUE or FALSE)")
     return cell.upper() == "TRUE"
 
 
-def read_plain(text: str, name: str = "corpus", start: PartStart = START, is_part: bool = False) -> Corpus:
+def read_plain(text: str, name: str = "corpus", start: PartStart = FILE_START, is_part: bool = False) -> Corpus:
     """Parse plain text: one sentence per line, split into words and punctuation.
 
     ``start``, ``is_part`` and the refusals are as for CoNLL-U. Raises CorpusError.
@@ -147,10 +147,10 @@ def read_plain(text: str, name: str = "corpus", start: PartStart = START, is_par
     words: dict[str, Word] = {}  # one object per form, however often it occurs
     for number, line in enumerate(text.splitlines(), start.lines + 1):
         try:
-            forms = _forms(line.removeprefix(BOM), number, name, is_part)
+            forms = _split_line(line.removeprefix(BOM), number, name, is_part)
         except CorpusError as error:
             refused = refused or error
-            left_out.append(f"{error.problem.removeprefix(f'{name}, ')} {WITHOUT_SENTENCE}")
+            left_out.append(f"{error.problem.removeprefix(f'{name}, ')} {SENTENCE_NOTE}")
             continue
         if forms:
             shared = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
@@ -158,10 +158,10 @@ def read_plain(text: str, name: str = "corpus", start: PartStart = START, is_par
             check_sentences(len(sentences), number, name)
     if not sentences and not is_part:
         raise refused or CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
-    return Corpus(name, tuple(sentences), text_digest(text), left_out=tuple(left_out))
+    return Corpus(name, tuple(sentences), digest_text(text), left_out=tuple(left_out))
 
 
-def _forms(line: str, number: int, name: str, is_part: bool) -> list[str]:
+def _split_line(line: str, number: int, name: str, is_part: bool) -> list[str]:
     """Split a line into words; an empty line has none. Raises CorpusError."""
     check_line(line, number, name)
     if is_part:

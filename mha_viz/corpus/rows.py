@@ -10,7 +10,7 @@ from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
 from mha_viz.corpus.limits import check_cells, check_words
-from mha_viz.corpus.treebank import CONLLU_COLUMNS, Declared
+from mha_viz.corpus.treebank import CONLLU_COLUMNS, Declarations
 from mha_viz.errors import CorpusError
 from mha_viz.numerals import counted
 from mha_viz.text import clean
@@ -20,7 +20,7 @@ CHAIN_FIELDS = ("grp", "eid")  # names of the chain's field of Entity= in GUM an
 NumberedLines = list[tuple[int, str]]  # the lines of a sentence with their numbers
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Split a text into lines that end with LF, CR LF or CR, but not with U+2028, which a word may contain.
 
     A byte order mark at the beginning of a line is removed.
@@ -30,10 +30,10 @@ def lines_of(text: str) -> list[str]:
     return [line.removeprefix(BOM) for line in lines] if BOM in text else lines
 
 
-def blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
+def iter_blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
     """Yield the numbered lines of each sentence. ``before`` is the number of lines of the file before this text."""
     block: NumberedLines = []
-    for number, line in enumerate(lines_of(text), before + 1):
+    for number, line in enumerate(split_lines(text), before + 1):
         if line.strip():
             block.append((number, line))
         elif block:
@@ -43,7 +43,7 @@ def blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
         yield block
 
 
-def _comments(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _iter_comments(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the key and the value of each comment."""
     for line in lines:
         if line.startswith("#"):
@@ -51,21 +51,21 @@ def _comments(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield key, value
 
 
-def new_document(block: NumberedLines) -> str | None:
+def find_new_document(block: NumberedLines) -> str | None:
     """Return the name of the document that begins with this sentence, possibly empty; None if no document begins."""
     begins, document = False, ""
-    for key, value in _comments(line for _, line in block):
+    for key, value in _iter_comments(line for _, line in block):
         if key == "newdoc" or (key == "newdoc id" and value):
             begins, document = True, value if key == "newdoc id" else document
     return document if begins else None
 
 
-def declared(lines: Iterable[str], before: Declared) -> Declared:
+def declared(lines: Iterable[str], before: Declarations) -> Declarations:
     """Update the declarations with those in these lines.
 
     The chain field of ``Entity=`` is recognised by its name, GRP or eid, wherever it is.
     """
-    for key, value in _comments(lines):
+    for key, value in _iter_comments(lines):
         if key == "global.columns":
             before = before._replace(columns=tuple(value.upper().split()))
         elif key.lower() == "global.entity":
@@ -110,10 +110,10 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"ID": parse_id_
 _EXPECTED = MappingProxyType(
     {"ID": "the number of a word, a range such as 3-4, or 3.1", "HEAD": "the ID of a word, or 0"}
 )
-_DECLARE = "name other ones before the first sentence, as in “# global.columns = ID FORM UPOS HEAD DEPREL”"
+_DECLARE_HINT = "name other ones before the first sentence, as in “# global.columns = ID FORM UPOS HEAD DEPREL”"
 
 
-def word_lines(block: NumberedLines, columns: tuple[str, ...], name: str) -> SentenceLines:
+def parse_words(block: NumberedLines, columns: tuple[str, ...], name: str) -> SentenceLines:
     """Return the words of a sentence: the lines whose id is a plain integer.
 
     Limits are checked before parsing. Raises CorpusError, with the line.
@@ -123,28 +123,30 @@ def word_lines(block: NumberedLines, columns: tuple[str, ...], name: str) -> Sen
     result = SentenceLines([], [])
     for number, cells in lines:
         if len(cells) != len(columns):
-            raise CorpusError(f"{name}, line {number}: {counted(len(cells), 'column')}.", _expected(cells, columns))
+            raise CorpusError(
+                f"{name}, line {number}: {counted(len(cells), 'column')}.", _explain_columns(cells, columns)
+            )
         if len({*columns}) < len(columns) or not {"ID", "FORM"} <= {*columns}:
             problem = f"{name}, line {number}: # global.columns names {', '.join(columns)[:200]}."
             raise CorpusError(problem, "Name each column once, and ID and FORM among them.")
         check_cells(cells, number, name)
-        _add(result, dict(zip(columns, cells, strict=True)), number, name)
+        _add_word(result, dict(zip(columns, cells, strict=True)), number, name)
     return result
 
 
-def _expected(cells: list[str], columns: tuple[str, ...]) -> str:
+def _explain_columns(cells: list[str], columns: tuple[str, ...]) -> str:
     if len(cells) == 1 and len(cells[0].split()) > 1:
         return "The columns of CoNLL-U are separated by tabs: put one in place of the spaces between two columns."
     if columns == CONLLU_COLUMNS:
-        return f"CoNLL-U has ten, separated by tabs; {_DECLARE}."
+        return f"CoNLL-U has ten, separated by tabs; {_DECLARE_HINT}."
     return f"# global.columns names {len(columns)}: {', '.join(columns)[:200]}."
 
 
-def _add(result: SentenceLines, cells: Mapping[str, str], line: int, name: str) -> None:
+def _add_word(result: SentenceLines, cells: Mapping[str, str], line: int, name: str) -> None:
     """Add the word in a line, with its brackets. An empty node adds only its brackets, a range nothing."""
     has_trees = "HEAD" in cells and "DEPREL" in cells
-    number = _value("ID", cells["ID"].strip(), line, name)
-    head = _value("HEAD", cells["HEAD"].strip(), line, name) if has_trees else None
+    number = _parse_value("ID", cells["ID"].strip(), line, name)
+    head = _parse_value("HEAD", cells["HEAD"].strip(), line, name) if has_trees else None
     is_word, word_index = isinstance(number, int), len(result.words)
     if is_word:
         features, upos = cells.get("FEATS", "_").strip(), cells.get("UPOS", "_")
@@ -157,7 +159,7 @@ def _add(result: SentenceLines, cells: Mapping[str, str], line: int, name: str) 
         result.entities.extend([EntityCell(line, word_index, word_index + is_word, brackets)] if brackets else [])
 
 
-def _value(column: str, cell: str, line: int, name: str) -> Any:
+def _parse_value(column: str, cell: str, line: int, name: str) -> Any:
     try:
         return _PARSERS[column](cell)
     except (ParseException, ValueError) as error:

@@ -20,7 +20,7 @@ __all__ = ["Source", "iterate", "open_sentences", "read_corpus"]
 AnyPath: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = AnyPath | Sequence[AnyPath] | Corpus | Gap
 
-SHORTEST, LONGEST = 4, 25  # words of the built-in random corpus before their repetition
+MIN_WORDS, MAX_WORDS = 4, 25  # words of the built-in random corpus before their repetition
 
 
 def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
@@ -36,10 +36,10 @@ def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     else:
         built_in: dict[str, Callable[[], Corpus]] = {GRAMMAR: grammar.corpus, REPEATS: repeats}
         parts = list[Corpus | Gap]()
-        for path in _paths(source):
+        for path in _list_paths(source):
             builder = built_in.get(os.fspath(path))
-            parts += [builder()] if builder else [_file(file) for file in stored.files_of(path)]
-        corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _joined(parts), name=name_of(source))
+            parts += [builder()] if builder else [_read_file(file) for file in stored.find_files(path)]
+        corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _join(parts), name=name_source(source))
     return corpus if name is None else dataclasses.replace(corpus, name=name)
 
 
@@ -64,22 +64,22 @@ def iterate(source: Source) -> Iterator[Sentence]:
     return iter(corpus.sentences)
 
 
-def files_of_source(source: Source) -> tuple[Path, ...]:
+def list_source_files(source: Source) -> tuple[Path, ...]:
     """Return the files in which a corpus is stored. Raises CorpusError for a corpus that is not in files."""
     if isinstance(source, Corpus | Gap) or source in BUILT_IN:
         raise CorpusError(
             "A cluster reads files, but this corpus is not in a file.",
             "Measure it without a cluster (client=, --workers, --cluster), or give a file.",
         )
-    return tuple(file for path in _paths(source) for file in stored.files_of(path))
+    return tuple(file for path in _list_paths(source) for file in stored.find_files(path))
 
 
-def name_of(source: Source) -> str:
+def name_source(source: Source) -> str:
     """Return the name of a corpus that is stored in a file, a folder, the files of a pattern, or several of these."""
-    return " + ".join(_name(path) for path in _paths(source))
+    return " + ".join(_name_path(path) for path in _list_paths(source))
 
 
-def _paths(source: Source) -> Sequence[AnyPath]:
+def _list_paths(source: Source) -> Sequence[AnyPath]:
     if isinstance(source, str | os.PathLike):
         return [source]
     if isinstance(source, Sequence) and source and all(isinstance(path, str | os.PathLike) for path in source):
@@ -87,11 +87,11 @@ def _paths(source: Source) -> Sequence[AnyPath]:
     raise CorpusError(f"{shorten_value(source)!r} is not a corpus.", f"Give a path, a list of paths, or {GRAMMAR!r}.")
 
 
-def _name(path: AnyPath) -> str:
+def _name_path(path: AnyPath) -> str:
     file = Path(path)
     if path in BUILT_IN or not file.exists():
         return os.fspath(path)
-    return file.resolve().name if file.is_dir() else stored.plain_name(file)
+    return file.resolve().name if file.is_dir() else stored.strip_compression(file)
 
 
 def repeats(count: int = 400, seed: int = 0) -> Corpus:
@@ -104,21 +104,21 @@ def repeats(count: int = 400, seed: int = 0) -> Corpus:
     words = [Word(form) for form in sorted({form.lower() for form in VOCABULARY})]
     sentences = []
     for line in range(1, count + 1):
-        once = tuple(rng.choices(words, k=rng.randint(SHORTEST, LONGEST)))
+        once = tuple(rng.choices(words, k=rng.randint(MIN_WORDS, MAX_WORDS)))
         sentences.append(Sentence(once * 2, (), f"sentence {line}", line))
     text = "\n".join(" ".join(sentence.forms) for sentence in sentences)
     return Corpus(REPEATS, tuple(sentences), hashlib.sha256(text.encode()).hexdigest())
 
 
-def _file(path: Path) -> Corpus | Gap:
+def _read_file(path: Path) -> Corpus | Gap:
     if path.is_file() and path.stat().st_size > limits.MAX_BYTES:
-        limits.too_large(path.name, path.stat().st_size)
-    with stored.opened(path) as stream:
+        limits.raise_too_large(path.name, path.stat().st_size)
+    with stored.open_file(path) as stream:
         data = stream.read(limits.MAX_BYTES + 1)
-    return reading.parse_file(data, stored.plain_name(path))
+    return reading.parse_file(data, stored.strip_compression(path))
 
 
-def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
+def _join(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
     """Join several corpora. Documents stay separate, even those with the same name in two files."""
     corpora = [part for part in parts if isinstance(part, Corpus)]
     if len(corpora) < len(parts):

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from mha_viz.corpus import BUILT_IN, limits
-from mha_viz.corpus.pages import StoredPage, pages
+from mha_viz.corpus.pages import StoredPage, iter_pages
 from mha_viz.errors import CorpusError, CorpusMissing
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 
 COMPRESSED = (".gz", ".zst")
 PARQUET = ".parquet"
-MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", PARQUET: b"PAR1"}  # at the beginning of a file
+MAGIC_BYTES = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", PARQUET: b"PAR1"}  # at the beginning of a file
 SUFFIXES = (
     ".conllu",
     ".conll",
@@ -29,16 +29,16 @@ SUFFIXES = (
     PARQUET,
 )  # suffixes of the files that are read from a folder
 TEXT_COLUMN = "text"
-PROFILE = "profile.json"  # in the folder of a profile
-BLOCK = 1 << 20  # bytes that are read at a time
-PACKED = limits.MAX_BYTES // 2  # maximum bytes of Parquet cells in memory where large cells stand together
-ROWS = 4096  # maximum rows of a Parquet file that are read at a time
-MOST_SHRUNK = 100  # maximum compression ratio of a large row group of a Parquet file; text reaches about 10
+PROFILE_FILE = "profile.json"  # in the folder of a profile
+BLOCK_BYTES = 1 << 20  # bytes that are read at a time
+MAX_CELL_BYTES = limits.MAX_BYTES // 2  # maximum bytes of Parquet cells in memory where large cells stand together
+MAX_ROWS = 4096  # maximum rows of a Parquet file that are read at a time
+MAX_COMPRESSION = 100  # maximum compression ratio of a large row group of a Parquet file; text reaches about 10
 REMEDY = f"Name a file, a folder or a pattern, or a built-in corpus: {' or '.join(BUILT_IN)}."
 _PATTERN = frozenset("*?[")
 
 
-def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
+def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Return the files that a path, a folder or a pattern such as ``corpus/**/*.txt.gz`` names, sorted by name.
 
     In a folder, these are the files in it and its subfolders with a suffix in SUFFIXES, compressed or not. Profiles are
@@ -47,10 +47,10 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     """
     path, text = Path(source), os.fspath(source)
     if path.is_dir():
-        if (path / PROFILE).is_file():
-            raise CorpusError(f"{quoted(text)} is a profile, not a corpus.", "Name the corpus that was measured.")
+        if (path / PROFILE_FILE).is_file():
+            raise CorpusError(f"{quote(text)} is a profile, not a corpus.", "Name the corpus that was measured.")
         files = [file for file in path.rglob("*") if is_visible(file.relative_to(path)) and file.is_file()]
-        files = [file for file in files if not (file.parent / PROFILE).is_file()]
+        files = [file for file in files if not (file.parent / PROFILE_FILE).is_file()]
     elif path.exists() or not _PATTERN & set(text):
         return (path,)
     else:
@@ -64,22 +64,22 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
 
 def is_visible(file: Path) -> bool:
     """Return whether a file, given by its path in a folder, is read as part of the folder; hidden files are not."""
-    return not any(part.startswith(".") for part in file.parts) and plain_name(file).lower().endswith(SUFFIXES)
+    return not any(part.startswith(".") for part in file.parts) and strip_compression(file).lower().endswith(SUFFIXES)
 
 
-def plain_name(file: Path) -> str:
+def strip_compression(file: Path) -> str:
     """Return the name of a file without the suffix of its compression."""
     return file.stem if file.suffix.lower() in COMPRESSED else file.name
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file as a stream of decompressed bytes; for Parquet, the cells of its text column, one per line.
 
     Raises CorpusError.
     """
     try:
-        with _stream(path) as stream:
+        with _open_stream(path) as stream:
             yield stream
     except FileNotFoundError as error:
         raise CorpusMissing(f"{str(path)[:200]} cannot be read: it does not exist.", REMEDY) from error
@@ -91,16 +91,16 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise CorpusError(f"{str(path)[:200]} cannot be read: {reason[:200].lower()}.", REMEDY) from error
 
 
-def skip(stream: BinaryIO, count: int) -> None:
+def skip_bytes(stream: BinaryIO, count: int) -> None:
     """Skip ``count`` bytes; compressed data is decompressed up to there."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         stream.seek(count)
         return
-    while count > 0 and (block := stream.read(min(BLOCK, count))):
+    while count > 0 and (block := stream.read(min(BLOCK_BYTES, count))):
         count -= len(block)
 
 
-def _stream(path: Path) -> BinaryIO:
+def _open_stream(path: Path) -> BinaryIO:
     suffix = path.suffix.lower()
     if path.is_file() and _is_cut(path, suffix):
         raise EOFError
@@ -111,7 +111,7 @@ def _stream(path: Path) -> BinaryIO:
 
         return cast(BinaryIO, pyarrow.input_stream(str(path), compression="zstd"))
     if suffix == PARQUET:
-        return cast(BinaryIO, io.BufferedReader(_Cells(path), BLOCK))
+        return cast(BinaryIO, io.BufferedReader(_CellStream(path), BLOCK_BYTES))
     return path.open("rb")
 
 
@@ -124,14 +124,14 @@ def _is_cut(path: Path, suffix: str) -> bool:
     size = path.stat().st_size
     with path.open("rb") as file:
         if suffix in COMPRESSED:
-            return size < len(MARKS[suffix]) and MARKS[suffix].startswith(file.read())
-        if suffix != PARQUET or file.read(len(MARKS[suffix])) != MARKS[suffix]:
+            return size < len(MAGIC_BYTES[suffix]) and MAGIC_BYTES[suffix].startswith(file.read())
+        if suffix != PARQUET or file.read(len(MAGIC_BYTES[suffix])) != MAGIC_BYTES[suffix]:
             return False
-        file.seek(-len(MARKS[suffix]), os.SEEK_END)
-        return size < 2 * len(MARKS[suffix]) or file.read() != MARKS[suffix]
+        file.seek(-len(MAGIC_BYTES[suffix]), os.SEEK_END)
+        return size < 2 * len(MAGIC_BYTES[suffix]) or file.read() != MAGIC_BYTES[suffix]
 
 
-class _Cells(io.RawIOBase):
+class _CellStream(io.RawIOBase):
     """The text column of a Parquet file as a stream, one cell per line.
 
     Each step decompresses what corresponds to BLOCK bytes of the file, and at most 32 MB where large cells stand
@@ -141,7 +141,7 @@ class _Cells(io.RawIOBase):
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet
 
-        column = _text_column(pyarrow.parquet.read_schema(path), path)
+        column = _find_text_column(pyarrow.parquet.read_schema(path), path)
         self._path, self._name = path, path.name
         self._file = pyarrow.parquet.ParquetFile(path)
         self._distinct = pyarrow.parquet.ParquetFile(path, read_dictionary=[column])
@@ -167,10 +167,16 @@ class _Cells(io.RawIOBase):
         column_index = facts.schema.names.index(column)
         for group in range(facts.num_row_groups):
             chunk, rows = facts.row_group(group).column(column_index), facts.row_group(group).num_rows
-            stored_pages = self._checked(group, rows, chunk)
-            stored_once = all(page.refers for page in stored_pages if page.cells)
-            sizes = [] if stored_once else [page.most_cells(PACKED) for page in stored_pages if not page.refers]
-            batch_rows = max(1, min([ROWS, BLOCK * rows // max(1, sum(page.size for page in stored_pages)), *sizes]))
+            stored_pages = self._check_pages(group, rows, chunk)
+            stored_once = all(page.is_dictionary_encoded for page in stored_pages if page.cells)
+            sizes = (
+                []
+                if stored_once
+                else [page.max_cells(MAX_CELL_BYTES) for page in stored_pages if not page.is_dictionary_encoded]
+            )
+            batch_rows = max(
+                1, min([MAX_ROWS, BLOCK_BYTES * rows // max(1, sum(page.size for page in stored_pages)), *sizes])
+            )
             file = self._distinct if stored_once else self._file  # the former keeps all that it reads
             for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=[column]):
                 cells = batch.column(0).dictionary_encode()  # changes nothing if it is encoded already
@@ -182,20 +188,20 @@ class _Cells(io.RawIOBase):
                 for index in indices:
                     yield lines.get(index, b"\n")
 
-    def _checked(self, group: int, rows: int, chunk: Any) -> list[StoredPage]:
+    def _check_pages(self, group: int, rows: int, chunk: Any) -> list[StoredPage]:
         """Return the pages of a row group before it is read. Raises CorpusError if a small file makes them too large.
 
         A page is decompressed as a whole.
         """
         location = f"{self._name}, row group {group + 1}"
         with self._path.open("rb") as file:
-            stored_pages = [*pages(file, chunk)]
+            stored_pages = [*iter_pages(file, chunk)]
         size, stored = sum(page.size for page in stored_pages), chunk.total_compressed_size
         if size > limits.MAX_STORED_CELL * max(1, rows):
             problem = f"{location}: cells of {size / max(1, rows) / 1e6:,.0f} MB"
             limit = f"at most {limits.MAX_STORED_CELL // 10**6} of a cell are read"
             raise CorpusError(f"{problem}; {limit}.", "Put each sentence, or each document, into its own row.")
-        if size > limits.MAX_BYTES and size > MOST_SHRUNK * max(1, stored):
+        if size > limits.MAX_BYTES and size > MAX_COMPRESSION * max(1, stored):
             problem = f"{location}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
             raise CorpusError(f"{problem}, which no text is.", "Write it again with smaller row groups.")
         return stored_pages
@@ -207,7 +213,7 @@ class _Cells(io.RawIOBase):
         super().close()
 
 
-def _text_column(schema: Any, path: Path) -> str:
+def _find_text_column(schema: Any, path: Path) -> str:
     """Return the column with the text: the one named ``text``, or the only column of strings. Raises CorpusError."""
     columns = [field.name for field in schema if _is_text(field.type)]
     if TEXT_COLUMN in columns:

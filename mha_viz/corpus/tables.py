@@ -10,19 +10,19 @@ from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mha_viz.corpus.rows import lines_of
+from mha_viz.corpus.rows import split_lines
 from mha_viz.corpus.treebank import CONLLU_COLUMNS
 
-MOST_LINES = 1000
-FEW_COLUMNS = 4  # a line that begins with the number of a word has at least this many
+MAX_LINES = 1000
+MIN_COLUMNS = 4  # a line that begins with the number of a word has at least this many
 ROW_ID = re.compile(r"\d+(?:[-.]\d+)?")
 COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\s*=")
-RUN = re.compile(r"\t| {2,}")
+COLUMN_GAP = re.compile(r"\t| {2,}")
 TAG = re.compile(r"O|[BIESLU]-[A-Za-z]{2,}\S*")  # of a named entity or a chunk, at the end of a line
 CHUNK = re.compile(r"[BI]-[A-Z]{2,}")
-MOST_TAGGED = 6  # a line with a tag has at most this many columns
+MAX_TAGGED_COLUMNS = 6  # a line with a tag has at most this many columns
 # Parts of speech of Universal Dependencies, the Penn Treebank, and the STTS for German.
-SPEECH = frozenset(
+POS_TAGS = frozenset(
     re.findall(
         r"\S+",
         "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB CC CD DT EX FW IN JJ JJR JJS MD "
@@ -32,8 +32,8 @@ SPEECH = frozenset(
         "VMFIN VMINF VMPP VVFIN VVIMP VVINF VVIZU VVPP XY $. $, $(",
     )
 )
-WORDS_TOO = frozenset(("ART", "CARD", "EX", "IN", "NE", "PART", "POS", "TO", "UH"))  # words, too
-FEW_ROWS = 4  # from this many rows on, such tags count without others
+AMBIGUOUS_TAGS = frozenset(("ART", "CARD", "EX", "IN", "NE", "PART", "POS", "TO", "UH"))  # words, too
+MIN_ROWS = 4  # from this many rows on, such tags count without others
 # EAGLES tags: a category, then its attributes, as in “ncms000”, “da0ms0”, “vmip3s0”, “pp3ms000”, “sps00”.
 EAGLES = re.compile(
     r"n[cp][mfcn0][spn0][a-z0]{2,3}|v[mas][a-z][a-z0][0-3][sp0][mfcn0]|a[a-z0]{2}[mfcn0][spn0][a-z0-3]{1,2}"
@@ -41,21 +41,23 @@ EAGLES = re.compile(
     re.IGNORECASE,
 )
 EAGLES_SHORT = re.compile(r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE)  # as “fp”; some are words
-INSIDE = re.compile(r"\d[a-z]", re.IGNORECASE)  # a digit that does not belong to a number at the end
-SPLIT = re.compile(r"[\s,;|]+")  # between a word and its tag
-TAGGED = re.compile(r"\S+[/_|^](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})")  # a word with its part of speech, as in “dog/NN”
-NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # a node of a bracketed tree
-OPENS = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*")  # a line with nothing but an opening tag
-CLOSES = re.compile(r"\s*</([A-Za-z][\w:.-]*)\s*>\s*")
+INNER_DIGIT = re.compile(r"\d[a-z]", re.IGNORECASE)  # a digit that does not belong to a number at the end
+TAG_SEPARATOR = re.compile(r"[\s,;|]+")  # between a word and its tag
+TAGGED_WORD = re.compile(
+    r"\S+[/_|^](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})"
+)  # a word with its part of speech, as in “dog/NN”
+TREE_NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # a node of a bracketed tree
+OPENING_TAG = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*")  # a line with nothing but an opening tag
+CLOSING_TAG = re.compile(r"\s*</([A-Za-z][\w:.-]*)\s*>\s*")
 ELEMENT = re.compile(r"\s*(?:<[A-Za-z][^<>]*>.*</[A-Za-z][^<>]*>\s*$|<(?:\?xml|!DOCTYPE)\b)")
 COLUMN = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)  # a column name in the first line
 NUMERIC = re.compile(r"[-+]?\d[\d.:/-]*%?")
-LOOSE = re.compile(r"[\s”’»'\")]|$")  # what follows a comma in prose
+PROSE_GAP = re.compile(r"[\s”’»'\")]|$")  # what follows a comma in prose
 LABEL = re.compile(r"__label__\S+\s")
-TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> ")  # the times of a subtitle
-KEY = re.compile(r"(\s*)(- )?([a-z_][\w.-]*):(?:\s+(.*))?")  # a YAML key and its value
-VALUE = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # no sentence
-FIELDS = frozenset(
+SUBTITLE_TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> ")  # the times of a subtitle
+YAML_KEY = re.compile(r"(\s*)(- )?([a-z_][\w.-]*):(?:\s+(.*))?")  # a YAML key and its value
+YAML_VALUE = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # no sentence
+COMMON_COLUMNS = frozenset(
     ("form", "id", "label", "lemma", "pos", "sentence", "tag", "tags", "text", "tokens", "upos", "words")
 )
 JSON = re.compile(r"""\s*(?:[\[{]\s*(?:["\[{]|$)|"[^"]*"\s*:|[\]}]+,?\s*$)""")
@@ -68,14 +70,14 @@ class TableRow(NamedTuple):
     looks: str
 
 
-def first_lines(text: str) -> list[str]:
+def split_first_lines(text: str) -> list[str]:
     """Return the first lines of a text. Long texts are not split as a whole."""
     end = 0
-    for _ in range(MOST_LINES):
+    for _ in range(MAX_LINES):
         end = text.find("\n", end) + 1
         if not end:
-            return lines_of(text)[:MOST_LINES]
-    return lines_of(text[: end - 1])[:MOST_LINES]
+            return split_lines(text)[:MAX_LINES]
+    return split_lines(text[: end - 1])[:MAX_LINES]
 
 
 def is_conllu(lines: Sequence[str]) -> bool:
@@ -86,16 +88,16 @@ def is_conllu(lines: Sequence[str]) -> bool:
     """
     if any(line.count("\t") == 9 or COMMENT.match(line) for line in lines):
         return True
-    rows = [row for _, row in _rows(lines)]
-    by_tabs = sum(row.count("\t") >= FEW_COLUMNS - 1 and _is_id(row.split("\t", 1)[0]) for row in rows)
-    by_runs = sum(len(cells := RUN.split(row.strip())) >= FEW_COLUMNS and _is_id(cells[0]) for row in rows)
-    return 2 * by_tabs > len(rows) or (len(rows) > 1 and 2 * by_runs > len(rows)) or _by_single_spaces(rows)
+    rows = [row for _, row in _list_content_rows(lines)]
+    by_tabs = sum(row.count("\t") >= MIN_COLUMNS - 1 and _is_id(row.split("\t", 1)[0]) for row in rows)
+    by_runs = sum(len(cells := COLUMN_GAP.split(row.strip())) >= MIN_COLUMNS and _is_id(cells[0]) for row in rows)
+    return 2 * by_tabs > len(rows) or (len(rows) > 1 and 2 * by_runs > len(rows)) or _is_spaced_conllu(rows)
 
 
-def table_row(lines: Sequence[str]) -> TableRow | None:
+def find_table_row(lines: Sequence[str]) -> TableRow | None:
     """Return the first line of a table other than CoNLL-U; None for text. Most lines must look like the table."""
-    rows = _rows(lines)
-    for looks, rows_of in _LOOKS.items() if rows else ():
+    rows = _list_content_rows(lines)
+    for looks, rows_of in _TABLE_TESTS.items() if rows else ():
         numbers = [
             number for (number, _), is_row in zip(rows, rows_of([row for _, row in rows]), strict=True) if is_row
         ]
@@ -104,16 +106,16 @@ def table_row(lines: Sequence[str]) -> TableRow | None:
     return None
 
 
-def _tagged(rows: Sequence[str]) -> list[bool]:
+def _find_tagged_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows end with a tag and have the most frequent number of columns among such rows.
 
     The tags must include both “O” and others, because “O” is also a word, and “S-Bahn” looks like a tag. Tags that are
     all “O” count only in two columns. Tags that are all chunks, or several parts of speech, count always.
     """
-    split = [SPLIT.split(row.strip()) for row in rows]
-    ends = [cells[-1] if 1 < len(cells) <= MOST_TAGGED else "" for cells in split]
-    is_of_speech = _are_parts_of_speech([end for end in ends if end in SPEECH])
-    tagged = [bool(TAG.fullmatch(end)) or (is_of_speech and end in SPEECH) for end in ends]
+    split = [TAG_SEPARATOR.split(row.strip()) for row in rows]
+    ends = [cells[-1] if 1 < len(cells) <= MAX_TAGGED_COLUMNS else "" for cells in split]
+    is_of_speech = _are_parts_of_speech([end for end in ends if end in POS_TAGS])
+    tagged = [bool(TAG.fullmatch(end)) or (is_of_speech and end in POS_TAGS) for end in ends]
     counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
     tags = [end for end, is_tagged in zip(ends, tagged, strict=True) if is_tagged]
@@ -131,15 +133,15 @@ def _are_parts_of_speech(cells: Sequence[str]) -> bool:
     """
     different = {*cells}
     names = {cell for cell in different if cell[:1].isalpha()}
-    return different <= SPEECH and len(names) > 1 and (len(cells) >= FEW_ROWS or not names <= WORDS_TOO)
+    return different <= POS_TAGS and len(names) > 1 and (len(cells) >= MIN_ROWS or not names <= AMBIGUOUS_TAGS)
 
 
-def _long_tags(rows: Sequence[str]) -> list[bool]:
+def _find_eagles_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows are a word, possibly its lemma, and an EAGLES tag, in as many columns as the first such row.
 
     There must be several tags, with some digit before the end, because words have numbers at the end, too.
     """
-    split = [SPLIT.split(row.strip()) for row in rows]
+    split = [TAG_SEPARATOR.split(row.strip()) for row in rows]
     ends = [cells[-1] if len(cells) in (2, 3) else "" for cells in split]
     tags = {end for end in ends if EAGLES.fullmatch(end)}
     count = next((len(cells) for cells, end in zip(split, ends, strict=True) if end in tags), 0)
@@ -147,25 +149,25 @@ def _long_tags(rows: Sequence[str]) -> list[bool]:
         len(cells) == count and (end in tags or bool(EAGLES_SHORT.fullmatch(end)))
         for cells, end in zip(split, ends, strict=True)
     ]
-    is_table = sum(tagged) >= FEW_ROWS and len(tags) > 1 and any(map(INSIDE.search, tags))
+    is_table = sum(tagged) >= MIN_ROWS and len(tags) > 1 and any(map(INNER_DIGIT.search, tags))
     return [is_table and is_tagged for is_tagged in tagged]
 
 
-def _yaml(rows: Sequence[str]) -> list[bool]:
+def _find_yaml_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows are YAML: keys in small letters with their values.
 
     To count, some keys must be nested, or all differ and some value is not a sentence, or the keys must be typical
     names of columns. A line “---” begins a new document.
     """
-    keys = [KEY.fullmatch(row) for row in rows]
+    keys = [YAML_KEY.fullmatch(row) for row in rows]
     pairs = [key for key in keys if key]
     names = {key[3] for key in pairs}
     starts = accumulate(row.strip() == "---" for row in rows)
     differ = {(start, key[3]) for start, key in zip(starts, keys, strict=True) if key}
-    values = [bool(VALUE.fullmatch(key[4] or "")) for key in pairs]
+    values = [bool(YAML_VALUE.fullmatch(key[4] or "")) for key in pairs]
     is_list = len(names) == 1 < len(pairs) and all(key[2] for key in pairs)
     is_flat = len(differ) == len(pairs) > 2 and any(values)
-    is_named = names <= FIELDS and (is_list or len(names) > 1)
+    is_named = names <= COMMON_COLUMNS and (is_list or len(names) > 1)
     is_table = bool(pairs) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(values)))
     return [is_table and bool(key or row.lstrip()[:2] in ("- ", "--")) for key, row in zip(keys, rows, strict=True)]
 
@@ -186,26 +188,26 @@ def _is_nested(rows: Sequence[str], keys: Sequence[re.Match[str] | None]) -> boo
     return False
 
 
-def _beside_tags(rows: Sequence[str]) -> list[bool]:
+def _find_pos_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows have the most frequent number of columns, if one column holds parts of speech."""
-    split = [SPLIT.split(row.strip()) for row in rows]
+    split = [TAG_SEPARATOR.split(row.strip()) for row in rows]
     ((count, number),) = Counter(map(len, split)).most_common(1)
     same = [cells for cells in split if len(cells) == count]
-    is_table = number > 1 < count <= MOST_TAGGED and any(map(_are_parts_of_speech, zip(*same, strict=True)))
+    is_table = number > 1 < count <= MAX_TAGGED_COLUMNS and any(map(_are_parts_of_speech, zip(*same, strict=True)))
     return [is_table and len(cells) == count for cells in split]
 
 
-def _in_runs(rows: Sequence[str]) -> list[bool]:
+def _find_spaced_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows have the most frequent number of columns, separated by several spaces.
 
     There must be at least three rows.
     """
-    counts = [len(RUN.split(row.strip())) for row in rows]
+    counts = [len(COLUMN_GAP.split(row.strip())) for row in rows]
     ((count, _),) = Counter(counts).most_common(1)
-    return [len(rows) > 2 and count >= FEW_COLUMNS and row_count == count for row_count in counts]
+    return [len(rows) > 2 and count >= MIN_COLUMNS and row_count == count for row_count in counts]
 
 
-def _separated(sign: str) -> Callable[[Sequence[str]], list[bool]]:
+def _make_separator_test(sign: str) -> Callable[[Sequence[str]], list[bool]]:
     return lambda rows: [_has_columns(rows, sign)] * len(rows)
 
 
@@ -225,18 +227,18 @@ def _has_columns(rows: Sequence[str], sign: str) -> bool:
         numbers = any(all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*like, strict=True))
         return 2 * len(like if numbers else tight) > len(others)
     columns = [*zip(first_row, *tight, strict=True)] if tight and _is_tight(first_row) else []
-    return 2 * len(tight) > len(others) and (any(map(_are_cells, columns[:-1])) or _are_words(columns))
+    return 2 * len(tight) > len(others) and (any(map(_are_data_cells, columns[:-1])) or _are_words(columns))
 
 
 def _is_tight(cells: Sequence[str]) -> bool:
     """Tell whether no cell begins like the text after a comma of prose, or after the comma of a number."""
     neighbours = pairwise(cells)
     return not any(
-        LOOSE.match(cell) or (left_cell[-1:].isdigit() and cell[0].isdigit()) for left_cell, cell in neighbours
+        PROSE_GAP.match(cell) or (left_cell[-1:].isdigit() and cell[0].isdigit()) for left_cell, cell in neighbours
     )
 
 
-def _are_cells(column: Sequence[str]) -> bool:
+def _are_data_cells(column: Sequence[str]) -> bool:
     return all(map(NUMERIC.fullmatch, column)) or all(cell.endswith((".", "?", "!")) for cell in column)
 
 
@@ -249,10 +251,10 @@ def _are_words(columns: Sequence[Sequence[str]]) -> bool:
     count = len(columns[0]) if columns else 0
     words = [column for column in columns if all(cell.isalpha() and cell.upper() != cell.lower() for cell in column)]
     has_labels = any(2 * len({*column}) <= count for column in words)
-    return (count > 2 and len(words) == len(columns)) or (count >= FEW_ROWS and has_labels)
+    return (count > 2 and len(words) == len(columns)) or (count >= MIN_ROWS and has_labels)
 
 
-def _marked_up(rows: Sequence[str]) -> list[bool]:
+def _find_markup_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows are elements of XML or HTML.
 
     These reach from the line that opens an element to the last line that closes an element of that name.
@@ -260,47 +262,49 @@ def _marked_up(rows: Sequence[str]) -> list[bool]:
     is_inside = [bool(ELEMENT.match(row)) for row in rows]
     opened: dict[str, int] = {}
     for number, row in enumerate(rows):
-        if tag := OPENS.fullmatch(row):
+        if tag := OPENING_TAG.fullmatch(row):
             opened.setdefault(tag[1], number)
-        elif (tag := CLOSES.fullmatch(row)) and tag[1] in opened:
+        elif (tag := CLOSING_TAG.fullmatch(row)) and tag[1] in opened:
             start = opened[tag[1]]
             is_inside[start : number + 1] = [True] * (number + 1 - start)
     return is_inside
 
 
-def _is_of_tagged_words(row: str) -> bool:
+def _has_tagged_words(row: str) -> bool:
     words = row.split()
-    return len(words) > 2 and 4 * sum(TAGGED.fullmatch(word) is not None for word in words) > 3 * len(words)
+    return len(words) > 2 and 4 * sum(TAGGED_WORD.fullmatch(word) is not None for word in words) > 3 * len(words)
 
 
-def _matching(is_row: Callable[[str], object]) -> Callable[[Sequence[str]], list[bool]]:
+def _make_row_test(is_row: Callable[[str], object]) -> Callable[[Sequence[str]], list[bool]]:
     return lambda rows: [bool(is_row(row)) for row in rows]
 
 
-_LOOKS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
+_TABLE_TESTS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
     {
-        "columns separated by tabs": _matching(lambda row: "\t" in row.strip()),
-        "words with tags behind them": _tagged,
-        "words beside tags": _beside_tags,
-        "words with long tags behind them": _long_tags,
-        "tags behind every word": _matching(_is_of_tagged_words),
-        "trees in brackets": _matching(lambda row: len(NODE.findall(row)) > 1),
-        "tags of XML or HTML": _marked_up,
-        "JSON": _matching(JSON.match),
-        "keys and values of YAML": _yaml,
-        "labels in front of texts": _matching(LABEL.match),
-        "subtitles": lambda rows: [any(map(TIMES.match, rows))] * len(rows),
-        "rows of LaTeX": _matching(lambda row: "&" in row and row.rstrip().endswith("\\\\")),
-        "columns separated by “|”": _matching(lambda row: row.strip()[:1] == "|" == row.strip()[-1:] != row.strip()),
-        "columns separated by commas": _separated(","),
-        "columns separated by semicolons": _separated(";"),
-        "columns separated by bars": _separated("|"),
-        "columns separated by spaces": _in_runs,
+        "columns separated by tabs": _make_row_test(lambda row: "\t" in row.strip()),
+        "words with tags behind them": _find_tagged_rows,
+        "words beside tags": _find_pos_rows,
+        "words with long tags behind them": _find_eagles_rows,
+        "tags behind every word": _make_row_test(_has_tagged_words),
+        "trees in brackets": _make_row_test(lambda row: len(TREE_NODE.findall(row)) > 1),
+        "tags of XML or HTML": _find_markup_rows,
+        "JSON": _make_row_test(JSON.match),
+        "keys and values of YAML": _find_yaml_rows,
+        "labels in front of texts": _make_row_test(LABEL.match),
+        "subtitles": lambda rows: [any(map(SUBTITLE_TIMES.match, rows))] * len(rows),
+        "rows of LaTeX": _make_row_test(lambda row: "&" in row and row.rstrip().endswith("\\\\")),
+        "columns separated by “|”": _make_row_test(
+            lambda row: row.strip()[:1] == "|" == row.strip()[-1:] != row.strip()
+        ),
+        "columns separated by commas": _make_separator_test(","),
+        "columns separated by semicolons": _make_separator_test(";"),
+        "columns separated by bars": _make_separator_test("|"),
+        "columns separated by spaces": _find_spaced_rows,
     }
 )
 
 
-def _rows(lines: Sequence[str]) -> list[tuple[int, str]]:
+def _list_content_rows(lines: Sequence[str]) -> list[tuple[int, str]]:
     """Return the lines that are neither blank nor comments, with their numbers."""
     return [(number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
 
@@ -309,7 +313,7 @@ def _is_id(cell: str) -> bool:
     return ROW_ID.fullmatch(cell.strip()) is not None
 
 
-def _by_single_spaces(rows: Sequence[str]) -> bool:
+def _is_spaced_conllu(rows: Sequence[str]) -> bool:
     """Return whether rows are CoNLL-U with single spaces between the columns.
 
     Most rows must begin with the number of a word and have equally many columns, one of which is empty everywhere (“_”)
@@ -321,7 +325,7 @@ def _by_single_spaces(rows: Sequence[str]) -> bool:
         return split[0][0] == "1" and len(split[0]) == len(CONLLU_COLUMNS) and split[0].count("_") > 1
     for count, _ in Counter(map(len, split)).most_common(1):
         same = [cells for cells in split if len(cells) == count and _is_id(cells[0])]
-        if len(same) > 1 and 2 * len(same) > len(split) and count >= FEW_COLUMNS and same[0][0] == "1":
+        if len(same) > 1 and 2 * len(same) > len(split) and count >= MIN_COLUMNS and same[0][0] == "1":
             columns = [{*column} for column in zip(*same, strict=True)][1:]
             return any(
                 column == {"_"} or ("0" in column and all(cell == "_" or cell.isdecimal() for cell in column))

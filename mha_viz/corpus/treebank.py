@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mha_viz.errors import CorpusError
 
-EMPTY = "_"  # the form of a word that is not given
+EMPTY_FORM = "_"  # the form of a word that is not given
 CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
@@ -55,7 +55,7 @@ class Sentence:
         return tuple(word.form for word in self.words)
 
 
-class Declared(NamedTuple):
+class Declarations(NamedTuple):
     """Declarations in comments, which hold for the lines that follow.
 
     ``columns`` names the columns in order (``# global.columns``). ``chain`` is the position of the chain among the
@@ -76,10 +76,10 @@ class PartStart(NamedTuple):
     lines: int = 0
     sentences: int = 0
     document: str = ""
-    declared: Declared = Declared()
+    declared: Declarations = Declarations()
 
 
-START = PartStart()
+FILE_START = PartStart()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,13 @@ class GapRow(NamedTuple):
     b: tuple[str, int, bool]
 
 
-def empty_forms(corpus: Corpus) -> tuple[int, int]:
+def count_empty_forms(corpus: Corpus) -> tuple[int, int]:
     """Count the words that are “_”, which stands for a word that is not given, and count all words.
 
     Both counts include sentences that are left out because none of their words is given.
     """
     forms = [word.form for sentence in corpus.sentences for word in sentence.words]
-    return forms.count(EMPTY) + corpus.not_given, len(forms) + corpus.not_given
+    return forms.count(EMPTY_FORM) + corpus.not_given, len(forms) + corpus.not_given
 
 
 def check_forms(name: str, empty: int, words: int) -> None:
@@ -136,6 +136,6 @@ def check_forms(name: str, empty: int, words: int) -> None:
         )
 
 
-def text_digest(text: str) -> str:
+def digest_text(text: str) -> str:
     """Return the SHA-256 of a corpus's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

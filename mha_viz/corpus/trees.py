@@ -34,7 +34,7 @@ class Node:
             yield from node.walk()
 
 
-def linearised(root: Node) -> Sentence:
+def linearise(root: Node) -> Sentence:
     """Turn a tree into a sentence, capitalised, with its noun phrases as mentions."""
     nodes = list(root.walk())
     place = {id(node): index for index, node in enumerate(nodes)}

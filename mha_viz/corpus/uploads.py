@@ -15,8 +15,10 @@ from mha_viz.process import apart
 
 CHILD = "mha_viz.corpus.uploads"
 BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
-NEUTRAL = "an uploaded file"  # shown in place of its name to others who have the same file or a link to its profile
-LEFT_OUT = 5  # reasons for left-out annotation that are reported
+NEUTRAL_NAME = (
+    "an uploaded file"  # shown in place of its name to others who have the same file or a link to its profile
+)
+MAX_REASONS = 5  # reasons for left-out annotation that are reported
 
 
 class StudyCorpus(NamedTuple):
@@ -32,7 +34,7 @@ class StudyCorpus(NamedTuple):
     data: bytes = b""
 
 
-def read_apart(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> StudyCorpus:
+def parse_in_child(data: bytes, name: str, cancelled: apart.IsCancelled = lambda: False) -> StudyCorpus:
     """Parse a file in a child process. Raises CorpusError if it is invalid or takes too much time or memory."""
     try:
         facts = apart.run(CHILD, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
@@ -51,10 +53,10 @@ def words(corpus: Corpus | Gap) -> int:
     return sum(len(sentence.words) for sentence in corpus.sentences)
 
 
-def _work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> dict[str, Any]:
+def _work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> dict[str, Any]:
     corpus = reading.parse_file(order["data"], order["name"])
     left_out = () if isinstance(corpus, Gap) else corpus.left_out
-    return {"digest": corpus.digest, "words": words(corpus), "left_out": tuple(left_out[:LEFT_OUT])}
+    return {"digest": corpus.digest, "words": words(corpus), "left_out": tuple(left_out[:MAX_REASONS])}
 
 
 if __name__ == "__main__":

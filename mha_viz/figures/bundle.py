@@ -10,16 +10,16 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from mha_viz.errors import ExportError
 from mha_viz.figures.figure import Figure
-from mha_viz.figures.kinds import compare, difference, heatmap, links, panel_from, settings
-from mha_viz.figures.layout.compare import As
-from mha_viz.figures.layout.panels import pin_for, pin_in
-from mha_viz.view.settings import keep_taken
+from mha_viz.figures.kinds import build_panel, compare, difference, heatmap, links, settings
+from mha_viz.figures.layout.compare import PanelKind
+from mha_viz.figures.layout.panels import choose_difference_pin, convert_pin
+from mha_viz.view.settings import keep_accepted
 
 
 def archive(
     panels: Sequence[Any],
     dpi: int = 300,
-    kind: As = "heatmap",
+    kind: PanelKind = "heatmap",
     diff: tuple[int, int] | None = None,
     pin_of: int = 0,
     columns: int | None = None,
@@ -41,26 +41,28 @@ def archive(
 
     Returns the bytes of the file. Raises as :func:`compare`.
     """
-    all_panels = [panel_from(given) for given in panels]
-    figures = [compare(all_panels, kind, columns, pin_of, diff, **keep_taken("compare", options))]
+    all_panels = [build_panel(given) for given in panels]
+    figures = [compare(all_panels, kind, columns, pin_of, diff, **keep_accepted("compare", options))]
     view, _, _ = settings(options)
     if diff is not None:
-        pin_side, pin = pin_for(all_panels, diff, pin_of, view)
+        pin_side, pin = choose_difference_pin(all_panels, diff, pin_of, view)
         first, second = (all_panels[i] for i in diff)
-        figures.append(difference(first, second, pin_of=pin_side, **keep_taken("difference", options | {"pin": pin})))
+        figures.append(
+            difference(first, second, pin_of=pin_side, **keep_accepted("difference", options | {"pin": pin}))
+        )
     for number, panel in enumerate(all_panels, 1):
-        pin = pin_in(all_panels, number - 1, view, pin_of)
+        pin = convert_pin(all_panels, number - 1, view, pin_of)
         alone = options | {"heads": [panel.head], "pin": pin}
-        both = (heatmap(panel.attention, **keep_taken("heatmap", alone)), links(panel.attention, **alone))
+        both = (heatmap(panel.attention, **keep_accepted("heatmap", alone)), links(panel.attention, **alone))
         figures += [replace(figure, name=f"{number}_{figure.name}") for figure in both]
     buffer = BytesIO()
     with ZipFile(buffer, "w", ZIP_DEFLATED) as file:
-        captions = [_put(file, figure, dpi) for figure in figures]
+        captions = [_add_figure(file, figure, dpi) for figure in figures]
         file.writestr("captions.txt", "".join(captions))
     return buffer.getvalue()
 
 
-def _put(file: ZipFile, figure: Figure, dpi: int) -> str:
+def _add_figure(file: ZipFile, figure: Figure, dpi: int) -> str:
     """Write one figure into an archive and return its lines for captions.txt."""
     page = [".html"] if figure.page and figure.page.component == "compare" else []
     is_links = figure.page is not None and figure.page.show == "links"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.errors import (
-    PATH,
+    PATH_KIND,
     ExportError,
     FigureWarning,
     MissingGlyphWarning,
@@ -29,7 +29,7 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.files import Exported
-from mha_viz.figures.files.page import Look, embedded, page
+from mha_viz.figures.files.page import Look, embed_page, page
 from mha_viz.figures.layout import Size
 from mha_viz.process.progress import is_in_notebook
 
@@ -64,7 +64,7 @@ class Figure:
     def drawing(self) -> Drawing:
         """The static figure: a list of marks in points."""
         drawing = self._made
-        boxes = fonts.boxes(drawing.texts())
+        boxes = fonts.describe_boxes(drawing.texts())
         return replace(drawing, caption=f"{drawing.caption} {boxes}") if boxes else drawing
 
     @cached_property
@@ -115,7 +115,7 @@ class Figure:
         Raises ExportError for another suffix or a place that cannot be written, and SettingError for a setting that
         only the interactive version shows; no half-written file is left.
         """
-        check_kind(path, *PATH)
+        check_kind(path, *PATH_KIND)
         if Path(path).is_dir():
             raise ExportError(f"{str(path)[:100]!r} is a folder.", f"Name a file in it, such as {self.name}.svg.")
         suffix = Path(path).suffix
@@ -144,7 +144,7 @@ class Figure:
         if suffix in files.shown_suffixes():
             return files.shown_bytes(self.numbers(), suffix)
         if suffix not in files.drawing_suffixes():
-            raise ExportError(*_unknown(suffix, self.suffixes))
+            raise ExportError(*_unknown_format(suffix, self.suffixes))
         _ = self._warned
         return files.drawing_bytes(self.drawing, suffix, dpi)
 
@@ -155,7 +155,7 @@ class Figure:
         """
         interactive = self.page
         if interactive is None:
-            raise ExportError(*_unknown(".html", self.suffixes))
+            raise ExportError(*_unknown_format(".html", self.suffixes))
         return page(
             interactive.component,
             interactive.packet(),
@@ -181,9 +181,9 @@ class Figure:
         if self.refused:
             raise self.refused[0]
         _ = self._warned
-        return files.draw(self.drawing if ax is None else self._laid_out(*files.room(ax)), ax)
+        return files.draw(self.drawing if ax is None else self._fit_to(*files.room(ax)), ax)
 
-    def _laid_out(self, width: float, height: float) -> Drawing:
+    def _fit_to(self, width: float, height: float) -> Drawing:
         """Return the drawing whose labels come closest to the requested size within this many points."""
 
         def draw(points: float) -> Drawing:
@@ -223,13 +223,13 @@ class Figure:
     def _repr_html_(self) -> str:
         if self.page is None:
             return self.to_bytes(".svg").decode().partition("?>")[2]
-        return embedded(self.to_html().encode(), HEIGHTS[self.page.show if self.page.show in HEIGHTS else "compare"])
+        return embed_page(self.to_html().encode(), HEIGHTS[self.page.show if self.page.show in HEIGHTS else "compare"])
 
     def __repr__(self) -> str:
         return f"Figure({self.drawing.alt[:100]})"
 
 
-def _unknown(suffix: str, formats: Sequence[str]) -> tuple[str, str]:
+def _unknown_format(suffix: str, formats: Sequence[str]) -> tuple[str, str]:
     """Return the two sentences of the error for an unknown suffix."""
     problem = f"“{suffix[:40]}” is not a format of this figure." if suffix else "The file has no suffix."
     return problem, f"Use one of {', '.join(formats)}."

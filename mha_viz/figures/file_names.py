@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.layout.caption import fact
+from mha_viz.figures.layout.caption import short_name
 from mha_viz.view.quantities import QUANTITIES
 
 MOST_HEADS = 4  # the most heads that a name lists; for more heads it states their number
@@ -22,41 +22,41 @@ _ACCENTS = re.compile("(?<=[a-z0-9])[\u0300-\u036f]+")
 _APOSTROPHES = re.compile("['’‘ʼ`´]")
 
 
-def file_name(parts: Sequence[str], text: str = "", suffix: str = "") -> str:
+def build_file_name(parts: Sequence[str], text: str = "", suffix: str = "") -> str:
     """Build a file name from ``parts``, such as heads, and the first four words of a text, in at most 24 letters:
     "L3H1_the-animal-didnt-cross.pdf".
 
     Letters are lower case, and without accents where that makes them ASCII; letters of other scripts stay. Other signs
     are left out, so that the name is not a path and every system can store it.
     """
-    return "_".join(filter(None, ("-".join(parts), _begins(text)))) + suffix
+    return "_".join(filter(None, ("-".join(parts), _make_slug(text)))) + suffix
 
 
-def of_heads(panels: Sequence[tuple[Attention, Head]], *more: str, between: str = "") -> str:
+def name_for_heads(panels: Sequence[tuple[Attention, Head]], *more: str, between: str = "") -> str:
     """Name the figure of these heads, with the text of the first: "L3H1-L2H4_the-animal-didnt-cross". ``between`` joins
     two heads, "minus" for their difference; ``more`` parts follow the heads."""
     (reading, _), *_ = panels
-    names = [fact(attention, head) for attention, head in panels]
+    names = [short_name(attention, head) for attention, head in panels]
     if len(names) > MOST_HEADS:
-        names = [f"{len(names)}-{_kind(reading)}"]
-    return file_name([f"-{between}-".join(names) if between else "-".join(names), *more], reading.queries.text)
+        names = [f"{len(names)}-{_map_noun(reading)}"]
+    return build_file_name([f"-{between}-".join(names) if between else "-".join(names), *more], reading.queries.text)
 
 
-def of_all(attention: Attention, drawn: Sequence[Head]) -> str:
+def name_for_all(attention: Attention, drawn: Sequence[Head]) -> str:
     """Name the figure of all heads of a reading, or of those that are ``drawn``."""
     if len(drawn) < len(attention.every_head()):
-        return of_heads([(attention, head) for head in drawn])
-    return file_name([f"all-{_kind(attention)}"], attention.queries.text)
+        return name_for_heads([(attention, head) for head in drawn])
+    return build_file_name([f"all-{_map_noun(attention)}"], attention.queries.text)
 
 
-def _kind(attention: Attention) -> str:
+def _map_noun(attention: Attention) -> str:
     return "layers" if QUANTITIES[attention.quantity].of_layers else "heads"
 
 
-def _begins(text: str) -> str:
+def _make_slug(text: str) -> str:
     """Return the first words of a text, joined by hyphens."""
     lower_case = _APOSTROPHES.sub("", text[:MOST_READ].lower().translate(_ASCII))
-    letters = _ACCENTS.sub("", "".join(map(_written, lower_case)))
+    letters = _ACCENTS.sub("", "".join(map(_to_ascii, lower_case)))
     first, *others = [unicodedata.normalize("NFC", word) for word in _WORD.findall(letters)[:MOST_WORDS]] or [""]
     slug = first[:MOST_LETTERS]
     for word in others:
@@ -66,7 +66,7 @@ def _begins(text: str) -> str:
     return slug
 
 
-def _written(character: str) -> str:
+def _to_ascii(character: str) -> str:
     """Return a character in ASCII if its decomposition has letters or digits there. Other letters, marks and digits
     stay; anything else becomes a space."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())

@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any, Unpack, overload
 
 from mha_viz.attention import AnyHead, Attention, Head, is_number
-from mha_viz.attention.shown import named_in
-from mha_viz.errors import READING, SettingError, check_kind, list_items, shorten_value
+from mha_viz.attention.shown import name_map
+from mha_viz.errors import READING_KIND, SettingError, check_kind, list_items, shorten_value
 from mha_viz.figures import file_names
 from mha_viz.figures.charts.chart import COLUMNS, Chart
-from mha_viz.figures.charts.chart_drawing import drawing
+from mha_viz.figures.charts.chart_drawing import draw_chart
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import THEMES, Theme
@@ -24,7 +24,7 @@ from mha_viz.figures.files import Several, Subtracted
 from mha_viz.figures.files.page import Look
 from mha_viz.figures.layout import Size, caption, fitted
 from mha_viz.figures.layout import over_image as images
-from mha_viz.figures.layout.compare import As, check, check_diff, check_panel_kind
+from mha_viz.figures.layout.compare import PanelKind, check, check_diff, check_panel_kind
 from mha_viz.figures.layout.compare import compare as compare_drawing
 from mha_viz.figures.layout.difference import difference as difference_drawing
 from mha_viz.figures.layout.difference import signed
@@ -32,10 +32,10 @@ from mha_viz.figures.layout.grid import grid as grid_drawing
 from mha_viz.figures.layout.heatmap import heatmap as heatmap_drawing
 from mha_viz.figures.layout.links import links as links_drawing
 from mha_viz.figures.layout.packet import packet
-from mha_viz.figures.layout.panels import Panel, pack
+from mha_viz.figures.layout.panels import Panel, pack_comparison
 from mha_viz.figures.layout.view import View, check_view, shown
 from mha_viz.options import GridOptions, HeadOptions, Options
-from mha_viz.view.settings import OPTIONS, check_taken, only_on_page, refusal_in_files
+from mha_viz.view.settings import OPTIONS, check_accepted, make_file_refusal, only_on_page
 
 MOST_INCHES = 1_000
 
@@ -43,17 +43,17 @@ MOST_INCHES = 1_000
 def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
     """Draw all heads at a glance, or with ``layers=[5, 6]`` and ``heads=[0, 1]`` only those. Options: those of View and
     Size."""
-    chosen_heads = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
+    chosen_heads = _choose_grid_heads(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings(options, "grid")
     check_view(attention, view)
     return Figure(
-        partial(grid_drawing, attention, of_files(view, "grid"), heads=chosen_heads),
-        _explorer(attention, chosen_heads, view, "all"),
+        partial(grid_drawing, attention, strip_page_settings(view, "grid"), heads=chosen_heads),
+        _explorer_page(attention, chosen_heads, view, "all"),
         partial(shown, attention, chosen_heads, view),
         size,
         look,
-        refusals(view, "grid"),
-        file_names.of_all(attention, chosen_heads),
+        list_refusals(view, "grid"),
+        file_names.name_for_all(attention, chosen_heads),
     )
 
 
@@ -72,20 +72,20 @@ def overlay(
 
     Raises SettingError, UnknownHead, and ShapeError if tokens or image do not fit.
     """
-    check_kind(attention, Attention, *READING)
-    chosen_heads = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
+    check_kind(attention, Attention, *READING_KIND)
+    chosen_heads = _choose_grid_heads(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings({"pin": "q0", "scale": "head", **options}, "overlay")
     view = replace(view, unit="pieces")
     check_view(attention, view)
-    held = images.held_token(attention, view, columns)
-    under = None if image is None else images.grey_of(image)
+    held = images.find_pinned_token(attention, view, columns)
+    under = None if image is None else images.to_grey(image)
     return Figure(
-        partial(images.over_image, attention, under, chosen_heads, held, view),
+        partial(images.draw_over_image, attention, under, chosen_heads, held, view),
         None,
         partial(images.table, attention, chosen_heads, held),
         size,
         look,
-        name=file_names.of_all(attention, chosen_heads),
+        name=file_names.name_for_all(attention, chosen_heads),
     )
 
 
@@ -106,18 +106,18 @@ def heatmap(
 
     Options: those of View and Size.
     """
-    heads = _heads(attention, layer, head, options)
+    heads = _choose_heads(attention, layer, head, options)
     if len(heads) != 1:
         raise SettingError(f"A heatmap shows one head; {len(heads)} were named.", "Use compare for several.")
     view, size, look = settings(options, "heatmap")
     check_view(attention, view)
     return Figure(
         partial(fitted, partial(heatmap_drawing, attention, heads[0], view)),
-        _explorer(attention, heads, view, "heatmap"),
+        _explorer_page(attention, heads, view, "heatmap"),
         partial(shown, attention, heads, view),
         size,
         look,
-        name=file_names.of_heads([(attention, heads[0])]),
+        name=file_names.name_for_heads([(attention, heads[0])]),
     )
 
 
@@ -138,28 +138,28 @@ def links(
 
     With ``heads=["L3H1", "L3H4"]``, draw several heads of one layer, each in its own colour.
     """
-    heads = _heads(attention, layer, head, options)
+    heads = _choose_heads(attention, layer, head, options)
     view, size, look = settings(options, "links")
     check_view(attention, view)
     if len({h.layer for h in heads}) > 1:
-        named = ", ".join(named_in(attention.quantity, h) for h in heads)
+        named = ", ".join(name_map(attention.quantity, h) for h in heads)
         raise SettingError(
             f"{named} are of different layers.", "Links show heads of one layer; use compare for several."
         )
     make = partial(links_drawing, attention, heads, view)
     return Figure(
         partial(fitted, make) if len(heads) == 1 else make,
-        _explorer(attention, heads, view, "links"),
+        _explorer_page(attention, heads, view, "links"),
         partial(shown, attention, heads, view),
         size,
         look,
-        name=file_names.of_heads([(attention, head) for head in heads], "links"),
+        name=file_names.name_for_heads([(attention, head) for head in heads], "links"),
     )
 
 
 def compare(
     panels: Sequence[Any],
-    kind: As = "heatmap",
+    kind: PanelKind = "heatmap",
     columns: int | None = None,
     pin_of: int = 0,
     diff: tuple[int, int] | None = None,
@@ -178,7 +178,7 @@ def compare(
     Returns the figure. Raises SettingError for panels, a kind, columns or options that do not exist or do not go
     together, and UnknownHead.
     """
-    all_panels = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    all_panels = [build_panel(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
     view, size, look = settings(options, "compare")
     check(all_panels, view, pin_of)
     check_panel_kind(kind, columns)
@@ -189,18 +189,20 @@ def compare(
         partial(
             compare_drawing,
             all_panels,
-            of_files(view, "compare", kind),
+            strip_page_settings(view, "compare", kind),
             kind=kind,
             columns=columns,
             pin_of=pin_of,
             diff=diff,
         ),
-        Page("compare", partial(pack, all_panels, everything=True), start, "compare"),
-        partial(_several, all_panels, view),
+        Page("compare", partial(pack_comparison, all_panels, everything=True), start, "compare"),
+        partial(_panel_numbers, all_panels, view),
         size,
         look,
-        refusals(view, "compare", kind),
-        file_names.of_heads([(panel.attention, panel.head) for panel in all_panels], *(["links"] * (kind == "links"))),
+        list_refusals(view, "compare", kind),
+        file_names.name_for_heads(
+            [(panel.attention, panel.head) for panel in all_panels], *(["links"] * (kind == "links"))
+        ),
     )
 
 
@@ -209,19 +211,24 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
 
     Options: those of View and Size. ``pin`` counts tokens of the first, or with ``pin_of=1`` of the second.
     """
-    first_panel, second_panel = panel_from(first), panel_from(second)
+    first_panel, second_panel = build_panel(first), build_panel(second)
     view, size, look = settings(options, "difference")
     check((first_panel, second_panel), replace(view, scale="fixed"), pin_of)
     start = caption.settings(view.of([first_panel.attention, second_panel.attention]))
     start |= {"diff": "0-1", "at": str(pin_of)}
     return Figure(
-        partial(fitted, partial(_difference_drawing, first_panel, second_panel, of_files(view, "difference"), pin_of)),
-        Page("compare", partial(pack, [first_panel, second_panel], everything=True), start, "compare"),
-        partial(_subtracted, first_panel, second_panel, view),
+        partial(
+            fitted,
+            partial(_difference_drawing, first_panel, second_panel, strip_page_settings(view, "difference"), pin_of),
+        ),
+        Page("compare", partial(pack_comparison, [first_panel, second_panel], everything=True), start, "compare"),
+        partial(_difference_numbers, first_panel, second_panel, view),
         size,
         look,
-        refusals(view, "difference"),
-        file_names.of_heads([(panel.attention, panel.head) for panel in (second_panel, first_panel)], between="minus"),
+        list_refusals(view, "difference"),
+        file_names.name_for_heads(
+            [(panel.attention, panel.head) for panel in (second_panel, first_panel)], between="minus"
+        ),
     )
 
 
@@ -257,7 +264,7 @@ def chart(
 
 
 def _chart_drawing(draw: Callable[[Theme], Chart], words: str, alt: str, size: Size) -> Drawing:
-    return drawing(draw(THEMES[size.look]), size, words, alt)
+    return draw_chart(draw(THEMES[size.look]), size, words, alt)
 
 
 def _chart_table(draw: Callable[[Theme], Chart], look: str, alt: str, caption: str) -> Table:
@@ -268,19 +275,19 @@ def _difference_drawing(first: Panel, second: Panel, view: View, pin_of: int, si
     return difference_drawing(first, second, view, size, pin_of)
 
 
-def _several(panels: Sequence[Panel], view: View) -> Several:
+def _panel_numbers(panels: Sequence[Panel], view: View) -> Several:
     numbers = tuple(shown(panel.attention, [panel.head], view) for panel in panels)
     return Several(numbers, tuple(panel.name for panel in panels))
 
 
-def _subtracted(one: Panel, two: Panel, view: View) -> Subtracted:
+def _difference_numbers(one: Panel, two: Panel, view: View) -> Subtracted:
     axes = signed(one, two, view).axes
     rows, cols = (tuple(unit.text for unit in side) for side in axes)
     first, second = (shown(p.attention, [p.head], view) for p in (one, two))
     return Subtracted(first, second, rows, cols)
 
 
-def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
+def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
     grid_heads, heads = (heads, heads[:1]) if show == "all" else ((), heads)
     start = caption.settings(view.of([attention])) | {"head": str(heads[0])}
     other_heads = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
@@ -288,7 +295,9 @@ def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: s
     return Page("explorer", partial(packet, attention, heads, everything=True, bits=12, drawn=grid_heads), start, show)
 
 
-def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None) -> tuple[Head, ...]:
+def _choose_grid_heads(
+    attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None
+) -> tuple[Head, ...]:
     """Return the heads of a grid: those in these layers and with these numbers, or all. Raises UnknownHead,
     SettingError."""
     axes: list[list[int]] = []
@@ -306,13 +315,13 @@ def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[i
     return tuple(Head(row, column) for row in axes[0] for column in axes[1])
 
 
-def _heads(
+def _choose_heads(
     attention: Attention, layer: int | AnyHead | None, head: int | None, options: HeadOptions
 ) -> tuple[Head, ...]:
     """Return the heads, or layers of rollout, that a call names in any of the supported ways."""
     named = options.pop("heads", None)
     last = attention.every_head()[-1]
-    example = named_in(attention.quantity, last)
+    example = name_map(attention.quantity, last)
     remedy = f"Give {example!r}, or layer={last.layer}, head={last.head}, or heads=[{example!r}]."
     if named is not None:
         chosen = tuple(map(attention.head, list_items(named, "heads", remedy)))
@@ -325,7 +334,7 @@ def _heads(
     return chosen
 
 
-def panel_from(given: Any) -> Panel:
+def build_panel(given: Any) -> Panel:
     """Build a panel from (attention, head) or (attention, head, name). Raises SettingError."""
     if isinstance(given, Panel):
         return given
@@ -340,15 +349,15 @@ def panel_from(given: Any) -> Panel:
     return Panel(attention, attention.head(head), str(name[0]) if name else "")
 
 
-def of_files(view: View, kind: str, panels: str = "") -> View:
+def strip_page_settings(view: View, kind: str, panels: str = "") -> View:
     """Return the view that the files of a kind of figure show, without the settings that only its interactive page
     shows."""
     return replace(view, **{name: OPTIONS[name].default for name in only_on_page(kind, asdict(view), panels)})
 
 
-def refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
+def list_refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
     """Build the errors for the settings of a view that the files of a kind of figure do not show."""
-    return tuple(refusal_in_files(name, kind) for name in only_on_page(kind, asdict(view), panels))
+    return tuple(make_file_refusal(name, kind) for name in only_on_page(kind, asdict(view), panels))
 
 
 def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Look]:
@@ -371,7 +380,7 @@ def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Lo
         raise SettingError(f"There is no option {unknown[0][:40]!r}.", f"Known: {', '.join(sorted(known))}.")
     stated = {name: value for name, value in options.items() if name in views}
     if kind:
-        check_taken(kind, stated)
+        check_accepted(kind, stated)
     view = View(**stated)
     size = Size(**{name: value for name, value in options.items() if name in sizes})
     return view, size, size.look if "look" in options else "auto"

@@ -11,13 +11,13 @@ from pathlib import Path
 from mha_viz.corpus import grammar
 from mha_viz.errors import ExportError
 from mha_viz.figures import files as exports
-from mha_viz.figures.files.live import OTHERS, Live, site
+from mha_viz.figures.files.live import OTHER_SENTENCES, Live, build_site
 from mha_viz.figures.files.page import Look, PagePart
-from mha_viz.figures.layout.packet import common
+from mha_viz.figures.layout.packet import build_common_header
 from mha_viz.figures.words.known import heads_of
 from mha_viz.files import make_folder
-from mha_viz.files.assets import home
-from mha_viz.files.npm import Package, fetched
+from mha_viz.files.assets import storage_folder
+from mha_viz.files.npm import Package, fetch_files
 from mha_viz.models.reading import onnx, tokenizer_rules
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.tokenizer import Tokenizer
@@ -54,7 +54,7 @@ def write_site(
 ) -> Path:
     """Write a page with these ``parts`` and a sentence field in which ``model`` runs.
 
-    :func:`mha_viz.models.reading.onnx.check` must accept the model. ``example`` is a text and its drawing.
+    :func:`mha_viz.models.reading.onnx.check_exportable` must accept the model. ``example`` is a text and its drawing.
 
     Raises ModelUnsupported for a tokenizer that a page cannot reproduce, ExportError if a library is missing or the
     folder cannot be written.
@@ -66,28 +66,28 @@ def write_site(
         )
     make_folder(place)
     text, part = example
-    files = _model_files(model, half, text)
+    files = _build_model_files(model, half, text)
     for library in LIBRARIES:
-        files |= fetched(library, home() / "libraries")
+        files |= fetch_files(library, storage_folder() / "libraries")
     description = json.loads(files["model.json"])
     size = (description["bytes"] + len(files[_RUNTIME])) / 1e6
     about_heads = heads_of(model.name, model.revision, (model.layers, model.heads))
     live = Live(model.name, model.revision, size, description["deviation"], text, part, about_heads)
-    files = site(parts, live, files, title=title, introduction=introduction, look=look)
+    files = build_site(parts, live, files, title=title, introduction=introduction, look=look)
     for name, content in files.items():
         exports.write_bytes(place / name, partial(bytes, content))
     return place
 
 
-def _model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
+def _build_model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
     tokenizer = Tokenizer(encoder.vocabulary, encoder.name, encoder.limit)
     description = {
-        "common": common(encoder.name, encoder.revision, encoder.layers, encoder.heads),
-        "tokenizer": tokenizer_rules.parts(tokenizer),
-        "rules": tokenizer_rules.rules(tokenizer),
+        "common": build_common_header(encoder.name, encoder.revision, encoder.layers, encoder.heads),
+        "tokenizer": tokenizer_rules.export_parts(tokenizer),
+        "rules": tokenizer_rules.export_rules(tokenizer),
     }
-    others = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHERS).sentences] if half else []
-    data, deviation = onnx.graph(encoder, half, (text, *others))
+    others = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHER_SENTENCES).sentences] if half else []
+    data, deviation = onnx.export_graph(encoder, half, (text, *others))
     parts = {f"model.{i}.onnx": data[start : start + _PART] for i, start in enumerate(range(0, len(data), _PART))}
     facts = {"bytes": len(data), "parts": list(parts), "deviation": deviation, **description}
     return {**parts, "model.json": json.dumps(facts, separators=(",", ":")).encode()}

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from mha_viz.errors import PATH, ExportError, SettingError, check_kind, list_items
+from mha_viz.errors import PATH_KIND, ExportError, SettingError, check_kind, list_items
 from mha_viz.figures import files
-from mha_viz.figures.files.page import Look, PagePart, published
-from mha_viz.figures.kinds import compare, grid, panel_from, settings
+from mha_viz.figures.files.page import Look, PagePart, render_published_page
+from mha_viz.figures.kinds import build_panel, compare, grid, settings
 from mha_viz.figures.layout.caption import named
-from mha_viz.figures.layout.panels import Panel, pin_in
+from mha_viz.figures.layout.panels import Panel, convert_pin
 from mha_viz.options import Options
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ def publish(
     file that cannot be written, and where the extra ``mha-viz[live]`` is not installed; ModelUnsupported for a ``live``
     model that a browser cannot run.
     """
-    check_kind(path, *PATH)
+    check_kind(path, *PATH_KIND)
     if live is not None:
         from mha_viz.figures.live import write_site  # imports torch
         from mha_viz.models.reading import onnx
 
-        encoder = onnx.check(live)
-        parts, look = _parts(panels, title, introduction, remarks, pin_of, diff, options)
-        example = _example(panel_from(panels[0]), encoder, options)
+        encoder = onnx.check_exportable(live)
+        parts, look = _build_parts(panels, title, introduction, remarks, pin_of, diff, options)
+        example = _build_example(build_panel(panels[0]), encoder, options)
         words = {"title": title.strip() or TITLE, "introduction": introduction}
         return write_site(path, encoder, parts, example, half=half, look=look, **words)
     if half:
@@ -103,11 +103,11 @@ def publication(
 
     Returns its bytes. Raises SettingError as :func:`publish`.
     """
-    parts, look = _parts(panels, title, introduction, remarks, pin_of, diff, options)
-    return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
+    parts, look = _build_parts(panels, title, introduction, remarks, pin_of, diff, options)
+    return render_published_page(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
 
 
-def _example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[str, PagePart]:
+def _build_example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[str, PagePart]:
     """Return the sentence of a panel and its drawing for the live model: all heads, with the panel's head open."""
     text = panel.attention.text.text
     reading = model.encode(text)
@@ -117,7 +117,7 @@ def _example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[
     return text, PagePart("", "", interactive.packet(), {**interactive.start, "head": str(panel.head)}, "")
 
 
-def _parts(
+def _build_parts(
     panels: Sequence[Any],
     title: str,
     introduction: str,
@@ -127,25 +127,27 @@ def _parts(
     options: Options,
 ) -> tuple[list[PagePart], Look]:
     """Build the parts of the page; also return its colour scheme."""
-    all_panels = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
-    _check(all_panels, remarks)
+    all_panels = [build_panel(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    _check_counts(all_panels, remarks)
     check_texts(title, introduction, remarks)
     texts = [*remarks, *[""] * (len(all_panels) - len(remarks))]
     view, _, look = settings(options)
-    parts = [_part([panel], _name(panel), remark, "links", options | {"pin": pin_in(all_panels, number, view, pin_of)})
+    parts = [_build_part([panel], _panel_heading(panel), remark, "links", options | {"pin": convert_pin(all_panels, number, view, pin_of)})
              for number, (panel, remark) in enumerate(zip(all_panels, texts, strict=True))]  # fmt: skip
     if len(all_panels) > 1:
-        parts.insert(0, _part(all_panels, "Side by side", "", "heatmap", options | {"pin_of": pin_of, "diff": diff}))
+        parts.insert(
+            0, _build_part(all_panels, "Side by side", "", "heatmap", options | {"pin_of": pin_of, "diff": diff})
+        )
     return parts, look
 
 
-def _part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, options: Any) -> PagePart:
+def _build_part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, options: Any) -> PagePart:
     figure = compare(panels, kind, **options)
     assert figure.page is not None
     return PagePart(heading, remark, figure.page.packet(), figure.page.start, figure.drawing.caption)
 
 
-def _name(panel: Panel) -> str:
+def _panel_heading(panel: Panel) -> str:
     head = named(panel.attention, panel.head)
     return f"{head}: {panel.name}" if panel.name else head
 
@@ -162,7 +164,7 @@ def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
             raise SettingError(f"The {name} has {len(text):,} characters.", f"It can have up to {most:,}.")
 
 
-def _check(panels: Sequence[Panel], remarks: Sequence[str]) -> None:
+def _check_counts(panels: Sequence[Panel], remarks: Sequence[str]) -> None:
     if isinstance(remarks, str):
         raise SettingError("remarks is a single text.", "Give a list with a text for each head.")
     if not panels:

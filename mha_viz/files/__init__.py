@@ -20,11 +20,11 @@ except ImportError:  # Windows, where open files cannot be deleted anyway
     fcntl = None  # type: ignore[assignment]
 
 OLD_SECONDS = 24 * 60 * 60
-_records: list[dict[Path, int]] = []  # one for each active block of :func:`recorded`
+_records: list[dict[Path, int]] = []  # one for each active block of :func:`record_writes`
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def write_atomically(path: Path) -> Iterator[BinaryIO]:
     """Yield a temporary file that replaces ``path`` atomically at the end of the block.
 
     If the block raises, ``path`` is unchanged. A pipe or device is written to directly. Raises OSError.
@@ -36,27 +36,27 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     unfinished = path.parent / f".{uuid4().hex}.part"
     try:
         unfinished.touch(exist_ok=False)
-        with _held(unfinished):
+        with _lock_path(unfinished):
             with unfinished.open("wb") as file:
                 yield file
-            put(unfinished, path)
+            move_into_place(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def put(file: Path, path: Path) -> None:
-    """Move a file to ``path`` atomically, and record it for :func:`recorded`. Raises OSError."""
+def move_into_place(file: Path, path: Path) -> None:
+    """Move a file to ``path`` atomically, and record it for :func:`record_writes`. Raises OSError."""
     inode = file.stat().st_ino
     for record in _records:
-        record[_real(path.parent) / path.name] = inode
+        record[_resolve_path(path.parent) / path.name] = inode
     file.replace(path)
 
 
 @contextmanager
-def recorded() -> Iterator[dict[Path, int]]:
+def record_writes() -> Iterator[dict[Path, int]]:
     """Record the files that this process writes in the block, with their inode numbers; yield the record.
 
-    :func:`in_place` reads it.
+    :func:`list_unchanged` reads it.
     """
     record: dict[Path, int] = {}
     _records.append(record)
@@ -66,9 +66,9 @@ def recorded() -> Iterator[dict[Path, int]]:
         _records.remove(record)
 
 
-def in_place(record: Mapping[Path, int], place: Path) -> list[Path]:
+def list_unchanged(record: Mapping[Path, int], place: Path) -> list[Path]:
     """Return the recorded files at or below ``place`` that are still there and unchanged, except hidden ones."""
-    real_place, files = _real(place), []
+    real_place, files = _resolve_path(place), []
     for path, inode in record.items():
         with suppress(OSError, ValueError):  # the file is gone, or not below ``place``
             is_hidden = any(part.startswith(".") for part in path.relative_to(real_place).parts)
@@ -77,23 +77,26 @@ def in_place(record: Mapping[Path, int], place: Path) -> list[Path]:
     return files
 
 
-def _real(path: Path) -> Path:
+def _resolve_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def remove_left(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove partial files in a folder that killed processes left there more than a day ago."""
     for partial in folder.glob(".*.part"):
-        remove_old(partial)
+        remove_if_stale(partial)
 
 
-def remove_old(path: Path) -> None:
+def remove_if_stale(path: Path) -> None:
     """Remove a file or folder that was not modified for a day.
 
-    While a process works on it (``whole_file``, ``passing_folder``), it is locked and stays, even if the clock was set
+    While a process works on it (``write_atomically``, ``temporary_folder``), it is locked and stays, even if the clock was set
     forward.
     """
-    with suppress(OSError), _held(path) as is_free:  # another process may remove it first, or removal may be forbidden
+    with (
+        suppress(OSError),
+        _lock_path(path) as is_free,
+    ):  # another process may remove it first, or removal may be forbidden
         if not is_free or time.time() - path.stat().st_mtime <= OLD_SECONDS:
             return
         if path.is_dir():
@@ -103,7 +106,7 @@ def remove_old(path: Path) -> None:
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[bool]:
+def _lock_path(path: Path) -> Iterator[bool]:
     """Lock a file or folder, so that no process removes it as a leftover; yield False if another process has locked it.
 
     Nothing is locked where the file system has no locks, as on some network drives.
@@ -112,13 +115,13 @@ def _held(path: Path) -> Iterator[bool]:
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR) if fcntl is not None else None
     try:
-        yield handle is None or _is_locked(handle)
+        yield handle is None or _try_lock(handle)
     finally:
         if handle is not None:
             os.close(handle)
 
 
-def _is_locked(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     """Lock an open file until it is closed; return False if another process has locked it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,7 +132,7 @@ def _is_locked(handle: int) -> bool:
     return True
 
 
-def arrays_in(path: Path) -> dict[str, Any]:
+def load_arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of an .npz file by name. Raises OSError, and ValueError for a damaged file."""
     import numpy as np
 
@@ -143,17 +146,17 @@ def arrays_in(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def passing_folder(place: Path) -> Iterator[Path]:
+def temporary_folder(place: Path) -> Iterator[Path]:
     """Yield a temporary folder in ``place`` that is deleted after the block, unless the block moved it elsewhere.
 
     First delete folders that killed processes left there more than a day ago. Raises OSError.
     """
     place.mkdir(parents=True, exist_ok=True)
     for leftover in place.glob("partial-*"):
-        remove_old(leftover)
+        remove_if_stale(leftover)
     partial = Path(tempfile.mkdtemp(prefix="partial-", dir=place))
     try:
-        with _held(partial):
+        with _lock_path(partial):
             yield partial
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-HOME = "MHA_VIZ_HOME"
+HOME_VARIABLE = "MHA_VIZ_HOME"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-PROFILES = "MHA_VIZ_PROFILES"  # environment variable that lists folders with users' own profiles
-MOST_FOLDERS = 2_000  # how many folders a search below one of them visits
+PROFILES_VARIABLE = "MHA_VIZ_PROFILES"  # environment variable that lists folders with users' own profiles
+MAX_FOLDERS = 2_000  # how many folders a search below one of them visits
 
 
 def app_root() -> Path:
@@ -26,7 +26,7 @@ def app_root() -> Path:
     return installed if installed.is_dir() else _PACKAGE.parent
 
 
-def asset(name: str) -> Path:
+def asset_path(name: str) -> Path:
     """Return the path of a file under ``assets/``."""
     return app_root() / "assets" / name
 
@@ -41,7 +41,7 @@ def page_files() -> Mapping[str, Path]:
     return MappingProxyType({file.stem.split("_", 1)[1]: file for file in files})
 
 
-class Moved(NamedTuple):
+class MovedPage(NamedTuple):
     """A redirection of a page address.
 
     Attributes:
@@ -57,24 +57,24 @@ class Moved(NamedTuple):
     more: Mapping[str, str] = MappingProxyType({})
 
 
-MOVED = (  # the first row that matches is used
-    Moved("switch_off", {"off": ""}, "explore"),
-    Moved("switch_off", {}, "explore", {"off": "none"}),
-    Moved("questions", {"task": ""}, "why_heads_differ", {"experiment": "tasks"}),
-    Moved("questions", {}, "why_heads_differ"),
-    Moved("roles", {"model": "toy", "snapshot": ""}, "why_heads_differ", {"experiment": "toy"}),
-    Moved("roles", {"model": "toy", "trained": ""}, "why_heads_differ", {"experiment": "toy"}),
-    Moved("roles", {"model": "repeater", "snapshot": ""}, "why_heads_differ", {"experiment": "repeater"}),
+MOVED_PAGES = (  # the first row that matches is used
+    MovedPage("switch_off", {"off": ""}, "explore"),
+    MovedPage("switch_off", {}, "explore", {"off": "none"}),
+    MovedPage("questions", {"task": ""}, "why_heads_differ", {"experiment": "tasks"}),
+    MovedPage("questions", {}, "why_heads_differ"),
+    MovedPage("roles", {"model": "toy", "snapshot": ""}, "why_heads_differ", {"experiment": "toy"}),
+    MovedPage("roles", {"model": "toy", "trained": ""}, "why_heads_differ", {"experiment": "toy"}),
+    MovedPage("roles", {"model": "repeater", "snapshot": ""}, "why_heads_differ", {"experiment": "repeater"}),
 )
 
 
-def moved(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+def redirect_address(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """Return the page and parameters at which the content of an old address is now.
 
     Links within the app carry the parameters of one page to the next, so an address that already has a parameter that a
     row would add is not an old one.
     """
-    for row in MOVED:
+    for row in MOVED_PAGES:
         fits = all(name in parameters and value in ("", parameters[name]) for name, value in row.given.items())
         is_old = page not in page_files() or not row.more.keys() & parameters.keys()
         if row.page == page and fits and is_old:
@@ -82,27 +82,27 @@ def moved(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]
     return page, dict(parameters)
 
 
-def home() -> Path:
+def storage_folder() -> Path:
     """Return the folder in which the app stores files. Raises RuntimeError for an account without a home directory."""
-    return Path(os.environ.get(HOME) or "~/.cache/mha_viz").expanduser()
+    return Path(os.environ.get(HOME_VARIABLE) or "~/.cache/mha_viz").expanduser()
 
 
-def own_folders() -> list[Path]:
+def list_profile_folders() -> list[Path]:
     """Return the folders that MHA_VIZ_PROFILES lists, separated by colons, or by semicolons on Windows."""
-    return [Path(name.strip()) for name in os.environ.get(PROFILES, "").split(os.pathsep) if name.strip()]
+    return [Path(name.strip()) for name in os.environ.get(PROFILES_VARIABLE, "").split(os.pathsep) if name.strip()]
 
 
-def files_below(root: Path, name: str) -> list[Path]:
+def find_files(root: Path, name: str) -> list[Path]:
     """Return the files with this name in a folder and its subfolders, the nearest first, without hidden folders.
 
     Folders that do not exist or cannot be read are skipped.
     """
     files, level, visited = list[Path](), [root], set[Path]()
-    while level and len(visited) < MOST_FOLDERS:
+    while level and len(visited) < MAX_FOLDERS:
         subfolders = list[Path]()
         for folder in level:
             resolved = folder.resolve()  # symbolic links may form a loop
-            if resolved in visited or len(visited) == MOST_FOLDERS:
+            if resolved in visited or len(visited) == MAX_FOLDERS:
                 continue
             visited.add(resolved)
             try:

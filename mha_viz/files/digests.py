@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-FILE = "digests.json"
+FILE_NAME = "digests.json"
 DIGESTS, SEAL = "digests", "seal"  # entries of the facts: digests of other files, and digest of all other entries
 
 _Stamp = tuple[int, int, int]
@@ -26,44 +26,46 @@ def of(path: Path) -> str:
 
 def write(folder: Path, digests: Mapping[str, str]) -> None:
     """Store the digests of files in ``folder``, by file name. Raises OSError."""
-    (folder / FILE).write_text(json.dumps(digests), "utf-8")
+    (folder / FILE_NAME).write_text(json.dumps(digests), "utf-8")
 
 
 def read(folder: Path) -> dict[str, str]:
     """Return the digests that :func:`write` stored. Raises OSError, and ValueError for a damaged file."""
-    digests = json.loads((folder / FILE).read_text("utf-8"))
+    digests = json.loads((folder / FILE_NAME).read_text("utf-8"))
     if not isinstance(digests, dict):
-        raise ValueError(f"{FILE} has no names.")
+        raise ValueError(f"{FILE_NAME} has no names.")
     return digests
 
 
-def are_those(folder: Path, digests: Mapping[str, str]) -> bool:
+def match_files(folder: Path, digests: Mapping[str, str]) -> bool:
     """Return whether all files have these digests. Files that have not changed since the last check are skipped."""
     try:
-        return all(_digest(folder / name, _stamp(folder / name)) == digest for name, digest in digests.items())
+        return all(
+            _digest_cached(folder / name, _read_stamp(folder / name)) == digest for name, digest in digests.items()
+        )
     except (OSError, ValueError):
         return False
 
 
-def _stamp(path: Path) -> _Stamp:
+def _read_stamp(path: Path) -> _Stamp:
     """Return the inode, size and modification time of a file, which change when the file is written."""
     stat = path.stat()
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 @lru_cache(1024)
-def _digest(path: Path, stamp: _Stamp) -> str:
+def _digest_cached(path: Path, stamp: _Stamp) -> str:
     return of(path)
 
 
-def sealed(facts: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+def seal_facts(facts: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """Return the facts as JSON, with the digest of each text by its file name and a digest of the facts themselves."""
-    sealed_facts = {**facts, DIGESTS: {name: _of_text(texts[name]) for name in sorted(texts)}}
-    sealed_facts[SEAL] = _of_text(json.dumps(sealed_facts, ensure_ascii=False))
+    sealed_facts = {**facts, DIGESTS: {name: _digest_text(texts[name]) for name in sorted(texts)}}
+    sealed_facts[SEAL] = _digest_text(json.dumps(sealed_facts, ensure_ascii=False))
     return json.dumps(sealed_facts, indent=1, ensure_ascii=False) + "\n"
 
 
-def unsealed(
+def open_sealed_facts(
     name: str,
     text: str,
     files: Mapping[str, str],
@@ -83,14 +85,14 @@ def unsealed(
     """
     facts: dict[str, Any] = json.loads(text)
     seal = facts.pop(SEAL, None)
-    if (seal is not None or DIGESTS in facts) and seal != _of_text(json.dumps(facts, ensure_ascii=False)):
+    if (seal is not None or DIGESTS in facts) and seal != _digest_text(json.dumps(facts, ensure_ascii=False)):
         raise ValueError(f"{name} is not as it was written")
     for file, digest in facts.pop(DIGESTS, {}).items():
         may_be_missing = file in may_lack and file not in files
-        if of(file) and not may_be_missing and (file not in files or _of_text(files[file]) != digest):
+        if of(file) and not may_be_missing and (file not in files or _digest_text(files[file]) != digest):
             raise ValueError(f"{file} is not as it was written")
     return facts
 
 
-def _of_text(text: str) -> str:
+def _digest_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

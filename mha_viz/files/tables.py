@@ -14,7 +14,7 @@ _FORMULA = re.compile(rf"(?![+-]\d+\Z)[{re.escape(FORMULA_STARTS)}]|'+[{re.escap
 _ESCAPED = re.compile(f"'+[{re.escape(FORMULA_STARTS)}]")
 
 
-def inert(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Return the text with a leading apostrophe if a spreadsheet would run it as a formula.
 
     An apostrophe is also added to text that looks as if it already had one. Signed numbers are not formulas.
@@ -22,24 +22,24 @@ def inert(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-def as_written(text: str) -> str:
-    """Return the text that was given to :func:`inert`."""
+def unescape_formula(text: str) -> str:
+    """Return the text that was given to :func:`escape_formula`."""
     return text[1:] if _ESCAPED.match(text) else text
 
 
-def as_csv(table: pd.DataFrame, digits: int = 9) -> str:
+def format_csv(table: pd.DataFrame, digits: int = 9) -> str:
     """Return a table as CSV without its index, with ``digits`` significant digits; no text cell begins a formula."""
-    safe = _each_text(table, inert).rename(columns=lambda name: inert(str(name)))
+    safe = _map_texts(table, escape_formula).rename(columns=lambda name: escape_formula(str(name)))
     text: str = safe.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
     return text
 
 
-def from_csv(table: pd.DataFrame) -> pd.DataFrame:
-    """Restore the texts of a table that was read from the output of :func:`as_csv`."""
-    return _each_text(table, as_written)
+def restore_texts(table: pd.DataFrame) -> pd.DataFrame:
+    """Restore the texts of a table that was read from the output of :func:`format_csv`."""
+    return _map_texts(table, unescape_formula)
 
 
-def _each_text(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+def _map_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     """Apply ``change`` once to each distinct text of a table and return the new table."""
     changed: dict[str, pd.Series] = {}
     for name in table.select_dtypes(include=["object", "string"]):

@@ -2,7 +2,7 @@
 3.2).
 
 The papers write W_Q as one matrix [d_model, h·d_k]; here it is stored as [h, d_model, d_k], the same numbers grouped by
-head (:func:`wide_matrices`). Everything is a batched product over heads, so every head is computed by the same
+head (:func:`iter_wide_matrices`). Everything is a batched product over heads, so every head is computed by the same
 operations in the same order, and equal heads stay equal to the last bit. The hardware sets one condition: libraries
 round a product slightly differently depending on where its operands start in a cache line. When d_model and the number
 of sentences are multiples of 16, all heads are aligned alike. With other sizes, rounding alone makes equal heads differ
@@ -48,7 +48,7 @@ class Heads:
         """Return the trainable weights: W_Q, W_K, W_V, W_O."""
         return self.query, self.key, self.value, self.output
 
-    def of_each_head(self) -> Slices:
+    def slice_by_head(self) -> Slices:
         """Return the slices of every head; a shared matrix is repeated for each head."""
         heads = self.shape.heads
         return Slices(*(w.expand(heads, -1, -1) for w in self.tensors()))
@@ -63,7 +63,7 @@ class Slices(NamedTuple):
     output: Tensor
 
 
-class Attended(NamedTuple):
+class AttentionOutput(NamedTuple):
     """The result of a layer.
 
     Attributes:
@@ -83,8 +83,8 @@ def initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RAN
     if start not in STARTS:
         raise SettingError(f"There is no start “{start}”.", f"Choose one of: {', '.join(STARTS)}.")
     inputs = (shape.matrices, shape.seen, shape.d_k)
-    query, key, value = (normal(generator, *inputs, scale=shape.seen**-0.5) for _ in range(3))
-    output = normal(generator, shape.heads, shape.d_k, shape.d_model, scale=shape.d_model**-0.5)
+    query, key, value = (draw_normal(generator, *inputs, scale=shape.seen**-0.5) for _ in range(3))
+    output = draw_normal(generator, shape.heads, shape.d_k, shape.d_model, scale=shape.d_model**-0.5)
     if start == SAME_TWO:
         query, key, value, output = (torch.cat([w[:-1], w[-2:-1]]) for w in (query, key, value, output))
     elif start != ALL_RANDOM:
@@ -93,15 +93,15 @@ def initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RAN
         output = output[:1].repeat(shape.heads, 1, 1)
     for learned in (query, key, value, output):
         learned.requires_grad_()
-    return Heads(shape, query, key, value, output, _columns(shape, generator))
+    return Heads(shape, query, key, value, output, _choose_columns(shape, generator))
 
 
-def normal(generator: torch.Generator, *axes: int, scale: float) -> Tensor:
+def draw_normal(generator: torch.Generator, *axes: int, scale: float) -> Tensor:
     """Draw normally distributed numbers with standard deviation ``scale``, without torch's global generator."""
     return torch.randn(*axes, generator=generator) * scale
 
 
-def _columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
+def _choose_columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
     """Return the components of the vector that each head sees, [head, seen]; None when all heads see all of them."""
     if shape.cut == FULL:
         return None
@@ -111,7 +111,7 @@ def _columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
     return torch.stack([chunk.sort().values for chunk in chunks])
 
 
-def attend(heads: Heads, slices: Slices, x: Tensor) -> Attended:
+def attend(heads: Heads, slices: Slices, x: Tensor) -> AttentionOutput:
     """Compute the attention of every head on ``x`` [sentence, word, d_model].
 
     ``slices`` are those of ``heads.of_each_head()``; they are an argument so that gradients can be computed for each
@@ -129,10 +129,10 @@ def attend(heads: Heads, slices: Slices, x: Tensor) -> Attended:
     maps = torch.softmax(scores, dim=-1)
     contexts = torch.bmm(maps, value).view(h, sentences * words, d_k)
     parts = torch.bmm(contexts, slices.output)
-    return Attended(maps.view(h, sentences, words, words), contexts, parts)
+    return AttentionOutput(maps.view(h, sentences, words, words), contexts, parts)
 
 
-def wide_matrices(heads: Heads) -> Iterator[Tensor]:
+def iter_wide_matrices(heads: Heads) -> Iterator[Tensor]:
     """Yield W_Q, W_K, W_V as the papers write them, [d_model, h·d_k], and W_O as [h·d_k, d_model]; only for the full
     cut."""
     for w in heads.tensors()[:3]:
@@ -140,7 +140,7 @@ def wide_matrices(heads: Heads) -> Iterator[Tensor]:
     yield heads.output.reshape(-1, heads.shape.d_model)
 
 
-def penalty(maps: Tensor) -> Tensor:
+def compute_penalty(maps: Tensor) -> Tensor:
     """Return ‖A Aᵀ − I‖_F² (Lin et al. 2017), mean over words; A [head, key] has the rows of all heads for a word."""
     rows = maps.permute(1, 2, 0, 3)  # [sentence, query, head, key]
     gram = rows @ rows.transpose(2, 3)

@@ -1,6 +1,6 @@
 """Estimate how long an experiment takes on this machine, from its arithmetic and a measurement of a few milliseconds.
 
-The numbers in :func:`work` were fitted to runs on one core of a server on which :func:`probe` took REFERENCE seconds.
+The numbers in :func:`estimate_seconds` were fitted to runs on one core of a server on which :func:`time_probe` took REFERENCE seconds.
 On other machines both grow in proportion.
 """
 
@@ -11,18 +11,18 @@ from time import thread_time
 import numpy as np
 
 from mha_viz.lab.lab import EXPERIMENTS
-from mha_viz.lab.record import Settings, recorded_count, recorded_steps
+from mha_viz.lab.record import Settings, choose_recorded_count, choose_recorded_steps
 
-START = 2.2  # seconds until the child process has imported its libraries
-REFERENCE = 0.0022  # seconds of one probe on the reference machine
+START_SECONDS = 2.2  # seconds until the child process has imported its libraries
+REFERENCE_SECONDS = 0.0022  # seconds of one probe on the reference machine
 
 
-def work(settings: Settings) -> float:
+def estimate_seconds(settings: Settings) -> float:
     """Return the seconds that an experiment takes on the reference machine. ``settings`` must be valid."""
     experiment = EXPERIMENTS[settings.experiment]
     layers = experiment.layers(settings)
-    recorded = len(recorded_steps(settings.steps, recorded_count(len(layers))))
-    seconds = START
+    recorded = len(choose_recorded_steps(settings.steps, choose_recorded_count(len(layers))))
+    seconds = START_SECONDS
     for shape in layers.values():
         heads, width = shape.heads, shape.d_model
         step = 0.002 + 0.00025 * heads + 0.00003 * width + 0.000002 * heads * width
@@ -33,7 +33,7 @@ def work(settings: Settings) -> float:
     return seconds
 
 
-def probe() -> float:
+def time_probe() -> float:
     """Return the CPU seconds of a small fixed computation that resembles training.
 
     The result is the smallest of five measurements, because the machine's current load says little about the next
@@ -53,6 +53,6 @@ def probe() -> float:
     return min(time_once() for _ in range(5))
 
 
-def pace() -> float:
+def measure_pace() -> float:
     """Return the seconds on this machine for one second on the reference machine, measured before any run here."""
-    return probe() / REFERENCE
+    return time_probe() / REFERENCE_SECONDS

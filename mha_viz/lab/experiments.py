@@ -27,34 +27,34 @@ from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.errors import Cancelled
 from mha_viz.lab import tasks
 from mha_viz.lab.attention import (
-    Attended,
+    AttentionOutput,
     Heads,
     Slices,
     attend,
+    compute_penalty,
+    draw_normal,
     initial_heads,
-    normal,
-    penalty,
 )
-from mha_viz.lab.lab import ALL_RANDOM, EXPERIMENTS, check, stored_at
+from mha_viz.lab.lab import ALL_RANDOM, EXPERIMENTS, check_settings, stored_path
 from mha_viz.lab.record import (
-    STRIP,
+    RECORDED_WEIGHTS,
     Array,
     RemovedHeads,
     Result,
     Settings,
     TrainingRun,
-    recorded_count,
-    recorded_steps,
+    choose_recorded_count,
+    choose_recorded_steps,
     to_bytes,
 )
 from mha_viz.lab.tasks import LETTERS, MARKS, TWO_RELATIONS, WORDS, LabTask, Sentences
 from mha_viz.process import apart
 
 BATCH = 32  # sentences per step; a multiple of 16 aligns the numbers of every head alike in memory
-HELD_OUT = 256  # sentences to measure on, never trained on
-COMPARED = 32  # how many held-out sentences are used to compare heads in pairs
+HELD_OUT_SENTENCES = 256  # sentences to measure on, never trained on
+COMPARED_SENTENCES = 32  # how many held-out sentences are used to compare heads in pairs
 LEARNING_RATE = 0.01  # of Adam
-ORDERS = 50  # random orders in which heads are removed
+RANDOM_ORDERS = 50  # random orders in which heads are removed
 _TRAINING, _HELD_OUT, _ORDERS = range(3)  # independent random streams derived from one seed
 
 
@@ -70,7 +70,7 @@ class ExperimentProgress(NamedTuple):
         return self.step / self.steps
 
 
-TellProgress = Callable[[ExperimentProgress], None]
+ReportProgress = Callable[[ExperimentProgress], None]
 IsCancelled = Callable[[], bool]
 
 
@@ -94,7 +94,7 @@ class SmallModel:
         letters, marks = torch.from_numpy(sentences.letters), torch.from_numpy(sentences.marks)
         return self.letters[letters] + self.marks[marks] + self.positions
 
-    def attend(self, sentences: Sentences, slices: Slices) -> Attended:
+    def attend(self, sentences: Sentences, slices: Slices) -> AttentionOutput:
         """Compute the attention of all heads on sentences."""
         return attend(self.heads, slices, self.embedded(sentences))
 
@@ -116,11 +116,11 @@ def new_model(shape: Shape, seed: int, start: str = ALL_RANDOM, task: LabTask = 
     heads = initial_heads(shape, generator, start)
     answers = len(task.relations) * len(LETTERS)
     axes = [(len(LETTERS), d_model), (len(MARKS), d_model), (WORDS, d_model), (d_model, answers)]
-    weights = (normal(generator, *axis_sizes, scale=d_model**-0.5).requires_grad_() for axis_sizes in axes)
+    weights = (draw_normal(generator, *axis_sizes, scale=d_model**-0.5).requires_grad_() for axis_sizes in axes)
     return SmallModel(task, heads, *weights)
 
 
-def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
+def compute_loss(logits: Tensor, sentences: Sentences) -> Tensor:
     """Return the mean cross-entropy of the answers, in nats."""
     answers = torch.from_numpy(sentences.answers)
     return functional.cross_entropy(logits.flatten(0, 2), answers.flatten(), ignore_index=-1)
@@ -129,18 +129,20 @@ def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
 # ---- The experiments ------------------------------------------------------------------------------------
 
 
-def run(settings: Settings, progress: TellProgress = lambda _: None, cancelled: IsCancelled = lambda: False) -> Result:
+def run(
+    settings: Settings, progress: ReportProgress = lambda _: None, cancelled: IsCancelled = lambda: False
+) -> Result:
     """Run an experiment. Equal settings give equal results on one machine. Raises SettingError and Cancelled."""
-    check(settings)
+    check_settings(settings)
     trained = _train_runs(settings, progress, cancelled)
     removes = EXPERIMENTS[settings.experiment].removes_heads
     removal = remove_heads(trained[0][1], settings.seed) if removes else None
-    held_out = _held_out(settings.seed, EXPERIMENTS[settings.experiment].task)
+    held_out = _draw_held_out(settings.seed, EXPERIMENTS[settings.experiment].task)
     return Result(settings, held_out.words(0), held_out.places[0], tuple(run for run, _ in trained), removal)
 
 
 def _train_runs(
-    settings: Settings, report: TellProgress, cancelled: IsCancelled
+    settings: Settings, report: ReportProgress, cancelled: IsCancelled
 ) -> list[tuple[TrainingRun, SmallModel]]:
     """Train every layer of an experiment from the same seed."""
     experiment = EXPERIMENTS[settings.experiment]
@@ -156,14 +158,14 @@ def _train_runs(
         weight = settings.weight if experiment.is_penalised and number == len(layers) - 1 else 0.0
         start = experiment.starts.get(label, experiment.start)
         model = new_model(shape, settings.seed, start, experiment.task)
-        steps = recorded_steps(settings.steps, recorded_count(len(layers)))
+        steps = choose_recorded_steps(settings.steps, choose_recorded_count(len(layers)))
         recorded = list(train(model, settings, weight, steps, on_step))
         arrays = dict[str, Array]()
         for name in recorded[0]:
             values = np.stack([measurements[name] for measurements in recorded])
             arrays[name] = values.astype(np.float32) if values.dtype == np.float64 else values
             arrays[name].flags.writeable = False
-        parameters, multiply_adds = costs.parameters(shape), costs.multiply_adds(shape, WORDS)
+        parameters, multiply_adds = costs.count_parameters(shape), costs.count_multiply_adds(shape, WORDS)
         trained.append((TrainingRun(label, shape.heads, parameters, multiply_adds, **arrays), model))
     return trained
 
@@ -172,7 +174,7 @@ def train(
     model: SmallModel, settings: Settings, weight: float, recorded: tuple[int, ...], on_step: Callable[[int], None]
 ) -> Iterator[dict[str, Array | float]]:
     """Train with Adam on new sentences at every step; yield measurements at recorded steps, before the update."""
-    held_out = _held_out(settings.seed, model.task)
+    held_out = _draw_held_out(settings.seed, model.task)
     # foreach=False updates each number separately, so that equal heads stay equal
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, foreach=False)
     for step in range(settings.steps + 1):
@@ -181,19 +183,19 @@ def train(
         on_step(step)
         if step == settings.steps:
             return
-        batch = tasks.sentences(BATCH, (settings.seed, _TRAINING, step), model.task)
-        attended = model.attend(batch, model.heads.of_each_head())
-        objective = loss_of(model.logits(attended.parts, batch), batch)
+        batch = tasks.draw_sentences(BATCH, (settings.seed, _TRAINING, step), model.task)
+        attended = model.attend(batch, model.heads.slice_by_head())
+        objective = compute_loss(model.logits(attended.parts, batch), batch)
         if weight:
-            objective = objective + weight * penalty(attended.maps)
+            objective = objective + weight * compute_penalty(attended.maps)
         optimiser.zero_grad()
         objective.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
 
-def _held_out(seed: int, task: LabTask) -> Sentences:
+def _draw_held_out(seed: int, task: LabTask) -> Sentences:
     """Return the held-out sentences of a task."""
-    return tasks.sentences(HELD_OUT, (seed, _HELD_OUT), task)
+    return tasks.draw_sentences(HELD_OUT_SENTENCES, (seed, _HELD_OUT), task)
 
 
 # ---- Measurements ---------------------------------------------------------------------------------------
@@ -201,27 +203,27 @@ def _held_out(seed: int, task: LabTask) -> Sentences:
 
 def measure(model: SmallModel, held_out: Sentences) -> dict[str, Array | float]:
     """Return the values of :class:`TrainingRun` at one step."""
-    slices = model.heads.of_each_head()
+    slices = model.heads.slice_by_head()
     attended = model.attend(held_out, slices)
     logits = model.logits(attended.parts, held_out)
-    loss = loss_of(logits, held_out)
+    loss = compute_loss(logits, held_out)
     gradients = torch.autograd.grad(loss, slices)
-    weights = _flat(tuple(w.detach() for w in slices))
+    weights = _flatten_slices(tuple(w.detach() for w in slices))
     maps = attended.maps.detach()
     with torch.no_grad():
         right, accuracy = grade(logits, held_out)
         return {
             "maps": maps[:, 0].numpy().copy(),
-            "relation_weights": relation_weights(maps.numpy(), held_out.places),
-            "queries": weights[:, : min(STRIP, slices.query[0].numel())].copy(),
-            "weight_cosines": cosines(weights),
+            "relation_weights": compute_relation_weights(maps.numpy(), held_out.places),
+            "queries": weights[:, : min(RECORDED_WEIGHTS, slices.query[0].numel())].copy(),
+            "weight_cosines": compute_cosines(weights),
             **_compare_weights(weights, 3 * slices.query[0].numel()),
-            **_compare_maps(maps[:, :COMPARED].numpy()),
-            "gradient_cosines": cosines(_flat(gradients[:3])),
-            "output_gradient_cosines": cosines(_flat(gradients[3:])),
-            "gradients": np.linalg.norm(_flat(gradients), axis=1),
+            **_compare_maps(maps[:, :COMPARED_SENTENCES].numpy()),
+            "gradient_cosines": compute_cosines(_flatten_slices(gradients[:3])),
+            "output_gradient_cosines": compute_cosines(_flatten_slices(gradients[3:])),
+            "gradients": np.linalg.norm(_flatten_slices(gradients), axis=1),
             "loss": loss.item(),
-            "penalty": penalty(maps).item(),
+            "penalty": compute_penalty(maps).item(),
             "accuracy": accuracy,
             "both": right.all(axis=-1).mean(),
         }
@@ -236,13 +238,13 @@ def grade(logits: Tensor, held_out: Sentences) -> tuple[Array, Array]:
     return right, right.mean(axis=(0, 1))
 
 
-def _flat(slices: tuple[Tensor, ...]) -> Array:
+def _flatten_slices(slices: tuple[Tensor, ...]) -> Array:
     """Concatenate the slices of every head into one row: [head, number]."""
     joined: Array = torch.cat([w.reshape(len(w), -1) for w in slices], dim=1).numpy()
     return joined
 
 
-def cosines(rows: Array) -> Array:
+def compute_cosines(rows: Array) -> Array:
     """Return the cosine of every two rows, [row, row]; 0 where a row is all zeros."""
     exact = rows.astype(np.float64)
     norms = np.linalg.norm(exact, axis=1)
@@ -276,7 +278,7 @@ def _compare_maps(maps: Array) -> dict[str, Array]:
     return {"divergence": divergence, "overlap": overlap}
 
 
-def relation_weights(maps: Array, places: Array) -> Array:
+def compute_relation_weights(maps: Array, places: Array) -> Array:
     """Return each head's mean weight on the correct word of each relation, [head, relation]."""
     weights = np.take_along_axis(maps, np.maximum(places, 0)[None], axis=3)  # [head, sentence, word, relation]
     defined = places >= 0
@@ -290,13 +292,13 @@ def relation_weights(maps: Array, places: Array) -> Array:
 def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
     """Remove heads by zeroing their slice of the concatenation, without retraining, and measure accuracy for many
     orders."""
-    held_out = _held_out(seed, model.task)
-    weights = importance(model, held_out)
+    held_out = _draw_held_out(seed, model.task)
+    weights = compute_importance(model, held_out)
     order = np.argsort(weights, kind="stable")
     with torch.no_grad():
-        parts = model.attend(held_out, model.heads.of_each_head()).parts
+        parts = model.attend(held_out, model.heads.slice_by_head()).parts
         rng = np.random.default_rng((seed, _ORDERS))
-        orders = [rng.permutation(len(order)) for _ in range(ORDERS)]
+        orders = [rng.permutation(len(order)) for _ in range(RANDOM_ORDERS)]
         curves = list[Array]()  # for each order [removed + 1], the accuracy after removing 0, 1, 2, … heads
         for removal_order in (order, order[::-1], *orders):
             remaining = [sorted(removal_order[count:].tolist()) for count in range(len(removal_order) + 1)]
@@ -305,13 +307,15 @@ def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
     return RemovedHeads(weights, order, curves[0], curves[1], np.stack(curves[2:]))
 
 
-def importance(model: SmallModel, held_out: Sentences) -> Array:
+def compute_importance(model: SmallModel, held_out: Sentences) -> Array:
     """Return I_h = E |Att_h · ∂L/∂Att_h| (Michel et al. 2019), scaled to Euclidean norm 1.
 
     The expectation is the mean over words, and Att_h is the head output before W_O.
     """
-    attended = model.attend(held_out, model.heads.of_each_head())
-    (gradient,) = torch.autograd.grad(loss_of(model.logits(attended.parts, held_out), held_out), (attended.contexts,))
+    attended = model.attend(held_out, model.heads.slice_by_head())
+    (gradient,) = torch.autograd.grad(
+        compute_loss(model.logits(attended.parts, held_out), held_out), (attended.contexts,)
+    )
     values = (attended.contexts * gradient).sum(dim=2).abs().mean(dim=1).detach().numpy().astype(np.float64)
     return values / max(float(np.linalg.norm(values)), 1e-30)
 
@@ -323,12 +327,12 @@ def _store_defaults() -> None:
     """Run all experiments with their default settings and store the results in ``assets/lab``."""
     for name, experiment in EXPERIMENTS.items():
         data = to_bytes(run(experiment.default))
-        stored_at(name).parent.mkdir(exist_ok=True)
-        stored_at(name).write_bytes(data)
-        print(f"{stored_at(name)}: {len(data):,} bytes")
+        stored_path(name).parent.mkdir(exist_ok=True)
+        stored_path(name).write_bytes(data)
+        print(f"{stored_path(name)}: {len(data):,} bytes")
 
 
-def _work(order: dict[str, Any], report: apart.Tell, cancelled: IsCancelled) -> bytes:
+def _run_order(order: dict[str, Any], report: apart.ReportProgress, cancelled: IsCancelled) -> bytes:
     """Run an experiment with the settings in the order and return the result as bytes."""
 
     def progress(state: ExperimentProgress) -> None:
@@ -339,4 +343,4 @@ def _work(order: dict[str, Any], report: apart.Tell, cancelled: IsCancelled) -> 
 
 
 if __name__ == "__main__":
-    _store_defaults() if "--store" in sys.argv else sys.exit(__doc__) if sys.stdin.isatty() else apart.serve(_work)
+    _store_defaults() if "--store" in sys.argv else sys.exit(__doc__) if sys.stdin.isatty() else apart.serve(_run_order)

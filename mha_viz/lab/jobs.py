@@ -10,14 +10,14 @@ from mha_viz.lab.record import Array
 from mha_viz.numerals import counted
 
 SIGNS = "○□◇"  # signs of the first, second and third relation, as drawn by browser/player
-DOES = 1 / 3  # a head does a job if it gives more than this share of its attention to the marked words, on average
+JOB_SHARE = 1 / 3  # a head does a job if it gives more than this share of its attention to the marked words, on average
 RULE = (
     "A head *does* a job if it gives, on average, more than a third of its attention to the words that its sign marks; "
     "rows whose two signs share a cell are left out."
 )
-LEAST = 3  # a sign must mark at least this many words for a map to show a job
-NAMED = 8  # at most this many heads are named; more are only counted
-NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+MIN_MARKED_WORDS = 3  # a sign must mark at least this many words for a map to show a job
+MAX_NAMED_HEADS = 8  # at most this many heads are named; more are only counted
+NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def find_jobs(maps: Array, places: Array) -> Array:
@@ -40,7 +40,7 @@ def find_jobs(maps: Array, places: Array) -> Array:
         is_clear = has_mark & (others != keys[:, None]).all(axis=1)
         queries = np.flatnonzero(is_clear if is_clear.any() else has_mark)
         if len(queries):
-            jobs[:, relation] = maps[:, queries, keys[queries]].mean(axis=1, dtype=np.float64) > DOES
+            jobs[:, relation] = maps[:, queries, keys[queries]].mean(axis=1, dtype=np.float64) > JOB_SHARE
     return jobs
 
 
@@ -58,7 +58,7 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
     jobs = find_jobs(maps, places)
     signs = dict(zip(SIGNS, jobs.T, strict=False))  # sign → [head]
     marked = [sign for sign, keys in zip(SIGNS, places.T, strict=False) if (keys >= 0).any()]
-    if not marked or any(0 < count < LEAST for count in (places >= 0).sum(axis=0)):
+    if not marked or any(0 < count < MIN_MARKED_WORDS for count in (places >= 0).sum(axis=0)):
         return ""
     if not jobs.any():
         return f"No head does {_join(marked, 'or')}."
@@ -74,9 +74,9 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
     shared_clauses = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]
     sentence = "; ".join([*sole_clauses, *missing_clauses, *shared_clauses])
     is_counted = len(shared) == 1 or not sole_clauses  # otherwise it is not clear which heads are counted
-    if shared and is_counted and max(heads.sum() for heads in shared.values()) <= NAMED:
+    if shared and is_counted and max(heads.sum() for heads in shared.values()) <= MAX_NAMED_HEADS:
         count = int(np.any([*shared.values()], axis=0).sum())
-        sentence += f": {_in_words(count, 'head')}, {_in_words(len(shared), 'job')}"
+        sentence += f": {_spell_count(count, 'head')}, {_spell_count(len(shared), 'job')}"
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
@@ -85,7 +85,7 @@ def _list_heads(names: Sequence[str], heads: Array, verb: str = "") -> str:
     chosen = [name for name, is_chosen in zip(names, heads, strict=True) if is_chosen]
     if not chosen:
         return ""
-    subject = _join(chosen) if len(chosen) <= NAMED else f"{len(chosen)} heads"
+    subject = _join(chosen) if len(chosen) <= MAX_NAMED_HEADS else f"{len(chosen)} heads"
     return f"{subject} {verb or ('has' if len(chosen) == 1 else 'have')}"
 
 
@@ -94,7 +94,7 @@ def _join(parts: Sequence[str], word: str = "and") -> str:
     return f" {word} ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
-def _in_words(count: int, noun: str) -> str:
+def _spell_count(count: int, noun: str) -> str:
     """Return a count and its noun, with a count below ten as a word: "three heads"."""
     digits, words = counted(count, noun).split(" ", 1)
-    return f"{NUMBERS[count - 1] if count <= len(NUMBERS) else digits} {words}"
+    return f"{NUMBER_WORDS[count - 1] if count <= len(NUMBER_WORDS) else digits} {words}"

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.costs import CUTS, OVERLAPPING, Shape, undivided
+from mha_viz.analysis.costs import CUTS, OVERLAPPING, Shape, find_division_error
 from mha_viz.errors import ResultUnreadable, SettingError
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.lab import predictions, statements
 from mha_viz.lab.jobs import describe_jobs
 from mha_viz.lab.predictions import Outcome
@@ -37,7 +37,7 @@ ALL_RANDOM, SAME_QKV, SAME_ALL, SAME_TWO = "random", "same W_Q, W_K, W_V", "all 
 EQUAL_PAIR = "four, two equal"  # the label of a run
 
 SettingName = Literal["seed", "heads", "d_model", "steps", "weight"]
-_USUAL: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
+_USUAL_SETTINGS: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
 
 CHILD = "mha_viz.lab.experiments"
 BOUNDS = apart.Bounds(
@@ -45,31 +45,31 @@ BOUNDS = apart.Bounds(
 )
 
 
-def _one_layer(settings: Settings) -> dict[str, Shape]:
+def _make_one_layer(settings: Settings) -> dict[str, Shape]:
     """Return a single layer with the number of heads in the settings."""
     return {counted(settings.heads, "head"): Shape(settings.d_model, settings.heads)}
 
 
-def _with_penalty(settings: Settings) -> dict[str, Shape]:
+def _make_penalty_layers(settings: Settings) -> dict[str, Shape]:
     """Return the same layer twice, to train without and with the penalty λ·‖A Aᵀ − I‖_F²."""
     full = Shape(settings.d_model, settings.heads)
     return {"without the penalty": full, f"with λ = {settings.weight:g}": full}
 
 
-def _of_each_count(settings: Settings) -> dict[str, Shape]:
+def _make_count_layers(settings: Settings) -> dict[str, Shape]:
     """Return a layer for each number of heads, with d_k = d_model / h."""
     counts = [2**power for power in range(6) if settings.d_model % 2**power == 0]
     return {counted(heads, "head"): Shape(settings.d_model, heads) for heads in counts}
 
 
-def _of_each_cut(settings: Settings) -> dict[str, Shape]:
+def _make_cut_layers(settings: Settings) -> dict[str, Shape]:
     """Return a layer for each way to cut the vector."""
     names = ("in full", "chunks", "chunks, shared", "random chunks")
     full = Shape(settings.d_model, settings.heads)
     return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
 
 
-def _with_a_pair(settings: Settings) -> dict[str, Shape]:
+def _make_pair_layers(settings: Settings) -> dict[str, Shape]:
     """Return a layer of three heads and a layer of four, all of the same width; two of the four start equal."""
     three = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
     return {"three heads": three, EQUAL_PAIR: three._replace(heads=4)}
@@ -107,9 +107,9 @@ class Experiment(NamedTuple):
     options: Mapping[str, str]
     outcome: Callable[[Result], Outcome]
     statements: Callable[[Result], list[Statement]]
-    asks: tuple[SettingName, ...] = _USUAL
+    asks: tuple[SettingName, ...] = _USUAL_SETTINGS
     most_steps: int = 1500
-    layers: Callable[[Settings], dict[str, Shape]] = _one_layer
+    layers: Callable[[Settings], dict[str, Shape]] = _make_one_layer
     task: LabTask = TWO_RELATIONS
     start: str = ALL_RANDOM
     starts: Mapping[str, str] = MappingProxyType({})
@@ -133,8 +133,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             source="Goodfellow, Bengio & Courville 2016, section 8.4.",
             prediction="After an identical start …",
             options={"equal": "heads stay equal", "apart": "heads differ"},
-            outcome=predictions.of_identical,
-            statements=statements.of_identical,
+            outcome=predictions.decide_identical,
+            statements=statements.state_identical,
             below=RANDOM,
         ),
         OUTPUT: Experiment(
@@ -151,8 +151,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                 "first": "they differ at once",
                 "later": "they differ later",
             },
-            outcome=predictions.of_output,
-            statements=statements.of_output,
+            outcome=predictions.decide_output,
+            statements=statements.state_output,
         ),
         RANDOM: Experiment(
             short="Random start",
@@ -163,15 +163,15 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             source="Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, section 6.",
             prediction="All weights start random. In the end …",
             options={"alike": "some heads share a job", "different": "no two share a job"},
-            outcome=predictions.of_random,
-            statements=statements.of_random,
+            outcome=predictions.decide_random,
+            statements=statements.state_random,
         ),
         PENALTY: Experiment(
             short="Pushed apart",
             default=Settings(PENALTY, weight=0.3),
-            asks=("weight", *_USUAL),
+            asks=("weight", *_USUAL_SETTINGS),
             most_steps=800,
-            layers=_with_penalty,
+            layers=_make_penalty_layers,
             shown=1,
             is_penalised=True,
             question="Can heads be made to differ?",
@@ -185,15 +185,15 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                 "same": "heads differ as much, within one point",
                 "less": "heads differ less",
             },
-            outcome=predictions.of_penalty,
-            statements=statements.of_penalty,
+            outcome=predictions.decide_penalty,
+            statements=statements.state_penalty,
         ),
         COUNT: Experiment(
             short="Head count",
             default=Settings(COUNT, heads=32),
             asks=("d_model", "steps", "seed"),
             most_steps=400,
-            layers=_of_each_count,
+            layers=_make_count_layers,
             shown=1,
             against="number of heads",
             question="Why several heads, and what do they cost?",
@@ -207,14 +207,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                 "between": "a number in between is best",
                 "most": "the most heads are best",
             },
-            outcome=predictions.of_count,
-            statements=statements.of_count,
+            outcome=predictions.decide_count,
+            statements=statements.state_count,
         ),
         CUT: Experiment(
             short="Split input",
             default=Settings(CUT, heads=8),
             most_steps=500,
-            layers=_of_each_cut,
+            layers=_make_cut_layers,
             shown=1,
             against="way of cutting",
             question="Is each head fed a different part of the input, or the whole vector?",
@@ -227,8 +227,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                 "few": "accuracy falls by 1 to 10 points",
                 "many": "accuracy falls by more",
             },
-            outcome=predictions.of_cut,
-            statements=statements.of_cut,
+            outcome=predictions.decide_cut,
+            statements=statements.state_cut,
         ),
         REMOVAL: Experiment(
             short="Remove heads",
@@ -244,14 +244,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                 "half": "up to half can be removed",
                 "most": "more than half can be removed",
             },
-            outcome=predictions.of_removal,
-            statements=statements.of_removal,
+            outcome=predictions.decide_removal,
+            statements=statements.state_removal,
         ),
         PAIR: Experiment(
             short="Duplicate head",
             default=Settings(PAIR),
             asks=("d_model", "steps", "seed"),
-            layers=_with_a_pair,
+            layers=_make_pair_layers,
             starts={EQUAL_PAIR: SAME_TWO},
             shown=1,
             question="Is a duplicate head worth anything?",
@@ -260,8 +260,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             source="Goodfellow et al. 2016, section 8.4; three beside four are this lab’s.",
             prediction="Of four heads, H2 and H3 start equal. After training …",
             options={"three": "of the four, two still have equal weights", "four": "all four have different weights"},
-            outcome=predictions.of_pair,
-            statements=statements.of_pair,
+            outcome=predictions.decide_pair,
+            statements=statements.state_pair,
         ),
         CURRENT: Experiment(
             short="No context",
@@ -279,53 +279,55 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                 "some": "some are lost",
                 "all": "all but lucky guesses are lost",
             },
-            outcome=predictions.of_current,
-            statements=statements.of_current,
+            outcome=predictions.decide_current,
+            statements=statements.state_current,
         ),
     }
 )
-MOST_HEADS, WIDTHS, MOST_WEIGHT, MOST_SEED = 16, (16, 32, 48, 64), 100.0, 2**31 - 1
+MAX_HEADS, WIDTHS, MAX_WEIGHT, MAX_SEED = 16, (16, 32, 48, 64), 100.0, 2**31 - 1
 
 
-NUMBERED: Mapping[str, str] = MappingProxyType({str(number): key for number, key in enumerate(EXPERIMENTS, 1)})
+EXPERIMENT_BY_NUMBER: Mapping[str, str] = MappingProxyType(
+    {str(number): key for number, key in enumerate(EXPERIMENTS, 1)}
+)
 
 
-def experiment_named(name: str | None) -> str:
+def find_experiment(name: str | None) -> str:
     """Return the experiment with this name or number, and the first experiment for anything else."""
-    return name if name and name in EXPERIMENTS else NUMBERED.get(name or "", IDENTICAL)
+    return name if name and name in EXPERIMENTS else EXPERIMENT_BY_NUMBER.get(name or "", IDENTICAL)
 
 
-def faults(settings: Settings) -> dict[SettingName, SettingError]:
+def find_faults(settings: Settings) -> dict[SettingName, SettingError]:
     """Return the error of each invalid setting; empty when the experiment can be run."""
     experiment = EXPERIMENTS[settings.experiment]
     checks = {
-        "seed": _whole("The seed", settings.seed, 0, MOST_SEED),
-        "d_model": _width(settings.d_model),
-        "steps": _whole("The number of steps", settings.steps, 1, experiment.most_steps),
-        "heads": _whole("The number of heads", settings.heads, 2, MOST_HEADS),
-        "weight": _weight(settings.weight),
+        "seed": _check_range("The seed", settings.seed, 0, MAX_SEED),
+        "d_model": _check_width(settings.d_model),
+        "steps": _check_range("The number of steps", settings.steps, 1, experiment.most_steps),
+        "heads": _check_range("The number of heads", settings.heads, 2, MAX_HEADS),
+        "weight": _check_weight(settings.weight),
     }
     errors = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
     if "heads" in experiment.asks and not errors.keys() & {"heads", "d_model"}:
-        error = undivided(settings.d_model, settings.heads, 2, MOST_HEADS)
+        error = find_division_error(settings.d_model, settings.heads, 2, MAX_HEADS)
         errors |= {"heads": error} if error else {}
     return {name: errors[name] for name in experiment.asks if name in errors}
 
 
-def check(settings: Settings) -> None:
+def check_settings(settings: Settings) -> None:
     """Raise SettingError for the first invalid setting."""
-    for error in faults(settings).values():
+    for error in find_faults(settings).values():
         raise error
 
 
-def _whole(name: str, value: int, least: int, most: int) -> SettingError | None:
+def _check_range(name: str, value: int, least: int, most: int) -> SettingError | None:
     """Return an error if a number is out of its range."""
     if least <= value <= most:
         return None
     return SettingError(f"{name} is {value}.", f"It can be {least:,} to {most:,}.")
 
 
-def _width(value: int) -> SettingError | None:
+def _check_width(value: int) -> SettingError | None:
     """Return an error unless d_model is one of WIDTHS.
 
     These are multiples of 16, so that every head is aligned alike in memory and rounded alike (see
@@ -336,20 +338,20 @@ def _width(value: int) -> SettingError | None:
     return SettingError(f"d_model is {value}.", f"It can be {', '.join(map(str, WIDTHS[:-1]))} or {WIDTHS[-1]}.")
 
 
-def _weight(value: float) -> SettingError | None:
+def _check_weight(value: float) -> SettingError | None:
     """Return an error if λ is out of its range."""
-    if 0 <= value <= MOST_WEIGHT:
+    if 0 <= value <= MAX_WEIGHT:
         return None
     reward = "A negative λ would reward heads for being alike. " if value < 0 else ""
-    return SettingError(f"λ is {value:g}.", f"{reward}It can be 0 to {MOST_WEIGHT:g}.")
+    return SettingError(f"λ is {value:g}.", f"{reward}It can be 0 to {MAX_WEIGHT:g}.")
 
 
-def limits(settings: Settings) -> tuple[str, ...]:
+def explain_limits(settings: Settings) -> tuple[str, ...]:
     """Explain why an experiment with these settings cannot show what it should; empty for settings that can."""
     experiment = EXPERIMENTS[settings.experiment]
     cuts = experiment.layers(settings)
     is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
-    is_narrow = experiment.layers is not _of_each_count and any(shape.d_k == 1 for shape in cuts.values())
+    is_narrow = experiment.layers is not _make_count_layers and any(shape.d_k == 1 for shape in cuts.values())
     notes = {
         f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
         "layer, started differently.": is_whole,
@@ -364,7 +366,7 @@ def limits(settings: Settings) -> tuple[str, ...]:
     return tuple(note for note, holds in notes.items() if holds)
 
 
-def compared(expected: str | None, result: Result, number: int | None = None) -> str:
+def compare_with_guess(expected: str | None, result: Result, number: int | None = None) -> str:
     """Say what happened compared with what was expected, and which head does what.
 
     Args:
@@ -374,26 +376,26 @@ def compared(expected: str | None, result: Result, number: int | None = None) ->
     """
     experiment = EXPERIMENTS[result.settings.experiment]
     run = result.runs[experiment.shown if number is None else number]
-    jobs = describe_jobs(names_of_heads(run), run.maps[-1], marked_places(result))
+    jobs = describe_jobs(name_heads(run), run.maps[-1], find_marked_keys(result))
     if experiment.removes_heads and jobs:
         jobs = f"With all heads: {jobs} Their outputs add up."
     return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, jobs)
 
 
-def compared_with_below(expected: str | None, result: Result, below: Result) -> str:
+def compare_with_other(expected: str | None, result: Result, below: Result) -> str:
     """Say what happened compared with what was expected, and which head does what in the result played ``below``."""
     experiment, run = EXPERIMENTS[result.settings.experiment], below.runs[0]
-    jobs = describe_jobs(names_of_heads(run), run.maps[-1], marked_places(below))
+    jobs = describe_jobs(name_heads(run), run.maps[-1], find_marked_keys(below))
     below_jobs = f"{EXPERIMENTS[below.settings.experiment].short}: {jobs}"
     return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, below_jobs)
 
 
-def names_of_heads(run: TrainingRun) -> list[str]:
+def name_heads(run: TrainingRun) -> list[str]:
     """Return the names of the heads of a run."""
     return [f"H{head}" for head in range(run.heads)]
 
 
-def marked_places(result: Result) -> Array:
+def find_marked_keys(result: Result) -> Array:
     """Return the key under each mark on the maps, [query, relation]; −1 where there is no mark.
 
     If a residual connection passes words on beside the heads, there are no marks.
@@ -402,25 +404,25 @@ def marked_places(result: Result) -> Array:
     return np.full_like(result.places, -1) if is_residual else result.places
 
 
-def stored_at(experiment: str) -> Path:
+def stored_path(experiment: str) -> Path:
     """Return the path of the result of an experiment's default settings."""
-    return asset("lab") / f"{experiment}.npz"
+    return asset_path("lab") / f"{experiment}.npz"
 
 
 @cache
-def stored(experiment: str) -> Result:
+def load_stored(experiment: str) -> Result:
     """Load the bundled result of an experiment's default settings. Raises ResultUnreadable."""
     try:
-        data = stored_at(experiment).read_bytes()
+        data = stored_path(experiment).read_bytes()
     except OSError as error:
         raise ResultUnreadable(f"The stored result of “{experiment}” is missing.", "Run the experiment.") from error
     return from_bytes(data)
 
 
-def run(settings: Settings, progress: apart.Tell, cancelled: apart.Stop) -> Result:
+def run(settings: Settings, progress: apart.ReportProgress, cancelled: apart.IsCancelled) -> Result:
     """Run an experiment in a child process; ``progress`` is called with the completed fraction.
 
     Raises SettingError, Cancelled, and Failed.
     """
-    check(settings)
+    check_settings(settings)
     return from_bytes(apart.run(CHILD, asdict(settings), BOUNDS, progress, cancelled))

@@ -13,10 +13,10 @@ import numpy as np
 from mha_viz.analysis.distance import LN2
 from mha_viz.lab.jobs import find_jobs, has_shared_job
 from mha_viz.lab.record import Result
-from mha_viz.lab.statements import LEARNED, NOTICED, pairs, removable
-from mha_viz.numerals import apart, counted, decimal, percent, small
+from mha_viz.lab.statements import LEARNED_ACCURACY, NOTICED_LOSS, count_removable, select_pairs
+from mha_viz.numerals import counted, decimal, format_divergence, format_small, percent
 
-MANY_POINTS = 0.1  # loss of accuracy that counts as large
+LARGE_LOSS = 0.1  # loss of accuracy that counts as large
 
 
 class Outcome(NamedTuple):
@@ -36,48 +36,48 @@ def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | Non
     return f"{sentence[:1].upper()}{sentence[1:]}. {jobs}".strip()
 
 
-def of_identical(result: Result) -> Outcome:
+def decide_identical(result: Result) -> Outcome:
     """Decide whether equal heads stay equal."""
     run = result.runs[0]
     largest = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
     after = counted(int(run.steps[-1]), "step")
     if run.same[-1].all():
         return Outcome("equal", f"after {after} not one weight differs")
-    return Outcome("apart", f"after {after} two of their weights differ by {_size(largest)}")
+    return Outcome("apart", f"after {after} two of their weights differ by {_format_size(largest)}")
 
 
-def of_output(result: Result) -> Outcome:
+def decide_output(result: Result) -> Outcome:
     """Decide when heads that start with different W_O only begin to differ."""
     run = result.runs[0]
-    different_steps = np.flatnonzero(pairs(run.difference).min(axis=1) > 0)
+    different_steps = np.flatnonzero(select_pairs(run.difference).min(axis=1) > 0)
     if not len(different_steps):
         return Outcome("never", f"no weight of W_Q, W_K or W_V differs after {counted(int(run.steps[-1]), 'step')}")
     first = int(different_steps[0])
-    smallest = _size(float(pairs(run.difference[first]).min()))
+    smallest = _format_size(float(select_pairs(run.difference[first]).min()))
     return Outcome(
         "first" if run.steps[first] <= 1 else "later",
         f"at step {int(run.steps[first]):,} any two differ by {smallest} or more",
     )
 
 
-def of_random(result: Result) -> Outcome:
+def decide_random(result: Result) -> Outcome:
     """Decide whether two heads that start at random do the same job on the maps."""
     return Outcome("alike" if has_shared_job(find_jobs(result.runs[0].maps[-1], result.places)) else "different")
 
 
-def of_penalty(result: Result) -> Outcome:
+def decide_penalty(result: Result) -> Outcome:
     """Decide whether the penalty makes the maps differ more; the evidence also says what it costs."""
-    without, with_it = (float(pairs(run.divergence[-1]).mean()) for run in result.runs)
+    without, with_it = (float(select_pairs(run.divergence[-1]).mean()) for run in result.runs)
     gain = (with_it - without) / LN2
-    option = "more" if gain > NOTICED else "less" if gain < -NOTICED else "same"
+    option = "more" if gain > NOTICED_LOSS else "less" if gain < -NOTICED_LOSS else "same"
     right = " and ".join(percent(run.right) for run in result.runs)
     return Outcome(
         option,
-        f"maps differ by {apart(without)} without the penalty, by {apart(with_it)} with it; right answers: {right}",
+        f"maps differ by {format_divergence(without)} without the penalty, by {format_divergence(with_it)} with it; right answers: {right}",
     )
 
 
-def of_count(result: Result) -> Outcome:
+def decide_count(result: Result) -> Outcome:
     """Decide which number of heads answers best."""
     single, last = result.runs[0], result.runs[-1]
     best = max(result.runs, key=lambda run: (run.right, -run.heads))
@@ -86,38 +86,38 @@ def of_count(result: Result) -> Outcome:
     return Outcome(option, ", ".join(f"{heads} {right}" for heads, right in numbers))
 
 
-def of_cut(result: Result) -> Outcome:
+def decide_cut(result: Result) -> Outcome:
     """Decide how much accuracy falls when each head gets one chunk of the vector."""
     full, chunks = result.runs[:2]
     lost = full.right - chunks.right
-    option = "many" if lost > MANY_POINTS else "few" if lost > NOTICED else "none"
+    option = "many" if lost > LARGE_LOSS else "few" if lost > NOTICED_LOSS else "none"
     return Outcome(option, f"{percent(full.right)} right with the whole vector, {percent(chunks.right)} with chunks")
 
 
-def of_removal(result: Result) -> Outcome:
+def decide_removal(result: Result) -> Outcome:
     """Decide how many heads can be removed without harm."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
-    spare = removable(removal.least)
+    spare = count_removable(removal.least)
     option = "none" if not spare else "half" if spare <= heads / 2 else "most"
     return Outcome(option, f"{spare} of {heads} can be removed before accuracy falls by more than one point")
 
 
-def of_pair(result: Result) -> Outcome:
+def decide_pair(result: Result) -> Outcome:
     """Decide whether two of four heads that start equal are still equal, and compare with three heads."""
     three, four = result.runs
     numbers = f"{percent(four.right)} right, as against {percent(three.right)} with three heads"
     return Outcome("three" if four.same[-1, -2, -1] else "four", numbers)
 
 
-def of_current(result: Result) -> Outcome:
+def decide_current(result: Result) -> Outcome:
     """Decide how many right answers are lost without heads that the task does not need."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
     first, last = float(removal.least[0]), float(removal.least[-1])
-    option = "none" if first - last <= NOTICED else "some" if last > LEARNED else "all"
+    option = "none" if first - last <= NOTICED_LOSS else "some" if last > LEARNED_ACCURACY else "all"
     return Outcome(option, f"{percent(first)} right with {counted(heads, 'head')}, {percent(last)} with none")
 
 
-def _size(value: float) -> str:
-    return "0" if value == 0 else decimal(value, 3) if value >= 0.001 else small(value)
+def _format_size(value: float) -> str:
+    return "0" if value == 0 else decimal(value, 3) if value >= 0.001 else format_small(value)

@@ -19,7 +19,7 @@ from mha_viz.errors import ResultUnreadable
 Array = npt.NDArray[Any]
 FORMAT = 3
 MAX_BYTES = 8_000_000  # larger files are not read
-STRIP = 32  # how many numbers of each head's W_Q a run records
+RECORDED_WEIGHTS = 32  # how many numbers of each head's W_Q a run records
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Result:
     removal: RemovedHeads | None = None
 
 
-_HALF = ("maps", "relation_weights", "queries", "overlap", "divergence")  # stored with half precision
+_HALF_PRECISION = ("maps", "relation_weights", "queries", "overlap", "divergence")  # stored with half precision
 
 
 def to_bytes(result: Result) -> bytes:
@@ -138,7 +138,8 @@ def to_bytes(result: Result) -> bytes:
         values = {field.name: getattr(run, field.name) for field in fields(run)}
         stored = {name: array for name, array in values.items() if isinstance(array, np.ndarray)}
         arrays |= {
-            f"{number}.{name}": array.astype(np.float16) if name in _HALF else array for name, array in stored.items()
+            f"{number}.{name}": array.astype(np.float16) if name in _HALF_PRECISION else array
+            for name, array in stored.items()
         }
         descriptions.append({name: array for name, array in values.items() if not isinstance(array, np.ndarray)})
     if result.removal is not None:
@@ -159,11 +160,12 @@ def from_bytes(data: bytes) -> Result:
             header = json.loads(file["header"].tobytes())
             if header["format"] != FORMAT:
                 raise ValueError(f"format {header['format']}")
-            arrays = {name: _frozen(file[name]) for name in file.files if name != "header"}
+            arrays = {name: _freeze(file[name]) for name in file.files if name != "header"}
         runs = tuple(
-            TrainingRun(**description, **_part(arrays, f"{i}.")) for i, description in enumerate(header["runs"])
+            TrainingRun(**description, **_select_prefix(arrays, f"{i}."))
+            for i, description in enumerate(header["runs"])
         )
-        removal = _part(arrays, "removal.")
+        removal = _select_prefix(arrays, "removal.")
         return Result(
             Settings(**header["settings"]),
             tuple(header["words"]),
@@ -175,24 +177,24 @@ def from_bytes(data: bytes) -> Result:
         raise ResultUnreadable("This is not a result of the training lab.", "Run the experiment again.") from error
 
 
-def _frozen(values: Array) -> Array:
+def _freeze(values: Array) -> Array:
     """Return values as read-only, with half precision converted to float32."""
     values = values.astype(np.float32) if values.dtype == np.float16 else values
     values.flags.writeable = False
     return values
 
 
-def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def _select_prefix(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the arrays whose names have a prefix, by name without the prefix."""
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
-def recorded_count(runs: int) -> int:
+def choose_recorded_count(runs: int) -> int:
     """Return roughly how many steps each run of an experiment with this many runs records."""
     return {1: 24, 2: 20}.get(runs, 12)
 
 
-def recorded_steps(steps: int, count: int) -> tuple[int, ...]:
+def choose_recorded_steps(steps: int, count: int) -> tuple[int, ...]:
     """Choose about ``count`` steps to record, close together at first, with the last. Step 0 is before any update."""
     spread = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
     return tuple(sorted({0, min(1, steps), *spread, steps}))

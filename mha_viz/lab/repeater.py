@@ -19,12 +19,20 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from mha_viz.corpus import lexicon
 from mha_viz.errors import SettingError
-from mha_viz.lab.toy_model import HELD_OUT, Schedule, Trained, TrainingProgress, initialise, trained, word_level
+from mha_viz.lab.toy_model import (
+    HELD_OUT,
+    Schedule,
+    TrainedModel,
+    TrainingProgress,
+    initialise,
+    make_word_tokenizer,
+    trained,
+)
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 POSITIONS = 64
-TOKENS = 50  # length of a sequence in words
-SHORTEST, LONGEST = 4, 25  # length of the repeated part in words
+SEQUENCE_LENGTH = 50  # length of a sequence in words
+MIN_PERIOD, MAX_PERIOD = 4, 25  # length of the repeated part in words
 STEPS, BATCH = 3000, 64
 LEARNING_RATE = 3e-3  # at its peak
 WARM_UP = 100  # steps
@@ -33,7 +41,7 @@ _SPECIAL = ("[PAD]", "[UNK]")
 VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 
 
-def config() -> Any:
+def make_config() -> Any:
     """Return the configuration of a GPT-2 whose feed-forward parts have one unit each and output nothing."""
     return GPT2Config(
         vocab_size=len(VOCABULARY),
@@ -52,11 +60,11 @@ def config() -> Any:
     )
 
 
-def tokenizer() -> Any:
+def make_tokenizer() -> Any:
     """Return a tokenizer with one token per word, in lower case, and no special tokens around a text."""
     special = dict(zip(("pad_token", "unk_token"), _SPECIAL, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
-    return tokenizer_class(tokenizer_object=word_level(VOCABULARY), model_max_length=POSITIONS, **special)
+    return tokenizer_class(tokenizer_object=make_word_tokenizer(VOCABULARY), model_max_length=POSITIONS, **special)
 
 
 def train(
@@ -64,7 +72,7 @@ def train(
     steps: int = STEPS,
     progress: Callable[[TrainingProgress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
-) -> Trained:
+) -> TrainedModel:
     """Train a model; equal arguments give equal models on one machine.
 
     Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` is below 1.
@@ -72,24 +80,24 @@ def train(
     if steps < 1:
         raise SettingError(f"A model cannot train for {steps} steps.", "Give at least 1.")
     generator = torch.Generator().manual_seed(seed)
-    model = _initial(generator)
+    model = _make_initial_model(generator)
     trainable = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
-    losses = lambda: {"next": _loss(model, *sequences(generator))}  # noqa: E731
+    losses = lambda: {"next": _compute_loss(model, *draw_sequences(generator))}  # noqa: E731
     return trained(seed, model, optimiser, schedule, losses, progress, cancelled)
 
 
-def sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def draw_sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draw random words that repeat, [sequence, token], and where each repetition begins, [sequence]."""
-    words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, LONGEST), generator=generator)
-    lengths = torch.randint(SHORTEST, LONGEST + 1, (BATCH,), generator=generator)
-    return words.gather(1, torch.arange(TOKENS) % lengths[:, None]), lengths
+    words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, MAX_PERIOD), generator=generator)
+    lengths = torch.randint(MIN_PERIOD, MAX_PERIOD + 1, (BATCH,), generator=generator)
+    return words.gather(1, torch.arange(SEQUENCE_LENGTH) % lengths[:, None]), lengths
 
 
-def _initial(generator: torch.Generator) -> Any:
+def _make_initial_model(generator: torch.Generator) -> Any:
     """Return a model with random weights that depend on the seed alone, and feed-forward parts that output zero."""
-    model = GPT2LMHeadModel(config())
+    model = GPT2LMHeadModel(make_config())
     for name, weight in model.named_parameters():
         initialise(name, weight, generator)
         if ".ln_" in name and name.endswith("weight"):
@@ -100,15 +108,15 @@ def _initial(generator: torch.Generator) -> Any:
     return model.train()
 
 
-def next_word_loss(folder: Path) -> float:
+def measure_next_word_loss(folder: Path) -> float:
     """Return the mean loss of the repeater in a folder, on sequences that it was not trained on."""
     model = GPT2LMHeadModel.from_pretrained(folder, local_files_only=True)
     with torch.no_grad():
-        return _loss(model, *sequences(torch.Generator().manual_seed(HELD_OUT))).item()
+        return _compute_loss(model, *draw_sequences(torch.Generator().manual_seed(HELD_OUT))).item()
 
 
-def _loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:
+def _compute_loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:
     """Return the mean loss of the predictable words: all words after one that has occurred before."""
     logits = model(tokens).logits[:, :-1]
-    is_predictable = torch.arange(1, TOKENS) > lengths[:, None]
+    is_predictable = torch.arange(1, SEQUENCE_LENGTH) > lengths[:, None]
     return nn.functional.cross_entropy(logits[is_predictable], tokens[:, 1:][is_predictable])

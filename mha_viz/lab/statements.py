@@ -12,14 +12,14 @@ import numpy as np
 from mha_viz.analysis.distance import LN2
 from mha_viz.lab.record import Array, Result, TrainingRun
 from mha_viz.lab.tasks import CHANCE, TWO_RELATIONS, WORDS
-from mha_viz.numerals import apart, counted, decimal, percent, small
+from mha_viz.numerals import counted, decimal, format_divergence, format_small, percent
 
-ALIKE = 0.1 * LN2  # divergence below which two heads attend nearly alike
-NOTICED = 0.01  # the smallest loss of accuracy that counts: one percentage point
-RELIES = 0.75  # mean weight on the correct word above which a head follows a relation
-ATTENDS = 2 / WORDS  # twice the weight of uniform attention: below it a head does not attend to the word
-SAME = 0.95  # cosine of weights above which two heads are nearly equal
-LEARNED = CHANCE + 0.1  # accuracy below which a layer has learned almost nothing
+ALIKE_DIVERGENCE = 0.1 * LN2  # divergence below which two heads attend nearly alike
+NOTICED_LOSS = 0.01  # the smallest loss of accuracy that counts: one percentage point
+FOLLOWED_WEIGHT = 0.75  # mean weight on the correct word above which a head follows a relation
+ATTENDED_WEIGHT = 2 / WORDS  # twice the weight of uniform attention: below it a head does not attend to the word
+SAME_COSINE = 0.95  # cosine of weights above which two heads are nearly equal
+LEARNED_ACCURACY = CHANCE + 0.1  # accuracy below which a layer has learned almost nothing
 
 
 RELATIONS = TWO_RELATIONS.relations
@@ -34,24 +34,24 @@ class Statement(NamedTuple):
     usual: bool | None = True
 
     @property
-    def surprising(self) -> bool:
+    def is_surprising(self) -> bool:
         """Whether the answer differs from the expected one."""
         return self.usual is not None and self.yes != self.usual
 
 
-def pairs(matrix: Array) -> Array:
+def select_pairs(matrix: Array) -> Array:
     """Return the values of all pairs of different heads, [..., pair], from [..., head, head]."""
     first, second = np.triu_indices(matrix.shape[-1], 1)
     values: Array = matrix[..., first, second]
     return values
 
 
-def pair_names(heads: int) -> tuple[tuple[int, int], ...]:
-    """Return the two heads of each value of :func:`pairs`."""
+def list_pairs(heads: int) -> tuple[tuple[int, int], ...]:
+    """Return the two heads of each value of :func:`select_pairs`."""
     return tuple((int(a), int(b)) for a, b in zip(*np.triu_indices(heads, 1), strict=True))
 
 
-def of_identical(result: Result) -> list[Statement]:
+def state_identical(result: Result) -> list[Statement]:
     """Return the statements about equal heads."""
     run = result.runs[0]
     last = int(run.steps[-1])
@@ -59,7 +59,7 @@ def of_identical(result: Result) -> list[Statement]:
         Statement(
             f"Are the {run.heads} heads bit-identical after {counted(last, 'step')}?",
             bool(run.same[-1].all()),
-            _exactly(
+            _describe_difference(
                 "All weights of the heads are equal",
                 "The largest difference between two of their weights is",
                 _largest_difference(run),
@@ -67,45 +67,45 @@ def of_identical(result: Result) -> list[Statement]:
         ),
         Statement(
             "Were their gradients the same throughout?",
-            bool(pairs(run.gradient_cosines).min() > 1 - 1e-4 and np.ptp(run.gradients, axis=1).max() == 0),
+            bool(select_pairs(run.gradient_cosines).min() > 1 - 1e-4 and np.ptp(run.gradients, axis=1).max() == 0),
             "The smallest cosine of two gradients at a recorded step is "
-            f"{decimal(pairs(run.gradient_cosines).min(), 4)}. "
-            + _exactly(
+            f"{decimal(select_pairs(run.gradient_cosines).min(), 4)}. "
+            + _describe_difference(
                 "Their norms are equal", "Their norms differ by at most", float(np.ptp(run.gradients, axis=1).max())
             ),
         ),
         Statement(
             "Do they share the work, one relation each?",
             bool(run.both[-1] > 0.9),
-            f"Every head gives {_weights_of(run, 0)}. Right answers: {_accuracy(run)}.",
+            f"Every head gives {_describe_weights(run, 0)}. Right answers: {_describe_accuracy(run)}.",
             usual=False,
         ),
     ]
 
 
-def of_output(result: Result) -> list[Statement]:
+def state_output(result: Result) -> list[Statement]:
     """Return the statements about heads that differ in W_O alone."""
     run = result.runs[0]
     first = int(np.flatnonzero(run.steps >= 1)[0])
-    begin, output = pairs(run.gradient_cosines[0]), pairs(run.output_gradient_cosines[0])
+    begin, output = select_pairs(run.gradient_cosines[0]), select_pairs(run.output_gradient_cosines[0])
     different = begin.max() < 1 - 1e-4
     equal = output.min() > 1 - 1e-4
     return [
         Statement(
             "Do the heads differ after the first step?",
-            bool(pairs(run.difference[0]).max() == 0 and pairs(run.difference[first]).min() > 0),
-            _exactly(
+            bool(select_pairs(run.difference[0]).max() == 0 and select_pairs(run.difference[first]).min() > 0),
+            _describe_difference(
                 "At step 0 all heads have the same W_Q, W_K and W_V",
                 "At step 0 the largest difference in W_Q, W_K and W_V between two heads is",
-                float(pairs(run.difference[0]).max()),
+                float(select_pairs(run.difference[0]).max()),
             )
             + f" After step {int(run.steps[first]):,} the smallest difference between two heads is "
-            f"{_difference(pairs(run.difference[first]).min())}.",
+            f"{_format_difference(select_pairs(run.difference[first]).min())}.",
         ),
         Statement(
             "Did their gradients differ at step 0?",
             bool(different),
-            _cosines("the gradients of W_Q, W_K and W_V of two heads", "at step 0", begin)
+            _describe_cosines("the gradients of W_Q, W_K and W_V of two heads", "at step 0", begin)
             + (": only the slices of W_O differ." if different else "."),
         ),
         Statement(
@@ -116,56 +116,57 @@ def of_output(result: Result) -> list[Statement]:
         ),
         Statement(
             f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
-            bool(pairs(run.divergence[-1]).mean() > ALIKE),
-            f"Mean divergence of pairs: {apart(pairs(run.divergence[first]).mean())} at step "
-            f"{int(run.steps[first]):,}, {apart(pairs(run.divergence[-1]).mean())} at the end.",
+            bool(select_pairs(run.divergence[-1]).mean() > ALIKE_DIVERGENCE),
+            f"Mean divergence of pairs: {format_divergence(select_pairs(run.divergence[first]).mean())} at step "
+            f"{int(run.steps[first]):,}, {format_divergence(select_pairs(run.divergence[-1]).mean())} at the end.",
         ),
-        _solved(run),
+        _state_specialists(run),
     ]
 
 
-def of_random(result: Result) -> list[Statement]:
+def state_random(result: Result) -> list[Statement]:
     """Return the statements about heads that start at random."""
     run = result.runs[0]
-    begin, end = pairs(run.weight_cosines[0]), pairs(run.weight_cosines[-1])
-    close = pairs(run.divergence[-1])
-    alike = [pair for pair, value in zip(pair_names(run.heads), close, strict=True) if value < ALIKE]
+    begin, end = select_pairs(run.weight_cosines[0]), select_pairs(run.weight_cosines[-1])
+    close = select_pairs(run.divergence[-1])
+    alike = [pair for pair, value in zip(list_pairs(run.heads), close, strict=True) if value < ALIKE_DIVERGENCE]
     named = f": {', '.join(f'H{a} and H{b}' for a, b in alike[:6])}" if alike else ""
     return [
         Statement(
             "Are the heads different before training?",
-            bool(begin.max() < SAME),
-            _cosines("the weights of two heads", "at step 0", begin) + ".",
+            bool(begin.max() < SAME_COSINE),
+            _describe_cosines("the weights of two heads", "at step 0", begin) + ".",
         ),
         Statement(
             f"Are they still different after {counted(int(run.steps[-1]), 'step')}?",
-            bool(end.max() < SAME),
-            _cosines("the weights of two heads", "at the end", end) + "; no term of the loss keeps them apart.",
+            bool(end.max() < SAME_COSINE),
+            _describe_cosines("the weights of two heads", "at the end", end)
+            + "; no term of the loss keeps them apart.",
         ),
         Statement(
             "Do some heads attend nearly alike in the end?",
             bool(alike),
-            f"In the end, {alike_of(len(alike), len(close))} a divergence below {apart(ALIKE)}{named}; the two most "
-            f"alike differ by {apart(float(close.min()))} (0% = identical, 100% = no overlap). Heads with different "
+            f"In the end, {describe_alike_pairs(len(alike), len(close))} a divergence below {format_divergence(ALIKE_DIVERGENCE)}{named}; the two most "
+            f"alike differ by {format_divergence(float(close.min()))} (0% = identical, 100% = no overlap). Heads with different "
             "weights can still attend alike.",
             usual=None,
         ),
-        _solved(run),
+        _state_specialists(run),
     ]
 
 
-def of_penalty(result: Result) -> list[Statement]:
+def state_penalty(result: Result) -> list[Statement]:
     """Return the statements about the penalty."""
     without, with_it = result.runs
     weight = result.settings.weight
-    divergences = pairs(without.divergence[-1]).mean(), pairs(with_it.divergence[-1]).mean()
-    overlap = pairs(without.overlap[-1]).mean(), pairs(with_it.overlap[-1]).mean()
+    divergences = select_pairs(without.divergence[-1]).mean(), select_pairs(with_it.divergence[-1]).mean()
+    overlap = select_pairs(without.overlap[-1]).mean(), select_pairs(with_it.overlap[-1]).mean()
     lost = without.right - with_it.right
     return [
         Statement(
             "Does the penalty make the heads less alike?",
             bool(divergences[1] > divergences[0] and overlap[1] < overlap[0]),
-            f"Mean divergence of pairs: {apart(divergences[0])} → {apart(divergences[1])}; overlap of their rows: "
+            f"Mean divergence of pairs: {format_divergence(divergences[0])} → {format_divergence(divergences[1])}; overlap of their rows: "
             f"{overlap[0]:.3f} → {overlap[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
             usual=True if weight else None,
         ),
@@ -177,29 +178,31 @@ def of_penalty(result: Result) -> list[Statement]:
         ),
         Statement(
             "Does it cost right answers?",
-            bool(lost > NOTICED),
+            bool(lost > NOTICED_LOSS),
             f"{percent(without.right)} right without, {percent(with_it.right)} with it.",
             usual=None,
         ),
     ]
 
 
-def of_count(result: Result) -> list[Statement]:
+def state_count(result: Result) -> list[Statement]:
     """Return the statements about the number of heads."""
     one, *others = result.runs
     best, last = max(others, key=lambda run: (run.right, -run.heads)), others[-1]
     costs = {(run.parameters, run.multiply_adds) for run in result.runs}
-    spread = bool(one.relation_weights[-1].max() <= RELIES and one.relation_weights[-1].min() > ATTENDS)
+    spread = bool(
+        one.relation_weights[-1].max() <= FOLLOWED_WEIGHT and one.relation_weights[-1].min() > ATTENDED_WEIGHT
+    )
     return [
         Statement(
             "Do several heads answer better than one?",
-            bool(best.right > one.right + NOTICED),
+            bool(best.right > one.right + NOTICED_LOSS),
             f"One head gives {percent(one.right)} right answers, {best.heads} heads give {percent(best.right)}.",
         ),
         Statement(
             "Does one head spread its attention over both words?",
             spread,
-            f"It gives {_weights_of(one, 0)}. Right answers: {_accuracy(one)}; guessing gives {percent(CHANCE)}.",
+            f"It gives {_describe_weights(one, 0)}. Right answers: {_describe_accuracy(one)}; guessing gives {percent(CHANCE)}.",
         ),
         Statement(
             "Do they all cost the same?",
@@ -209,7 +212,7 @@ def of_count(result: Result) -> list[Statement]:
         ),
         Statement(
             "Can there be too many heads for the width?",
-            bool(last.right < best.right - NOTICED),
+            bool(last.right < best.right - NOTICED_LOSS),
             f"With {last.heads} heads a query has {counted(result.settings.d_model // last.heads, 'number')}; "
             f"{percent(last.right)} of the answers are right after {counted(int(last.steps[-1]), 'step')}.",
             usual=None,
@@ -217,7 +220,7 @@ def of_count(result: Result) -> list[Statement]:
     ]
 
 
-def of_cut(result: Result) -> list[Statement]:
+def state_cut(result: Result) -> list[Statement]:
     """Return the statements about the ways to cut the vector."""
     full, chunks, shared, mixed = result.runs
     d_model, heads = result.settings.d_model, result.settings.heads
@@ -233,32 +236,32 @@ def of_cut(result: Result) -> list[Statement]:
         ),
         Statement(
             "Does that cost right answers?",
-            bool(full.right - chunks.right > NOTICED),
+            bool(full.right - chunks.right > NOTICED_LOSS),
             f"{percent(full.right)} right when projected in full, {percent(chunks.right)} with chunks.",
             usual=None,
         ),
         Statement(
             "Does sharing one matrix cost more right answers?",
-            bool(chunks.right - shared.right > NOTICED),
+            bool(chunks.right - shared.right > NOTICED_LOSS),
             f"{percent(shared.right)} right with {shared.parameters:,} parameters. Mean divergence of pairs: "
-            f"{apart(pairs(shared.divergence[-1]).mean())}.",
+            f"{format_divergence(select_pairs(shared.divergence[-1]).mean())}.",
             usual=None,
         ),
         Statement(
             "Do overlapping random chunks do as well as the whole vector?",
-            bool(full.right - mixed.right <= NOTICED),
+            bool(full.right - mixed.right <= NOTICED_LOSS),
             f"{percent(mixed.right)} right with {mixed.parameters:,} parameters; {seen}.",
             usual=None,
         ),
     ]
 
 
-def of_removal(result: Result) -> list[Statement]:
+def state_removal(result: Result) -> list[Statement]:
     """Return the statements about removed heads."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
-    spare, learned = removable(removal.least), bool(removal.least[0] > LEARNED)
-    at_random = float(np.mean([removable(curve) for curve in removal.random]))
+    spare, learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
+    at_random = float(np.mean([count_removable(curve) for curve in removal.random]))
     strongest = int(removal.order[-1])
     return [
         Statement(
@@ -277,27 +280,27 @@ def of_removal(result: Result) -> list[Statement]:
         ),
         Statement(
             "Does the most important head matter?",
-            bool(removal.most[0] - removal.most[1] > NOTICED),
+            bool(removal.most[0] - removal.most[1] > NOTICED_LOSS),
             f"Without H{strongest} alone, {percent(removal.most[1])} of the answers are right; it gives "
-            f"{_weights_of(run, strongest)}.",
+            f"{_describe_weights(run, strongest)}.",
         ),
     ]
 
 
-def of_pair(result: Result) -> list[Statement]:
+def state_pair(result: Result) -> list[Statement]:
     """Return the statements that compare three heads with four, two of which start equal."""
     three, four = result.runs
     return [
         Statement(
             f"Are the two equal heads bit-identical after {counted(int(four.steps[-1]), 'step')}?",
             bool(four.same[-1, -2, -1]),
-            _exactly(
+            _describe_difference(
                 "All their weights are equal", "They differ by at most", _largest_difference(four, slice(2, None))
             ),
         ),
         Statement(
             "Do the four answer better than three?",
-            bool(four.right > three.right + NOTICED),
+            bool(four.right > three.right + NOTICED_LOSS),
             f"Three heads give {percent(three.right)} right answers, the four {percent(four.right)}.",
             usual=False,
         ),
@@ -309,39 +312,39 @@ def of_pair(result: Result) -> list[Statement]:
     ]
 
 
-def of_current(result: Result) -> list[Statement]:
+def state_current(result: Result) -> list[Statement]:
     """Return the statements about heads that a task does not need."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
-    curves, mean = np.vstack([removal.least, removal.most, removal.random]), pairs(run.divergence[-1]).mean()
+    curves, mean = np.vstack([removal.least, removal.most, removal.random]), select_pairs(run.divergence[-1]).mean()
     return [
         Statement(
             "Can all heads be removed at once without harm?",
-            bool(removal.least[-1] >= removal.least[0] - NOTICED and removal.least[0] > LEARNED),
+            bool(removal.least[-1] >= removal.least[0] - NOTICED_LOSS and removal.least[0] > LEARNED_ACCURACY),
             f"{percent(removal.least[0])} of the answers are right with all {run.heads} heads, "
             f"{percent(removal.least[-1])} with none.",
         ),
         Statement(
             "Do the heads differ nevertheless?",
-            bool(mean > ALIKE),
-            f"Mean divergence of pairs at the end: {apart(mean)}.",
+            bool(mean > ALIKE_DIVERGENCE),
+            f"Mean divergence of pairs at the end: {format_divergence(mean)}.",
         ),
         Statement(
             "Can keeping only some of them be worse than keeping none?",
-            bool(curves.min() < removal.least[-1] - NOTICED),
+            bool(curves.min() < removal.least[-1] - NOTICED_LOSS),
             f"With only some of them, at worst {percent(curves.min())} of the answers are right.",
             usual=None,
         ),
     ]
 
 
-def removable(curve: Array) -> int:
+def count_removable(curve: Array) -> int:
     """Count the heads that can be removed in this order before accuracy falls by more than NOTICED."""
-    below = np.flatnonzero(curve < curve[0] - NOTICED)
+    below = np.flatnonzero(curve < curve[0] - NOTICED_LOSS)
     return int(below[0]) - 1 if len(below) else len(curve) - 1
 
 
-def _solved(run: TrainingRun) -> Statement:
+def _state_specialists(run: TrainingRun) -> Statement:
     """Return the statement whether different heads follow the two relations."""
     weights = run.relation_weights[-1]  # [head, relation]
     specialist = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
@@ -349,7 +352,7 @@ def _solved(run: TrainingRun) -> Statement:
         "Do different heads follow the two relations?",
         specialist[0] != specialist[1] and bool(run.both[-1] > 0.9),
         f"{RELATIONS[0].capitalize()}: H{specialist[0]} ({weights[specialist[0], 0]:.2f} of its attention); "
-        f"{RELATIONS[1]}: H{specialist[1]} ({weights[specialist[1], 1]:.2f}). Right answers: {_accuracy(run)}.",
+        f"{RELATIONS[1]}: H{specialist[1]} ({weights[specialist[1], 1]:.2f}). Right answers: {_describe_accuracy(run)}.",
     )
 
 
@@ -358,17 +361,17 @@ def _largest_difference(run: TrainingRun, heads: slice = slice(None)) -> float:
     return float(max(run.difference[-1, heads, heads].max(), run.output_difference[-1, heads, heads].max()))
 
 
-def _exactly(equal: str, different: str, difference: float) -> str:
+def _describe_difference(equal: str, different: str, difference: float) -> str:
     """Return a sentence for no difference, or a sentence with the size of the difference."""
-    return f"{equal}." if difference == 0 else f"{different} {_difference(difference)}."
+    return f"{equal}." if difference == 0 else f"{different} {_format_difference(difference)}."
 
 
-def _difference(value: float) -> str:
+def _format_difference(value: float) -> str:
     """Format a difference with three digits or as a small number."""
-    return decimal(value, 3) if value >= 0.001 else small(value)
+    return decimal(value, 3) if value >= 0.001 else format_small(value)
 
 
-def _cosines(things: str, when: str, values: Array) -> str:
+def _describe_cosines(things: str, when: str, values: Array) -> str:
     """Return a phrase such as "Cosines of the weights of two heads at step 0: −0.07 to 0.04", without a full stop.
 
     For one pair, it gives its cosine; for equal cosines, "all" and the value.
@@ -379,20 +382,20 @@ def _cosines(things: str, when: str, values: Array) -> str:
     return f"Cosines of {things} {when}: {f'all {low}' if low == high else f'{low} to {high}'}"
 
 
-def alike_of(alike: int, every: int) -> str:
+def describe_alike_pairs(alike: int, every: int) -> str:
     """Return the subject and verb for a number of all pairs: "the two heads have", "3 of the 6 pairs of heads have"."""
     if every == 1:
         return "the two heads have" if alike else "the two heads do not have"
     return f"{alike or 'none'} of the {every} pairs of heads {'has' if alike < 2 else 'have'}"
 
 
-def _weights_of(run: TrainingRun, head: int) -> str:
+def _describe_weights(run: TrainingRun, head: int) -> str:
     """Return a phrase with a head's mean weight on each relation."""
     weights = zip(run.relation_weights[-1, head], RELATIONS, strict=True)
     first, *others = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
     return " and ".join([first.format(" of its attention"), *(other.format("") for other in others)])
 
 
-def _accuracy(run: TrainingRun) -> str:
+def _describe_accuracy(run: TrainingRun) -> str:
     """Return a phrase with the accuracy of each relation after the last step."""
     return ", ".join(f"{r} {percent(share)}" for share, r in zip(run.accuracy[-1], RELATIONS, strict=True))

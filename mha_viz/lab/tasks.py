@@ -79,18 +79,18 @@ class Sentences:
         return tuple(LETTERS[letter] + MARKS[mark] for letter, mark in pairs)
 
 
-def sentences(count: int, seed: tuple[int, ...], task: LabTask = TWO_RELATIONS) -> Sentences:
+def draw_sentences(count: int, seed: tuple[int, ...], task: LabTask = TWO_RELATIONS) -> Sentences:
     """Draw ``count`` sentences with the answers of the task. The same seed gives the same sentences for every task."""
     rng = np.random.default_rng(seed)
     letters = rng.integers(len(LETTERS), size=(count, WORDS))
     marks = rng.permuted(np.tile(np.arange(WORDS) // 2, (count, 1)), axis=1)  # [sentence, word]
-    places = np.stack([_places(relation, marks) for relation in task.relations], axis=2)
+    places = np.stack([_find_places(relation, marks) for relation in task.relations], axis=2)
     answers = np.take_along_axis(letters[:, :, None], np.maximum(places, 0), axis=1)
     answers[places < 0] = -1
     return Sentences(letters, marks, places, answers)
 
 
-def _places(relation: str, marks: Integers) -> Integers:
+def _find_places(relation: str, marks: Integers) -> Integers:
     """Return the position of the word in this relation to each word, [sentence, word]."""
     if relation == LINKED:
         same = marks[:, :, None] == marks[:, None, :]  # [sentence, word, word]

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.errors import ResultUnreadable
-from mha_viz.files.assets import asset
-from mha_viz.lab.record import STRIP
+from mha_viz.files.assets import asset_path
+from mha_viz.lab.record import RECORDED_WEIGHTS
 
 Floats = npt.NDArray[np.float32]
 TOY = "toy"
@@ -53,17 +53,17 @@ def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
     from mha_viz.models.getting import snapshots
     from mha_viz.models.reading.encoder import Encoder
 
-    steps = snapshots.steps(folder)
-    folders = [snapshots.unpacked(folder, step) for step in steps]
+    steps = snapshots.list_steps(folder)
+    folders = [snapshots.unpack(folder, step) for step in steps]
     models = [Encoder.from_folder(saved) for saved in folders]
-    loss = repeater.next_word_loss if models[0].family == "gpt2" else toy_model.hidden_word_loss
+    loss = repeater.measure_next_word_loss if models[0].family == "gpt2" else toy_model.measure_hidden_word_loss
     readings = [model.encode_words(list(forms)).by_words().content() for model in models]
     maps = np.stack([reading.weights for reading in readings])
     w_q = [[model.trace("", layer=n, words=forms).parameters.w_q for n in range(model.layers)] for model in models]
     w_q_by_head = np.stack(
         np.split(np.array(w_q), models[0].heads, axis=-1), axis=2
     )  # [step, layer, head, d_model, d_k]
-    queries = w_q_by_head.reshape(*maps.shape[:3], -1)[..., :STRIP]
+    queries = w_q_by_head.reshape(*maps.shape[:3], -1)[..., :RECORDED_WEIGHTS]
     losses = np.array([loss(saved) for saved in folders], np.float32)
     return ToyMaps(tuple(forms), np.array(steps), maps, queries, losses)
 
@@ -77,10 +77,10 @@ def to_bytes(recorded: ToyMaps) -> bytes:
 
 
 @cache
-def shipped(name: str = TOY) -> ToyMaps:
+def load_bundled(name: str = TOY) -> ToyMaps:
     """Load the bundled recording of TOY, HIDDEN or REPEATER. Raises ResultUnreadable."""
     try:
-        with np.load(asset(f"{name}_maps.npz"), allow_pickle=False) as file:
+        with np.load(asset_path(f"{name}_maps.npz"), allow_pickle=False) as file:
             words = tuple(str(word) for word in file["words"])
             numbers = [file[name].astype(np.float32) for name in ("maps", "queries", "loss")]
             return ToyMaps(words, file["steps"], *numbers)
@@ -91,4 +91,4 @@ def shipped(name: str = TOY) -> ToyMaps:
 
 
 if __name__ == "__main__":
-    asset(f"{sys.argv[1]}_maps.npz").write_bytes(to_bytes(measure(sys.argv[3:], Path(sys.argv[2]))))
+    asset_path(f"{sys.argv[1]}_maps.npz").write_bytes(to_bytes(measure(sys.argv[3:], Path(sys.argv[2]))))

@@ -24,7 +24,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from mha_viz.corpus import grammar, lexicon
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import Cancelled, SettingError
-from mha_viz.files import passing_folder, put
+from mha_viz.files import move_into_place, temporary_folder
 from mha_viz.models.getting import snapshots
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
@@ -34,14 +34,14 @@ STEPS = 10_000
 BATCH = 64
 QUESTIONS = ("previous", "antecedent", "predicate")  # the questions beside the masked words
 HELD_OUT = 1  # the seed of the sentences on which the loss of a model is measured
-POOL = 40_000  # number of sentences, sampled before training and used several times
+POOL_SIZE = 40_000  # number of sentences, sampled before training and used several times
 LEARNING_RATE = 2e-3  # at its peak
 WARM_UP = 200  # steps
 SNAPSHOT_STEPS = (0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000)  # and the last step
 
-MASKED = 0.12  # share of words that are masked; it is larger for verbs that agree and for pronouns
-MASKED_VERBS, MASKED_PRONOUNS = 0.25, 0.2
-WRONG_NUMBER = 0.3  # share of unmasked verbs that the model sees in the wrong number
+MASKED_SHARE = 0.12  # share of words that are masked; it is larger for verbs that agree and for pronouns
+MASKED_VERB_SHARE, MASKED_PRONOUN_SHARE = 0.25, 0.2
+WRONG_NUMBER_SHARE = 0.3  # share of unmasked verbs that the model sees in the wrong number
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(5)
@@ -61,7 +61,7 @@ class TrainingProgress(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """A trained model. ``snapshots`` holds its weights at the recorded steps, including the last one."""
 
     seed: int
@@ -84,12 +84,15 @@ class TrainingExample(NamedTuple):
     is_pronoun: list[int]  # 1 at pronouns
 
 
-def example_of(sentence: Sentence) -> TrainingExample:
+def make_example(sentence: Sentence) -> TrainingExample:
     """Return the training example for a sentence."""
-    ids = [_id(word.form) for word in sentence.words]
+    ids = [_token_id(word.form) for word in sentence.words]
     predicate = [ids[w.head] if w.relation == "nsubj" and w.head is not None else _IGNORED for w in sentence.words]
     counterpart = lexicon.OTHER_NUMBER
-    swapped = [_id(counterpart[w.form.lower()]) if _agrees(w) else i for w, i in zip(sentence.words, ids, strict=True)]
+    swapped = [
+        _token_id(counterpart[w.form.lower()]) if _has_agreement(w) else i
+        for w, i in zip(sentence.words, ids, strict=True)
+    ]
     is_pronoun = [int("PronType=Prs" in w.features) for w in sentence.words]
     previous = [_IGNORED, *ids[:-1]]
     antecedents, first = [_IGNORED] * len(ids), dict[str, int]()
@@ -102,17 +105,17 @@ def example_of(sentence: Sentence) -> TrainingExample:
     return TrainingExample(*([begin, *row, end] for row, (begin, end) in zip(rows, ends, strict=True)))
 
 
-def _id(form: str) -> int:
+def _token_id(form: str) -> int:
     return _ID.get(form.lower(), _UNKNOWN)
 
 
-def _agrees(word: Word) -> bool:
+def _has_agreement(word: Word) -> bool:
     """Return whether a word is a finite verb that agrees in number."""
     finite = word.upos == "AUX" or "VerbForm=Fin" in word.features
     return finite and "Number=" in word.features
 
 
-def _batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list[Tensor]]:
+def _iter_batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list[Tensor]]:
     """Yield endless batches of examples of similar length, each field as [sentence, token]."""
     while True:
         drawn = sorted(rng.sample(pool, min(len(pool), 8 * BATCH)), key=lambda example: len(example.ids))
@@ -135,20 +138,24 @@ def _corrupt(
     """Return the model's input and its targets: the masked words and every form that agrees."""
     mask_draw, action_draw = (torch.rand(ids.shape, generator=generator) for _ in range(2))
     agrees = other_number != ids
-    share = torch.full(ids.shape, MASKED).masked_fill(agrees, MASKED_VERBS).masked_fill(is_pronoun > 0, MASKED_PRONOUNS)
+    share = (
+        torch.full(ids.shape, MASKED_SHARE)
+        .masked_fill(agrees, MASKED_VERB_SHARE)
+        .masked_fill(is_pronoun > 0, MASKED_PRONOUN_SHARE)
+    )
     masked = (ids > _MASK) & (mask_draw < share)
     random_ids = torch.randint(len(_SPECIAL) - 1, len(VOCABULARY), ids.shape, generator=generator)
     random_ids = random_ids.masked_fill(random_ids == _MASK, _UNKNOWN)
     inputs = torch.where(masked & (action_draw < 0.8), _MASK, ids)
     inputs = torch.where(masked & (action_draw > 0.9), random_ids, inputs)
-    inputs = torch.where(agrees & ~masked & (action_draw < WRONG_NUMBER), other_number, inputs)
+    inputs = torch.where(agrees & ~masked & (action_draw < WRONG_NUMBER_SHARE), other_number, inputs)
     return inputs, torch.where(masked | agrees, ids, _IGNORED)
 
 
 # ---- the model ------------------------------------------------------------------------------------------
 
 
-def config() -> Any:
+def make_config() -> Any:
     """Return the configuration of a small BERT."""
     return BertConfig(
         vocab_size=len(VOCABULARY),
@@ -169,7 +176,7 @@ class _MultiTaskModel(nn.Module):
 
     def __init__(self, generator: torch.Generator, questions: Sequence[str]) -> None:
         super().__init__()
-        self.model = BertForMaskedLM(config())
+        self.model = BertForMaskedLM(make_config())
         self.classifiers = nn.ModuleDict({name: nn.Linear(WIDTH, len(VOCABULARY)) for name in questions})
         for name, weight in self.named_parameters():
             initialise(name, weight, generator)
@@ -180,20 +187,20 @@ class _MultiTaskModel(nn.Module):
         seen, masked = _corrupt(ids, other_number, is_pronoun, generator)
         # [sentence, token, width]
         vectors = self.model.bert(seen, attention_mask=(ids != _PAD).long()).last_hidden_state
-        losses = {"masked": _loss(self.model.cls, vectors, masked)}
+        losses = {"masked": _compute_loss(self.model.cls, vectors, masked)}
         answers_by_question = dict(zip(QUESTIONS, answers, strict=True))
         for name, classifier in self.classifiers.items():
-            losses[name] = _loss(classifier, vectors, answers_by_question[name])
+            losses[name] = _compute_loss(classifier, vectors, answers_by_question[name])
         return losses
 
 
-def hidden_word_loss(folder: Path) -> float:
+def measure_hidden_word_loss(folder: Path) -> float:
     """Return the mean loss of the toy model in a folder, at masked words of sentences that it was not trained on."""
     rng, generator = Random(HELD_OUT), torch.Generator().manual_seed(HELD_OUT)
     learner = _MultiTaskModel(generator, ())
     learner.model = BertForMaskedLM.from_pretrained(folder, local_files_only=True)
     examples = _sample_examples(4 * BATCH, rng, None, lambda _done, _total: None)
-    batches = _batches(examples, rng)
+    batches = _iter_batches(examples, rng)
     with torch.no_grad():
         return sum(learner.losses(next(batches), generator)["masked"].item() for _ in range(4)) / 4
 
@@ -207,7 +214,7 @@ def initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
             weight.fill_(1.0 if name.endswith("LayerNorm.weight") else 0.0)
 
 
-def _loss(classifier: Callable[[Tensor], Tensor], vectors: Tensor, answers: Tensor) -> Tensor:
+def _compute_loss(classifier: Callable[[Tensor], Tensor], vectors: Tensor, answers: Tensor) -> Tensor:
     """Return the mean cross-entropy of a classifier where there is an answer; 0 if there is none."""
     answered = answers != _IGNORED
     if not answered.any():
@@ -223,10 +230,10 @@ def train(
     steps: int = STEPS,
     progress: Callable[[TrainingProgress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
-    pool: int = POOL,
+    pool: int = POOL_SIZE,
     questions: Sequence[str] = QUESTIONS,
     sampling: Callable[[int, int], None] = lambda _done, _total: None,
-) -> Trained:
+) -> TrainedModel:
     """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine.
 
     Without ``questions`` it learns from masked words alone, from the same initial weights. The sentences are sampled
@@ -237,7 +244,7 @@ def train(
     if steps < 1 or pool < 1:
         raise SettingError(f"{steps} steps on {pool} sentences.", "Give at least 1 of each.")
     rng, generator = Random(seed), torch.Generator().manual_seed(seed)
-    batches = _batches(_sample_examples(pool, rng, cancelled, sampling), rng)
+    batches = _iter_batches(_sample_examples(pool, rng, cancelled, sampling), rng)
     learner = _MultiTaskModel(generator, questions)
     optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
@@ -254,9 +261,9 @@ def _sample_examples(
         if len(examples) % 500 == 0:
             raise_if_cancelled(cancelled)
             report(len(examples), count)
-        sentence = grammar.sentence(rng)
+        sentence = grammar.sample_sentence(rng)
         if len(sentence.words) + 2 <= POSITIONS:
-            examples.append(example_of(sentence))
+            examples.append(make_example(sentence))
     return examples
 
 
@@ -290,25 +297,27 @@ def trained(
     losses: Callable[[], dict[str, Tensor]],
     progress: Callable[[TrainingProgress], None] | None,
     cancelled: Callable[[], bool] | None,
-) -> Trained:
+) -> TrainedModel:
     """Train a model for all steps, each on the sum of the next ``losses``, and return it. Raises Cancelled."""
-    saved, history, recent = {0: weights(model)}, list[TrainingProgress](), list[dict[str, float]]()
+    saved, history, recent = {0: copy_weights(model)}, list[TrainingProgress](), list[dict[str, float]]()
     for step in range(1, schedule.steps + 1):
         raise_if_cancelled(cancelled)
         decay = max(0.02, 1 - step / schedule.steps)
-        recent.append(_update(optimiser, losses(), schedule.peak * min(step / schedule.warm_up, decay)))
+        recent.append(_take_step(optimiser, losses(), schedule.peak * min(step / schedule.warm_up, decay)))
         if step in schedule.saved or step == schedule.steps:
-            saved[step] = weights(model)
+            saved[step] = copy_weights(model)
         if step % 50 == 0 or step == schedule.steps:
             means = {name: sum(row[name] for row in recent) / len(recent) for name in recent[0]}
             history.append(TrainingProgress(step, schedule.steps, means))
             recent = []
             if progress:
                 progress(history[-1])
-    return Trained(seed, model.eval(), saved, tuple(history))
+    return TrainedModel(seed, model.eval(), saved, tuple(history))
 
 
-def _update(optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], learning_rate: float) -> dict[str, float]:
+def _take_step(
+    optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], learning_rate: float
+) -> dict[str, float]:
     """Do one optimiser step on the sum of the losses and return their values."""
     (group,) = optimiser.param_groups
     group["lr"] = learning_rate
@@ -319,7 +328,7 @@ def _update(optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], lear
     return {name: loss.item() for name, loss in losses.items()}
 
 
-def weights(model: Any) -> ToyWeights:
+def copy_weights(model: Any) -> ToyWeights:
     """Return a copy of every weight; a weight that is used twice is copied once."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
@@ -327,23 +336,23 @@ def weights(model: Any) -> ToyWeights:
 # ---- files ----------------------------------------------------------------------------------------------
 
 
-def save(trained: Trained, folder: Path, words: Any) -> None:
+def save(trained: TrainedModel, folder: Path, words: Any) -> None:
     """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots in one file.
 
     Every file is written atomically, and the weights come last.
     """
-    arrays = {f"{step}/{name}": w for step, snapshot in trained.snapshots.items() for name, w in _quantised(snapshot)}
+    arrays = {f"{step}/{name}": w for step, snapshot in trained.snapshots.items() for name, w in _quantise(snapshot)}
     metadata = {"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
-    with passing_folder(folder) as partial:
+    with temporary_folder(folder) as partial:
         trained.model.config.save_pretrained(partial)
-        save_file(weights(trained.model), partial / snapshots.WEIGHTS, metadata={"format": "pt"})
+        save_file(copy_weights(trained.model), partial / snapshots.WEIGHTS, metadata={"format": "pt"})
         words.save_pretrained(partial)
         save_file(arrays, partial / snapshots.FILE, metadata=metadata)
         for file in sorted(partial.iterdir(), key=lambda path: path.name == snapshots.WEIGHTS):
-            put(file, folder / file.name)
+            move_into_place(file, folder / file.name)
 
 
-def _quantised(full_weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
+def _quantise(full_weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
     """Yield matrices as integers from −127 to 127 with a scale per row: a quarter of the bytes, nearly the same
     weights."""
     for name, weight in full_weights.items():
@@ -355,7 +364,7 @@ def _quantised(full_weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
         yield f"{name}.scale", scale
 
 
-def word_level(pieces: Sequence[str]) -> Tokenizer:
+def make_word_tokenizer(pieces: Sequence[str]) -> Tokenizer:
     """Return a tokenizer with one token per word, in lower case; "'s" and "n't" are separate words.
 
     ``pieces`` is the vocabulary, which includes [UNK].
@@ -367,9 +376,9 @@ def word_level(pieces: Sequence[str]) -> Tokenizer:
     return words
 
 
-def tokenizer() -> Any:
-    """Return the toy model's tokenizer: :func:`word_level`, between [CLS] and [SEP]."""
-    words = word_level(VOCABULARY)
+def make_tokenizer() -> Any:
+    """Return the toy model's tokenizer: :func:`make_word_tokenizer`, between [CLS] and [SEP]."""
+    words = make_word_tokenizer(VOCABULARY)
     words.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",

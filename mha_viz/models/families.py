@@ -41,12 +41,12 @@ class TwoStacks(NamedTuple):
     decoder: Sizes
 
 
-def _straight(_: Any, layer: int) -> tuple[int, ...]:
+def layer_index(_: Any, layer: int) -> tuple[int, ...]:
     """Return the indices in a module path for families whose layers are numbered from 0."""
     return (layer,)
 
 
-def _grouped(config: Any, layer: int) -> tuple[int, ...]:
+def group_index(config: Any, layer: int) -> tuple[int, ...]:
     """Return the group and the index within the group of an ALBERT layer.
 
     Groups of layers share their weights, and a group may hold several layers.
@@ -101,7 +101,7 @@ class Family(NamedTuple):
     parallel: Setting = False
     gelu: tuple[str, str] | None = None
     sizes: Sizes = Sizes()
-    numbers: Callable[[Any, int], tuple[int, ...]] = _straight
+    numbers: Callable[[Any, int], tuple[int, ...]] = layer_index
     opaque: str = ""
     final_norm: str = ""
     interleaved: bool = False
@@ -115,10 +115,10 @@ class Family(NamedTuple):
     sines_first: bool = False
 
 
-_SEPARATE = ("query", "key", "value")
-_PROJECTED = ("q_proj", "k_proj", "v_proj")
-_CAPPED = "it bends large q · k towards a limit before the softmax"
-_DISTANCE = "it adds a number to q · k that depends on the distance between the two tokens"
+_QUERY_KEY_VALUE = ("query", "key", "value")
+_QKV_PROJ = ("q_proj", "k_proj", "v_proj")
+_SOFT_CAPPING = "it bends large q · k towards a limit before the softmax"
+_DISTANCE_BIAS = "it adds a number to q · k that depends on the distance between the two tokens"
 _DISENTANGLED = (
     "it adds terms to q · k in which the query and the key are compared with the distance between the two tokens"
 )
@@ -126,29 +126,29 @@ _BY_DISTANCE_AND_TEXT = (
     "it adds terms to q · k in which the query is compared with the distance between the two tokens, and with whether "
     "both belong to the same text"
 )
-_NARROW = (
+_NARROW_KEYS = (
     "its queries and keys are made from a narrower vector than its values, so the heads of a layer have no common "
     "input x"
 )
 
-_NORMED_APART = "it normalises the queries and keys of each head in a way of their own"
-OPAQUE_WHERE = MappingProxyType(  # by the entry of config.json that decides
-    {"alibi": _DISTANCE, "qk_layernorm": _NORMED_APART, "use_qk_norm": _NORMED_APART}
+_QK_NORM = "it normalises the queries and keys of each head in a way of their own"
+OPAQUE_SETTINGS = MappingProxyType(  # by the entry of config.json that decides
+    {"alibi": _DISTANCE_BIAS, "qk_layernorm": _QK_NORM, "use_qk_norm": _QK_NORM}
 )
 
 _BERT = Family(
     "encoder.layer.{0}.attention.self",
-    _SEPARATE,
+    _QUERY_KEY_VALUE,
     "encoder.layer.{0}.attention.output.dense",
     plain=True,
     straight=True,
     causal="is_decoder",
     gelu=("dense", "intermediate_act_fn"),
 )
-_DROPPING_BERT = _BERT._replace(plain=False, straight=False, gelu=None, probabilities="dropout")
+_BERT_WITH_DROPOUT = _BERT._replace(plain=False, straight=False, gelu=None, probabilities="dropout")
 _LLAMA = Family(
     "layers.{0}.self_attn",
-    _PROJECTED,
+    _QKV_PROJ,
     "layers.{0}.self_attn.o_proj",
     pre_norm=True,
     causal=True,
@@ -160,14 +160,14 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
     {
         "albert": Family(
             "encoder.albert_layer_groups.{0}.albert_layers.{1}.attention",
-            _SEPARATE,
+            _QUERY_KEY_VALUE,
             "encoder.albert_layer_groups.{0}.albert_layers.{1}.attention.dense",
             plain=True,
             gelu=("ffn", "activation"),
-            numbers=_grouped,
+            numbers=group_index,
         ),
         "bert": _BERT,
-        "big_bird": _DROPPING_BERT,
+        "big_bird": _BERT_WITH_DROPOUT,
         "bloom": Family(
             "h.{0}.self_attention",
             ("query_key_value",),
@@ -175,14 +175,14 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             pre_norm=True,
             causal=True,
             sizes=Sizes("n_layer", "n_head", "n_embed"),
-            opaque=_DISTANCE,
+            opaque=_DISTANCE_BIAS,
             interleaved=True,
             probabilities="attention_dropout",
             per_head="alibi",
         ),
         "camembert": _BERT,
         "cohere": _LLAMA._replace(parallel=True, adjacent=True),
-        "deberta-v2": _DROPPING_BERT._replace(
+        "deberta-v2": _BERT_WITH_DROPOUT._replace(
             inputs=("query_proj", "key_proj", "value_proj"), causal=False, opaque=_DISENTANGLED
         ),
         "distilbert": Family(
@@ -209,7 +209,9 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             rewritten=True,
         ),
         "gemma": _LLAMA._replace(final_norm=""),  # its norm scales by 1 + weight
-        "gemma2": _LLAMA._replace(final_norm="", opaque=_CAPPED),  # it normalises what W_O gives before it adds it
+        "gemma2": _LLAMA._replace(
+            final_norm="", opaque=_SOFT_CAPPING
+        ),  # it normalises what W_O gives before it adds it
         "gemma3_text": _LLAMA._replace(final_norm="", causal="not use_bidirectional_attention"),
         "gpt2": Family(
             "h.{0}.attn",
@@ -223,7 +225,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
         ),
         "gpt_neo": Family(
             "h.{0}.attn.attention",
-            _PROJECTED,
+            _QKV_PROJ,
             "h.{0}.attn.attention.out_proj",
             plain=True,
             pre_norm=True,
@@ -245,7 +247,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
         ),
         "gptj": Family(
             "h.{0}.attn",
-            _PROJECTED,
+            _QKV_PROJ,
             "h.{0}.attn.out_proj",
             plain=True,
             pre_norm=True,
@@ -262,20 +264,20 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
         "longformer": _BERT._replace(straight=False, causal=False, rewritten=True),
         "mistral": _LLAMA,
         "mixtral": _LLAMA,
-        "mobilebert": _BERT._replace(plain=False, straight=False, causal=False, opaque=_NARROW),
+        "mobilebert": _BERT._replace(plain=False, straight=False, causal=False, opaque=_NARROW_KEYS),
         "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, rotary=True),
         "mpnet": Family(
             "encoder.layer.{0}.attention.attn",
             ("q", "k", "v"),
             "encoder.layer.{0}.attention.attn.o",
-            opaque=_DISTANCE,
+            opaque=_DISTANCE_BIAS,
             probabilities="dropout",
         ),
         "nomic_bert": _LLAMA._replace(pre_norm=False, causal=False, final_norm=""),
         "olmo2": _LLAMA._replace(pre_norm=False, final_norm=""),  # it normalises what W_O gives before it adds it
         "opt": Family(
             "decoder.layers.{0}.self_attn",
-            _PROJECTED,
+            _QKV_PROJ,
             "decoder.layers.{0}.self_attn.out_proj",
             pre_norm="do_layer_norm_before",
             causal=True,
@@ -325,7 +327,7 @@ _T5_ENCODER = Family(
     ("q", "k", "v"),
     "block.{0}.layer.0.SelfAttention.o",
     pre_norm=True,
-    opaque=_DISTANCE,
+    opaque=_DISTANCE_BIAS,
 )
 _T5_DECODER = _T5_ENCODER._replace(
     holder="block.{0}.layer.{1}.SelfAttention",
@@ -367,12 +369,12 @@ def is_listed(family: str) -> bool:
     return family in FAMILIES or family in ENCODER_DECODERS
 
 
-def attends(kind: str) -> bool:
+def has_weights(kind: str) -> bool:
     """Return whether a layer of this kind, as named in a config's ``layer_types``, has attention weights."""
     return kind == "hybrid" or ("attention" in kind and "linear" not in kind)
 
 
-def weights_only(family: str) -> ModelUnsupported:
+def weights_only_error(family: str) -> ModelUnsupported:
     """Return the error for requests that need more than the weights of a model without a row."""
     return ModelUnsupported(
         f"Of models of the family {family} only the attention weights can be read (weights only): norms, parts of a "
@@ -382,7 +384,7 @@ def weights_only(family: str) -> ModelUnsupported:
     )
 
 
-def cannot_be_opened(name: str, reason: str) -> ModelUnsupported:
+def cannot_open_error(name: str, reason: str) -> ModelUnsupported:
     """Return the error for a model without a row that a library fails to open for the given ``reason``."""
     return ModelUnsupported(
         f"transformers cannot open {quote_model(name)}{reason}.",
@@ -390,13 +392,13 @@ def cannot_be_opened(name: str, reason: str) -> ModelUnsupported:
     )
 
 
-def no_shares(name: str, error: ShapeError, otherwise: str) -> ModelUnsupported:
+def no_shares_error(name: str, error: ShapeError, otherwise: str) -> ModelUnsupported:
     """Return the error for a model whose attention rows are not shares. ``otherwise`` suggests what to do instead."""
     problem = f"{error.problem[:1].lower()}{error.problem[1:]}"
     return ModelUnsupported(f"{quote_model(name)} gives no weights that can be drawn: {problem}", otherwise)
 
 
-def family_of(config: Any, attention: int = 0) -> Family:
+def find_family(config: Any, attention: int = 0) -> Family:
     """Return the family of a model with one stack, or of one stack of an encoder–decoder.
 
     ``attention`` is the number of the attention within a decoder. Raises ModelUnsupported for a family without a row.
@@ -404,22 +406,22 @@ def family_of(config: Any, attention: int = 0) -> Family:
     if config.model_type in FAMILIES:
         return FAMILIES[config.model_type]
     if config.model_type not in STACKS:
-        raise weights_only(config.model_type)
+        raise weights_only_error(config.model_type)
     encoder, decoder = STACKS[config.model_type]
     return decoder[attention % 2] if config.is_decoder else encoder
 
 
-def attention_of(config: Any, attention: int) -> tuple[int, str]:
+def locate_attention(config: Any, attention: int) -> tuple[int, str]:
     """Return the layer of an attention and, in a decoder, whether it is self- or cross-attention.
 
     The second value is empty outside of the decoder of an encoder–decoder.
     """
     if config.model_type not in STACKS or not config.is_decoder:
         return attention, ""
-    return attention // 2, CROSS if family_of(config, attention).crossing else DECODER
+    return attention // 2, CROSS if find_family(config, attention).crossing else DECODER
 
 
-def holds(setting: Setting, config: Any) -> bool:
+def is_setting_true(setting: Setting, config: Any) -> bool:
     """Return whether a row's setting is true for a model with this config."""
     if isinstance(setting, bool):
         return setting
@@ -431,19 +433,19 @@ def holds(setting: Setting, config: Any) -> bool:
 def is_causal(config: Any) -> bool:
     """Return whether a one-stack model with this config is causal: no token attends to a later one."""
     family = FAMILIES.get(config.model_type)
-    return family is not None and holds(family.causal, config)
+    return family is not None and is_setting_true(family.causal, config)
 
 
 def opaque(config: Any, attention: int = 0) -> str:
     """Return why the steps inside a head of this model cannot be shown; empty where they can.
 
-    ``attention`` is as for :func:`family_of`.
+    ``attention`` is as for :func:`find_family`.
     """
-    reasons = (reason for setting, reason in OPAQUE_WHERE.items() if holds(setting, config))
-    return family_of(config, attention).opaque or next(reasons, "")
+    reasons = (reason for setting, reason in OPAQUE_SETTINGS.items() if is_setting_true(setting, config))
+    return find_family(config, attention).opaque or next(reasons, "")
 
 
-def key_heads(config: Any) -> int:
+def count_key_heads(config: Any) -> int:
     """Return the number of key–value heads per layer. It is smaller than the number of heads if heads share them."""
     heads = int(config.num_attention_heads)
     if config.model_type != "falcon":

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from mha_viz.errors import ModelUnsupported
-from mha_viz.library_parts import TESTED, LibraryPart, check_parts, is_there
-from mha_viz.model_names import short_name
+from mha_viz.library_parts import TESTED_VERSIONS, LibraryPart, check_parts, has_part
+from mha_viz.model_names import shorten_name
 
 SLOWER = "Models are read more slowly."
 
@@ -35,7 +35,7 @@ PARTS: tuple[LibraryPart, ...] = (
 )
 
 _MODELS = "transformers.models"
-OF_FAMILY = MappingProxyType(
+FAMILY_PARTS = MappingProxyType(
     {
         "longformer": LibraryPart(
             f"{_MODELS}.longformer.modeling_longformer:LongformerModel",
@@ -53,7 +53,7 @@ OF_FAMILY = MappingProxyType(
 )
 """Parts that only models of one family need."""
 
-_CALLED = MappingProxyType(
+_REPLACED_METHODS = MappingProxyType(
     {
         "gpt_neo": LibraryPart(
             f"{_MODELS}.gpt_neo.modeling_gpt_neo:GPTNeoSelfAttention", "_attn", "a method that can be replaced"
@@ -64,23 +64,23 @@ _CALLED = MappingProxyType(
 """Methods of older versions; newer versions call the registered attention function instead."""
 
 
-_SINCE_5_15 = TESTED["transformers"].replace(">=5.10", ">=5.15")
-SINCE = MappingProxyType({"mt5": _SINCE_5_15, "t5": _SINCE_5_15})
+_SINCE_5_15 = TESTED_VERSIONS["transformers"].replace(">=5.10", ">=5.15")
+FAMILY_VERSIONS = MappingProxyType({"mt5": _SINCE_5_15, "t5": _SINCE_5_15})
 """Supported versions of transformers for families that need newer ones than the rest."""
 
 
-def calls_registered(family: str) -> bool:
+def uses_registered_attention(family: str) -> bool:
     """Return whether the installed transformers calls the registered attention function in this family.
 
     Older versions used a method of the family's own.
     """
-    return family in _CALLED and not is_there(_CALLED[family])
+    return family in _REPLACED_METHODS and not has_part(_REPLACED_METHODS[family])
 
 
 def check_family(family: str) -> None:
     """Check that transformers has what models of a family need. Raises SettingError otherwise."""
-    if family in OF_FAMILY:
-        check_parts([OF_FAMILY[family]])
+    if family in FAMILY_PARTS:
+        check_parts([FAMILY_PARTS[family]])
 
 
 def check_function(module: str) -> None:
@@ -88,11 +88,11 @@ def check_function(module: str) -> None:
     check_parts([LibraryPart(module, "eager_attention_forward", "the attention of its family")])
 
 
-def layers_unseen(name: str, family: str, seen: int, layers: int) -> ModelUnsupported:
+def layers_unseen_error(name: str, family: str, seen: int, layers: int) -> ModelUnsupported:
     """Return the error for a listed family of whose ``layers`` only ``seen`` were recorded, naming the versions."""
-    versions = SINCE.get(family, TESTED["transformers"])
+    versions = FAMILY_VERSIONS.get(family, TESTED_VERSIONS["transformers"])
     return ModelUnsupported(
-        f"{short_name(name)} shows the attention of {seen} of its {layers} layers with transformers "
+        f"{shorten_name(name)} shows the attention of {seen} of its {layers} layers with transformers "
         f"{version('transformers')}.",
         f'It was tried with these versions: pip install "transformers{versions}".',
     )
@@ -100,14 +100,14 @@ def layers_unseen(name: str, family: str, seen: int, layers: int) -> ModelUnsupp
 
 def __getattr__(name: str) -> Any:
     """Import the part of transformers that a row of PARTS names (3 s). Raises SettingError if any part is missing."""
-    row = next((part for part in PARTS if part.package == "transformers" and _handed_on(part) == name), None)
+    row = next((part for part in PARTS if part.package == "transformers" and _export_name(part) == name), None)
     if row is None:
         raise AttributeError(name)
     check_parts(PARTS)
     return resolve_name(f"{row.owner}:{row.name}")
 
 
-def _handed_on(part: LibraryPart) -> str:
+def _export_name(part: LibraryPart) -> str:
     """Return the name under which a part is re-exported from this module."""
     return "transformers_logging" if part.name == "logging" else part.name
 

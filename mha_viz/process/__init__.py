@@ -1,7 +1,7 @@
 """Library settings for the processes that this program starts: servers, commands and their child processes.
 
 Importing the package changes nothing, so that a notebook keeps its own settings. Code that starts such a process calls
-:func:`prepare`, or passes SETTINGS to it. Do this before the libraries are imported, because they read the settings
+:func:`set_environment`, or passes SETTINGS to it. Do this before the libraries are imported, because they read the settings
 only once.
 """
 
@@ -18,7 +18,7 @@ from mha_viz.errors import SettingError
 
 PACKAGE = Path(__file__).resolve().parent.parent
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
-_WITHOUT_MEMORY = ("failed to map segment", "allocate memory")
+_OUT_OF_MEMORY_WORDS = ("failed to map segment", "allocate memory")
 _LARGEST_KEPT = 32 << 20  # bytes; glibc raises its own threshold up to this limit
 
 SETTINGS = MappingProxyType(
@@ -36,7 +36,7 @@ SETTINGS = MappingProxyType(
 )
 
 
-def prepare() -> None:
+def set_environment() -> None:
     """Set SETTINGS as environment variables of this process and its children, unless they already have a value."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -49,7 +49,7 @@ def check_docstrings() -> None:
         raise SettingError(problem, "Start it without; -O works.")
 
 
-def python(*arguments: str) -> tuple[list[str], dict[str, str]]:
+def build_python_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
     """Return the command and environment of a Python child process.
 
     The child finds this package wherever it is. It imports nothing from the current folder, which Python would
@@ -60,9 +60,9 @@ def python(*arguments: str) -> tuple[list[str], dict[str, str]]:
     return [sys.executable, "-P", *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def lacks_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error means too little memory, in the words of Python, NumPy, PyTorch or the library loader."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in _WITHOUT_MEMORY)
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY_WORDS)
 
 
 def keep_memory() -> None:
@@ -77,7 +77,7 @@ def keep_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST_KEPT)
 
 
-def give_back_memory(of_all: bool = True) -> None:
+def release_memory(of_all: bool = True) -> None:
     """Collect garbage and return free memory to the system if possible, because glibc would otherwise keep it.
 
     Args:

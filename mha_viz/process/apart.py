@@ -30,7 +30,7 @@ from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 from mha_viz.process import log, messages
 from mha_viz.process.confined import confine
 from mha_viz.process.messages import Array, Codec, Json
-from mha_viz.process.orphans import end_with_parent, watched
+from mha_viz.process.orphans import end_with_parent, watch_child
 
 POLL_SECONDS = 0.1  # between two checks whether the work is cancelled
 FULL_BYTES = 2**20  # memory counts as used up this close to its limit: Python allocates more at a time
@@ -38,14 +38,14 @@ NICE = 10  # niceness, because the app has priority
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 # OpenBLAS would start its threads while NumPy is imported, before the process is confined.
-ONE_AT_IMPORT = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
+IMPORT_THREADS = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
 # When its optimisers are first used, torch makes a folder for compiled code, although nothing is compiled. Name an
 # existing folder, because a confined process cannot make folders.
-FOLDERS = MappingProxyType({"TORCHINDUCTOR_CACHE_DIR": sys.prefix})
+FOLDER_SETTINGS = MappingProxyType({"TORCHINDUCTOR_CACHE_DIR": sys.prefix})
 
-Tell = Callable[[float], None]  # called with the completed fraction
-Stop = Callable[[], bool]  # returns True when the work is cancelled
-Work = Callable[[Any, Tell, Stop], Any]
+ReportProgress = Callable[[float], None]  # called with the completed fraction
+IsCancelled = Callable[[], bool]  # returns True when the work is cancelled
+Work = Callable[[Any, ReportProgress, IsCancelled], Any]
 _CODEC = Codec()
 
 
@@ -80,39 +80,41 @@ def run(
     module: str,
     order: object,
     bounds: Bounds,
-    progress: Tell = lambda _: None,
-    cancelled: Stop = lambda: False,
+    progress: ReportProgress = lambda _: None,
+    cancelled: IsCancelled = lambda: False,
 ) -> Any:
     """Run a module's ``work`` on ``order`` in a child process and return the result after the child has ended.
 
     Raises Cancelled soon after ``cancelled`` returns True, TooSlow and TooLarge at the limits, the MhaVizError that the
     work raised, and Failed when the child ends for another reason.
     """
-    with _started(module, bounds) as child:
+    with _start_child(module, bounds) as child:
         watchdog = _Watchdog(child, bounds, cancelled)
         try:
-            answer = _converse(child, order, progress, bounds.answer_bytes)
+            answer = _exchange_messages(child, order, progress, bounds.answer_bytes)
         finally:
             watchdog.end()
     if answer is None or "value" not in answer:
-        _raise_failure(answer, watchdog.ended_by or _from_signal(child.returncode), bounds)
+        _raise_failure(answer, watchdog.ended_by or _find_signal_error(child.returncode), bounds)
     return answer["value"]
 
 
 @contextlib.contextmanager
-def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
+def _start_child(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
     """Start a child; on exit, end it and close its pipes."""
-    command, environment = process.python("-c", _START, *bounds.writable, module, json.dumps(_limits(bounds)))
+    command, environment = process.build_python_command(
+        "-c", _START_CODE, *bounds.writable, module, json.dumps(_limits(bounds))
+    )
     threads = dict.fromkeys(THREAD_SETTINGS, str(bounds.threads)) if bounds.threads else {}
-    threads |= ONE_AT_IMPORT
+    threads |= IMPORT_THREADS
     child = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**process.SETTINGS, **environment, **threads, **FOLDERS},
+        env={**process.SETTINGS, **environment, **threads, **FOLDER_SETTINGS},
     )
     try:
-        with watched(child):
+        with watch_child(child):
             yield child
     finally:
         child.kill()
@@ -125,7 +127,7 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
 # The limits are set before any library is imported. On systems without them (Windows) only the parent's clock limits
 # the child. Garbage collection is off while libraries are imported: their objects stay, and collecting would take a
 # fifth of the import time.
-_START = f"""
+_START_CODE = f"""
 import gc, json, os, runpy, sys
 gc.disable()
 limits, module = json.loads(sys.argv.pop()), sys.argv.pop()
@@ -161,7 +163,7 @@ def _limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
     return limits
 
 
-def _is_full(pid: int, megabytes: int) -> bool:
+def _is_out_of_memory(pid: int, megabytes: int) -> bool:
     """Return whether a process has used up its memory limit; False on systems that do not tell.
 
     Python may then try for ever to raise MemoryError, because raising it needs memory (``exception_unwind`` of
@@ -181,7 +183,7 @@ class _Watchdog:
     ``ended_by`` is the error class that gives the reason.
     """
 
-    def __init__(self, child: subprocess.Popen[bytes], bounds: Bounds, cancelled: Stop) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], bounds: Bounds, cancelled: IsCancelled) -> None:
         self.ended_by: type[MhaVizError] | None = None
         self._child, self._bounds, self._cancelled = child, bounds, cancelled
         self._finished = threading.Event()
@@ -197,7 +199,7 @@ class _Watchdog:
         """Watch the child until it ends or must be ended."""
         deadline, was_full = time.monotonic() + self._bounds.seconds, False
         while not self._finished.wait(POLL_SECONDS):
-            is_full = _is_full(self._child.pid, self._bounds.megabytes)
+            is_full = _is_out_of_memory(self._child.pid, self._bounds.megabytes)
             if self._cancelled():
                 self.ended_by = Cancelled
             elif was_full and is_full:
@@ -212,7 +214,9 @@ class _Watchdog:
                 return
 
 
-def _converse(child: subprocess.Popen[bytes], order: object, progress: Tell, most: int) -> Json | None:
+def _exchange_messages(
+    child: subprocess.Popen[bytes], order: object, progress: ReportProgress, most: int
+) -> Json | None:
     """Send the order, report progress and return the answer; None if the child ends early.
 
     The result is not read if it has more than ``most`` bytes; the answer then is its size, ``{"bytes": size}``.
@@ -253,7 +257,7 @@ def _raise_failure(answer: Json | None, ended_by: type[MhaVizError] | None, boun
     raise error_type(problem, remedy)
 
 
-def _from_signal(code: int | None) -> type[MhaVizError] | None:
+def _find_signal_error(code: int | None) -> type[MhaVizError] | None:
     """Return the error class for the signal that ended a child: the limit on CPU time, or a library out of memory."""
     if not hasattr(signal, "SIGXCPU") or code is None or code >= 0:
         return None
@@ -295,7 +299,7 @@ def _describe(error: BaseException) -> tuple[str, str, str]:
     text."""
     if isinstance(error, MhaVizError):
         return type(error).__name__, error.problem, error.remedy
-    if process.lacks_memory(error):
+    if process.is_out_of_memory(error):
         return TooLarge.__name__, "", ""
-    print(log.as_line(log.raised(error)), file=sys.stderr)
+    print(log.format_line(log.describe_error(error)), file=sys.stderr)
     return Failed.__name__, type(error).__name__, ""

@@ -29,7 +29,7 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # numbers of system 
 _VERSION, _PATH_BENEATH = 1, 1
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _CHANGE = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and make files and folders
-_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → right to move between folders, to truncate
+_RIGHTS_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → right to move between folders, to truncate
 _TCP, _TCP_SINCE = 0b11, 4  # bind and connect
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
 
@@ -49,7 +49,7 @@ class _Machine(NamedTuple):
 _MACHINES = MappingProxyType({"x86_64": _Machine(0xC000003E, 0), "aarch64": _Machine(0xC00000B7, 1)})
 
 # Refused system calls, with their numbers on x86_64 and aarch64; None where the call does not exist.
-_SOCKETS = MappingProxyType(
+_SOCKET_CALLS = MappingProxyType(
     {
         "socket": (41, 198),
         "socketpair": (53, 199),
@@ -63,7 +63,7 @@ _SOCKETS = MappingProxyType(
         "sendmmsg": (307, 269),
     }
 )
-_OTHERS = MappingProxyType(
+_OTHER_CALLS = MappingProxyType(
     {
         # new processes and programs (clone is below)
         **{"fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281)},
@@ -93,8 +93,8 @@ _OTHERS = MappingProxyType(
     }
 )
 # Calls that are refused unless their first argument makes a thread, is 0 (this process), or is the process's own PID.
-_NEW = MappingProxyType({"clone": (56, 220)})
-_OF_ONE = MappingProxyType(
+_THREAD_CALLS = MappingProxyType({"clone": (56, 220)})
+_OWN_PROCESS_CALLS = MappingProxyType(
     {
         "prlimit64": (302, 261),
         "sched_setaffinity": (203, 122),
@@ -103,11 +103,11 @@ _OF_ONE = MappingProxyType(
         "sched_setattr": (314, 274),
     }
 )
-_SIGNALS = MappingProxyType(
+_SIGNAL_CALLS = MappingProxyType(
     {"kill": (62, 129), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
 )
 _CLONE3, _IOCTL = 435, (16, 29)
-_INJECT = 0x5412  # TIOCSTI, which types into the terminal that a server runs in
+_INJECT_INPUT = 0x5412  # TIOCSTI, which types into the terminal that a server runs in
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
 _NR, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; of arguments, of the lower half
 _X32 = 0x40000000  # call numbers of the x32 interface start here
@@ -122,7 +122,7 @@ class _Ruleset(ctypes.Structure):
     _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
 
 
-class _Beneath(ctypes.Structure):
+class _FolderRule(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
@@ -155,15 +155,15 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return frozenset()
-    hide()
-    _give_up_privileges(libc)
-    is_written_below = _write_below(libc, writable, network)
+    hide_memory()
+    _drop_privileges(libc)
+    is_written_below = _restrict_writing(libc, writable, network)
     is_filtered = _filter_calls(libc, network)
     removed = {WRITING: is_written_below and is_filtered, NETWORK: is_filtered and not network, PROCESSES: is_filtered}
     return frozenset(name for name, is_removed in removed.items() if is_removed)
 
 
-def hide() -> None:
+def hide_memory() -> None:
     """Prevent other processes of the account from reading this process's memory and environment or tracing it, on
     Linux.
 
@@ -184,7 +184,7 @@ def find_missing() -> frozenset[str]:
     return frozenset() if has_landlock else frozenset({WRITING})
 
 
-def _give_up_privileges(libc: ctypes.CDLL) -> None:
+def _drop_privileges(libc: ctypes.CDLL) -> None:
     """Drop all superuser privileges except the one to read files (capset(2)); some are exceptions to Landlock."""
     heading, sets = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
     if libc.capget(heading, sets) == 0 and any(sets):
@@ -192,12 +192,12 @@ def _give_up_privileges(libc: ctypes.CDLL) -> None:
         libc.capset(heading, (ctypes.c_uint32 * 6)(*remaining))
 
 
-def _write_below(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:
+def _restrict_writing(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:
     """Restrict writing to folders with Landlock, and forbid TCP unless ``network``. Return whether that worked."""
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
-    change = _CHANGE | sum(right for since, right in _SINCE.items() if version >= since)
+    change = _CHANGE | sum(right for since, right in _RIGHTS_SINCE.items() if version >= since)
     tcp = _TCP * (version >= _TCP_SINCE and not network)
     rules = _Ruleset(change, tcp, _SCOPES * (version >= _SCOPES_SINCE))
     size = 8 * (1 + (version >= _TCP_SINCE) + (version >= _SCOPES_SINCE))
@@ -206,20 +206,20 @@ def _write_below(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> b
         return False
     try:
         for path in (os.devnull, *writable):
-            _allow(libc, ruleset, path, change & (_WRITE_FILE | _TRUNCATE) if path == os.devnull else change)
+            _allow_folder(libc, ruleset, path, change & (_WRITE_FILE | _TRUNCATE) if path == os.devnull else change)
         return not libc.syscall(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
 
 
-def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
+def _allow_folder(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
     """Add a folder to a Landlock ruleset with these rights."""
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:  # the folder does not exist, so nothing can be written to it
         return
     try:
-        libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(_Beneath(rights, folder)), 0)
+        libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(_FolderRule(rights, folder)), 0)
     finally:
         os.close(folder)
 
@@ -229,13 +229,13 @@ def _filter_calls(libc: ctypes.CDLL, network: bool) -> bool:
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         return False
-    steps = [*_steps(machine, network)]
+    steps = [*_iter_filter_steps(machine, network)]
     instructions = (_Instruction * len(steps))(*(_Instruction(code, yes, no, k) for code, k, yes, no in steps))
     program = _Program(len(steps), ctypes.cast(instructions, ctypes.POINTER(_Instruction)))
     return not libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0)
 
 
-def _steps(machine: _Machine, network: bool) -> Iterator[_Step]:
+def _iter_filter_steps(machine: _Machine, network: bool) -> Iterator[_Step]:
     """Yield the instructions of the filter. Each refusal is a block that calls with other numbers skip."""
     yield _LOAD, _ARCH, 0, 0
     yield _EQUAL, machine.architecture, 1, 0
@@ -243,7 +243,7 @@ def _steps(machine: _Machine, network: bool) -> Iterator[_Step]:
     yield _LOAD, _NR, 0, 0
     yield _AT_LEAST, _X32, 0, 1
     yield _RETURN, _REFUSE, 0, 0
-    for numbers in (_OTHERS if network else {**_SOCKETS, **_OTHERS}).values():
+    for numbers in (_OTHER_CALLS if network else {**_SOCKET_CALLS, **_OTHER_CALLS}).values():
         number = numbers[machine.column]
         if number is not None:
             yield _EQUAL, number, 0, 1
@@ -255,17 +255,21 @@ def _steps(machine: _Machine, network: bool) -> Iterator[_Step]:
         1,
     )  # a filter cannot see its arguments; without it, the C library calls clone
     yield _RETURN, _FAIL | errno.ENOSYS, 0, 0
-    for condition, calls in ((_IS_THREAD, _NEW), (_IS_ZERO, _OF_ONE), ((_EQUAL, os.getpid()), _SIGNALS)):
+    for condition, calls in (
+        (_IS_THREAD, _THREAD_CALLS),
+        (_IS_ZERO, _OWN_PROCESS_CALLS),
+        ((_EQUAL, os.getpid()), _SIGNAL_CALLS),
+    ):
         for numbers in calls.values():
-            yield from _unless(numbers[machine.column], condition)
+            yield from _iter_refusal_steps(numbers[machine.column], condition)
     yield _EQUAL, _IOCTL[machine.column], 0, 3
     yield _LOAD, _SECOND, 0, 0
-    yield _EQUAL, _INJECT, 0, 1
+    yield _EQUAL, _INJECT_INPUT, 0, 1
     yield _RETURN, _REFUSE, 0, 0
     yield _RETURN, _ALLOW, 0, 0
 
 
-def _unless(number: int, condition: tuple[int, int]) -> Iterator[_Step]:
+def _iter_refusal_steps(number: int, condition: tuple[int, int]) -> Iterator[_Step]:
     """Yield instructions that refuse a system call unless a condition (instruction, operand) holds for its first
     argument."""
     yield _EQUAL, number, 0, 4

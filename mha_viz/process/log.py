@@ -2,7 +2,7 @@
 
 A record is one line of at most 500 characters. Error messages may quote a visitor's input, so a line names only the
 class of an error and where it was raised. Each visitor may cause one line a second, and all visitors together a burst
-of ``AT_ONCE`` and then ``A_SECOND`` lines a second.
+of ``MAX_BURST`` and then ``LINES_PER_SECOND`` lines a second.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from typing import Any
 
 from mha_viz.process import PACKAGE
 
-LONGEST = 460  # characters of a line; a handler may write the time before it
-APART = 1.0  # seconds between lines of the same visitor, or of the same place in the code if no visitor is known
-AT_ONCE, A_SECOND = 50, 10  # lines of all visitors and places together: burst, and lines per second
-MOST = 4_096  # visitors and places to remember
-PLACES = 6  # frames of a traceback in a line, the innermost first
+MAX_LENGTH = 460  # characters of a line; a handler may write the time before it
+SECONDS_BETWEEN_LINES = (
+    1.0  # seconds between lines of the same visitor, or of the same place in the code if no visitor is known
+)
+MAX_BURST, LINES_PER_SECOND = 50, 10  # lines of all visitors and places together: burst, and lines per second
+MAX_SOURCES = 4_096  # visitors and places to remember
+MAX_FRAMES = 6  # frames of a traceback in a line, the innermost first
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_HOME = PACKAGE.parent
-_OURS = (str(PACKAGE), str(_HOME / "pages"), str(_HOME / "app.py"))
+_ROOT = PACKAGE.parent
+_OWN_PATHS = (str(PACKAGE), str(_ROOT / "pages"), str(_ROOT / "app.py"))
 
 
-def bound_records(who: Callable[[], str] = str) -> None:
+def limit_records(who: Callable[[], str] = str) -> None:
     """Limit all log records of this process from now on, whichever library writes them.
 
     ``who`` returns the name of the visitor for whom the current thread works; "" if that is not known.
     """
-    default_factory, lines = logging.getLogRecordFactory(), _Lines()
+    default_factory, lines = logging.getLogRecordFactory(), _RateLimiter()
 
     def make_record(*arguments: Any, **options: Any) -> logging.LogRecord:
         name, level, path, number, message, args, error, *others = arguments
@@ -43,43 +45,43 @@ def bound_records(who: Callable[[], str] = str) -> None:
         try:
             text = record.getMessage()
         except Exception:  # a library's wrong format arguments must not end a request
-            text = str(message)[:LONGEST]
+            text = str(message)[:MAX_LENGTH]
         if isinstance(error, tuple) and error[1] is not None:
-            text = f"{text[:LONGEST]} | {raised(error[1])}"
+            text = f"{text[:MAX_LENGTH]} | {describe_error(error[1])}"
         left_out = lines.left_out(who() or f"{path}:{number}")
         if left_out is None:
             record.levelno = -1  # below the level of every handler
         elif left_out:
             text = f"({left_out} lines left out) {text}"
-        record.msg, record.args = as_line(text), ()
+        record.msg, record.args = format_line(text), ()
         return record
 
     logging.setLogRecordFactory(make_record)
     logging.captureWarnings(True)
     if logging.lastResort:
         logging.getLogger("py.warnings").addHandler(logging.lastResort)
-    threading.excepthook = _note_ended
+    threading.excepthook = _log_thread_error
 
 
-def as_line(text: str) -> str:
+def format_line(text: str) -> str:
     """Return a text as one log line: cut to LONGEST characters, without line breaks and control characters."""
-    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    short = text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"
     return _BREAKS.sub(" ", short)
 
 
-def raised(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the class of an error and where it was raised, without its message.
 
     Only errors that this program caused are called a traceback, not errors that Streamlit raised over a value it was
     sent.
     """
-    frames = [(_short(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    frames = [(_shorten_path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     ours = [index for index, (module, _) in enumerate(frames) if module.startswith(("mha_viz/", "pages/", "app.py"))]
     deeper = [module for module, _ in frames[ours[-1] :]] if ours else []
     is_theirs = any(module.startswith("streamlit/") for module in deeper) and not type(error).__module__.startswith(
         "streamlit"
     )
-    innermost = " < ".join(f"{module}:{line}" for module, line in frames[: -PLACES - 1 : -1])
+    innermost = " < ".join(f"{module}:{line}" for module, line in frames[: -MAX_FRAMES - 1 : -1])
     kind = type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         kind += f" ({error.strerror})"
@@ -89,38 +91,38 @@ def raised(error: BaseException) -> str:
     return where if is_theirs or not ours else f"Traceback (most recent call first): {where}"
 
 
-def _short(path: str) -> str:
+def _shorten_path(path: str) -> str:
     """Return the path of a module relative to the folder of the package or library."""
-    if path.startswith(_OURS):
-        return Path(path).relative_to(_HOME).as_posix()
+    if path.startswith(_OWN_PATHS):
+        return Path(path).relative_to(_ROOT).as_posix()
     parts = Path(path).parts
     folder = max((folder for folder, part in enumerate(parts) if part in ("site-packages", "lib")), default=-1)
     return "/".join(parts[folder + 1 :])
 
 
-def _note_ended(args: threading.ExceptHookArgs) -> None:
+def _log_thread_error(args: threading.ExceptHookArgs) -> None:
     """Log the error that ended a thread."""
     if args.exc_value is not None and args.exc_type is not SystemExit:
-        logging.getLogger(__name__).error("A thread ended | %s", raised(args.exc_value))
+        logging.getLogger(__name__).error("A thread ended | %s", describe_error(args.exc_value))
 
 
-class _Lines:
+class _RateLimiter:
     """Limits the log lines of each visitor and of all visitors together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: dict[str, tuple[float, int]] = {}  # time of the last line, and number of lines left out since
-        self._tokens, self._at = float(AT_ONCE), time.monotonic()
+        self._tokens, self._at = float(MAX_BURST), time.monotonic()
 
     def left_out(self, who: str) -> int | None:
         """Return how many lines were left out since the last one; None if this line must be left out, too."""
         with self._lock:
             now = time.monotonic()
-            self._tokens, self._at = min(AT_ONCE, self._tokens + (now - self._at) * A_SECOND), now
-            last, count = self._last.pop(who, (-APART, 0))
-            is_due = now - last >= APART and self._tokens >= 1
+            self._tokens, self._at = min(MAX_BURST, self._tokens + (now - self._at) * LINES_PER_SECOND), now
+            last, count = self._last.pop(who, (-SECONDS_BETWEEN_LINES, 0))
+            is_due = now - last >= SECONDS_BETWEEN_LINES and self._tokens >= 1
             self._last[who] = (now, 0) if is_due else (last, count + 1)
-            while len(self._last) > MOST:
+            while len(self._last) > MAX_SOURCES:
                 del self._last[next(iter(self._last))]
             self._tokens -= is_due
             return count if is_due else None

@@ -39,10 +39,10 @@ def receive(pipe: IO[bytes], most: float = math.inf) -> tuple[Json, list[Array]]
     Raises EOFError when the other end is closed, and OverflowError with the size if the heading, or all arrays
     together, have more than ``most`` bytes; such a message is discarded.
     """
-    size = struct.unpack("<I", _exactly(pipe, 4))[0]
+    size = struct.unpack("<I", _read_exactly(pipe, 4))[0]
     if size > most:
         raise OverflowError(size)
-    heading: Json = json.loads(_exactly(pipe, size))
+    heading: Json = json.loads(_read_exactly(pipe, size))
     shapes = [(np.dtype(kind), tuple(shape)) for kind, shape in heading.pop("arrays")]
     size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
     if size > most:
@@ -57,20 +57,20 @@ def receive(pipe: IO[bytes], most: float = math.inf) -> tuple[Json, list[Array]]
     return heading, arrays
 
 
-def _exactly(pipe: IO[bytes], size: int) -> bytes:
+def _read_exactly(pipe: IO[bytes], size: int) -> bytes:
     data = pipe.read(size)
     if len(data) < size:
         raise EOFError
     return data
 
 
-def packed_error(error: MhaVizError) -> Json:
+def pack_error(error: MhaVizError) -> Json:
     """Return an error as a heading."""
     return {"error": type(error).__name__, "problem": error.problem, "remedy": error.remedy}
 
 
-def error_of(heading: Json) -> MhaVizError:
-    """Return the error that :func:`packed_error` packed."""
+def parse_error(heading: Json) -> MhaVizError:
+    """Return the error that :func:`pack_error` packed."""
     kind: type[MhaVizError] = getattr(errors, heading["error"], MhaVizError)
     return kind(heading["problem"], heading["remedy"])
 
@@ -92,9 +92,9 @@ class Codec:
     def pack(self, value: object) -> tuple[Any, list[Array]]:
         """Return a value as JSON and arrays. Raises TypeError for a value of another type."""
         arrays: list[Array] = []
-        return self._packed(value, arrays, {}), arrays
+        return self._pack_value(value, arrays, {}), arrays
 
-    def _packed(self, value: Any, arrays: list[Array], objects: dict[int, tuple[int, object]]) -> Any:
+    def _pack_value(self, value: Any, arrays: list[Array], objects: dict[int, tuple[int, object]]) -> Any:
         """Return a value as JSON; append its arrays to ``arrays`` and its objects to ``objects``."""
         if isinstance(value, np.ndarray):
             arrays.append(value)
@@ -105,14 +105,14 @@ class Codec:
         if id(value) in objects:
             return {"same": objects[id(value)][0]}
         if (name := type(value).__name__) in self._classes:
-            arguments = [self._packed(item, arrays, objects) for item in _arguments(value)]
+            arguments = [self._pack_value(item, arrays, objects) for item in _constructor_arguments(value)]
             objects[id(value)] = len(objects), value
             return {name: arguments}
         if isinstance(value, list | tuple):
-            items = [self._packed(item, arrays, objects) for item in value]
+            items = [self._pack_value(item, arrays, objects) for item in value]
             return items if type(value) is list else {"tuple": items}
         if isinstance(value, dict):
-            return {"dict": {key: self._packed(item, arrays, objects) for key, item in value.items()}}
+            return {"dict": {key: self._pack_value(item, arrays, objects) for key, item in value.items()}}
         if value is None or isinstance(value, str | int | float):
             return value
         if isinstance(value, np.generic):
@@ -121,12 +121,12 @@ class Codec:
 
     def parse(self, packed: Any, arrays: Sequence[Array]) -> Any:
         """Return the value that :meth:`pack` packed."""
-        return self._parsed(packed, arrays, [])
+        return self._parse_value(packed, arrays, [])
 
-    def _parsed(self, packed: Any, arrays: Sequence[Array], objects: list[object]) -> Any:
+    def _parse_value(self, packed: Any, arrays: Sequence[Array], objects: list[object]) -> Any:
         """Return the value of JSON; append its objects to ``objects``."""
         if isinstance(packed, list):
-            return [self._parsed(item, arrays, objects) for item in packed]
+            return [self._parse_value(item, arrays, objects) for item in packed]
         if not isinstance(packed, dict):
             return packed
         ((kind, content),) = packed.items()
@@ -137,29 +137,29 @@ class Codec:
         if kind == "same":
             return objects[content]
         if kind == "dict":
-            return {key: self._parsed(item, arrays, objects) for key, item in content.items()}
-        values = [self._parsed(item, arrays, objects) for item in content]
+            return {key: self._parse_value(item, arrays, objects) for key, item in content.items()}
+        values = [self._parse_value(item, arrays, objects) for item in content]
         if kind == "tuple":
             return tuple(values)
         objects.append(self._classes[kind](*values))
         return objects[-1]
 
 
-def _arguments(value: Any) -> Sequence[Any]:
+def _constructor_arguments(value: Any) -> Sequence[Any]:
     """Return the constructor arguments that make an equal object of the same class."""
     if is_dataclass(value):
         return [getattr(value, field.name) for field in fields(value) if field.init]
     return tuple(value) if hasattr(value, "_fields") else value.__reduce__()[1]
 
 
-def size_of(value: object) -> int:
+def estimate_size(value: object) -> int:
     """Estimate the size of a value in bytes: that of its arrays, and a few hundred bytes for each object."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, list | tuple):
-        return 100 + sum(map(size_of, value))
+        return 100 + sum(map(estimate_size, value))
     if isinstance(value, dict):
-        return 100 + size_of([*value, *value.values()])
+        return 100 + estimate_size([*value, *value.values()])
     if is_dataclass(value):
-        return 500 + sum(size_of(getattr(value, field.name)) for field in fields(value))
+        return 500 + sum(estimate_size(getattr(value, field.name)) for field in fields(value))
     return len(value) if isinstance(value, bytes | str) else 50

@@ -13,22 +13,22 @@ from contextlib import contextmanager
 GRACE = 2.0  # seconds to save work, or to write an answer that nobody waits for
 POLL_SECONDS = 0.02
 
-_started: set[subprocess.Popen[bytes]] = set()  # the children of this process that have not ended
+_running_children: set[subprocess.Popen[bytes]] = set()  # the children of this process that have not ended
 
 
 @contextmanager
-def watched(child: subprocess.Popen[bytes]) -> Iterator[None]:
+def watch_child(child: subprocess.Popen[bytes]) -> Iterator[None]:
     """Register a child for :func:`end_children` until the block ends."""
-    _started.add(child)
+    _running_children.add(child)
     try:
         yield
     finally:
-        _started.discard(child)
+        _running_children.discard(child)
 
 
 def end_children() -> None:
     """End the children of this process, which is ending too. They have GRACE seconds to save their work."""
-    children = [*_started]
+    children = [*_running_children]
     for child in children:
         child.terminate()
     deadline = time.monotonic() + GRACE
@@ -45,10 +45,10 @@ def end_with_parent(stop: threading.Event | None = None) -> None:
     nothing is read, and systems without ``select.poll`` (Windows) notice at the next message.
     """
     if stop is not None or hasattr(select, "poll"):
-        threading.Thread(target=_end, args=(stop,), daemon=True, name="orphan").start()
+        threading.Thread(target=_wait_for_parent, args=(stop,), daemon=True, name="orphan").start()
 
 
-def _end(stop: threading.Event | None) -> None:
+def _wait_for_parent(stop: threading.Event | None) -> None:
     """Wait until standard input closes, then end this process after GRACE seconds."""
     if stop is not None:
         while os.read(0, 1):

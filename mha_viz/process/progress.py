@@ -35,7 +35,7 @@ T = TypeVar("T")
 OrBar: TypeAlias = Callable[[T], None] | bool
 """The type of ``progress=``: a function that is called with the progress, or True to show a bar."""
 Show = Callable[[int, int], None]
-ShownAs = Callable[[int, int], str]  # formats (done, total)
+FormatProgress = Callable[[int, int], str]  # formats (done, total)
 
 
 def with_bar(unit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -73,7 +73,7 @@ def called(progress: OrBar[T]) -> Callable[[T], None]:
 
 def bar(unit: str) -> AbstractContextManager[Show]:
     """Return a context manager with a function that shows (done, total): a bar on a terminal, lines elsewhere."""
-    return show_shape(*_shapes(unit))
+    return show_shape(*_make_formats(unit))
 
 
 @contextmanager
@@ -83,10 +83,10 @@ def bar_of(unit: str) -> Iterator[Callable[[Any], None]]:
     The progress is an object with ``done`` and ``total``, or the completed fraction.
     """
     with bar(unit) as show:
-        yield lambda so_far: show(*_counts(so_far))
+        yield lambda so_far: show(*_count_parts(so_far))
 
 
-def _counts(state: Any) -> tuple[int, int]:
+def _count_parts(state: Any) -> tuple[int, int]:
     return (state.done, state.total) if hasattr(state, "total") else (round(PARTS * state), PARTS)
 
 
@@ -94,10 +94,10 @@ def _counts(state: Any) -> tuple[int, int]:
 def bars(*units: str) -> Iterator[tuple[Show, ...]]:
     """Yield functions as of :func:`bar`, for consecutive pieces of work that share one line."""
     with changing_line() as show:
-        yield tuple(_shown(show, *_shapes(unit)) for unit in units)
+        yield tuple(_make_show(show, *_make_formats(unit)) for unit in units)
 
 
-def _shapes(unit: str) -> tuple[ShownAs, ShownAs]:
+def _make_formats(unit: str) -> tuple[FormatProgress, FormatProgress]:
     """Return the formats of a bar and of a line for a unit."""
 
     def line(done: int, total: int) -> str:
@@ -110,15 +110,15 @@ def _shapes(unit: str) -> tuple[ShownAs, ShownAs]:
 
 
 @contextmanager
-def show_shape(picture: ShownAs, line: ShownAs) -> Iterator[Show]:
+def show_shape(picture: FormatProgress, line: FormatProgress) -> Iterator[Show]:
     """Yield a function of (done, total): on a terminal it updates one line, elsewhere it prints a line every few
     seconds."""
     with changing_line() as show:
-        yield _shown(show, picture, line)
+        yield _make_show(show, picture, line)
 
 
-def _shown(show: Callable[[str], None], picture: ShownAs, line: ShownAs) -> Show:
-    formatted = picture if _changes() else line
+def _make_show(show: Callable[[str], None], picture: FormatProgress, line: FormatProgress) -> Show:
+    formatted = picture if _can_overwrite() else line
     return lambda done, total: show(formatted(done, total))
 
 
@@ -126,7 +126,7 @@ def _shown(show: Callable[[str], None], picture: ShownAs, line: ShownAs) -> Show
 def changing_line() -> Iterator[Callable[[str], None]]:
     """Yield a function that shows a line in place of the previous one if stderr is a terminal; otherwise it prints a
     line every few seconds."""
-    overwrites, printed = _changes(), monotonic()
+    overwrites, printed = _can_overwrite(), monotonic()
 
     def print_line(line: str) -> None:
         nonlocal printed
@@ -143,7 +143,7 @@ def changing_line() -> Iterator[Callable[[str], None]]:
             print(file=sys.stderr)
 
 
-def _changes() -> bool:
+def _can_overwrite() -> bool:
     """Return whether a line can overwrite the previous line, as on a terminal and below a notebook cell."""
     return sys.stderr.isatty() or is_in_notebook()
 

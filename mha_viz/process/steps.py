@@ -14,7 +14,7 @@ R = TypeVar("R")
 Steps = Generator[float, None, R]
 
 
-def completed(steps: Steps[R], progress: Callable[[float], None] = lambda _: None) -> R:
+def run_steps(steps: Steps[R], progress: Callable[[float], None] = lambda _: None) -> R:
     """Run all steps and return their result.
 
     ``progress`` is called with the completed fraction. An exception from it ends the work and closes the generator.
@@ -29,7 +29,7 @@ def completed(steps: Steps[R], progress: Callable[[float], None] = lambda _: Non
             progress(done)
 
 
-def part_of(steps: Steps[R], number: int, parts: int) -> Steps[R]:
+def scale_progress(steps: Steps[R], number: int, parts: int) -> Steps[R]:
     """Yield the progress of steps as part ``number`` (from 0) of ``parts`` equal parts, and return their result."""
     while True:
         try:
@@ -40,7 +40,7 @@ def part_of(steps: Steps[R], number: int, parts: int) -> Steps[R]:
         yield (number + done) / parts
 
 
-def each(items: Sequence[T], work: Callable[[T], R]) -> Steps[list[R]]:
+def map_in_steps(items: Sequence[T], work: Callable[[T], R]) -> Steps[list[R]]:
     """Apply ``work`` to every item, one item per step, and return the results."""
     results = []
     for item in items:
@@ -49,6 +49,6 @@ def each(items: Sequence[T], work: Callable[[T], R]) -> Steps[list[R]]:
     return results
 
 
-def ranges(first: int, end: int, at_once: int) -> list[range]:
+def split_range(first: int, end: int, at_once: int) -> list[range]:
     """Split the numbers from ``first`` to ``end`` (exclusive) into ranges of at most ``at_once`` numbers."""
     return [range(start, min(end, start + at_once)) for start in range(first, end, at_once)]

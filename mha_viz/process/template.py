@@ -27,14 +27,14 @@ from mha_viz.process import log
 
 _PID = struct.Struct("<i")
 _COPY = b"c"
-_NONE, _COPIED = 0, -1  # instead of the PID of a copy: none could be made, or this process is the copy
-_TASKS = Path("/proc/self/task")
-_LEAVING = 1.0  # seconds that a waiting template has to exit by itself
+_NO_COPY, _IS_COPY = 0, -1  # instead of the PID of a copy: none could be made, or this process is the copy
+_THREADS_FOLDER = Path("/proc/self/task")
+_EXIT_SECONDS = 1.0  # seconds that a waiting template has to exit by itself
 
 
-def possible() -> bool:
+def is_supported() -> bool:
     """Return whether this system has what templates need: Linux 5.3 or later, and a Python that was built for it."""
-    if not (hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal") and _TASKS.exists()):
+    if not (hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal") and _THREADS_FOLDER.exists()):
         return False
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -46,7 +46,7 @@ def possible() -> bool:
 # ---- The requesting process ---------------------------------------------------------------------------------------
 
 
-class Piped:
+class PipedProcess:
     """A process with pipes for its standard input and output, used in place of a ``subprocess.Popen``.
 
     It need not be a child of this process.
@@ -61,12 +61,12 @@ class Piped:
     def poll(self) -> int | None:
         """Return None while the process runs, otherwise 0: only its parent knows its exit status."""
         with self._lock:
-            return 0 if self._handle is None or _ended(self._handle, 0) else None
+            return 0 if self._handle is None or _has_ended(self._handle, 0) else None
 
     def wait(self) -> None:
         """Wait until the process has ended."""
         if self._handle is not None:
-            _ended(self._handle, None)
+            _has_ended(self._handle, None)
 
     def kill(self) -> None:
         """Kill the process with SIGKILL if it is running."""
@@ -87,7 +87,7 @@ class Piped:
                 os.close(handle)
 
 
-def _ended(handle: int, milliseconds: int | None) -> bool:
+def _has_ended(handle: int, milliseconds: int | None) -> bool:
     """Return whether the process of a pidfd ends within this time (None: without limit).
 
     ``select.select`` would refuse file descriptors from 1,024 on, which a server with many connections has.
@@ -116,7 +116,7 @@ class Template:
         """Whether the template can be asked for a copy."""
         return self._requests.fileno() >= 0 and self._process.poll() is None
 
-    def copy(self, seconds: float) -> Piped:
+    def copy(self, seconds: float) -> PipedProcess:
         """Return a copy, or the template itself if it has threads.
 
         Raises ConnectionError if the template has ended, another OSError if it could not make a copy, and TimeoutError
@@ -131,13 +131,13 @@ class Template:
             if not answer:
                 raise ConnectionResetError("The template has ended.")
             (pid,) = _PID.unpack(answer)
-            if pid == _NONE:
+            if pid == _NO_COPY:
                 raise BlockingIOError("The system has no room for another process.")
             ours.pop_all()
         os.set_inheritable(handles[0], False)
         if pid == self.pid:
             self._requests.close()
-        return Piped(pid, handles[0], our_input, our_output)
+        return PipedProcess(pid, handles[0], our_input, our_output)
 
     def close(self) -> None:
         """End the template; its copies stay.
@@ -146,7 +146,7 @@ class Template:
         """
         self._requests.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LEAVING)
+            self._process.wait(_EXIT_SECONDS)
         self._process.kill()
         self._process.wait()
 
@@ -168,28 +168,28 @@ def serve_copies(work: Callable[[], object]) -> None:
     requests = socket.socket(fileno=os.dup(0))
     gc.freeze()  # otherwise garbage collection in a copy would write to all objects, and share none
     while pipes := socket.recv_fds(requests, len(_COPY), 2)[1]:
-        _bury()
-        has_threads = len(list(_TASKS.iterdir())) > 1
+        _reap_copies()
+        has_threads = len(list(_THREADS_FOLDER.iterdir())) > 1
         pid = os.getpid() if has_threads else _fork()
-        if pid != _COPIED:
-            _tell(requests, pid)
-        if has_threads or pid == _COPIED:
+        if pid != _IS_COPY:
+            _send_pid(requests, pid)
+        if has_threads or pid == _IS_COPY:
             requests.close()
-            _do(work, pipes)
+            _run_and_exit(work, pipes)
         for pipe in pipes:
             os.close(pipe)
-    _bury()
+    _reap_copies()
 
 
 def _fork() -> int:
     """Fork this process. Return the PID of the copy, _COPIED in the copy, or _NONE if the system makes none."""
     try:
-        return os.fork() or _COPIED
+        return os.fork() or _IS_COPY
     except OSError:
-        return _NONE
+        return _NO_COPY
 
 
-def _bury() -> None:
+def _reap_copies() -> None:
     """Reap copies that have ended.
 
     This happens only when the next copy is requested: until then the system gives their PIDs to no other process.
@@ -199,9 +199,9 @@ def _bury() -> None:
             pass
 
 
-def _tell(requests: socket.socket, pid: int) -> None:
+def _send_pid(requests: socket.socket, pid: int) -> None:
     """Send the PID of a copy, with its pidfd if there is a copy."""
-    if pid == _NONE:
+    if pid == _NO_COPY:
         requests.sendall(_PID.pack(pid))
         return
     handle = os.pidfd_open(pid)
@@ -209,7 +209,7 @@ def _tell(requests: socket.socket, pid: int) -> None:
     os.close(handle)
 
 
-def _do(work: Callable[[], object], pipes: Sequence[int]) -> None:
+def _run_and_exit(work: Callable[[], object], pipes: Sequence[int]) -> None:
     """Do the work with these pipes as standard input and output, then exit."""
     for number, pipe in enumerate(pipes):
         os.dup2(pipe, number)
@@ -218,5 +218,5 @@ def _do(work: Callable[[], object], pipes: Sequence[int]) -> None:
         work()
         os._exit(0)
     except BaseException as error:
-        print(log.as_line(log.raised(error)), file=sys.stderr, flush=True)
+        print(log.format_line(log.describe_error(error)), file=sys.stderr, flush=True)
         os._exit(1)

@@ -13,14 +13,14 @@ from mha_viz.errors import Busy, Cancelled
 
 V = TypeVar("V")
 
-PLACES, PER_VISITOR = 64, 16  # how many requests may wait, of all visitors and of one visitor
-WINDOW = 60.0  # seconds over which the work for a visitor is summed
-SHARE = 30.0  # seconds of work for one visitor within WINDOW, while others use the worker too
-_FULL = ("Too many requests are waiting for this server.", "Wait a few seconds and press Enter again.")
-_REPLACED = ("A newer request from the same tab took its place.", "Ask again.")
+MAX_WAITING, MAX_WAITING_PER_VISITOR = 64, 16  # how many requests may wait, of all visitors and of one visitor
+WINDOW_SECONDS = 60.0  # seconds over which the work for a visitor is summed
+MAX_SECONDS_PER_VISITOR = 30.0  # seconds of work for one visitor within WINDOW, while others use the worker too
+_FULL_MESSAGE = ("Too many requests are waiting for this server.", "Wait a few seconds and press Enter again.")
+_REPLACED_MESSAGE = ("A newer request from the same tab took its place.", "Ask again.")
 
 
-class _Waiting(NamedTuple):
+class _WaitingRequest(NamedTuple):
     """A waiting request: the future of its result, its work, and the length of its text."""
 
     future: Future[Any]
@@ -28,7 +28,7 @@ class _Waiting(NamedTuple):
     characters: int
 
 
-class _Done(NamedTuple):
+class _FinishedWork(NamedTuple):
     """Finished work: when it ended, its visitor, the seconds charged for it, and the length of its text."""
 
     ended: float
@@ -37,7 +37,7 @@ class _Done(NamedTuple):
     characters: int
 
 
-class _Fair:
+class _FairClock:
     """Decides who is served next, so that all who wait get the same amount of time.
 
     This is the virtual clock and the start tags of start-time fair queueing (Goyal, Vin and Cheng 1996, section 2). The
@@ -71,7 +71,7 @@ class _Fair:
         self._starts = {who: start for who, start in self._starts.items() if start > self._now or who in waiting}
 
 
-class Turns:
+class FairWorker:
     """A worker with a queue for each visitor. Thread-safe.
 
     The worker gives the same seconds to every visitor who waits, and so to every tab of a visitor: many people behind
@@ -84,10 +84,12 @@ class Turns:
     def __init__(self, name: str) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._lock = threading.Lock()
-        self._queues: OrderedDict[str, OrderedDict[Hashable, _Waiting]] = OrderedDict()  # by visitor, then by tab
-        self._done: deque[_Done] = deque()  # within WINDOW
-        self._visitors = _Fair()
-        self._tabs: dict[str, _Fair] = {}  # by visitor; cleared when the queues are empty
+        self._queues: OrderedDict[str, OrderedDict[Hashable, _WaitingRequest]] = (
+            OrderedDict()
+        )  # by visitor, then by tab
+        self._done: deque[_FinishedWork] = deque()  # within WINDOW
+        self._visitors = _FairClock()
+        self._tabs: dict[str, _FairClock] = {}  # by visitor; cleared when the queues are empty
 
     def submit(self, work: Callable[[], V], visitor: str = "", tab: str = "", characters: int = 0) -> Future[V]:
         """Queue work and return its Future.
@@ -106,24 +108,26 @@ class Turns:
             self._check_share(visitor)
             queue = self._queues.get(visitor, OrderedDict())
             replaced = queue.pop(tab, None) if tab else None
-            is_full = sum(map(len, self._queues.values())) >= PLACES or (bool(visitor) and len(queue) >= PER_VISITOR)
+            is_full = sum(map(len, self._queues.values())) >= MAX_WAITING or (
+                bool(visitor) and len(queue) >= MAX_WAITING_PER_VISITOR
+            )
             if replaced is None and is_full:
-                raise Busy(*_FULL)
+                raise Busy(*_FULL_MESSAGE)
             tab_key = tab or object()
             if visitor not in self._queues:
                 self._visitors.arrive(visitor)
             if replaced is None:
-                self._tabs.setdefault(visitor, _Fair()).arrive(tab_key)
-            queue[tab_key] = _Waiting(future, work, characters)
+                self._tabs.setdefault(visitor, _FairClock()).arrive(tab_key)
+            queue[tab_key] = _WaitingRequest(future, work, characters)
             self._queues[visitor] = queue
         if replaced is not None and replaced.future.set_running_or_notify_cancel():
-            replaced.future.set_exception(Cancelled(*_REPLACED))
+            replaced.future.set_exception(Cancelled(*_REPLACED_MESSAGE))
         self._worker.submit(self._serve_next)
         return future
 
     def _forget(self) -> None:
         """Forget cancelled requests, and work that ended before WINDOW."""
-        while self._done and self._done[0].ended < time.monotonic() - WINDOW:
+        while self._done and self._done[0].ended < time.monotonic() - WINDOW_SECONDS:
             self._done.popleft()
         for visitor, queue in list(self._queues.items()):
             for tab in [tab for tab, waiting in queue.items() if waiting.future.cancelled()]:
@@ -137,12 +141,12 @@ class Turns:
         if not (visitor and others):
             return
         used = sum(done.seconds for done in self._done if done.visitor == visitor)
-        if used < SHARE:
+        if used < MAX_SECONDS_PER_VISITOR:
             return
         oldest = next(done.ended for done in self._done if done.visitor == visitor and done.seconds)
         raise Busy(
-            f"The model has worked for you for {used:.0f} of the last {WINDOW:.0f} seconds, and others use it too.",
-            f"Wait {max(1.0, oldest + WINDOW - time.monotonic()):.0f} seconds and press Enter again.",
+            f"The model has worked for you for {used:.0f} of the last {WINDOW_SECONDS:.0f} seconds, and others use it too.",
+            f"Wait {max(1.0, oldest + WINDOW_SECONDS - time.monotonic()):.0f} seconds and press Enter again.",
         )
 
     def _serve_next(self) -> None:
@@ -165,13 +169,13 @@ class Turns:
                 # The first work for a visitor may load a model, whose time must not be charged to the visitor.
                 is_first = all(done.visitor != visitor for done in self._done)
                 seconds = self._rate() * waiting.characters if is_first else ended - began
-                self._done.append(_Done(ended, visitor, 0.0 if is_first else seconds, waiting.characters))
+                self._done.append(_FinishedWork(ended, visitor, 0.0 if is_first else seconds, waiting.characters))
                 self._charge(visitor, tab, seconds)
 
     def _charge(self, visitor: str, tab: Hashable, seconds: float) -> None:
         """Charge the seconds of finished work to a visitor and a tab."""
         if not self._queues:  # nobody waited for it
-            self._visitors, self._tabs = _Fair(), {}
+            self._visitors, self._tabs = _FairClock(), {}
             return
         self._visitors.charge(visitor, seconds)
         self._tabs[visitor].charge(tab, seconds)
@@ -185,7 +189,7 @@ class Turns:
         timed = [done for done in self._done if done.seconds and done.characters]
         return sum(done.seconds for done in timed) / max(1, sum(done.characters for done in timed))
 
-    def _take(self) -> tuple[str, Hashable, _Waiting | None]:
+    def _take(self) -> tuple[str, Hashable, _WaitingRequest | None]:
         """Remove and return a request of the visitor whose turn it is, and put that visitor last in line."""
         while self._queues:
             rate = self._rate()

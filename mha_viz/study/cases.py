@@ -27,15 +27,15 @@ from mha_viz.corpus.limits import take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import Cancelled, SumsUnsavedWarning, warn
-from mha_viz.files import arrays_in
+from mha_viz.files import load_arrays
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.run import SAVE_SECONDS, Progress
 from mha_viz.study.sums import write
 from mha_viz.version import __version__
 
 FIRST_SIZE = 25  # sentences in the first step, at most
-SHORT = 1.0  # seconds; after a shorter step, the next one has twice as many sentences
-SAVES = 10  # the time between saves is at least this many times the duration of a save
+SHORT_SECONDS = 1.0  # seconds; after a shorter step, the next one has twice as many sentences
+SAVE_RATIO = 10  # the time between saves is at least this many times the duration of a save
 NumberedSentence = tuple[int, Sentence]
 
 
@@ -81,7 +81,7 @@ class Cases:
 def read_cases(path: Path, key: str) -> Cases | None:
     """Return what :meth:`Cases.save` wrote under this key; None if there is no complete file."""
     try:
-        arrays = arrays_in(path)
+        arrays = load_arrays(path)
         facts = json.loads(str(arrays["facts"]))
         units = [(document, number) for document, number in facts["units"]]
         counts = Counter({tuple(labels): count for labels, count in facts.get("counts", ())})
@@ -136,7 +136,7 @@ class CaseRun(Protocol):
         """Remove the files that a stopped measurement continues from."""
 
 
-class RunHere:
+class LocalRun:
     """A measurement in this process.
 
     ``first`` is the number of the first sentence of a part of a corpus. ``folder`` is where cases are saved now and
@@ -166,7 +166,7 @@ class RunHere:
                 began = time.monotonic()
                 self.cases.add(self._kind.cases(self._encoder, batch))
                 self.cases = self._kind.reduced(self.cases)
-                if time.monotonic() - began < SHORT:
+                if time.monotonic() - began < SHORT_SECONDS:
                     size = min(2 * size, max_size)
                 if time.monotonic() > self._save_at:
                     self._save()
@@ -190,10 +190,10 @@ class RunHere:
             self.file = None
             warn(SumsUnsavedWarning, f"What was measured could not be saved: {error.strerror or error}.")
         ended = time.monotonic()
-        self._save_at = ended + max(SAVE_SECONDS, SAVES * (ended - began))
+        self._save_at = ended + max(SAVE_SECONDS, SAVE_RATIO * (ended - began))
 
 
-class Readable(Protocol):
+class MeasurableCorpus(Protocol):
     """The interface of a corpus that can be measured."""
 
     @property
@@ -218,21 +218,21 @@ class Readable(Protocol):
     def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> CaseRun:
         """Return a measurement of every ``kind.step``-th sentence, which is saved in ``folder``."""
 
-    def open(self, source: Any) -> Readable:
+    def open(self, source: Any) -> MeasurableCorpus:
         """Return another corpus that is read in the same way. Raises CorpusError."""
 
-    def named(self, name: str) -> Readable:
+    def named(self, name: str) -> MeasurableCorpus:
         """Return the corpus under another name."""
 
 
 @dataclass(frozen=True)
-class ReadHere:
+class LocalCorpus:
     """A corpus that this process reads."""
 
     corpus: Corpus
 
     @classmethod
-    def of(cls, source: Source) -> ReadHere:
+    def of(cls, source: Source) -> LocalCorpus:
         """Return the corpus that ``source`` names. Raises CorpusError."""
         return cls(open_sentences(source))
 
@@ -255,20 +255,20 @@ class ReadHere:
         """Return the sentences with these numbers."""
         return [self.corpus.sentences[number] for number in numbers]
 
-    def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> RunHere:
+    def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> LocalRun:
         """Return a measurement in this process."""
-        return RunHere(encoder, self.corpus, kind, folder=folder)
+        return LocalRun(encoder, self.corpus, kind, folder=folder)
 
-    def open(self, source: Source) -> ReadHere:
+    def open(self, source: Source) -> LocalCorpus:
         """Return another corpus."""
         return self.of(source)
 
-    def named(self, name: str) -> ReadHere:
+    def named(self, name: str) -> LocalCorpus:
         """Return the corpus under another name."""
-        return ReadHere(replace(self.corpus, name=name))
+        return LocalCorpus(replace(self.corpus, name=name))
 
 
-def completed_cases(
+def collect_cases(
     run: CaseRun, progress: Callable[[Progress], None], cancelled: Callable[[], bool] = lambda: False
 ) -> Cases:
     """Return the cases of a whole corpus. Raises Cancelled soon after ``cancelled`` returns True."""

@@ -22,28 +22,28 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import ESTABLISHED
 from mha_viz.analysis.shipped import establish
 from mha_viz.corpus.sources import Source, read_corpus
-from mha_viz.corpus.treebank import Corpus, Sentence, text_digest
+from mha_viz.corpus.treebank import Corpus, Sentence, digest_text
 from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.kind_null import OfKinds, roles_of_draws
-from mha_viz.study.plan import BATCH
-from mha_viz.study.profiling import Here
-from mha_viz.study.run import Progress, sums_of
+from mha_viz.study.kind_null import KindNullSums, count_roles
+from mha_viz.study.plan import DEFAULT_BATCH
+from mha_viz.study.profiling import LocalEngine
+from mha_viz.study.run import Progress, measure_sums
 from mha_viz.study.sums import PASSES
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from mha_viz.study.cluster.engine import OnCluster
+    from mha_viz.study.cluster.engine import ClusterEngine
 
-PARTS = 1000  # progress steps of one corpus
-FOLDER = ".kinds-"  # begins the name of the folder for the counts of a corpus
+PROGRESS_STEPS = 1000  # progress steps of one corpus
+FOLDER_PREFIX = ".kinds-"  # begins the name of the folder for the counts of a corpus
 
 
-def permuted(corpus: Corpus, seed: int) -> Corpus:
+def permute_trees(corpus: Corpus, seed: int) -> Corpus:
     """Replace the annotation of each sentence by that of another sentence with as many words, drawn by ``seed``.
 
     No sentence keeps its own annotation. Sentences whose number of words is unique are left out, and so is coreference.
@@ -58,13 +58,13 @@ def permuted(corpus: Corpus, seed: int) -> Corpus:
         donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
     return replace(
         corpus,
-        sentences=tuple(_annotated(sentences[number], sentences[donors[number]]) for number in sorted(donors)),
-        digest=text_digest(f"{corpus.digest} with the trees of other sentences {seed}"),
+        sentences=tuple(_copy_annotation(sentences[number], sentences[donors[number]]) for number in sorted(donors)),
+        digest=digest_text(f"{corpus.digest} with the trees of other sentences {seed}"),
         has_chains=False,
     )
 
 
-def turned(corpus: Corpus, seed: int) -> Corpus:
+def rotate_chains(corpus: Corpus, seed: int) -> Corpus:
     """Shuffle coreference while keeping its statistics.
 
     Within each document, shift the list of chain ids by a random offset, drawn by ``seed``, so that every chain keeps
@@ -81,11 +81,11 @@ def turned(corpus: Corpus, seed: int) -> Corpus:
         for number in places:
             mentions = tuple(mention._replace(chain=next(shifted)) for mention in sentences[number].mentions)
             sentences[number] = replace(sentences[number], mentions=mentions)
-    digest = text_digest(f"{corpus.digest} with chains turned {seed}")
+    digest = digest_text(f"{corpus.digest} with chains turned {seed}")
     return replace(corpus, sentences=tuple(sentences), digest=digest, has_trees=False)
 
 
-def _annotated(sentence: Sentence, donor: Sentence) -> Sentence:
+def _copy_annotation(sentence: Sentence, donor: Sentence) -> Sentence:
     """Return a sentence with the annotation of a donor, without mentions."""
     pairs = zip(sentence.words, donor.words, strict=True)
     return replace(
@@ -102,7 +102,10 @@ class _Null(NamedTuple):
 
 
 NULLS: Mapping[str, _Null] = MappingProxyType(
-    {SYNTAX: _Null(permuted, "has_trees", "trees"), COREFERENCE: _Null(turned, "has_chains", "coreference chains")}
+    {
+        SYNTAX: _Null(permute_trees, "has_trees", "trees"),
+        COREFERENCE: _Null(rotate_chains, "has_chains", "coreference chains"),
+    }
 )
 
 
@@ -116,7 +119,7 @@ def permutation_test(
     keeps: str = "",
     draws: int = 20,
     seed: int = 0,
-    batch: int = BATCH,
+    batch: int = DEFAULT_BATCH,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     progress: OrBar[Progress] = False,
@@ -161,47 +164,47 @@ def permutation_test(
         given = f"{shorten_value(keeps, 60)!r} cannot be kept for roles of {role}."
         raise SettingError(given, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
     sources = [corpus] if also is None else [also, corpus]
-    corpora = [treebank(source, role) for source in sources]
-    encoder, show = one_stack(model, device), called(progress)
+    corpora = [open_treebank(source, role) for source in sources]
+    encoder, show = load_one_stack(model, device), called(progress)
     if keeps:
-        kind, cluster = OfKinds(draws, seed, by_half=also is None), None
+        kind, cluster = KindNullSums(draws, seed, by_half=also is None), None
         if client is not None:
-            from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
+            from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
 
-            cluster = OnCluster(client, batch)
-        counts = _of_kinds(sources, corpora, encoder, kind, resume, batch, show, cluster)
+            cluster = ClusterEngine(client, batch)
+        counts = _count_kind_roles(sources, corpora, encoder, kind, resume, batch, show, cluster)
     elif client is not None:
         raise SettingError("Permutations are studied in this process.", "Leave out client=, or keep the kind of words.")
     else:
-        counts = _of_permutations(corpora, encoder, role, draws, seed, batch, show)
+        counts = _count_permuted_roles(corpora, encoder, role, draws, seed, batch, show)
     return ChanceRoles(counts[0], tuple(counts[1:]), tuple(item.name for item in corpora), role, keeps or PERMUTATION)
 
 
-def _of_kinds(
+def _count_kind_roles(
     sources: Sequence[Source],
     corpora: Sequence[Corpus],
     encoder: Encoder,
-    kind: OfKinds,
+    kind: KindNullSums,
     resume: str | os.PathLike[str] | None,
     batch: int,
     show: Callable[[Progress], None],
-    cluster: OnCluster | None,
+    cluster: ClusterEngine | None,
 ) -> list[int]:
     """Count the roles that the corpora name, and those of each draw of other words of the same kind."""
-    folders = [None if resume is None else Path(resume) / f"{FOLDER}{number}" for number in range(len(sources))]
+    folders = [None if resume is None else Path(resume) / f"{FOLDER_PREFIX}{number}" for number in range(len(sources))]
     sums = []
     for number, (source, opened, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
         if cluster:
             sums.append(cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, show))
         else:
-            report = partial(_tell, show, number, len(sources))
-            sums.append(sums_of([encoder], opened, kind, resume=folder, keep=True, batch=batch, progress=report))
+            report = partial(_report_progress, show, number, len(sources))
+            sums.append(measure_sums([encoder], opened, kind, resume=folder, keep=True, batch=batch, progress=report))
     for folder in filter(None, folders):
         shutil.rmtree(folder, ignore_errors=True)
-    return roles_of_draws(kind, sums)
+    return count_roles(kind, sums)
 
 
-def _of_permutations(
+def _count_permuted_roles(
     corpora: Sequence[Corpus],
     encoder: Encoder,
     role: str,
@@ -215,8 +218,8 @@ def _of_permutations(
     for draw in range(1 + draws):
         profiles: list[Profile] = []
         for permutation in [NULLS[role].permute(item, seed + draw - 1) for item in corpora] if draw else corpora:
-            report = partial(_tell, show, len(corpora) * draw + len(profiles), studies)
-            profiles.append(Here(batch).study(encoder, permutation, control=False, progress=report))
+            report = partial(_report_progress, show, len(corpora) * draw + len(profiles), studies)
+            profiles.append(LocalEngine(batch).study(encoder, permutation, control=False, progress=report))
         named = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
         roles = [finding for finding in named.findings() if finding.role == role]
         # Two corpora establish roles, one corpus suggests them.
@@ -224,7 +227,7 @@ def _of_permutations(
     return counts
 
 
-def treebank(source: Source, role: str = SYNTAX) -> Corpus:
+def open_treebank(source: Source, role: str = SYNTAX) -> Corpus:
     """Open the corpus of a source. Raises CorpusError if it lacks the annotation that a role is measured against."""
     corpus, null = read_corpus(source), NULLS[role]
     if not isinstance(corpus, Corpus) or not getattr(corpus, null.needs):
@@ -232,6 +235,6 @@ def treebank(source: Source, role: str = SYNTAX) -> Corpus:
     return corpus
 
 
-def _tell(show: Callable[[Progress], None], before: int, studies: int, state: Progress) -> None:
+def _report_progress(show: Callable[[Progress], None], before: int, studies: int, state: Progress) -> None:
     """Report the progress over all studies; ``before`` studies come before this one."""
-    show(Progress(round(PARTS * (before + state.fraction)), PARTS * studies))
+    show(Progress(round(PROGRESS_STEPS * (before + state.fraction)), PROGRESS_STEPS * studies))

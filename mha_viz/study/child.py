@@ -16,19 +16,19 @@ from typing import Any
 
 from mha_viz.analysis.profile import Profile
 from mha_viz.corpus import grammar, reading
-from mha_viz.corpus.uploads import NEUTRAL
+from mha_viz.corpus.uploads import NEUTRAL_NAME
 from mha_viz.errors import ExportError
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import apart
 from mha_viz.study.run import study
 
 
-def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> Mapping[str, str]:
+def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> Mapping[str, str]:
     """Return the files of the requested profile.
 
     Raises as :func:`mha_viz.study.run.study`, and ExportError when the sums cannot be saved.
     """
-    corpus = reading.parse_file(order["data"], NEUTRAL) if order["data"] else grammar.corpus()
+    corpus = reading.parse_file(order["data"], NEUTRAL_NAME) if order["data"] else grammar.corpus()
     encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
     sums = Path(order["sums"]) if order["sums"] else None
     try:
@@ -40,16 +40,16 @@ def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> Ma
             f"The sums of this study could not be saved on the server's disk: {error.strerror or error}.",
             "Tell the server’s administrator.",
         ) from error
-    return _discreet(profile).files()
+    return _remove_words(profile).files()
 
 
-def _discreet(profile: Profile) -> Profile:
+def _remove_words(profile: Profile) -> Profile:
     """Return a profile without the words of the text."""
-    lines = [without_words(line) for line in profile.facts["left_out_first"]]
+    lines = [mask_words(line) for line in profile.facts["left_out_first"]]
     return dataclasses.replace(profile, facts={**profile.facts, "left_out_first": lines}, sentences=())
 
 
-def without_words(line: str) -> str:
+def mask_words(line: str) -> str:
     """Mask the words of the text, quotations and names of chains, in a line about left-out text."""
     before, begin, quoted = line.partition("“")
     end = quoted.rfind("”")

@@ -20,16 +20,16 @@ import numpy as np
 from mha_viz.analysis.corpus_effects import (
     LOSS,
     MASKED_WORD,
-    OF_WORDS,
     VECTOR,
+    WORD_MEASURES,
     CorpusEffect,
     Variant,
-    effect_rows,
-    variants_of,
+    compute_effect_rows,
+    list_variants,
 )
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.shipped import kept_shares, of_model
+from mha_viz.analysis.shipped import get_cached_shares, require_recipes
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.corpus.limits import choose_step, count_every
@@ -38,24 +38,24 @@ from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextErro
 from mha_viz.models.intervening import ablation
 from mha_viz.models.reading import answers
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 from mha_viz.request import MASK, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
-from mha_viz.study.cases import CaseKind, CaseRun, Cases, NumberedSentence, Readable, ReadHere
-from mha_viz.study.effects import Instead, check_method, lost_each, substitute, values_without
+from mha_viz.study.cases import CaseKind, CaseRun, Cases, LocalCorpus, MeasurableCorpus, NumberedSentence
+from mha_viz.study.effects import MakeSubstitute, check_method, compute_values, measure_changes, substitute
 from mha_viz.study.run import Progress
 from mha_viz.text import WordPieces
 
 FORMAT = 4  # version of the cases on disk and of how they are measured
 SUMS_FORMAT = 1  # version of the sums of outputs on disk
-MOST = 400  # sentences that are read by default, at most
-MOST_READ = 1_000_000
-DRAWN_FROM = 400  # the method "resample" draws from at most this many sentences
-FROM_CORPUS = ("mean", RESAMPLE)  # the methods that need a corpus
+DEFAULT_SENTENCES = 400  # sentences that are read by default, at most
+MAX_SENTENCES = 1_000_000
+MAX_SAMPLED_SENTENCES = 400  # the method "resample" draws from at most this many sentences
+CORPUS_METHODS = ("mean", RESAMPLE)  # the methods that need a corpus
 SEED = 0  # together with a sentence's number, determines which of its words is masked
 COREFERENCE = "coreference"  # used in place of a relation
 
 
-class Averages(NamedTuple):
+class CorpusReplacements(NamedTuple):
     """What replaces the outputs of heads that are off, taken from a corpus.
 
     Attributes:
@@ -79,7 +79,7 @@ class EffectSettings(NamedTuple):
     relation: str = ""
     direction: str = DIRECTIONS[0]
     same_role: Sequence[AnyHead] = ()
-    most: int = MOST
+    most: int = DEFAULT_SENTENCES
     means: Any = None  # Source, Weights, Averages, or a Layout of a cluster
     recipes: Recipes | None = None  # by default the known recipes of the model
 
@@ -112,18 +112,22 @@ class EffectCases(CaseKind):
     def definition(self, offset: int) -> list[object]:
         """Return the settings, with digests of what is large."""
         means, means_digest = self.settings.means, ""
-        if isinstance(means, Averages):
+        if isinstance(means, CorpusReplacements):
             values = means.sentences if means.values is None else means.values.tolist()
             means_digest = hashlib.sha256(json.dumps(values).encode()).hexdigest()
         request, *word_settings = self.settings._replace(means=means_digest, most=self.step, recipes=None)
-        return [FORMAT, request.off, request.method, *word_settings, offset, digest_of(self.settings.recipes)]
+        return [FORMAT, request.off, request.method, *word_settings, offset, digest_recipes(self.settings.recipes)]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
         """Return the values [variant] of each case, and count what cannot be measured."""
         cases, (_, relation, direction, *_) = Cases(read=len(numbered)), self.settings
-        measure_sentence = {MASKED_WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self.measured]
+        measure_sentence = {
+            MASKED_WORD: self._measure_masked_words,
+            LOSS: self._measure_losses,
+            VECTOR: self._measure_vectors,
+        }[self.measured]
         for number, sentence in numbered:
-            words = _queries(sentence, relation, direction) if relation else None
+            words = _list_queries(sentence, relation, direction) if relation else None
             try:
                 for values in measure_sentence(encoder, sentence, number, words):
                     if values is None:
@@ -138,23 +142,25 @@ class EffectCases(CaseKind):
     # The following methods yield the values of each case of a sentence, in order; None for a word that cannot be
     # measured.
 
-    def _masked(
+    def _measure_masked_words(
         self, encoder: Encoder, sentence: Sentence, number: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
         """Yield how much log p of masked words falls."""
         forms = list(sentence.forms)
         read = encoder.read_words(forms)
-        single = single_words(read)
+        single = find_single_token_words(read)
         if words is None:
             words = [Random(f"{SEED} {number}").choice(single)] if single else []
         yield from [None] * len(set(words) - set(single))
         for word in (word for word in words if word in single):
-            masked, question = masked_word(encoder, read, forms, word)
+            masked, question = mask_word(encoder, read, forms, word)
             request = Request(words=masked, method=self.settings.request.method, question=question)
-            values = values_without(encoder, [(), *self._off], request, self._by(sentence))[:, question.piece]
+            values = compute_values(encoder, [(), *self._off], request, self._make_substitute(sentence))[
+                :, question.piece
+            ]
             yield values[0] - values[1:]
 
-    def _losses(
+    def _measure_losses(
         self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
         """Yield how much the mean loss of a sentence, or the loss at words, rises."""
@@ -162,9 +168,14 @@ class EffectCases(CaseKind):
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
             return
-        by = self._by(sentence)(encoder, Request(words=forms, method=self.settings.request.method), 0)
-        states = [encoder.states("", words=forms), ablation.states_without(encoder, self._off, by, "", words=forms)]
-        followed = np.stack([_followed(encoder, last, read.ids) for last in np.concatenate(states)])  # [variant, n − 1]
+        by = self._make_substitute(sentence)(encoder, Request(words=forms, method=self.settings.request.method), 0)
+        states = [
+            encoder.states("", words=forms),
+            ablation.compute_states_without(encoder, self._off, by, "", words=forms),
+        ]
+        followed = np.stack(
+            [_score_tokens(encoder, last, read.ids) for last in np.concatenate(states)]
+        )  # [variant, n − 1]
         if words is None:
             losses = -followed.mean(axis=1)
             yield losses[1:] - losses[0]
@@ -176,28 +187,28 @@ class EffectCases(CaseKind):
             else:
                 yield None
 
-    def _vectors(
+    def _measure_vectors(
         self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
         """Yield how far the sentence vector, or the last states of words, turn."""
         forms = sentence.forms
-        request, by = Request(words=forms, method=self.settings.request.method), self._by(sentence)
+        request, by = Request(words=forms, method=self.settings.request.method), self._make_substitute(sentence)
         if words is None:
-            yield lost_each(encoder, self._off, request, by).sentence
+            yield measure_changes(encoder, self._off, request, by).sentence
         if not words:
             return
         measured = self.states.setdefault((sentence.words, sentence.mentions), {})
         new = [off for off in self._off if off not in measured]  # run the model for these only
         if new:
-            measured.update(zip(new, lost_each(encoder, new, request, by).tokens, strict=True))
+            measured.update(zip(new, measure_changes(encoder, new, request, by).tokens, strict=True))
         changes = np.stack([measured[off] for off in self._off])  # [variant, token], of each token's last state
         pieces = encoder.read_words(forms).words
         for word in words:
             yield changes[:, [place for place, number in enumerate(pieces) if number == word]].mean(axis=1)
 
-    def _by(self, gold: Sentence) -> Instead:
+    def _make_substitute(self, gold: Sentence) -> MakeSubstitute:
         """Return the function that replaces the outputs of heads in a sentence."""
-        averages = self.settings.means or Averages()
+        averages = self.settings.means or CorpusReplacements()
         recipes, sentences = self.settings.recipes, averages.sentences
         return partial(substitute, means=averages.values, gold=gold, sentences=sentences, recipes=recipes)
 
@@ -218,47 +229,47 @@ class Measurement:
     def __init__(
         self,
         encoder: Encoder,
-        corpus: Corpus | Gap | Readable,
+        corpus: Corpus | Gap | MeasurableCorpus,
         settings: EffectSettings,
         *,
         states: TokenChanges | None = None,
         folder: Path | None = None,
     ) -> None:
         request, relation, direction, same_role, most, means, recipes = settings
-        source: Readable = ReadHere.of(corpus) if isinstance(corpus, Corpus | Gap) else corpus
+        source: MeasurableCorpus = LocalCorpus.of(corpus) if isinstance(corpus, Corpus | Gap) else corpus
         self._source = source
-        _check(source.corpus, relation, direction, most)
-        off, others = (ablation.existing(encoder, heads) for heads in (request.off, same_role))
+        _check_settings(source.corpus, relation, direction, most)
+        off, others = (ablation.check_heads(encoder, heads) for heads in (request.off, same_role))
         if not off:
             raise SettingError("No head was named.", "Name one, as in L3H1.")
         self._encoder, self._folder = encoder, folder
         self._run, self._sums = cast(CaseRun | None, None), cast(CaseRun | None, None)
         settings = settings._replace(request=replace(request, off=off), same_role=others, means=None)
-        settings = settings._replace(recipes=recipes_by(encoder, request.method, recipes))
-        step, variants = choose_step(source.count, most), variants_of(off, others, encoder.heads)
+        settings = settings._replace(recipes=choose_recipes(encoder, request.method, recipes))
+        step, variants = choose_step(source.count, most), list_variants(off, others, encoder.heads)
         try:
-            answers.word_head(encoder)
+            answers.load_word_head(encoder)
             measure = LOSS if encoder.causal else MASKED_WORD
         except ModelUnsupported:
             measure = VECTOR
         self.kind = EffectCases(step, settings, variants, measure, {} if states is None else states)
-        self._averaged = self._to_average(request.method, means)
+        self._averaged = self._prepare_replacements(request.method, means)
 
-    def _to_average(self, method: str, means: Any) -> Readable | None:
+    def _prepare_replacements(self, method: str, means: Any) -> MeasurableCorpus | None:
         """Return the corpus that must be read first for means or random sentences; None if nothing must be read."""
         if method == TEXT:
             raise SettingError("Over a corpus, one other text cannot take every sentence’s place.", "Choose resample.")
-        if method not in FROM_CORPUS:
+        if method not in CORPUS_METHODS:
             if means is not None:
-                which = " or ".join(FROM_CORPUS)
-                raise SettingError(f"means go with the method {which}, not {quoted(method)}.", "Leave one of them out.")
+                which = " or ".join(CORPUS_METHODS)
+                raise SettingError(f"means go with the method {which}, not {quote(method)}.", "Leave one of them out.")
             check_method(self._encoder, method, recipes=self.kind.settings.recipes)
-            self._begin(None)
+            self._start_run(None)
             return None
         if method == RESAMPLE and isinstance(means, np.ndarray):
             raise SettingError("Random sentences cannot be drawn from mean outputs.", "Give a corpus as means.")
-        if isinstance(means, Averages | np.ndarray):
-            self._begin(means if isinstance(means, Averages) else Averages(means))
+        if isinstance(means, CorpusReplacements | np.ndarray):
+            self._start_run(means if isinstance(means, CorpusReplacements) else CorpusReplacements(means))
             return None
         return self._source if means is None else self._source.open(means)
 
@@ -269,9 +280,9 @@ class Measurement:
         if (over := self._averaged) is not None:
             most, count = self.kind.settings.most, over.count
             if self.kind.settings.request.method == RESAMPLE:
-                numbers = range(0, count, choose_step(count, min(most, DRAWN_FROM)))
+                numbers = range(0, count, choose_step(count, min(most, MAX_SAMPLED_SENTENCES)))
                 forms = tuple(sentence.forms for sentence in over.sentences(numbers))
-                self._begin(Averages(over=over.corpus.name, sentences=forms))
+                self._start_run(CorpusReplacements(over=over.corpus.name, sentences=forms))
             else:
                 step, remaining = choose_step(count, most), count_every(self.kind.step, self._source.count)
                 done_before, sums = count_every(step, count), over.run(self._encoder, OutputSums(step), self._folder)
@@ -279,13 +290,13 @@ class Measurement:
                 with closing(sums.reports()) as reports:
                     for state in reports:
                         yield state._replace(total=state.total + remaining)
-                self._begin(Averages(means_of_sums(self._encoder, sums.cases), over.corpus.name))
+                self._start_run(CorpusReplacements(compute_means(self._encoder, sums.cases), over.corpus.name))
         assert self._run is not None
         with closing(self._run.reports()) as reports:
             for state in reports:
                 yield state._replace(done=done_before + state.done, total=done_before + state.total)
 
-    def _begin(self, averages: Averages | None) -> None:
+    def _start_run(self, averages: CorpusReplacements | None) -> None:
         """Start the measurement with these replacements. Raises SettingError if they are not of this model."""
         if averages is not None:
             check_method(self._encoder, self.kind.settings.request.method, averages.values)
@@ -294,9 +305,9 @@ class Measurement:
         self._run = self._source.run(self._encoder, self.kind, self._folder)
 
     @property
-    def averages(self) -> Averages:
+    def averages(self) -> CorpusReplacements:
         """What replaces the outputs of heads that are off, taken from a corpus."""
-        return self.kind.settings.means or Averages()
+        return self.kind.settings.means or CorpusReplacements()
 
     @property
     def taken(self) -> Cases:
@@ -322,7 +333,7 @@ class Measurement:
             self._encoder.name,
             name,
             f"{request.method}{' over ' * bool(over)}{over}",
-            OF_WORDS[measured] if relation else measured,
+            WORD_MEASURES[measured] if relation else measured,
             relation,
             direction if relation not in ("", COREFERENCE) else "",
             len(cases.cases),
@@ -330,11 +341,11 @@ class Measurement:
             self.kind.step,
             documents,
             cases.left_out,
-            effect_rows(self.kind.variants, np.array(cases.cases), units, bool(relation)),
+            compute_effect_rows(self.kind.variants, np.array(cases.cases), units, bool(relation)),
         )
 
 
-def recipes_by(encoder: Encoder, method: str, recipes: Recipes | None) -> Recipes | None:
+def choose_recipes(encoder: Encoder, method: str, recipes: Recipes | None) -> Recipes | None:
     """Return the recipes that a method needs: these, or the known recipes of the model.
 
     Raises SettingError if there are none, or if recipes are given for another method.
@@ -342,12 +353,12 @@ def recipes_by(encoder: Encoder, method: str, recipes: Recipes | None) -> Recipe
     if method != RECIPE:
         check_method(encoder, METHODS[0] if recipes is None else method, recipes=recipes)
         return None
-    return recipes or of_model(encoder.name, encoder.revision)
+    return recipes or require_recipes(encoder.name, encoder.revision)
 
 
-def digest_of(recipes: Recipes | None) -> str:
+def digest_recipes(recipes: Recipes | None) -> str:
     """Return a digest of the shares of recipes, on which their predictions depend; empty for None."""
-    return "" if recipes is None else hashlib.sha256(kept_shares(recipes).tobytes()).hexdigest()
+    return "" if recipes is None else hashlib.sha256(get_cached_shares(recipes).tobytes()).hexdigest()
 
 
 class _Ends(NamedTuple):
@@ -355,10 +366,10 @@ class _Ends(NamedTuple):
     head: int
 
 
-def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
+def _list_queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
     """Return the words that a head with a role attends from, in order and without repetition."""
     if relation == COREFERENCE:
-        return list(anaphoric(sentence))
+        return list(iter_anaphoric_pronouns(sentence))
     edges = [
         _Ends(number, word.head)
         for number, word in enumerate(sentence.words)
@@ -367,7 +378,7 @@ def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
     return sorted({edge.dependent if direction == "dep_to_head" else edge.head for edge in edges})
 
 
-def _check(corpus: Corpus, relation: str, direction: str, most: int) -> None:
+def _check_settings(corpus: Corpus, relation: str, direction: str, most: int) -> None:
     """Raise CorpusError if the corpus lacks the annotation, and SettingError for settings out of range."""
     if relation == COREFERENCE and not corpus.has_chains:
         raise CorpusError(f"{corpus.name} has no coreference chains.", "Give a corpus with Entity=, or a relation.")
@@ -375,32 +386,30 @@ def _check(corpus: Corpus, relation: str, direction: str, most: int) -> None:
         raise CorpusError(f"{corpus.name} has no dependencies.", "Give a treebank, or no relation.")
     if direction not in DIRECTIONS:
         raise SettingError(f"“{direction[:40]}” is not a direction.", f"Choose one of {', '.join(DIRECTIONS)}.")
-    if not 1 <= most <= MOST_READ:
-        raise SettingError(f"most is {most}.", f"Read 1 to {MOST_READ:,} sentences.")
+    if not 1 <= most <= MAX_SENTENCES:
+        raise SettingError(f"most is {most}.", f"Read 1 to {MAX_SENTENCES:,} sentences.")
 
 
-def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
+def _score_tokens(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
     """Return log p of every token but the first, given those before it, [n − 1], from the last states [n, d_model]."""
     values = answers.log_probabilities(encoder, states[:-1])
     followed: Numbers = values[np.arange(len(ids) - 1), list(ids[1:])]
     return followed
 
 
-def single_words(read: WordPieces) -> list[int]:
+def find_single_token_words(read: WordPieces) -> list[int]:
     """Return the words of a sentence that consist of one token and can therefore be masked."""
     return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
 
 
-def masked_word(
-    encoder: Encoder, read: WordPieces, forms: Sequence[str], word: int
-) -> tuple[tuple[str, ...], Question]:
+def mask_word(encoder: Encoder, read: WordPieces, forms: Sequence[str], word: int) -> tuple[tuple[str, ...], Question]:
     """Return the words with one of them masked, which must be a single token, and the question for it."""
     place, mask = read.words.index(word), str(encoder.vocabulary.mask_token)
     question = Question(MASK, place, forms[word], read.ids[place], places=(place,))
     return (*forms[:word], mask, *forms[word + 1 :]), question
 
 
-def anaphoric(sentence: Sentence) -> Iterator[int]:
+def iter_anaphoric_pronouns(sentence: Sentence) -> Iterator[int]:
     """Yield the pronouns that have an earlier mention of their chain in the sentence, as word numbers."""
     chains: set[str] = set()
     for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
@@ -443,7 +452,7 @@ class OutputSums(CaseKind):
         return replace(cases, cases=[total], units=cases.units[:1])
 
 
-def means_of_sums(encoder: Encoder, sums: Cases) -> Weights:
+def compute_means(encoder: Encoder, sums: Cases) -> Weights:
     """Return the means of these sums, [layer, head, d_head]. Raises EmptyText if there was no text."""
     means = ablation.Means(encoder)
     for case in sums.cases:

@@ -14,25 +14,25 @@ from mha_viz.analysis.repeats import (
     SEED,
     DecoderHeads,
     Numbers,
-    chance,
-    measured,
-    random_repeats,
-    scores,
+    compute_chance,
+    compute_scores,
+    draw_repeats,
+    measure_heads,
 )
 from mha_viz.errors import ModelUnsupported, SettingError
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.model_names import quote_model
 from mha_viz.models.getting import snapshots
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.process.steps import completed
+from mha_viz.process.steps import run_steps
 
 if TYPE_CHECKING:
     import pandas as pd
 
-HISTORY = ("step", "task", "layer", "head", "n", "accuracy", "baseline")  # as in the toy model's history
-MOST_DRAWS = 10_000
+HISTORY_COLUMNS = ("step", "task", "layer", "head", "n", "accuracy", "baseline")  # as in the toy model's history
+MAX_DRAWS = 10_000
 
 
 class _Sequence(NamedTuple):
@@ -70,38 +70,38 @@ def find_induction_heads(
     >>> sorted({role.measure for role in roles})
     ['induction', 'previous']
     """
-    encoder = one_stack(model, device)
-    check(encoder, length, draws)
+    encoder = load_one_stack(model, device)
+    check_settings(encoder, length, draws)
     readers = encoder, encoder.untrained(seed)
-    steps = measured(
+    steps = measure_heads(
         encoder.name,
-        lambda part, untrained: part_of(readers[untrained], part, length, draws, seed),
+        lambda part, untrained: measure_draws(readers[untrained], part, length, draws, seed),
         length,
         draws,
         seed,
         lambda: encoder.revision,
     )
-    return completed(steps, called(progress))
+    return run_steps(steps, called(progress))
 
 
-def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
+def measure_history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
     """Measure what each head of a built-in causal model does at every snapshot of its training.
 
     Returns a row for each measure, with chance as the baseline.
     """
     import pandas as pd
 
-    even, rows = chance(LENGTH), list[tuple[object, ...]]()
-    for step in snapshots.steps(asset(name)):
-        encoder = one_stack(f"{name}@{step}")
-        scored = part_of(encoder, range(draws), LENGTH, draws, seed)
+    even, rows = compute_chance(LENGTH), list[tuple[object, ...]]()
+    for step in snapshots.list_steps(asset_path(name)):
+        encoder = load_one_stack(f"{name}@{step}")
+        scored = measure_draws(encoder, range(draws), LENGTH, draws, seed)
         for number, measure in enumerate(MEASURES):
             for (layer, head), score in np.ndenumerate(scored[number]):
                 rows.append((step, measure, layer, head, draws, float(score), float(even[number])))
-    return pd.DataFrame(rows, columns=list(HISTORY))
+    return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS))
 
 
-def check(encoder: Encoder, length: int, draws: int) -> None:
+def check_settings(encoder: Encoder, length: int, draws: int) -> None:
     """Raise ModelUnsupported or SettingError for what :func:`find_induction_heads` cannot measure."""
     encoder.check_every_layer("heads on repeated sequences")
     if not encoder.causal:
@@ -109,20 +109,20 @@ def check(encoder: Encoder, length: int, draws: int) -> None:
             f"{quote_model(encoder.name)} is not a causal model: its tokens attend to later ones too.",
             "Choose a model such as GPT-2, or measure this one on a corpus.",
         )
-    most = min(encoder.limit // 2, len(_pieces(encoder)))
+    most = min(encoder.limit // 2, len(_list_ordinary_tokens(encoder)))
     if not 2 <= length <= most:
         raise SettingError(f"length is {length}.", f"Repeat 2 to {most} tokens.")
-    if not 1 <= draws <= MOST_DRAWS:
-        raise SettingError(f"draws is {draws}.", f"Draw 1 to {MOST_DRAWS:,} sequences.")
+    if not 1 <= draws <= MAX_DRAWS:
+        raise SettingError(f"draws is {draws}.", f"Draw 1 to {MAX_DRAWS:,} sequences.")
 
 
-def part_of(encoder: Encoder, part: range, length: int, draws: int, seed: int) -> Numbers:
+def measure_draws(encoder: Encoder, part: range, length: int, draws: int, seed: int) -> Numbers:
     """Return the mean weights over some of the draws, [measure, layer, head]."""
-    drawn = random_repeats(_pieces(encoder), length, draws, seed)[part.start : part.stop].tolist()
-    return scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in drawn]), length)
+    drawn = draw_repeats(_list_ordinary_tokens(encoder), length, draws, seed)[part.start : part.stop].tolist()
+    return compute_scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in drawn]), length)
 
 
-def _pieces(encoder: Encoder) -> npt.NDArray[np.int64]:
+def _list_ordinary_tokens(encoder: Encoder) -> npt.NDArray[np.int64]:
     """Return the vocabulary without special tokens, as far as the model has embeddings for it."""
     rows = min(len(encoder.vocabulary), int(encoder.config.vocab_size))
     special = [piece for piece in encoder.vocabulary.all_special_ids if piece < rows]

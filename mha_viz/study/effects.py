@@ -11,20 +11,20 @@ import numpy as np
 
 from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.distance import entropy, jensen_shannon
-from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
+from mha_viz.analysis.effects import Changes, Effects, JointEffect, Numbers
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.removal import MOST_SWITCHED, Removal, Switch, switch
-from mha_viz.analysis.removal import removal as each_removal
+from mha_viz.analysis.removal import MAX_SWITCHED, Removal, Switch, find_switch
+from mha_viz.analysis.removal import remove_heads as each_removal
 from mha_viz.analysis.rules import RuleText
-from mha_viz.analysis.shipped import kept_shares, of_model, predicted
+from mha_viz.analysis.shipped import get_cached_shares, predict_attention, require_recipes
 from mha_viz.attention import Head, Weights
-from mha_viz.attention.answers import Answer, cosines, divergences, listed
+from mha_viz.attention.answers import Answer, compute_cosines, compute_divergences, list_tokens
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import SettingError
 from mha_viz.models.intervening import ablation, other_texts
 from mha_viz.models.reading import answers
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.process.steps import completed
+from mha_viz.process.steps import run_steps
 from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question, Request
 
 SEED = 0  # for draws of random directions
@@ -32,7 +32,7 @@ SEED = 0  # for draws of random directions
 
 OnProgress = Callable[[float], None]
 # A :func:`substitute` whose optional arguments are given.
-Instead = Callable[[Encoder, Request, int], ablation.Substitute]
+MakeSubstitute = Callable[[Encoder, Request, int], ablation.Substitute]
 
 
 def substitute(
@@ -51,24 +51,24 @@ def substitute(
         encoder: the model.
         request: the text, the question and the method.
         place: the number of the pass.
-        means: as for :func:`mha_viz.models.intervening.ablation.substitute`.
+        means: as for :func:`mha_viz.models.intervening.ablation.make_substitute`.
         gold: the request's words with their annotation, which rules of recipes may need.
         sentences: the sentences that the method "resample" draws from, by default the built-in ones.
         recipes: by default the known recipes of the model.
 
-    Raises the errors of :mod:`mha_viz.models.intervening.other_texts` and :func:`mha_viz.analysis.shipped.predicted`.
+    Raises the errors of :mod:`mha_viz.models.intervening.other_texts` and :func:`mha_viz.analysis.shipped.predict_attention`.
     """
     texts, words, method = request.passes[place], () if place else request.words, request.method
     if request.question is not None and not request.question.is_off_in(place):
-        return ablation.unchanged
+        return ablation.keep_outputs
     if place and method == TEXT and texts[0] == request.source:  # its heads have these outputs already
-        return ablation.unchanged
+        return ablation.keep_outputs
     if method in (TEXT, RESAMPLE):
-        means = other_texts.outputs_for(encoder, method, encoder.pieces(*texts, words), request.source, sentences)
+        means = other_texts.choose_outputs(encoder, method, encoder.pieces(*texts, words), request.source, sentences)
     elif method == RECIPE:
         rule_text = RuleText(gold, encoder.read_words(words), bool(encoder.causal)) if words and gold else None
-        means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts), recipes, rule_text)
-    return ablation.substitute(encoder, method, means)
+        means = predict_attention(encoder.encode_words(words) if words else encoder.encode(*texts), recipes, rule_text)
+    return ablation.make_substitute(encoder, method, means)
 
 
 def check_method(encoder: Encoder, method: str, means: Weights | None = None, recipes: Recipes | None = None) -> None:
@@ -77,137 +77,141 @@ def check_method(encoder: Encoder, method: str, means: Weights | None = None, re
     if recipes is not None and method != RECIPE:
         raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
     if method == RECIPE:
-        kept_shares(recipes or of_model(encoder.name, encoder.revision))
+        get_cached_shares(recipes or require_recipes(encoder.name, encoder.revision))
     elif method not in (TEXT, RESAMPLE):
-        ablation.substitute(encoder, method, means)
+        ablation.make_substitute(encoder, method, means)
 
 
-def part(
+def measure_part(
     encoder: Encoder,
     layer: int,
     heads: Sequence[int],
     request: Request,
-    by: Instead = substitute,
+    by: MakeSubstitute = substitute,
 ) -> Effects:
     """Return the effects of some heads of one layer: the fields of Effects with one layer and these heads.
 
-    Each text takes one forward pass. Raises as :func:`mha_viz.models.intervening.ablation.forked`.
+    Each text takes one forward pass. Raises as :func:`mha_viz.models.intervening.ablation.run_forked_pass`.
     """
-    variants = ablation.each_alone(heads)
-    whole_passes = [ablation.whole(encoder, *texts) for texts in request.passes]
+    variants = ablation.ablate_one_by_one(heads)
+    whole_passes = [ablation.run_full_pass(encoder, *texts) for texts in request.passes]
     forks = [
-        ablation.forked(encoder, layer, variants, by(encoder, request, place), *texts)
+        ablation.run_forked_pass(encoder, layer, variants, by(encoder, request, place), *texts)
         for place, texts in enumerate(request.passes)
     ]
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
     for later, weights in enumerate(forks[0].weights, layer + 1):
-        attention[:, later] = _divergences(whole_passes[0].weights[later], weights).T / weights.shape[-1]
+        attention[:, later] = _compute_divergences(whole_passes[0].weights[later], weights).T / weights.shape[-1]
     states = [
         np.concatenate([whole.states[None], fork.states]) for whole, fork in zip(whole_passes, forks, strict=True)
     ]
-    changes = _changes(encoder, request.question, states)
+    changes = _compute_changes(encoder, request.question, states)
     return Effects(*(field[None] for field in (*changes, attention)))
 
 
-def effects(
+def measure_effects(
     encoder: Encoder,
     request: Request,
     progress: OnProgress = lambda _: None,
-    by: Instead = substitute,
+    by: MakeSubstitute = substitute,
 ) -> Effects:
     """Return the effects of all heads on one text, each head switched off alone.
 
     ``progress`` is called with the completed fraction; an exception from it ends the work. Raises the errors of
-    :func:`part`.
+    :func:`measure_part`.
     """
-    n = tokens(encoder, request)
-    steps = analysis.every_effect(
-        encoder.layers, encoder.heads, n, lambda layer, heads: part(encoder, layer, heads, request, by)
+    n = count_tokens(encoder, request)
+    steps = analysis.measure_all_effects(
+        encoder.layers, encoder.heads, n, lambda layer, heads: measure_part(encoder, layer, heads, request, by)
     )
-    return completed(steps, progress)
+    return run_steps(steps, progress)
 
 
-def together(encoder: Encoder, request: Request, by: Instead = substitute) -> Together:
+def measure_together(encoder: Encoder, request: Request, by: MakeSubstitute = substitute) -> JointEffect:
     """Return the effect of switching off all heads of a request at once, and that of removing as much in random
     directions.
 
-    There are DRAWS random draws. Raises the errors of :func:`mha_viz.models.intervening.ablation.without`.
+    There are DRAWS random draws. Raises the errors of :func:`mha_viz.models.intervening.ablation.encode_without`.
     """
-    steps = analysis.together(
-        tokens(encoder, request),
-        lambda: lost_each(encoder, [request.off], request, by),
-        lambda draws: lost_at_random(encoder, draws, request, by),
+    steps = analysis.measure_jointly(
+        count_tokens(encoder, request),
+        lambda: measure_changes(encoder, [request.off], request, by),
+        lambda draws: measure_random_changes(encoder, draws, request, by),
     )
-    return completed(steps)
+    return run_steps(steps)
 
 
-def tokens(encoder: Encoder, request: Request) -> int:
+def count_tokens(encoder: Encoder, request: Request) -> int:
     """Return the number of tokens of a request's text, which determines how many variants fit into one batch."""
     return len(encoder.tokenize(*request.texts))
 
 
-def lost_each(
-    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead = substitute
+def measure_changes(
+    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: MakeSubstitute = substitute
 ) -> Changes:
     """Return the changes in each of ``variants`` (the heads that are off in it), measured in one batch.
 
-    Raises the errors of :func:`mha_viz.models.intervening.ablation.without`.
+    Raises the errors of :func:`mha_viz.models.intervening.ablation.encode_without`.
     """
-    off = [ablation.existing(encoder, heads) for heads in variants]
-    return _changes(encoder, request.question, _states(encoder, [(), *off], request, by))
+    off = [ablation.check_heads(encoder, heads) for heads in variants]
+    return _compute_changes(encoder, request.question, _compute_states(encoder, [(), *off], request, by))
 
 
-def lost_at_random(encoder: Encoder, draws: range, request: Request, by: Instead = substitute) -> Numbers:
-    """Return ``random`` and ``random_answer`` of :func:`together`, for some of the draws: [2, draw]."""
-    off = ablation.existing(encoder, request.off)
+def measure_random_changes(
+    encoder: Encoder, draws: range, request: Request, by: MakeSubstitute = substitute
+) -> Numbers:
+    """Return ``random`` and ``random_answer`` of :func:`measure_together`, for some of the draws: [2, draw]."""
+    off = ablation.check_heads(encoder, request.off)
     states = [
         np.concatenate(
             [
-                ablation.whole(encoder, *texts).states[None],
-                ablation.states_at_random(encoder, off, by(encoder, request, place), draws, *texts, SEED),
+                ablation.run_full_pass(encoder, *texts).states[None],
+                ablation.compute_random_ablation_states(encoder, off, by(encoder, request, place), draws, *texts, SEED),
             ]
         )
         for place, texts in enumerate(request.passes)
     ]
-    changes = _changes(encoder, request.question, states)
+    changes = _compute_changes(encoder, request.question, states)
     return np.stack([changes.sentence, changes.answer])
 
 
-def answer(encoder: Encoder, request: Request, by: Instead = substitute) -> Answer:
+def compute_answer(encoder: Encoder, request: Request, by: MakeSubstitute = substitute) -> Answer:
     """Return the model's answer to the question of a request, before and after its heads are switched off at once.
 
-    Raises the errors of :func:`mha_viz.models.intervening.ablation.without`.
+    Raises the errors of :func:`mha_viz.models.intervening.ablation.encode_without`.
     """
     assert request.question is not None
-    off = ablation.existing(encoder, request.off)
-    return compared(encoder, request.question, _states(encoder, [(), off], request, by))
+    off = ablation.check_heads(encoder, request.off)
+    return compare_answers(encoder, request.question, _compute_states(encoder, [(), off], request, by))
 
 
-def compared(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Answer:
+def compare_answers(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Answer:
     """Return the answers from the last states before and after, [2, n, d_model], of each text."""
-    values = _answers(encoder, question, states)
+    values = _compute_answers(encoder, question, states)
     if question.kind == COSINE:
         return Answer(question, (), values[:1], values[1:], float(abs(values[1] - values[0])))
-    pieces = listed(values[0], values[1], question.piece)
+    pieces = list_tokens(values[0], values[1], question.piece)
     words = tuple(answers.word_name(encoder, piece) for piece in pieces)
     before, after = np.exp(values[:, pieces])
-    return Answer(question, words, before, after, float(divergences(values[0], values[1])))
+    return Answer(question, words, before, after, float(compute_divergences(values[0], values[1])))
 
 
-def values_without(
-    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead = substitute
+def compute_values(
+    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: MakeSubstitute = substitute
 ) -> Numbers:
     """Return the answer in each of ``variants`` (the heads that are off in it).
 
     The shape is [variant, piece], log-probabilities of all words, or [variant], cosines. Raises the errors of
-    :func:`lost_each`.
+    :func:`measure_changes`.
     """
     assert request.question is not None
-    off = [ablation.existing(encoder, heads) for heads in variants]
-    return _answers(encoder, request.question, _states(encoder, off, request, by))
+    off = [ablation.check_heads(encoder, heads) for heads in variants]
+    return _compute_answers(encoder, request.question, _compute_states(encoder, off, request, by))
 
 
-def _states(encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead) -> list[Weights]:
+def _compute_states(
+    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: MakeSubstitute
+) -> list[Weights]:
     """Return the last states [variant, n, d_model] of each text.
 
     The whole model runs separately, so that its numbers do not change if no head is off.
@@ -217,45 +221,49 @@ def _states(encoder: Encoder, variants: Sequence[Collection[Head]], request: Req
         words = () if place else request.words
         off = [heads for heads in variants if heads]
         instead = by(encoder, request, place)
-        changed = iter(ablation.states_without(encoder, off, instead, text, pair, words) if off else ())
+        changed = iter(ablation.compute_states_without(encoder, off, instead, text, pair, words) if off else ())
         whole_states = encoder.states(text, pair, words=words) if len(off) < len(variants) else np.zeros(1, np.float32)
         states.append(np.stack([next(changed) if heads else whole_states[0] for heads in variants]))
     return states
 
 
-def _changes(encoder: Encoder, question: Question | None, states: Sequence[Weights]) -> Changes:
+def _compute_changes(encoder: Encoder, question: Question | None, states: Sequence[Weights]) -> Changes:
     """Compare all variants but the first with the first, from the last states [variant, n, d_model] of each text."""
     first = states[0].astype(np.float64)
     vectors, variants = first.mean(1), len(first) - 1
     answer_change = score_change = is_changed = np.full(variants, np.nan)
     if question is not None:
-        values = _answers(encoder, question, states)
+        values = _compute_answers(encoder, question, states)
         if question.kind == COSINE:
             score_change = values[1:] - values[0]
             answer_change = abs(score_change)
         else:
-            answer_change = divergences(values[:1], values[1:])
+            answer_change = compute_divergences(values[:1], values[1:])
             score_change = values[1:, question.piece] - values[0, question.piece]
             is_changed = (values[1:].argmax(1) != values[0].argmax()).astype(np.float64)
     return Changes(
-        _apart(vectors[0], vectors[1:]), _apart(first[0], first[1:]), answer_change, score_change, is_changed
+        _cosine_distance(vectors[0], vectors[1:]),
+        _cosine_distance(first[0], first[1:]),
+        answer_change,
+        score_change,
+        is_changed,
     )
 
 
-def _answers(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Numbers:
+def _compute_answers(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Numbers:
     """Return the cosine of the two texts, [variant]; or the log-probabilities of all words, [variant, piece]."""
     if question.kind == COSINE:
-        return cosines(*(last.astype(np.float64).mean(1) for last in states))
+        return compute_cosines(*(last.astype(np.float64).mean(1) for last in states))
     return answers.log_probabilities(encoder, states[0][:, question.place])
 
 
-def _apart(first: Numbers, second: Numbers) -> Numbers:
+def _cosine_distance(first: Numbers, second: Numbers) -> Numbers:
     """Return 1 − cos over the last axis; 0 where both vectors are equal, 1 where one of them is zero."""
-    distance: Numbers = np.where((first == second).all(-1), 0.0, 1 - cosines(first, second))
+    distance: Numbers = np.where((first == second).all(-1), 0.0, 1 - compute_cosines(first, second))
     return distance
 
 
-def _divergences(first: Weights, others: Weights) -> Numbers:
+def _compute_divergences(first: Weights, others: Weights) -> Numbers:
     """Return the divergence of each matrix of ``others`` from that of the head in ``first``, summed over rows.
 
     ``first`` is [head, query, key], ``others`` [head, variant, query, key], and the result [head, variant].
@@ -270,51 +278,51 @@ def _divergences(first: Weights, others: Weights) -> Numbers:
 # ---- Removing more and more heads ---------------------------------------------------------------------------------
 
 
-def removal(
+def measure_removal(
     encoder: Encoder,
     order: Sequence[Head],
     request: Request,
     progress: OnProgress = lambda _: None,
-    by: Instead = substitute,
+    by: MakeSubstitute = substitute,
 ) -> Removal:
     """Measure what changes while heads are removed in ``order``, one more at each step.
 
-    See :func:`mha_viz.analysis.removal.order_of`. ``progress`` is called with the completed fraction; an exception from
-    it ends the work. Raises the errors of :func:`lost_each`.
+    See :func:`mha_viz.analysis.removal.order_heads`. ``progress`` is called with the completed fraction; an exception from
+    it ends the work. Raises the errors of :func:`measure_changes`.
     """
-    n = tokens(encoder, request)
-    steps = each_removal(order, n, lambda variants: lost_each(encoder, variants, request, by))
-    return completed(steps, progress)
+    n = count_tokens(encoder, request)
+    steps = each_removal(order, n, lambda variants: measure_changes(encoder, variants, request, by))
+    return run_steps(steps, progress)
 
 
-def margins(
-    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead = substitute
+def compute_margins(
+    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: MakeSubstitute = substitute
 ) -> Numbers:
     """Return log p of the wanted word minus that of the most probable other word, with these heads off, [variant].
 
-    At most :func:`~mha_viz.analysis.effects.at_once` variants are read, in one batch. Raises SettingError if no word is
+    At most :func:`~mha_viz.analysis.effects.count_variants_per_batch` variants are read, in one batch. Raises SettingError if no word is
     wanted.
     """
     question = request.question
     if question is None or question.kind == COSINE:
         raise SettingError("No word is asked for.", "Ask for a word at [MASK], or for the next one.")
-    values = values_without(encoder, variants, request, by)
+    values = compute_values(encoder, variants, request, by)
     margin: Numbers = values[:, question.piece] - np.delete(values, question.piece, axis=1).max(axis=1)
     return margin
 
 
-def smallest_switch(
+def find_smallest_switch(
     encoder: Encoder,
     request: Request,
-    most: int = MOST_SWITCHED,
+    most: int = MAX_SWITCHED,
     progress: OnProgress = lambda _: None,
-    by: Instead = substitute,
+    by: MakeSubstitute = substitute,
 ) -> Switch:
     """Find greedily a small set of heads without which the wanted word is the answer. Raises the errors of
-    :func:`margins`."""
-    all_heads = ablation.existing(
+    :func:`compute_margins`."""
+    all_heads = ablation.check_heads(
         encoder, [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
     )
-    n = tokens(encoder, request)
-    steps = switch(all_heads, n, lambda variants: margins(encoder, variants, request, by), most)
-    return completed(steps, progress)
+    n = count_tokens(encoder, request)
+    steps = find_switch(all_heads, n, lambda variants: compute_margins(encoder, variants, request, by), most)
+    return run_steps(steps, progress)

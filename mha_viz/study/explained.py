@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.intervals import Documents, with_cases
-from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, predictions
-from mha_viz.analysis.shipped import LONGEST
+from mha_viz.analysis.intervals import Documents, count_documents_with_cases
+from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, iter_predictions
+from mha_viz.analysis.shipped import MAX_TOKENS
 from mha_viz.attention import Weights
 from mha_viz.corpus.limits import count_every
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.measures import DrawnTogether, ReadShard, Texts, plain_shard
+from mha_viz.study.measures import ReadShard, ResamplingUnits, ShardTexts, read_plain_shard
 from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums
 
@@ -25,7 +25,7 @@ NAME = "explained"  # of the sums
 HALVES = 2  # even and odd sentences, by their numbers among those that are read
 
 
-class OfRecipes(NamedTuple):
+class RecipeSums(NamedTuple):
     """The sums over every ``step``-th sentence, without those of more than 256 tokens, by the units of resampling
     ``drawn``.
 
@@ -33,7 +33,7 @@ class OfRecipes(NamedTuple):
     """
 
     step: int
-    drawn: DrawnTogether
+    drawn: ResamplingUnits
     shares: Mapping[str, Sequence[Numbers]]
     has_cases: bool = False
 
@@ -51,13 +51,13 @@ class OfRecipes(NamedTuple):
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return the sentences without their annotation."""
-        return plain_shard(encoder, corpus, first, self.step, self.drawn)
+        return read_plain_shard(encoder, corpus, first, self.step, self.drawn)
 
-    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+    def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the sentences, batched by length."""
-        pieces = [text if text and len(text) <= LONGEST else None for text in shard.plan.sentences]
+        pieces = [text if text and len(text) <= MAX_TOKENS else None for text in shard.plan.sentences]
         lengths = [len(text) if text else 0 for text in pieces]
-        return {"sentences": Texts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
+        return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
 
     def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
         """Add what recipes explain of some sentences."""
@@ -118,7 +118,7 @@ class Explained(NamedTuple):
 
     def add(self, row: tuple[int, int], text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
         """Add a sentence with its attention [head, query, key]. ``row`` is its document and half."""
-        predicted = predictions(shares, text)
+        predicted = iter_predictions(shares, text)
         explained = [np.minimum(weights, recipe).sum(axis=(1, 2), dtype=np.float64) for recipe in predicted]
         self.weight[row] += explained
         self.iou[row] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
@@ -149,12 +149,12 @@ class Explained(NamedTuple):
 
     def _interval(self, sums: Numbers) -> Numbers:
         documents = Documents.numbered((), len(sums))
-        return documents.of_means(sums, self.rows.sum(axis=(1, 2)))
+        return documents.compute_mean_intervals(sums, self.rows.sum(axis=(1, 2)))
 
     @property
     def documents(self) -> int:
         """The number of documents that have a sentence."""
-        return with_cases(self.sentences.sum(axis=1))
+        return count_documents_with_cases(self.sentences.sum(axis=1))
 
     def mean_iou(self) -> Numbers:
         """Return Σ min / Σ max averaged over sentences, [head]; NaN without any sentence."""

@@ -15,49 +15,49 @@ from typing import Any
 from mha_viz.analysis import link_groups, links
 from mha_viz.analysis.links import Conditions
 from mha_viz.corpus import grammar, reading
-from mha_viz.corpus.uploads import NEUTRAL
+from mha_viz.corpus.uploads import NEUTRAL_NAME
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import apart
-from mha_viz.process.steps import completed
-from mha_viz.study.link_groups import grouping
-from mha_viz.study.readers import readable
+from mha_viz.process.steps import run_steps
+from mha_viz.study.link_groups import group_in_steps
+from mha_viz.study.readers import open_measurable
 from mha_viz.study.search import Searching
 
-HeadWork = Callable[[Encoder, Any, dict[str, Any], apart.Tell, apart.Stop], dict[str, Any] | None]
+HeadWork = Callable[[Encoder, Any, dict[str, Any], apart.ReportProgress, apart.IsCancelled], dict[str, Any] | None]
 
 
-def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> dict[str, Any] | None:
+def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> dict[str, Any] | None:
     """Do the ordered work and return its result.
 
     Raises the errors of ``mha_viz.roles.search_links`` and ``mha_viz.roles.group_links``.
     """
-    corpus = reading.parse_file(order["data"], NEUTRAL) if order["data"] else grammar.corpus()
+    corpus = reading.parse_file(order["data"], NEUTRAL_NAME) if order["data"] else grammar.corpus()
     encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
     return WORK[order["kind"]](encoder, corpus, order, report, cancelled)
 
 
-def _search(
-    encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop
+def _search_links(
+    encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled
 ) -> dict[str, Any] | None:
     """Return the ``most`` strongest links that meet ``conditions``, packed by ``analysis.links.packed``.
 
     The result is incomplete if the work was cancelled.
     """
     conditions = Conditions(*order["conditions"])
-    searching = Searching(encoder, readable(corpus), order["head"], conditions, order["most"])
+    searching = Searching(encoder, open_measurable(corpus), order["head"], conditions, order["most"])
     for state in searching.run.reports():
         report(state.fraction)
         if cancelled():
             break
-    return links.packed(searching.result()) if searching.run.cases.read else None
+    return links.pack_search(searching.result()) if searching.run.cases.read else None
 
 
 class _Stopped(Exception):
     """Raised when the work was cancelled."""
 
 
-def _groups(
-    encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop
+def _group_links(
+    encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled
 ) -> dict[str, Any] | None:
     """Return links in groups, packed by ``analysis.link_groups.packed``; None if the work was cancelled."""
 
@@ -67,12 +67,12 @@ def _groups(
             raise _Stopped
 
     try:
-        return link_groups.packed(completed(grouping(encoder, readable(corpus), order["head"]), tell))
+        return link_groups.pack_groups(run_steps(group_in_steps(encoder, open_measurable(corpus), order["head"]), tell))
     except _Stopped:
         return None
 
 
-WORK: Mapping[str, HeadWork] = MappingProxyType({"search": _search, "groups": _groups})
+WORK: Mapping[str, HeadWork] = MappingProxyType({"search": _search_links, "groups": _group_links})
 
 if __name__ == "__main__":
     apart.serve(work)

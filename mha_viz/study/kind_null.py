@@ -12,20 +12,20 @@ from typing import NamedTuple
 
 from mha_viz.analysis.kind_null import DrawnSyntax
 from mha_viz.analysis.profile import DEFINITIONS
-from mha_viz.analysis.reduce import word_block
-from mha_viz.analysis.roles import CorrectCounts, candidate_heads, detail_of, suggested_heads
-from mha_viz.analysis.syntax import Gold, Relations, pointers
+from mha_viz.analysis.reduce import reduce_to_words
+from mha_viz.analysis.roles import CorrectCounts, iter_candidate_heads, iter_suggested_heads, make_detail
+from mha_viz.analysis.syntax import GoldCounts, Relations, find_pointers
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.measures import ReadShard, Texts
+from mha_viz.study.measures import ReadShard, ShardTexts
 from mha_viz.study.plan import batches, plan
-from mha_viz.study.sums import PASSES, Sums, labels_of
+from mha_viz.study.sums import PASSES, Sums, label_documents
 
 FORMAT = 1  # version of the sums and of how they are measured
 NAME = "kinds"  # of the sums
 
 
-class OfKinds(NamedTuple):
+class KindNullSums(NamedTuple):
     """The counts for the trees as they are and for ``draws`` random draws (:class:`DrawnSyntax`)."""
 
     draws: int
@@ -46,14 +46,14 @@ class OfKinds(NamedTuple):
         assert isinstance(corpus, Corpus)
         plain, relations = replace(corpus, has_chains=False), Relations(corpus.sentences)
         documents = [sentence.document for sentence in corpus.sentences]
-        labels = labels_of(documents, relations, encoder.layers * encoder.heads)
+        labels = label_documents(documents, relations, encoder.layers * encoder.heads)
         return ReadShard(plain, plan(encoder, plain, first), relations, first, labels, {})
 
-    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+    def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the sentences, batched by length."""
         pieces = shard.plan.sentences
         lengths = [len(text) if text else 0 for text in pieces]
-        return {"sentences": Texts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
+        return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
 
     def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
         """Add the counts of some sentences."""
@@ -64,30 +64,30 @@ class OfKinds(NamedTuple):
         drawn = DrawnSyntax(shard.relations, sums.heads, len(sums.documents), self.draws, self.seed, self.by_half)
         documents = sums.places("document", [shard.labels[place] for place in places])
         for index, (place, document) in enumerate(zip(places, documents, strict=True)):
-            tree = shard.relations.tree(shard.corpus.sentences[place])
+            tree = shard.relations.make_tree(shard.corpus.sentences[place])
             if len(tree.heads) > 1:
-                pointed = pointers(word_block(flat[:, index], pieces[index].words))
+                pointed = find_pointers(reduce_to_words(flat[:, index], pieces[index].words))
                 drawn.add(pointed, tree, shard.first + place, document)
         sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in drawn.sums.items()}
 
 
-def roles_of_draws(kind: OfKinds, measured: Sequence[Sums]) -> list[int]:
+def count_roles(kind: KindNullSums, measured: Sequence[Sums]) -> list[int]:
     """Count the syntax roles that are named by the trees as they are, and by each draw.
 
     ``measured`` has the sums of each corpus. Roles count if all corpora establish them or, if there is only one corpus,
     if it suggests them.
     """
-    roles = [[_named(sums, draw, kind.by_half) for draw in range(kind.draws + 1)] for sums in measured]
+    roles = [[_name_roles(sums, draw, kind.by_half) for draw in range(kind.draws + 1)] for sums in measured]
     return [len(frozenset.intersection(*of_draw)) for of_draw in zip(*roles, strict=True)]
 
 
-def _named(sums: Sums, draw: int, is_alone: bool) -> frozenset[tuple[int, str]]:
+def _name_roles(sums: Sums, draw: int, is_alone: bool) -> frozenset[tuple[int, str]]:
     """Return the roles that one draw names, as pairs of head and detail: suggested roles if the corpus ``is_alone``."""
     arrays, relations = sums.of(f"{PASSES[0]}/{NAME}"), sums.relations
     cases = arrays["cases"][:, draw]
-    gold = Gold(cases.sum(axis=0), arrays["offset"][draw], cases[0, ..., :0])
+    gold = GoldCounts(cases.sum(axis=0), arrays["offset"][draw], cases[0, ..., :0])
     counts = CorrectCounts(relations, gold, sums.rows, cases, arrays["correct"][:, draw])
-    candidates = (suggested_heads if is_alone else candidate_heads)(counts)
+    candidates = (iter_suggested_heads if is_alone else iter_candidate_heads)(counts)
     return frozenset(
-        (head, detail_of(relations, item.direction, item.row)) for item in candidates for head in item.heads
+        (head, make_detail(relations, item.direction, item.row)) for item in candidates for head in item.heads
     )

@@ -17,32 +17,32 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis import recipes as fitting
-from mha_viz.analysis.link_groups import DrawnLink, LinkGroups, LinkSample, drawn_links, groups_of, maps
+from mha_viz.analysis.link_groups import DrawnLink, LinkGroups, LinkSample, explain_links, make_groups, project_by_all
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES, Numbers, RuleText
-from mha_viz.analysis.shipped import find_recipes, shares_of
+from mha_viz.analysis.shipped import find_recipes, make_shares
 from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.process.steps import Steps, completed, part_of
-from mha_viz.study.cases import CaseKind, Cases, NumberedSentence, Readable
-from mha_viz.study.plan import TOGETHER
-from mha_viz.study.readers import readable
-from mha_viz.study.recipes import CELLS, NumberedTexts, check_most, check_shape, halved, weights_of
+from mha_viz.process.steps import Steps, run_steps, scale_progress
+from mha_viz.study.cases import CaseKind, Cases, MeasurableCorpus, NumberedSentence
+from mha_viz.study.plan import SENTENCES_AT_ONCE
+from mha_viz.study.readers import open_measurable
+from mha_viz.study.recipes import MAX_CELLS, NumberedTexts, check_most, check_shape, iter_weights, split_halves
 from mha_viz.study.run import Progress
-from mha_viz.study.texts import ReadTexts, place_among, text_of
+from mha_viz.study.texts import ReadableTexts, find_place, read_text
 
 if TYPE_CHECKING:
     from distributed import Client
 
-MOST = 300  # sentences that are read, at most
-LINKS = 400  # links that are drawn
-MOST_LINKS = 2_000  # the distances of so many links take 32 MB
-PARTS = 1_000  # progress steps
+DEFAULT_SENTENCES = 300  # sentences that are read, at most
+DEFAULT_LINKS = 400  # links that are drawn
+MAX_LINKS = 2_000  # the distances of so many links take 32 MB
+PROGRESS_STEPS = 1_000  # progress steps
 FORMAT = 1  # version of the cases on disk
 
 
@@ -53,8 +53,8 @@ def group_links(
     model: ModelOrName = catalog.DEFAULT,
     *,
     recipes: Recipes | None = None,
-    most: int = MOST,
-    links: int = LINKS,
+    most: int = DEFAULT_SENTENCES,
+    links: int = DEFAULT_LINKS,
     device: str = "cpu",
     resume: str | os.PathLike[str] | None = None,
     progress: OrBar[Progress] = False,
@@ -86,19 +86,19 @@ def group_links(
     >>> groups.table_of_groups()["share"].sum().round(6)
     np.float64(1.0)
     """
-    source, encoder = readable(corpus, client), one_stack(model, device)
-    steps = grouping(encoder, source, head, recipes, most, links, None if resume is None else Path(resume))
+    source, encoder = open_measurable(corpus, client), load_one_stack(model, device)
+    steps = group_in_steps(encoder, source, head, recipes, most, links, None if resume is None else Path(resume))
     report = called(progress)
-    return completed(steps, lambda done: report(Progress(round(PARTS * done), PARTS)))
+    return run_steps(steps, lambda done: report(Progress(round(PROGRESS_STEPS * done), PROGRESS_STEPS)))
 
 
-def grouping(
+def group_in_steps(
     encoder: Encoder,
-    source: Readable,
+    source: MeasurableCorpus,
     head: AnyHead,
     recipes: Recipes | None = None,
-    most: int = MOST,
-    links: int = LINKS,
+    most: int = DEFAULT_SENTENCES,
+    links: int = DEFAULT_LINKS,
     folder: Path | None = None,
 ) -> Steps[LinkGroups]:
     """Group links in steps. Raises the errors of :func:`group_links` before the first sentence is read.
@@ -106,12 +106,12 @@ def grouping(
     ``folder`` is where the sample is saved, and from which the same work continues.
     """
     check_most(most)
-    if not 2 <= links <= MOST_LINKS:
-        raise SettingError(f"links is {shorten_value(links)}.", f"Draw 2 to {MOST_LINKS:,} links.")
+    if not 2 <= links <= MAX_LINKS:
+        raise SettingError(f"links is {shorten_value(links)}.", f"Draw 2 to {MAX_LINKS:,} links.")
     chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     if recipes is not None:
         check_shape(encoder, recipes)
-    return _grouping(
+    return _group_in_steps(
         encoder, source, chosen, recipes or find_recipes(encoder.name, encoder.revision), most, links, folder
     )
 
@@ -124,7 +124,7 @@ class DrawnCases(CaseKind):
     among the readable sentences.
     """
 
-    size: ClassVar[int] = TOGETHER
+    size: ClassVar[int] = SENTENCES_AT_ONCE
     head: Head
     links: int
     unread: tuple[int, ...]
@@ -140,12 +140,12 @@ class DrawnCases(CaseKind):
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
         """Return the draws from the links of some sentences."""
-        read = [(number, text) for number, sentence in numbered if (text := text_of(encoder, sentence)) is not None]
+        read = [(number, text) for number, sentence in numbered if (text := read_text(encoder, sentence)) is not None]
         sample, units = LinkSample(self.links), dict[int, tuple[str, int]]()
         head = self.head.place(encoder.heads, encoder.layer_numbers)
-        for index, weights in weights_of(encoder, [text for _, text in read]):
+        for index, weights in iter_weights(encoder, [text for _, text in read]):
             number, text = read[index]
-            place = place_among(number, self.step, self.unread)
+            place = find_place(number, self.step, self.unread)
             units[place] = text.sentence.document, number
             sample.add(place, weights[head])
         return Cases(*self._drawn(sample, units), len(numbered)) if read else Cases(read=len(numbered))
@@ -155,7 +155,7 @@ class DrawnCases(CaseKind):
         if len(cases.cases) <= self.links:
             return cases
         first, *later = (
-            LinkSample.of_rows(np.array(cases.cases[start : start + self.links]))
+            LinkSample.from_rows(np.array(cases.cases[start : start + self.links]))
             for start in range(0, len(cases.cases), self.links)
         )
         for sample in later:
@@ -172,9 +172,9 @@ class DrawnCases(CaseKind):
         return rows, [units[int(row[2])] for row in rows]
 
 
-def _grouping(
+def _group_in_steps(
     encoder: Encoder,
-    source: Readable,
+    source: MeasurableCorpus,
     head: Head,
     recipes: Recipes | None,
     most: int,
@@ -182,53 +182,53 @@ def _grouping(
     folder: Path | None,
 ) -> Steps[LinkGroups]:
     """Group links in steps, after the arguments are checked."""
-    texts, place = ReadTexts.of(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
+    texts, place = ReadableTexts.of(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
     if not texts.numbers:
         raise CorpusError(f"Nothing of {source.corpus.name} can be read.", "Give another corpus.")
     (first,) = source.sentences(texts.numbers[:1])
     encoder.trace("", layer=head, words=first.forms)  # raises for unsupported models before the corpus is read
-    shares = shares_of(recipes)[:, [place]] if recipes else None
+    shares = make_shares(recipes)[:, [place]] if recipes else None
     parts = 3 if shares is None else 2
     run = source.run(encoder, DrawnCases(texts.step, head, links, texts.unread), folder)
     with closing(run.reports()) as reports:
         for state in reports:
             yield state.fraction / parts
     if shares is None:
-        shares = yield from part_of(
-            _fitted(encoder, _texts(encoder, source, texts.numbers), texts.step, place), 1, parts
+        shares = yield from scale_progress(
+            _fit_recipe(encoder, _read_texts(encoder, source, texts.numbers), texts.step, place), 1, parts
         )
     numbers = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
-    read = dict(zip(sorted(numbers), _texts(encoder, source, sorted(numbers.values())), strict=True))
-    drawn = drawn_links(LinkSample.of_rows(np.array(run.cases.cases)), read, shares)
-    vectors = yield from part_of(_vectors(encoder, drawn, head), parts - 1, parts)
+    read = dict(zip(sorted(numbers), _read_texts(encoder, source, sorted(numbers.values())), strict=True))
+    drawn = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), read, shares)
+    vectors = yield from scale_progress(_read_vectors(encoder, drawn, head), parts - 1, parts)
     run.forget()
     return LinkGroups(
         *(encoder.name, head, source.corpus.name, len(texts.numbers)),
         tuple(drawn),
-        groups_of(drawn, vectors),
-        maps(vectors),
+        make_groups(drawn, vectors),
+        project_by_all(vectors),
     )
 
 
-def _texts(encoder: Encoder, source: Readable, numbers: Sequence[int]) -> list[tuple[int, RuleText]]:
+def _read_texts(encoder: Encoder, source: MeasurableCorpus, numbers: Sequence[int]) -> list[tuple[int, RuleText]]:
     """Return the texts with these numbers, which can be read."""
     read = zip(numbers, source.sentences(numbers), strict=True)
-    return [(number, text) for number, sentence in read if (text := text_of(encoder, sentence)) is not None]
+    return [(number, text) for number, sentence in read if (text := read_text(encoder, sentence)) is not None]
 
 
-def _fitted(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -> Steps[Numbers]:
+def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -> Steps[Numbers]:
     """Choose the recipe of one head on every second text, as many as memory has room for; return its shares [class, 1,
     rule]."""
     read = list[list[tuple[RuleText, Weights]]]()
-    for half in halved(texts, step, CELLS // len(RULES)):
-        weights = {number: all_heads[[place]] for number, all_heads in weights_of(encoder, half)}
+    for half in split_halves(texts, step, MAX_CELLS // len(RULES)):
+        weights = {number: all_heads[[place]] for number, all_heads in iter_weights(encoder, half)}
         read.append([(text, weights[number]) for number, text in enumerate(half)])
         yield len(read) / 3
     even, odd = read if read[0] else read[::-1]  # if no even sentence can be read, the odd ones are fitted
-    return fitting.choice(fitting.rows_by_class(even), odd).shares
+    return fitting.choice(fitting.make_rows_by_class(even), odd).shares
 
 
-def _vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:
+def _read_vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:
     """Return the queries and keys of links, before position rotations, [side, link, d_k]."""
     by_sentence: dict[int, list[int]] = {}
     for number, link in enumerate(links):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mha_viz.analysis.distance import across
-from mha_viz.analysis.matching import Divergences, HeadMatches, matches
+from mha_viz.analysis.distance import compute_cross_divergences
+from mha_viz.analysis.matching import Divergences, HeadMatches, find_matches
 from mha_viz.attention import Attention, Weights
 from mha_viz.corpus.limits import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
-from mha_viz.heads import every_head
-from mha_viz.model_names import short_name
-from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.heads import list_heads
+from mha_viz.model_names import shorten_name
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
 
-MOST = 100  # sentences that are read by default
+DEFAULT_SENTENCES = 100  # sentences that are read by default
 
 
 @with_bar("sentences")
@@ -26,7 +26,7 @@ def match_heads(
     other: ModelOrName | Attention,
     corpus: Source = "grammar",
     *,
-    most: int = MOST,
+    most: int = DEFAULT_SENTENCES,
     device: str = "cpu",
     progress: OrBar[Progress] = False,
 ) -> HeadMatches:
@@ -51,32 +51,32 @@ def match_heads(
     Head(layer=1, head=2)
     """
     if isinstance(one, Attention) or isinstance(other, Attention):
-        return _on_text(one, other)
+        return _match_on_text(one, other)
     if most < 1:
         raise SettingError(f"most is {most}.", "Read 1 sentence or more; 100 are usual.")
-    encoders = one_stack(one, device), one_stack(other, device)
+    encoders = load_one_stack(one, device), load_one_stack(other, device)
     source = open_sentences(corpus)
     selected = take_every(choose_step(len(source.sentences), most), source.sentences)
     source = replace(source, sentences=tuple(selected), has_chains=False)
     texts = [plan(encoder, source).sentences for encoder in encoders]
     same = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
     if not same:
-        name, other_name = (short_name(encoder.name) for encoder in encoders)
+        name, other_name = (shorten_name(encoder.name) for encoder in encoders)
         problem = f"{name} and {other_name} split no sentence of {source.name} into the same tokens."
         raise CorpusError(problem, "Give models with the same tokenizer, or other text.")
     sums: Divergences | None = None
     for done, pieces in enumerate(same, 1):
         weights = [encoder.batch([text]) for encoder, text in zip(encoders, pieces, strict=True)]
-        text_divergences = _divergences(*(batch[:, :, 0] for batch in weights))
+        text_divergences = _compute_divergences(*(batch[:, :, 0] for batch in weights))
         sums = text_divergences if sums is None else sums + text_divergences
         called(progress)(Progress(done, len(same)))
     assert sums is not None  # there is a sentence
     rows = sum(len(text.ids) for text, _ in same)
-    heads = (every_head(encoder.layer_numbers, encoder.heads) for encoder in encoders)
-    return matches(encoders[0].name, encoders[1].name, sums, rows, *heads)
+    heads = (list_heads(encoder.layer_numbers, encoder.heads) for encoder in encoders)
+    return find_matches(encoders[0].name, encoders[1].name, sums, rows, *heads)
 
 
-def _on_text(one: object, other: object) -> HeadMatches:
+def _match_on_text(one: object, other: object) -> HeadMatches:
     """Match the heads of two readings of the same text."""
     for reading in (one, other):
         check_kind(reading, Attention, "a reading", "Give two readings of one text, or two models.")
@@ -87,12 +87,16 @@ def _on_text(one: object, other: object) -> HeadMatches:
     )
     if texts != others:
         raise ShapeError("The readings are of different tokens.", "Give two readings of one text.")
-    sums = _divergences(one.weights, other.weights)
-    return matches(one.model, other.model, sums, len(one.queries), one.every_head(), other.every_head())
+    sums = _compute_divergences(one.weights, other.weights)
+    return find_matches(one.model, other.model, sums, len(one.queries), one.every_head(), other.every_head())
 
 
-def _divergences(one: Weights, other: Weights) -> Divergences:
+def _compute_divergences(one: Weights, other: Weights) -> Divergences:
     """Return the divergences of the heads of two models on one text, from weights [layer, head, query, key]."""
     first, second = (weights.reshape(-1, *weights.shape[2:]) for weights in (one, other))
     mean, other_mean = (weights.mean(axis=0, keepdims=True) for weights in (first, second))
-    return Divergences(across(first, second), across(first, other_mean)[:, 0], across(mean, second)[0])
+    return Divergences(
+        compute_cross_divergences(first, second),
+        compute_cross_divergences(first, other_mean)[:, 0],
+        compute_cross_divergences(mean, second)[0],
+    )

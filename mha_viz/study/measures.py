@@ -10,17 +10,17 @@ from mha_viz.analysis import metrics
 from mha_viz.analysis.coreference import Coreference
 from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.metrics import Patterns
-from mha_viz.analysis.nearest import RuleOfRows, choose_rules, tally
+from mha_viz.analysis.nearest import RulesByRow, choose_rules, count_paths
 from mha_viz.analysis.profile import DEFINITIONS
-from mha_viz.analysis.reduce import Batch, Running, word_block
-from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
+from mha_viz.analysis.reduce import Batch, RunningSums, reduce_to_words
+from mha_viz.analysis.syntax import Relations, Syntax, Tree, join_sentences
 from mha_viz.attention import Attention
 from mha_viz.corpus.limits import count_every, take_every
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.gap import decided, gap_sums
+from mha_viz.study.gap import is_decided, sum_gap_scores
 from mha_viz.study.plan import Plan, batches, plan
-from mha_viz.study.sums import Sums, bits_of, block, labels_of
+from mha_viz.study.sums import Sums, choose_block_bits, label_block, label_documents
 from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per batch
@@ -47,10 +47,10 @@ class ReadShard:
     first: int
     labels: Sequence[str]
     trees: dict[int, Tree]
-    rules: RuleOfRows = field(default_factory=dict)
+    rules: RulesByRow = field(default_factory=dict)
 
 
-class DrawnTogether(NamedTuple):
+class ResamplingUnits(NamedTuple):
     """The units of resampling: which sentences are drawn together.
 
     Sentences of a document are drawn together or, with ``by_sentence``, each sentence alone. If there are too many
@@ -61,21 +61,23 @@ class DrawnTogether(NamedTuple):
     bits: int | None
 
     @classmethod
-    def of(cls, documents: Sequence[str], cells: int) -> DrawnTogether:
+    def of(cls, documents: Sequence[str], cells: int) -> ResamplingUnits:
         """Choose the units for sentences of these documents; single sentences if the corpus names no documents.
 
         ``cells`` is the number of sums of each document.
         """
         by_sentence = len({*documents}) < 2
-        return cls(by_sentence, bits_of(map(str, range(len(documents))) if by_sentence else documents, cells))
+        return cls(by_sentence, choose_block_bits(map(str, range(len(documents))) if by_sentence else documents, cells))
 
     def label(self, number: int, sentence: Sentence) -> str:
         """Return the label of a sentence's unit. ``number`` is its place among the sentences that are read."""
         unit = str(number) if self.by_sentence else sentence.document
-        return unit if self.bits is None else block(unit, self.bits)
+        return unit if self.bits is None else label_block(unit, self.bits)
 
 
-def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: DrawnTogether) -> ReadShard:
+def read_plain_shard(
+    encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: ResamplingUnits
+) -> ReadShard:
     """Return every ``step``-th sentence of a corpus as the model reads it, without annotation and newly numbered."""
     assert isinstance(corpus, Corpus)
     selected, number_before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
@@ -84,10 +86,10 @@ def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, d
     return ReadShard(plain, plan(encoder, plain, number_before), Relations(()), number_before, labels, {})
 
 
-def counts(shard: ReadShard) -> dict[str, int]:
+def count_measured(shard: ReadShard) -> dict[str, int]:
     """Count how much of a shard is measured."""
     if isinstance(shard.corpus, Gap):
-        return {"rows": len(shard.corpus.rows), "decided": sum(map(decided, shard.corpus.rows))}
+        return {"rows": len(shard.corpus.rows), "decided": sum(map(is_decided, shard.corpus.rows))}
     texts = zip(shard.corpus.sentences, shard.plan.sentences, strict=True)
     readable = [(sentence, pieces) for sentence, pieces in texts if pieces is not None]
     return {
@@ -99,7 +101,7 @@ def counts(shard: ReadShard) -> dict[str, int]:
     }
 
 
-class Texts(NamedTuple):
+class ShardTexts(NamedTuple):
     """All texts of one kind in a shard.
 
     Attributes:
@@ -131,11 +133,11 @@ class SumKind(Protocol):
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return a corpus, or a part of one, as the model reads it."""
 
-    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+    def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the texts of a shard by kind, in the order in which they are read."""
 
 
-class OfProfile(NamedTuple):
+class ProfileSums(NamedTuple):
     """The sums of a profile.
 
     ``rules`` are rules by parts of speech, chosen on the whole corpus; None if the whole corpus is at hand, so that
@@ -143,12 +145,12 @@ class OfProfile(NamedTuple):
     """
 
     has_cases: bool = True
-    rules: RuleOfRows | None = None
+    rules: RulesByRow | None = None
 
     def definition(self) -> list[object]:
         """Return the versions of definitions and sums, the given rules, and the names of registered measures."""
         rules = [(*key[1], key[0], rule.name) for key, rule in (self.rules or {}).items()]
-        return [DEFINITIONS, FORMAT, rules, *(metric.name for metric in metrics.over_corpus())]
+        return [DEFINITIONS, FORMAT, rules, *(metric.name for metric in metrics.list_corpus_metrics())]
 
     def sentences(self, count: int, _: int) -> int:
         """Return ``count``: all sentences are read."""
@@ -160,62 +162,64 @@ class OfProfile(NamedTuple):
             return ReadShard(corpus, Plan((), (), ()), Relations(()), 0, [""] * len(corpus.rows), {})
         relations = Relations(corpus.sentences)
         documents = [sentence.document for sentence in corpus.sentences]
-        labels = labels_of(documents, relations, encoder.layers * encoder.heads)
+        labels = label_documents(documents, relations, encoder.layers * encoder.heads)
         trees, rules = dict[int, Tree](), self.rules
         if corpus.has_trees:
-            rules = choose_rules(tally(corpus.sentences[first % 2 :: 2]), relations) if rules is None else rules
-            trees = {place: relations.tree(sentence, rules) for place, sentence in enumerate(corpus.sentences)}
+            rules = choose_rules(count_paths(corpus.sentences[first % 2 :: 2]), relations) if rules is None else rules
+            trees = {place: relations.make_tree(sentence, rules) for place, sentence in enumerate(corpus.sentences)}
         return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees, rules or {})
 
-    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+    def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return sentences and chunks, or rows of GAP."""
-        return texts_of(shard)
+        return list_texts(shard)
 
 
-PROFILE = OfProfile()
+PROFILE_SUMS = ProfileSums()
 
 
-def texts_of(shard: ReadShard) -> dict[str, Texts]:
+def list_texts(shard: ReadShard) -> dict[str, ShardTexts]:
     """Return the texts of a shard by kind, in the order in which they are read."""
     if isinstance(shard.corpus, Gap):
         rows = range(len(shard.corpus.rows))
-        return {"rows": Texts([1] * len(rows), rows, _rows, add_rows)}
+        return {"rows": ShardTexts([1] * len(rows), rows, _batch_rows, add_rows)}
     sentences, chunks = shard.plan.sentences, [text for _, text in shard.plan.chunks]
     starts = [chunk.numbers[0] - shard.first for chunk, _ in shard.plan.chunks]
     return {
-        "sentences": Texts(_lengths(sentences), range(len(sentences)), _batches(sentences), add_sentences),
-        "chunks": Texts(_lengths(chunks), starts, _batches(chunks), add_chunks),
+        "sentences": ShardTexts(
+            _count_tokens(sentences), range(len(sentences)), _make_batcher(sentences), add_sentences
+        ),
+        "chunks": ShardTexts(_count_tokens(chunks), starts, _make_batcher(chunks), add_chunks),
     }
 
 
-def _lengths(texts: Sequence[WordPieces | None]) -> list[int]:
+def _count_tokens(texts: Sequence[WordPieces | None]) -> list[int]:
     return [len(text) if text else 0 for text in texts]
 
 
-def _batches(texts: Sequence[WordPieces | None]) -> Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]:
+def _make_batcher(texts: Sequence[WordPieces | None]) -> Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]:
     return lambda numbers, heads, size: batches(texts, numbers, heads, size)
 
 
-def _rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Sequence[int]]:
+def _batch_rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Sequence[int]]:
     return [numbers[start : start + GAP_ROWS] for start in range(0, len(numbers), GAP_ROWS)]
 
 
 def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Add the patterns, distances and syntax of whole sentences."""
     numbers = [shard.first + place for place in places]
-    batch = _read(encoder, [shard.plan.sentences[place] for place in places], numbers)
+    batch = _read_batch(encoder, [shard.plan.sentences[place] for place in places], numbers)
     patterns, distances = Patterns(sums.heads), Distances(sums.heads)
     patterns.add(batch, distances.add(batch))
     documents = sums.places("document", [shard.labels[place] for place in places])
-    position = metrics.maxima_of_documents(batch, documents, len(sums.documents))
-    _put(sums, name, patterns=patterns.sums, distances=distances.sums, position=position)
-    if metrics.over_corpus():
+    position = metrics.count_document_maxima(batch, documents, len(sums.documents))
+    _store_sums(sums, name, patterns=patterns.sums, distances=distances.sums, position=position)
+    if metrics.list_corpus_metrics():
         weights_by_head = batch.weights.reshape(encoder.layers, encoder.heads, *batch.weights.shape[1:])
         readings = [
             Attention(encoder.name, encoder.revision, pieces.tokenized(), weights_by_head[:, :, index])
             for index, pieces in enumerate(batch.pieces)
         ]
-        _put(sums, name, measures=metrics.summed(readings))
+        _store_sums(sums, name, measures=metrics.sum_metrics(readings))
     if sums.selection is not None:
         sums.selection.add(batch)
     if shard.trees:
@@ -227,12 +231,12 @@ def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums
     with_tree = [index for index, place in enumerate(places) if len(shard.trees[place].heads) > 1]
     if not with_tree:
         return
-    blocks = [word_block(batch.weights[:, index], batch.pieces[index].words) for index in with_tree]
+    blocks = [reduce_to_words(batch.weights[:, index], batch.pieces[index].words) for index in with_tree]
     numbers = [batch.numbers[index] for index in with_tree]
-    sentences = joined(shard.relations, blocks, [shard.trees[places[index]] for index in with_tree])
+    sentences = join_sentences(shard.relations, blocks, [shard.trees[places[index]] for index in with_tree])
     syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
     syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[index]] for index in with_tree]))
-    _put(sums, name, syntax=syntax.sums)
+    _store_sums(sums, name, syntax=syntax.sums)
     if sums.selection is not None:
         sums.selection.add_syntax(sentences, blocks, numbers)
 
@@ -240,55 +244,55 @@ def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums
 def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Add the coreference of chunks of several sentences."""
     chunks = [shard.plan.chunks[place] for place in places]
-    batch = _read(encoder, [text for _, text in chunks], places)
+    batch = _read_batch(encoder, [text for _, text in chunks], places)
     coreference = Coreference(sums.heads, len(sums.documents))
     for index, (chunk, text) in enumerate(chunks):
-        word_weights = word_block(batch.weights[:, index], text.words)
+        word_weights = reduce_to_words(batch.weights[:, index], text.words)
         (row,) = sums.places("document", [shard.labels[chunk.numbers[0] - shard.first]])
         coreference.add(word_weights, chunk, row)
         if sums.selection is not None:
             sums.selection.add_coreference(word_weights, chunk)
-    _put(sums, name, coreference=coreference.sums)
+    _store_sums(sums, name, coreference=coreference.sums)
 
 
 def add_rows(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Add the scores of rows of a GAP table."""
     assert isinstance(shard.corpus, Gap)
-    _put(sums, name, gap=gap_sums(encoder, shard.corpus, places))
+    _store_sums(sums, name, gap=sum_gap_scores(encoder, shard.corpus, places))
 
 
-def _put(sums: Sums, name: str, **measured: Running) -> None:
+def _store_sums(sums: Sums, name: str, **measured: RunningSums) -> None:
     """Store the arrays of measures under the name of a pass."""
     for measure, arrays in measured.items():
         sums.arrays |= {f"{name}/{measure}/{quantity}": array for quantity, array in arrays.items()}
 
 
-def _read(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: Sequence[int]) -> Batch:
+def _read_batch(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: Sequence[int]) -> Batch:
     """Run the model on texts and return their attention as a batch."""
     pieces = tuple(text for text in texts if text is not None)
     weights = encoder.batch(pieces)
     return Batch(weights.reshape(-1, *weights.shape[2:]), pieces, tuple(numbers))
 
 
-class Pass(NamedTuple):
+class PassSums(NamedTuple):
     """The sums of one pass by measure; zeros where there was nothing to measure."""
 
-    patterns: Running
-    distances: Running
-    position: Running
-    syntax: Running
-    coreference: Running
-    gap: Running
-    measures: Running
+    patterns: RunningSums
+    distances: RunningSums
+    position: RunningSums
+    syntax: RunningSums
+    coreference: RunningSums
+    gap: RunningSums
+    measures: RunningSums
 
     @classmethod
-    def of(cls, sums: Sums, name: str) -> Pass:
+    def of(cls, sums: Sums, name: str) -> PassSums:
         """Return the pass with this name."""
         heads, documents = sums.heads, len(sums.documents)
-        zeros: tuple[Running, ...] = (
+        zeros: tuple[RunningSums, ...] = (
             Patterns(heads).sums,
             Distances(heads).sums,
-            metrics.no_maxima(heads, documents),
+            metrics.make_zero_maxima(heads, documents),
             Syntax(sums.relations, heads, documents).sums,
             Coreference(heads, documents).sums,
             {},

@@ -14,8 +14,8 @@ import numpy as np
 
 from mha_viz.analysis.effects import Effects
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.removal import MOST_SWITCHED, Switch
-from mha_viz.analysis.shipped import predicted
+from mha_viz.analysis.removal import MAX_SWITCHED, Switch
+from mha_viz.analysis.shipped import predict_attention
 from mha_viz.attention import AnyHead, Attention, Weights
 from mha_viz.attention.answers import Answer, Numbers, OfHeads
 from mha_viz.errors import SettingError, check_kind
@@ -24,11 +24,11 @@ from mha_viz.models.intervening import ablation, gradients
 from mha_viz.models.reading import answers
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.request import BOTH, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
 from mha_viz.study import effects as study
-from mha_viz.study.effects import Instead, check_method, substitute
+from mha_viz.study.effects import MakeSubstitute, check_method, substitute
 
 __all__ = [
     "RequestFields",
@@ -101,10 +101,10 @@ def ablate(
     """
     if recipes is not None and (method != RECIPE or means is not None):
         raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
-    encoder = in_one_stack(encoder)
+    encoder = require_one_stack(encoder)
     if method == RECIPE and means is None:
-        means = predicted(encoder.encode_words(words) if words else encoder.encode(text, pair), recipes)
-    return ablation.without(encoder, heads, text, pair, method, means, words, source=source)
+        means = predict_attention(encoder.encode_words(words) if words else encoder.encode(text, pair), recipes)
+    return ablation.encode_without(encoder, heads, text, pair, method, means, words, source=source)
 
 
 @with_bar("of the heads")
@@ -134,20 +134,20 @@ def ablation_effects(
 
     Returns the effects on the sentence vector, on each token, on later heads and, where the model has an answer to
     give, on the answer (:class:`mha_viz.analysis.effects.Effects`). Raises as
-    :func:`mha_viz.models.reading.answers.question_about` and :func:`mha_viz.ablate`.
+    :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
     >>> alone = mv.ablation_effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
     >>> alone.table()["rank"].idxmin()  # without which head the answer changes most
     'L1H0'
     """
-    encoder = in_one_stack(encoder)
+    encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
-    by = _instead(encoder, request, means, sentences, recipes)
-    if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.predicts(
+    by = _make_substitute(encoder, request, means, sentences, recipes)
+    if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.can_predict(
         encoder, text, pair
     ):
         request = request.about(question_of(encoder, request))
-    return study.effects(encoder, request, called(progress), by)
+    return study.measure_effects(encoder, request, called(progress), by)
 
 
 def predict(
@@ -177,20 +177,20 @@ def predict(
         **fields: as for :func:`mha_viz.ablation_effects`.
 
     Returns the answer before and after (:class:`mha_viz.attention.answers.Answer`). Raises as
-    :func:`mha_viz.models.reading.answers.question_about` and :func:`mha_viz.ablate`, and SettingError for heads and a
+    :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`, and SettingError for heads and a
     tap at once.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
     >>> mv.predict(mv.load("toy"), text, ["L1H1"], method="text", source=other).best  # before and after
     ('she', 'he')
     """
-    encoder = in_one_stack(encoder)
+    encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
-    by = _instead(encoder, request, means, sentences, recipes)
+    by = _make_substitute(encoder, request, means, sentences, recipes)
     question = question_of(encoder, request)
     request = request.about(question)
     if tap is None:
-        return study.answer(encoder, replace(request, off=ablation.existing(encoder, heads)), by)
+        return study.compute_answer(encoder, replace(request, off=ablation.check_heads(encoder, heads)), by)
     check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
     if heads != ():
         raise SettingError("Heads and a tap were given.", "Switch the heads off in the tap, or leave one of them out.")
@@ -199,33 +199,33 @@ def predict(
         np.concatenate([encoder.states(*texts), encoder.states(*texts, used)])
         for texts, used in zip(request.passes, changed, strict=True)
     ]
-    return study.compared(encoder, question, states)
+    return study.compare_answers(encoder, question, states)
 
 
 def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """Measure how much the score of an answer depends on each head's output, to first order.
 
     This is |Att_h · ∂L/∂Att_h|, mean over tokens, normalised within each layer
-    (:func:`mha_viz.models.intervening.gradients.importance`). ``fields``: the question (:class:`RequestFields`); no
-    head is off. Raises as :func:`mha_viz.models.reading.answers.question_about`.
+    (:func:`mha_viz.models.intervening.gradients.compute_importance`). ``fields``: the question (:class:`RequestFields`); no
+    head is off. Raises as :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> text = "The girl smiles because [MASK] sings ."
     >>> mv.gradient_importance(mv.load("toy"), text).table().loc["L1H1", "importance"]
     """
-    return _of_heads(gradients.importance, "importance", encoder, text, pair, fields)
+    return _measure_heads(gradients.compute_importance, "importance", encoder, text, pair, fields)
 
 
 def direct_logit_attribution(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """Measure what each head adds to the logit of a word directly, through the residual stream alone.
 
-    See :func:`mha_viz.models.decomposing.contributions.direct`. ``fields``: the question (:class:`RequestFields`); no
+    See :func:`mha_viz.models.decomposing.contributions.direct_contributions`. ``fields``: the question (:class:`RequestFields`); no
     head is off. Raises ModelUnsupported, such as for BERT, unless the model is pre-norm and has an unembedding, and as
-    :func:`mha_viz.models.reading.answers.question_about`.
+    :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> mv.direct_logit_attribution(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
     'L1'
     """
-    return _of_heads(contributions.direct, "direct", encoder, text, pair, fields)
+    return _measure_heads(contributions.direct_contributions, "direct", encoder, text, pair, fields)
 
 
 @with_bar("of the heads")
@@ -236,7 +236,7 @@ def minimal_ablation(
     pair: str = "",
     *,
     place: int | None = None,
-    most: int = MOST_SWITCHED,
+    most: int = MAX_SWITCHED,
     method: str = METHODS[0],
     means: Weights | None = None,
     source: str = "",
@@ -261,25 +261,25 @@ def minimal_ablation(
         progress: as for :func:`mha_viz.ablation_effects`.
 
     Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.Switch`). Raises as
-    :func:`mha_viz.models.reading.answers.question_about` and :func:`mha_viz.ablate`.
+    :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
     >>> switch = mv.minimal_ablation(mv.load("toy"), text, "he", method="text", source=other)
     >>> [str(head) for head in switch.heads], switch.is_answer
     (['L1H1'], True)
     """
-    encoder = in_one_stack(encoder)
+    encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
-    by = _instead(encoder, request, means, sentences, recipes)
-    return study.smallest_switch(encoder, request.about(question_of(encoder, request)), most, called(progress), by)
+    by = _make_substitute(encoder, request, means, sentences, recipes)
+    return study.find_smallest_switch(encoder, request.about(question_of(encoder, request)), most, called(progress), by)
 
 
 def question_of(model: AnyModel, request: Request) -> Question:
     """Return the question of a request, with its word looked up.
 
-    Raises as :func:`mha_viz.models.reading.answers.question_about`.
+    Raises as :func:`mha_viz.models.reading.answers.make_question`.
     """
-    return request.question or answers.question_about(
+    return request.question or answers.make_question(
         model,
         *request.texts,
         request.words,
@@ -290,7 +290,7 @@ def question_of(model: AnyModel, request: Request) -> Question:
     )
 
 
-def _of_heads(
+def _measure_heads(
     measure: Callable[[Encoder, Question, str, str], Numbers],
     name: str,
     encoder: AnyModel,
@@ -299,20 +299,20 @@ def _of_heads(
     fields: RequestFields,
 ) -> OfHeads:
     """Measure a value of each head for an answer. Raises SettingError if the fields switch heads off."""
-    encoder, request = in_one_stack(encoder), Request(text=text, pair=pair, **fields)
+    encoder, request = require_one_stack(encoder), Request(text=text, pair=pair, **fields)
     if request.method != METHODS[0] or request.source:
         raise SettingError(f"No head is off for {name}.", "Leave out method= and source=.")
     question = question_of(encoder, request)
     return OfHeads(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
 
 
-def _instead(
+def _make_substitute(
     encoder: Encoder,
     request: Request,
     means: Weights | None,
     sentences: Sequence[Sequence[str]],
     recipes: Recipes | None,
-) -> Instead:
+) -> MakeSubstitute:
     """Return the function that replaces the outputs of heads that are off.
 
     Raises SettingError for arguments that do not go with the method.

@@ -15,11 +15,11 @@ from mha_viz.attention import AnyHead, Weights
 from mha_viz.corpus.sources import Source
 from mha_viz.models.getting import catalog
 from mha_viz.models.intervening import ablation
-from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.request import METHODS, Request
-from mha_viz.study.corpus_effects import MOST, EffectSettings, Measurement
-from mha_viz.study.readers import readable
+from mha_viz.study.corpus_effects import DEFAULT_SENTENCES, EffectSettings, Measurement
+from mha_viz.study.readers import open_measurable
 from mha_viz.study.run import Progress
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def corpus_ablation_effects(
     relation: str = "",
     direction: str = DIRECTIONS[0],
     same_role: Sequence[AnyHead] = (),
-    most: int = MOST,
+    most: int = DEFAULT_SENTENCES,
     means: Source | Weights | None = None,
     recipes: Recipes | None = None,
     device: str = "cpu",
@@ -76,10 +76,12 @@ def corpus_ablation_effects(
     >>> mv.corpus_ablation_effects("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']
     """
-    encoder = one_stack(model, device)
-    request = Request(off=ablation.existing(encoder, heads), method=method)
+    encoder = load_one_stack(model, device)
+    request = Request(off=ablation.check_heads(encoder, heads), method=method)
     settings = EffectSettings(request, relation, direction, same_role, most, means, recipes)
-    run = Measurement(encoder, readable(corpus, client), settings, folder=None if resume is None else Path(resume))
+    run = Measurement(
+        encoder, open_measurable(corpus, client), settings, folder=None if resume is None else Path(resume)
+    )
     with closing(run.sentences()) as reports:
         for state in reports:
             called(progress)(state)

@@ -8,47 +8,47 @@ from functools import lru_cache
 from pathlib import Path
 
 from mha_viz.analysis import recipe_tables
-from mha_viz.analysis.profile import FACTS
+from mha_viz.analysis.profile import FACTS_FILE
 from mha_viz.errors import MhaVizError
-from mha_viz.files.assets import MOST_FOLDERS, PROFILES, files_below, own_folders
+from mha_viz.files.assets import MAX_FOLDERS, PROFILES_VARIABLE, find_files, list_profile_folders
 from mha_viz.models.getting import catalog
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 
-NAMED = 200  # maximum length of a path in a sentence
+MAX_PATH_LENGTH = 200  # maximum length of a path in a sentence
 
 
-def own_profiles() -> dict[str, list[Path]]:
+def find_own_profiles() -> dict[str, list[Path]]:
     """Return the profile folders of each model, by its name; for each corpus, the folder that is found first."""
     places: dict[str, dict[str, Path]] = {}
-    for file in (file for folder in own_folders() for file in files_below(folder, FACTS)):
-        model, corpus = _measured(file, file.stat().st_mtime_ns)
+    for file in (file for folder in list_profile_folders() for file in find_files(folder, FACTS_FILE)):
+        model, corpus = _read_identity(file, file.stat().st_mtime_ns)
         if model:
             places.setdefault(model, {}).setdefault(corpus, file.parent)
     return {model: [*by_corpus.values()] for model, by_corpus in places.items()}
 
 
-def unopened() -> Iterator[str]:
+def iter_unopened() -> Iterator[str]:
     """Yield a sentence for each item in these folders that cannot be opened: which folder, of which model, and why."""
-    for folder in own_folders():
-        name, files = quoted(str(folder), NAMED), files_below(folder, FACTS)
+    for folder in list_profile_folders():
+        name, files = quote(str(folder), MAX_PATH_LENGTH), find_files(folder, FACTS_FILE)
         if not folder.is_dir():
-            yield f"{name}, which {PROFILES} names, is not a folder."
-        elif not files and not files_below(folder, recipe_tables.FACTS):
-            where = f"There is no profile in {name}, which {PROFILES} names"
-            yield f"{where}: no {FACTS}, which a study writes last, in the first {MOST_FOLDERS:,} folders."
+            yield f"{name}, which {PROFILES_VARIABLE} names, is not a folder."
+        elif not files and not find_files(folder, recipe_tables.FACTS_FILE):
+            where = f"There is no profile in {name}, which {PROFILES_VARIABLE} names"
+            yield f"{where}: no {FACTS_FILE}, which a study writes last, in the first {MAX_FOLDERS:,} folders."
         for file in files:
-            if not _measured(file, file.stat().st_mtime_ns)[0]:
-                yield f"{quoted(str(file), NAMED)} does not say which model was measured, so it is not a profile."
-    for model, (place, *_) in own_profiles().items():
+            if not _read_identity(file, file.stat().st_mtime_ns)[0]:
+                yield f"{quote(str(file), MAX_PATH_LENGTH)} does not say which model was measured, so it is not a profile."
+    for model, (place, *_) in find_own_profiles().items():
         try:
             catalog.resolve(model)
         except MhaVizError as error:
-            description = f"a profile of {quoted(model)}, which cannot be opened"
-            yield f"{quoted(str(place), NAMED)} is {description}: {error.problem}"
+            description = f"a profile of {quote(model)}, which cannot be opened"
+            yield f"{quote(str(place), MAX_PATH_LENGTH)} is {description}: {error.problem}"
 
 
 @lru_cache(maxsize=1024)
-def _measured(file: Path, _: int) -> tuple[str, str]:
+def _read_identity(file: Path, _: int) -> tuple[str, str]:
     """Return the model of a profile and the digest of its corpus; empty texts if this program did not write it."""
     try:
         facts = json.loads(file.read_text("utf-8"))

@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.corpus_effects import MOST_UNITS
+from mha_viz.analysis.corpus_effects import MAX_UNITS
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.paired import HeadOf, PairedDifferences, difference
+from mha_viz.analysis.paired import ModelHead, PairedDifferences, difference
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.syntax import DIRECTIONS, arcs, pointers
+from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source
-from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
+from mha_viz.errors import PROFILE_KIND, CorpusError, SettingError, check_kind
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import AnyModel, ModelOrName, one_stack
+from mha_viz.models.reading.loading import AnyModel, ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.quotes import quoted
-from mha_viz.study.cases import CaseKind, CaseRun, Cases, NumberedSentence, Readable, completed_cases
-from mha_viz.study.chance import treebank
-from mha_viz.study.plan import TOGETHER, word_blocks
-from mha_viz.study.readers import readable
+from mha_viz.quotes import quote
+from mha_viz.study.cases import CaseKind, CaseRun, Cases, MeasurableCorpus, NumberedSentence, collect_cases
+from mha_viz.study.chance import open_treebank
+from mha_viz.study.plan import SENTENCES_AT_ONCE, iter_word_blocks
+from mha_viz.study.readers import open_measurable
 from mha_viz.study.run import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
 
 FORMAT = 1  # version of the cases on disk
-Right = Mapping[int, Sequence[bool]]  # sentence number → whether the answer to each case is right
+AnswersBySentence = Mapping[int, Sequence[bool]]  # sentence number → whether the answer to each case is right
 
 
 class _Question(NamedTuple):
@@ -83,12 +83,12 @@ def compare_heads(
     787
     """
     if direction not in DIRECTIONS:
-        raise SettingError(f"{quoted(direction)} is not a direction.", f"Give one of {', '.join(DIRECTIONS)}.")
-    source, encoder = readable(corpus, client), one_stack(model, device)
-    other = encoder if other_model is None else one_stack(other_model, device)
+        raise SettingError(f"{quote(direction)} is not a direction.", f"Give one of {', '.join(DIRECTIONS)}.")
+    source, encoder = open_measurable(corpus, client), load_one_stack(model, device)
+    other = encoder if other_model is None else load_one_stack(other_model, device)
     heads = Head.among(head, *_shape(encoder)), Head.among(other_head, *_shape(other))
     pair = tuple(_Question(place, relation, direction) for place in heads)
-    return _differences(source, encoder, other, [(pair[0], pair[1])], called(progress), resume)
+    return _measure_differences(source, encoder, other, [(pair[0], pair[1])], called(progress), resume)
 
 
 @with_bar("of the sentences")
@@ -120,13 +120,13 @@ def compare_roles(
     Returns a difference for each role; roles without a case in the corpus are left out. Raises the errors of
     :func:`compare_heads`, and CorpusError for a profile without roles of syntax.
     """
-    check_kind(profile, Profile, *PROFILE)
+    check_kind(profile, Profile, *PROFILE_KIND)
     roles = [_Question(f.head, *f.detail.split(" ")) for f in profile.findings() if f.role == "syntax"]
     if not roles:
         raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")
-    encoder, other = (one_stack(name, device) for name in (model or profile.model, other_model))
+    encoder, other = (load_one_stack(name, device) for name in (model or profile.model, other_model))
     pairs = [(role, role._replace(head=Head.among(head or role.head, *_shape(other)))) for role in roles]
-    return _differences(readable(corpus, client), encoder, other, pairs, called(progress), resume)
+    return _measure_differences(open_measurable(corpus, client), encoder, other, pairs, called(progress), resume)
 
 
 def _shape(encoder: Encoder) -> tuple[Sequence[int], int, str]:
@@ -139,7 +139,7 @@ class JudgedCases(CaseKind):
     """Whether heads are right: a case for each answer to one of the ``questions``, with the question's number and
     whether the answer is right."""
 
-    size: ClassVar[int] = TOGETHER
+    size: ClassVar[int] = SENTENCES_AT_ONCE
     questions: tuple[_Question, ...]
 
     def definition(self, offset: int) -> list[object]:
@@ -151,19 +151,19 @@ class JudgedCases(CaseKind):
         heads = sorted({question.head for question in self.questions})
         flat = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
         cases = Cases(read=len(numbered))
-        blocks = word_blocks(encoder, [sentence for _, sentence in numbered])
-        pointed = {place: pointers(block[flat]) for place, block in blocks}
+        blocks = iter_word_blocks(encoder, [sentence for _, sentence in numbered])
+        pointed = {place: find_pointers(block[flat]) for place, block in blocks}
         for place in sorted(pointed):
             number, sentence = numbered[place]
             for question_number, (head, relation, direction) in enumerate(self.questions):
-                answers = arcs(sentence, pointed[place], heads.index(head), relation, direction)
+                answers = list_arcs(sentence, pointed[place], heads.index(head), relation, direction)
                 cases.cases += [np.array([question_number, answer.right], float) for answer in answers]
                 cases.units += [(sentence.document, number)] * len(answers)
         return cases
 
 
-def _differences(
-    source: Readable,
+def _measure_differences(
+    source: MeasurableCorpus,
     encoder: Encoder,
     other: Encoder,
     pairs: Sequence[tuple[_Question, _Question]],
@@ -172,27 +172,27 @@ def _differences(
 ) -> PairedDifferences:
     """Measure the differences of pairs of heads on their common cases."""
     folder = None if resume is None else Path(resume)
-    treebank(source.corpus)
+    open_treebank(source.corpus)
     questions_by_model = {encoder: [question for question, _ in pairs]}
     questions_by_model[other] = [*questions_by_model.get(other, ()), *(question for _, question in pairs)]
-    runs, rights = list[CaseRun](), dict[Encoder, Mapping[_Question, Right]]()
+    runs, rights = list[CaseRun](), dict[Encoder, Mapping[_Question, AnswersBySentence]]()
     for model_number, (model, questions) in enumerate(questions_by_model.items()):
         kind = JudgedCases(1, tuple(dict.fromkeys(questions)))
         runs.append(source.run(model, kind, folder))
-        cases = completed_cases(runs[-1], partial(_report_model, report, model_number, len(questions_by_model)))
+        cases = collect_cases(runs[-1], partial(_report_model, report, model_number, len(questions_by_model)))
         answered: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
         for (question, is_right), (_, number) in zip(cases.cases, cases.units, strict=True):
             answered[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
         rights[model] = answered
     for run in runs:
         run.forget()
-    documents = Documents(source.documents, MOST_UNITS)
+    documents = Documents(source.documents, MAX_UNITS)
     differences = []
     for first, second in pairs:
         right, other_right = rights[encoder][first], rights[other][second]
         answers = [(number, right[number], other_right[number]) for number in sorted({*right} & {*other_right})]
         if answers:
-            heads = HeadOf(encoder.name, first.head), HeadOf(other.name, second.head)
+            heads = ModelHead(encoder.name, first.head), ModelHead(other.name, second.head)
             differences.append(difference(first.relation, first.direction, heads, answers, documents))
     if not differences:
         names = ", ".join(dict.fromkeys(question.relation for question, _ in pairs))
@@ -203,4 +203,4 @@ def _differences(
 
 
 def _report_model(progress: Callable[[Progress], None], number: int, models: int, so_far: Progress) -> None:
-    progress(so_far.of_passes(number, models))
+    progress(so_far.scale_to_passes(number, models))

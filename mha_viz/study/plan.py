@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mha_viz.analysis.coreference import CHUNK, Chunk, chunk, pack
-from mha_viz.analysis.reduce import word_block
-from mha_viz.analysis.syntax import Pointers, pointers
+from mha_viz.analysis.coreference import MAX_CHUNK_TOKENS, Chunk, chunk, pack_chunks
+from mha_viz.analysis.reduce import reduce_to_words
+from mha_viz.analysis.syntax import Pointers, find_pointers
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import TextError
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import WordPieces
 
-BATCH = 512  # tokens per batch
-CELLS = 11_500_000  # attention weights of all heads per batch, 46 MB; a single sentence may have more
-TOGETHER = 400  # sentences that are tokenized and read at a time
+DEFAULT_BATCH = 512  # tokens per batch
+MAX_CELLS = 11_500_000  # attention weights of all heads per batch, 46 MB; a single sentence may have more
+SENTENCES_AT_ONCE = 400  # sentences that are tokenized and read at a time
 
 
 class Plan(NamedTuple):
@@ -51,11 +51,11 @@ def plan(encoder: Encoder, corpus: Corpus, first: int = 0) -> Plan:
         except TextError as error:
             sentences.append(None)
             left_out.append(f"line {sentence.line or number + 1}: {error.problem}")
-    chunks = tuple(_chunks(encoder, corpus, sentences, left_out, first))
+    chunks = tuple(_iter_chunks(encoder, corpus, sentences, left_out, first))
     return Plan(tuple(sentences), chunks, tuple(left_out))
 
 
-def _chunks(
+def _iter_chunks(
     encoder: Encoder, corpus: Corpus, sentences: Sequence[WordPieces | None], left_out: list[str], first: int
 ) -> Iterator[tuple[Chunk, WordPieces]]:
     """Yield the chunks that have anaphors, with their tokens."""
@@ -63,8 +63,8 @@ def _chunks(
         return
     lengths = [None if s is None else sum(word is not None for word in s.words) for s in sentences]
     special = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
-    limit = min(CHUNK, encoder.limit) - special
-    for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences], limit):
+    limit = min(MAX_CHUNK_TOKENS, encoder.limit) - special
+    for numbers in pack_chunks(lengths, [sentence.document for sentence in corpus.sentences], limit):
         current = chunk(corpus.sentences, numbers, first)
         try:
             if current.anaphors:
@@ -74,7 +74,7 @@ def _chunks(
 
 
 def batches(
-    pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = BATCH
+    pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = DEFAULT_BATCH
 ) -> list[tuple[int, ...]]:
     """Return the numbers in ``todo`` as batches of texts with equal length and special tokens at the same positions.
 
@@ -89,7 +89,7 @@ def batches(
             by_shape.setdefault((len(text), special), []).append(number)
     groups = []
     for (length, _), numbers in sorted(by_shape.items(), reverse=True):
-        count = max(1, min(size // length, CELLS // (heads * length**2)))
+        count = max(1, min(size // length, MAX_CELLS // (heads * length**2)))
         groups += [(length, tuple(numbers[start : start + count])) for start in range(0, len(numbers), count)]
     return [numbers for length, numbers in sorted(groups, key=lambda batch: -batch[0] * len(batch[1]))]
 
@@ -97,12 +97,12 @@ def batches(
 def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
     """Return the pointers of each sentence, in order; None for a sentence that cannot be read or has a single word."""
     by_sentence: list[Pointers | None] = [None] * len(corpus.sentences)
-    for number, block in word_blocks(encoder, corpus.sentences):
-        by_sentence[number] = pointers(block)
+    for number, block in iter_word_blocks(encoder, corpus.sentences):
+        by_sentence[number] = find_pointers(block)
     return tuple(by_sentence)
 
 
-def word_blocks(
+def iter_word_blocks(
     encoder: Encoder, sentences: Sequence[Sentence], only: Head | None = None
 ) -> Iterator[tuple[int, Weights]]:
     """Yield the weights between the words [head, word, word] of each sentence that can be read and has at least two
@@ -119,4 +119,4 @@ def word_blocks(
         if only is not None:
             flat = flat[[only.place(encoder.heads, encoder.layer_numbers)]]
         for index, number in enumerate(numbers):
-            yield number, word_block(flat[:, index], pieces[index].words)
+            yield number, reduce_to_words(flat[:, index], pieces[index].words)

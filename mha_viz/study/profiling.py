@@ -7,17 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mha_viz.analysis.profile import Profile, profile_folder, profile_of, read_profile
-from mha_viz.analysis.shipped import check, establish
+from mha_viz.analysis.profile import Profile, find_profile_folder, parse_profile, read_profile
+from mha_viz.analysis.shipped import check_profiles, establish
 from mha_viz.corpus.sources import Source, read_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.errors import PATH, ExportError, check_kind
+from mha_viz.errors import PATH_KIND, ExportError, check_kind
 from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.plan import BATCH
+from mha_viz.study.plan import DEFAULT_BATCH
 from mha_viz.study.run import Progress, study
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ class Engine(Protocol):
         ``folder``."""
 
 
-class Here:
+class LocalEngine:
     """The engine that measures in this process. ``batch`` is the maximum number of tokens per batch."""
 
-    def __init__(self, batch: int = BATCH) -> None:
+    def __init__(self, batch: int = DEFAULT_BATCH) -> None:
         self.batch = batch
 
     def open(self, source: Source, name: str | None = None) -> Corpus | Gap:
@@ -66,13 +66,13 @@ class Here:
         return study(encoder, corpus, resume=folder, batch=self.batch, control=control, progress=progress)
 
 
-def engine_of(client: Client | None, batch: int = BATCH) -> Engine:
+def choose_engine(client: Client | None, batch: int = DEFAULT_BATCH) -> Engine:
     """Return the engine that measures with a Dask client or, without one, in this process. Raises ClusterError."""
     if client is None:
-        return Here(batch)
-    from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
+        return LocalEngine(batch)
+    from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
 
-    return OnCluster(client, batch)
+    return ClusterEngine(client, batch)
 
 
 @with_bar("of the text")
@@ -83,7 +83,7 @@ def profile(
     also: Source | Profile | None = None,
     out: str | os.PathLike[str] | None = None,
     name: str | None = None,
-    batch: int = BATCH,
+    batch: int = DEFAULT_BATCH,
     device: str = "cpu",
     progress: OrBar[Progress] = False,
     client: Client | None = None,
@@ -113,24 +113,24 @@ def profile(
     >>> mv.profile("grammar", model="toy").tables["entropy"].columns.tolist()
     ['layer', 'head', 'nats', 'normalised']
     """
-    engine = engine_of(client, batch)
+    engine = choose_engine(client, batch)
     source = engine.open(corpus, name)
     second = engine.open(also) if also is not None and not isinstance(also, Profile) else also
-    encoder = one_stack(model, device)
+    encoder = load_one_stack(model, device)
     if second is not None:
-        _comparable(encoder, source, second)
+        _check_comparable(encoder, source, second)
     show, folder = called(progress), None if out is None else Path(out)
     if second is not None and not isinstance(second, Profile):
-        second = measure(engine, encoder, second, None, show)
-    measured = measure(engine, encoder, source, folder, show)
+        second = measure_profile(engine, encoder, second, None, show)
+    measured = measure_profile(engine, encoder, source, folder, show)
     if second is not None:
         measured = establish(second, measured)[1]
         if folder is not None:
             measured.write(folder)
-    return profile_of(measured.files())  # rounded as in the files, so that a profile read from them is equal
+    return parse_profile(measured.files())  # rounded as in the files, so that a profile read from them is equal
 
 
-def _comparable(encoder: Encoder, corpus: Any, second: Any) -> None:
+def _check_comparable(encoder: Encoder, corpus: Any, second: Any) -> None:
     """Raise CorpusError unless the second corpus differs from the first and its profile is of the same model.
 
     This is called before anything is measured.
@@ -139,10 +139,10 @@ def _comparable(encoder: Encoder, corpus: Any, second: Any) -> None:
     second_facts = (
         second.facts if isinstance(second, Profile) else {**first_facts, "corpus": second.name, "sha256": second.digest}
     )
-    check(first_facts, second_facts)
+    check_profiles(first_facts, second_facts)
 
 
-def measure(
+def measure_profile(
     engine: Engine, encoder: Encoder, corpus: Any, out: Path | None, progress: Callable[[Progress], None]
 ) -> Profile:
     """Return the profile of a corpus that the engine has opened, and write it to the folder ``out`` if one is given.
@@ -166,5 +166,5 @@ def load_profile(folder: str | os.PathLike[str]) -> Profile:
     "minilm", "toy" and "repeater" open the profiles that come with the app. Raises CorpusError if there is no profile
     or it is damaged.
     """
-    check_kind(folder, *PATH[:2], "Give the folder of a profile, or “minilm”, “toy” or “repeater”.")
-    return read_profile(profile_folder(folder))
+    check_kind(folder, *PATH_KIND[:2], "Give the folder of a profile, or “minilm”, “toy” or “repeater”.")
+    return read_profile(find_profile_folder(folder))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.study.cases import Readable, ReadHere
+from mha_viz.study.cases import LocalCorpus, MeasurableCorpus
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
-def readable(source: Any, client: Client | None = None) -> Readable:
+def open_measurable(source: Any, client: Client | None = None) -> MeasurableCorpus:
     """Return the corpus that ``source`` names, to be read by this Dask client's workers or, without a client, by this
     process.
 
     Raises CorpusError and ClusterError.
     """
     if client is None:
-        return ReadHere.of(source)
-    from mha_viz.study.cluster.cases import ReadByWorkers  # without Dask, this process measures
-    from mha_viz.study.cluster.engine import OnCluster
+        return LocalCorpus.of(source)
+    from mha_viz.study.cluster.cases import ClusterCorpus  # without Dask, this process measures
+    from mha_viz.study.cluster.engine import ClusterEngine
 
-    return ReadByWorkers.of(OnCluster(client), source)
+    return ClusterCorpus.of(ClusterEngine(client), source)

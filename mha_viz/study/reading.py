@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.shipped import predicted, unexplained
+from mha_viz.analysis.shipped import predict_attention, unexplained
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.rollout import rollout
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus import grammar
 from mha_viz.models.decomposing.contributions import norm_weighted
 from mha_viz.models.intervening import ablation, gradients
-from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.request import METHODS, RECIPE, Request
 from mha_viz.study.one_text import ablate, question_of
 from mha_viz.view import quantities
@@ -30,7 +30,7 @@ def read(model: AnyModel, request: Request, means: Weights | None = None, recipe
         model: the model that answers; the request's ``model`` is only a name, for links.
         request: the text, the quantity, and which heads are off.
         means: the mean outputs of the heads [layer, head, d_head], for heads that are off by the method "mean"
-            (:func:`mha_viz.models.intervening.ablation.means_over`); by default, those over the built-in sentences.
+            (:func:`mha_viz.models.intervening.ablation.compute_means`); by default, those over the built-in sentences.
         recipes: for the quantity "unexplained" and the method "recipe", from ``mv.recipes.fit`` or
             ``mv.recipes.load``; by default those in a folder that MHA_VIZ_PROFILES names, or that come with the app.
 
@@ -44,36 +44,36 @@ def read(model: AnyModel, request: Request, means: Weights | None = None, recipe
     quantity = request.checked().quantity
     if request.off and request.method == "mean" and means is None:
         sentences = grammar.corpus().sentences
-        means = ablation.means_over(in_one_stack(model), (" ".join(sentence.forms) for sentence in sentences))
-    model = in_one_stack(model).prefixed(request.prefix) if request.prefix else model
+        means = ablation.compute_means(require_one_stack(model), (" ".join(sentence.forms) for sentence in sentences))
+    model = require_one_stack(model).prefixed(request.prefix) if request.prefix else model
     if recipes is not None:
         if request.off and request.method == RECIPE:
-            reading = _weights(model, replace(request, off=(), method=METHODS[0]), None)
-            means = predicted(reading, recipes)
+            reading = _compute_weights(model, replace(request, off=(), method=METHODS[0]), None)
+            means = predict_attention(reading, recipes)
         if quantity == UNEXPLAINED.row.name:
-            return unexplained(_weights(model, request, means), recipes)
-    return _computed[quantity](model, request, means)
+            return unexplained(_compute_weights(model, request, means), recipes)
+    return _functions[quantity](model, request, means)
 
 
-def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:
+def _compute_weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:
     """Return the attention weights, without the heads that are off."""
     if request.off:
         texts, method, words, source = request.texts, request.method, request.words, request.source
         return ablate(model, request.off, *texts, method, means, words, source=source)
     if request.words and not request.part:
-        return in_one_stack(model).encode_words(request.words)
+        return require_one_stack(model).encode_words(request.words)
     text = " ".join(request.words) or request.text  # an encoder–decoder reads given words as one text
     return model.encode(text, request.pair, target=request.target, part=request.part)
 
 
-_computed: dict[str, Compute] = {
-    "weight": _weights,
+_functions: dict[str, Compute] = {
+    "weight": _compute_weights,
     "norm": lambda model, request, _: norm_weighted(model, *request.texts, request.words),
-    "gradient": lambda model, request, _: gradients.of_score(
-        in_one_stack(model), question_of(model, request), *request.texts, request.words
+    "gradient": lambda model, request, _: gradients.weight_by_gradient(
+        require_one_stack(model), question_of(model, request), *request.texts, request.words
     ),
-    "rollout": lambda model, request, means: rollout(_weights(model, request, means)),
-    "unexplained": lambda model, request, means: unexplained(_weights(model, request, means)),
+    "rollout": lambda model, request, means: rollout(_compute_weights(model, request, means)),
+    "unexplained": lambda model, request, means: unexplained(_compute_weights(model, request, means)),
 }
 
 
@@ -84,4 +84,4 @@ def add(quantity: Quantity, compute: Compute) -> None:
     options.
     """
     quantities.add(quantity)
-    _computed[quantity.name] = compute
+    _functions[quantity.name] = compute

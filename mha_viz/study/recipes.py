@@ -23,37 +23,37 @@ from mha_viz.analysis.findings import EVERY as STEP
 from mha_viz.analysis.recipe_tables import HEADINGS, MEAN, UNTRAINED, Recipes
 from mha_viz.analysis.recipes import RecipeChoice, RuleRows
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
-from mha_viz.analysis.shipped import ALL, shares_of
+from mha_viz.analysis.shipped import ALL, make_shares
 from mha_viz.attention import Weights
 from mha_viz.corpus.limits import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import Cancelled, CorpusError, SettingError, shorten_value
-from mha_viz.files import arrays_in
-from mha_viz.model_names import short_name
+from mha_viz.files import load_arrays
+from mha_viz.model_names import shorten_name
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import ModelOrName, as_measured, one_stack
+from mha_viz.models.reading.loading import ModelOrName, load_as_measured, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.explained import Explained, OfRecipes, count_cells
-from mha_viz.study.measures import DrawnTogether
+from mha_viz.study.explained import Explained, RecipeSums, count_cells
+from mha_viz.study.measures import ResamplingUnits
 from mha_viz.study.plan import batches
-from mha_viz.study.run import SEED, Progress, sums_of
+from mha_viz.study.run import SEED, Progress, measure_sums
 from mha_viz.study.sums import PASSES, write
-from mha_viz.study.texts import text_of
+from mha_viz.study.texts import read_text
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from mha_viz.study.cluster.engine import OnCluster
+    from mha_viz.study.cluster.engine import ClusterEngine
     from mha_viz.study.cluster.layout import Layout
 
-MOST = 300  # sentences that are read of each corpus, at most
-MOST_READ = 100_000
+DEFAULT_SENTENCES = 300  # sentences that are read of each corpus, at most
+MAX_SENTENCES = 100_000
 NumberedTexts = Sequence[tuple[int, RuleText]]
-CELLS = 30_000_000  # how many weights of all heads, or of all rules, a fit uses at most
-FITS = 0.5  # share of the progress that the choice of rules takes
+MAX_CELLS = 30_000_000  # how many weights of all heads, or of all rules, a fit uses at most
+CHOICE_SHARE = 0.5  # share of the progress that the choice of rules takes
 CHOICE_FILE = ".choice.npz"  # what an unfinished study has chosen
 CORPUS_FOLDER = ".corpus-"  # what an unfinished study has measured of each corpus
 FORMAT = 2  # version of that file and of how rules are chosen
@@ -65,7 +65,7 @@ def fit_recipes(
     model: ModelOrName | None = None,
     *,
     score: Source | None = None,
-    most: int = MOST,
+    most: int = DEFAULT_SENTENCES,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     progress: OrBar[Progress] = False,
@@ -101,16 +101,16 @@ def fit_recipes(
     ['layer', 'head', 'query_class', 'rule', 'share']
     """
     check_most(most)
-    folder, corpora = None if resume is None else Path(resume), corpora_of(corpus, score)
+    folder, corpora = None if resume is None else Path(resume), open_corpora(corpus, score)
     if isinstance(corpus, Recipes):
-        encoder = as_measured(corpus.facts, model, device)
+        encoder = load_as_measured(corpus.facts, model, device)
     else:
-        encoder = one_stack(catalog.DEFAULT if model is None else model, device)
+        encoder = load_one_stack(catalog.DEFAULT if model is None else model, device)
     cluster, layouts = None, list[Any]()
     if client is not None:
-        from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
+        from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
 
-        cluster = OnCluster(client)
+        cluster = ClusterEngine(client)
         sources = (corpus, score)
         layouts = [cluster.open(item) for item in sources if item is not None and not isinstance(item, Recipes)]
     study = _Study(encoder, corpora, most, folder, cluster, layouts, called(progress), cancelled)
@@ -119,7 +119,7 @@ def fit_recipes(
         return study.scored(corpus) if isinstance(corpus, Recipes) else study.result()
 
 
-def chosen_on(
+def choose_shares(
     encoder: Encoder,
     corpus: Source,
     most: int,
@@ -131,7 +131,7 @@ def chosen_on(
     opened = open_sentences(corpus)
 
     def report(state: Progress) -> None:
-        progress(state._replace(total=round(FITS * state.total)))
+        progress(state._replace(total=round(CHOICE_SHARE * state.total)))
 
     study = _Study(encoder, [opened], most, None, None, (), report, cancelled)
     study.check()
@@ -141,11 +141,11 @@ def chosen_on(
 
 def check_most(most: int) -> None:
     """Raise SettingError for a number of sentences out of range."""
-    if not 2 <= most <= MOST_READ:
-        raise SettingError(f"most is {shorten_value(most)}.", f"Read 2 to {MOST_READ:,} sentences.")
+    if not 2 <= most <= MAX_SENTENCES:
+        raise SettingError(f"most is {shorten_value(most)}.", f"Read 2 to {MAX_SENTENCES:,} sentences.")
 
 
-def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
+def open_corpora(source: Source | Recipes, score: Source | None) -> list[Corpus]:
     """Open the corpora that are read; the corpus to measure on comes last. Raises CorpusError and SettingError."""
     scored = [] if score is None else [open_sentences(score)]
     if isinstance(source, Recipes):
@@ -153,7 +153,7 @@ def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
             raise SettingError(
                 "There is no corpus on which the recipes are to be measured.", "Name one (score=, --score)."
             )
-        needs = {RULES[rule].needs for rule in np.flatnonzero(shares_of(source).any(axis=(0, 1)))}
+        needs = {RULES[rule].needs for rule in np.flatnonzero(make_shares(source).any(axis=(0, 1)))}
         _check_annotated(scored[0], str(source.facts["corpus"]), bool(needs & {TAGS, TREES}), CHAINS in needs)
         return scored
     corpus = open_sentences(source)
@@ -190,7 +190,7 @@ class _Study:
     corpora: Sequence[Corpus]
     most: int
     folder: Path | None
-    cluster: OnCluster | None
+    cluster: ClusterEngine | None
     layouts: Sequence[Layout]
     progress: Callable[[Progress], None]
     cancelled: Callable[[], bool]
@@ -209,17 +209,21 @@ class _Study:
         """Raise CorpusError for a corpus of which nothing can be read, and ModelUnsupported for a hybrid model."""
         self.encoder.check_every_layer("recipes")
         for corpus in self.corpora:
-            if next(_numbered(self.encoder, corpus, self.most), None) is None:
+            if next(_iter_numbered_texts(self.encoder, corpus, self.most), None) is None:
                 raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")
 
     def result(self) -> Recipes:
         """Return the recipes with what they explain. Raises CorpusError and Cancelled."""
-        fit = self._saved() or self._fitted()
+        fit = self._saved() or self._fit()
         shares = {
-            PASSES[0]: [fit.chosen.shares, _even(self.heads), fitting.alone(fit.chosen.single)],
+            PASSES[0]: [
+                fit.chosen.shares,
+                _even_shares(self.heads),
+                fitting.make_single_rule_shares(fit.chosen.single),
+            ],
             PASSES[1]: [fit.by_chance],
         }
-        measured = [self._explained(number, shares, FITS) for number in range(len(self.corpora))]
+        measured = [self._measure_explained(number, shares, CHOICE_SHARE) for number in range(len(self.corpora))]
         self._clean_up()
         return self._tables(fit, measured)
 
@@ -227,15 +231,21 @@ class _Study:
         """Return earlier recipes with what they explain of this corpus. Raises CorpusError, SettingError, Cancelled."""
         check_shape(self.encoder, earlier)
         singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
-        shares = {PASSES[0]: [shares_of(earlier), _even(self.heads), fitting.alone(np.array(singles, np.intp))]}
+        shares = {
+            PASSES[0]: [
+                make_shares(earlier),
+                _even_shares(self.heads),
+                fitting.make_single_rule_shares(np.array(singles, np.intp)),
+            ]
+        }
         if UNTRAINED in earlier.tables:
-            shares[PASSES[1]] = [shares_of(earlier, UNTRAINED)]
-        measured = self._explained(0, shares, 0)
+            shares[PASSES[1]] = [make_shares(earlier, UNTRAINED)]
+        measured = self._measure_explained(0, shares, 0)
         self._clean_up()
         columns = dict(zip(("other", "even", "best_rule", UNTRAINED), measured.means(), strict=False))
         columns |= dict(zip(("other_low", "other_high"), measured.interval(), strict=True), iou=measured.mean_iou())
         explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
-        facts = {**earlier.facts, **self._read_of("score", self.corpora[0], measured), **_mean(measured)}
+        facts = {**earlier.facts, **self._describe_corpus("score", self.corpora[0], measured), **_mean_facts(measured)}
         return Recipes(facts, {**earlier.tables, "explained": explained})
 
     def _clean_up(self) -> None:
@@ -249,10 +259,10 @@ class _Study:
 
     def choice(self) -> RecipeChoice:
         """Return the recipes without what they explain. Raises Cancelled."""
-        *_, rows, others = self._halves()
-        return fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.8 * share)))
+        *_, rows, others = self._read_halves()
+        return fitting.choice(rows, others, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.8 * share)))
 
-    def _halves(self) -> tuple[int, list[RuleText], list[RuleRows], list[tuple[RuleText, Weights]]]:
+    def _read_halves(self) -> tuple[int, list[RuleText], list[RuleRows], list[tuple[RuleText, Weights]]]:
         """Read both halves of the sentences.
 
         Returns which half chooses (0 or 1), its texts, their rows by class, and the texts of the other half with their
@@ -260,15 +270,15 @@ class _Study:
         """
         step = choose_step(len(self.corpora[0].sentences), self.most)
         texts = numbered(self.encoder, self.corpora[0], self.most)
-        halves = halved(texts, step, CELLS // max(self.heads, len(RULES)))
+        halves = split_halves(texts, step, MAX_CELLS // max(self.heads, len(RULES)))
         half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
-        rows = fitting.rows_by_class(self._read(self.models[0], halves[half], 0.1))
+        rows = fitting.make_rows_by_class(self._read(self.models[0], halves[half], 0.1))
         return half, halves[half], rows, self._read(self.models[0], halves[1 - half], 0.2)
 
     def _saved(self) -> _Fit | None:
         """Return what an earlier run has chosen from the same sentences; None if there is nothing."""
         try:
-            arrays = arrays_in(self._file) if self._file else {}
+            arrays = load_arrays(self._file) if self._file else {}
             facts, by_chance = json.loads(str(arrays.pop("facts"))), arrays.pop("by_chance")
             fit = _Fit(RecipeChoice(**arrays), by_chance, facts["half"])
             return fit if facts["key"] == self._key else None
@@ -285,12 +295,12 @@ class _Study:
         model = [self.encoder.name, self.encoder.revision]
         return json.dumps([FORMAT, *model, self.corpora[0].digest, self.most, NAMES])
 
-    def _fitted(self) -> _Fit:
+    def _fit(self) -> _Fit:
         """Choose rules and shares, and save them. Raises Cancelled."""
-        half, texts, rows, others = self._halves()
-        chosen = fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.7 * share)))
-        untrained = fitting.weighted(rows, self._read(self.models[1], texts, 1.0))
-        by_chance = fitting.refitted_as(chosen, untrained)
+        half, texts, rows, others = self._read_halves()
+        chosen = fitting.choice(rows, others, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.7 * share)))
+        untrained = fitting.replace_weights(rows, self._read(self.models[1], texts, 1.0))
+        by_chance = fitting.refit_choice(chosen, untrained)
         if self._file:
             write({**chosen._asdict(), "by_chance": by_chance}, {"key": self._key, "half": half}, self._file)
         return _Fit(chosen, by_chance, half)
@@ -299,8 +309,10 @@ class _Study:
         """Return the texts with their attention, in order; then ``share`` of the choice is done."""
         numbers = batches([text.pieces for text in texts], range(len(texts)), self.heads)
         with pass_lock.worker_pool() as workers:
-            parts = [*workers.map(lambda batch: _weights(encoder, [texts[number] for number in batch]), numbers)]
-        self._report(FITS * share)
+            parts = [
+                *workers.map(lambda batch: _compute_weights(encoder, [texts[number] for number in batch]), numbers)
+            ]
+        self._report(CHOICE_SHARE * share)
         read = dict(zip(chain(*numbers), chain(*parts), strict=True))
         return [(text, read[number]) for number, text in enumerate(texts)]
 
@@ -313,7 +325,7 @@ class _Study:
 
     # ---- what recipes explain
 
-    def _explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], begins: float) -> Explained:
+    def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], begins: float) -> Explained:
         """Measure what recipes with these shares explain of a corpus.
 
         ``begins`` is the share of the study that is done before the first corpus.
@@ -324,14 +336,16 @@ class _Study:
             self.progress(Progress(round(1000 * (begins + part * (number + state.fraction))), 1000))
 
         corpus, models = self.corpora[number], self.models[: len(shares)]
-        drawn = DrawnTogether.of(self._documents(corpus), count_cells(self.heads, sum(map(len, shares.values()))))
-        kind = OfRecipes(self._step(corpus), drawn, shares)
+        drawn = ResamplingUnits.of(self._documents(corpus), count_cells(self.heads, sum(map(len, shares.values()))))
+        kind = RecipeSums(self._step(corpus), drawn, shares)
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:
             layout, passes = self.layouts[number], PASSES[: len(shares)]
             sums = self.cluster.sums(self.encoder, layout, folder, passes, kind, self.progress)
         else:
-            sums = sums_of(models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled)
+            sums = measure_sums(
+                models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled
+            )
         return Explained.of(sums, [len(recipes) for recipes in shares.values()])
 
     def _tables(self, fit: _Fit, measured: Sequence[Explained]) -> Recipes:
@@ -347,12 +361,12 @@ class _Study:
         columns += [*judged.means()[1:], judged.mean_iou()]
         places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
         explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
-        rows = [row for head, place in enumerate(places) for row in _shares(chosen, head, place)]
+        rows = [row for head, place in enumerate(places) for row in _share_rows(chosen, head, place)]
         by_chance = chosen._replace(shares=fit.by_chance)
-        others = [row for head, place in enumerate(places) for row in _shares(by_chance, head, place)]
+        others = [row for head, place in enumerate(places) for row in _share_rows(by_chance, head, place)]
         tables = {"recipes": rows, "explained": explained, UNTRAINED: others}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
-        return Recipes({**self._facts(chosen, measured), **_mean(judged)}, frames)
+        return Recipes({**self._facts(chosen, measured), **_mean_facts(judged)}, frames)
 
     def _facts(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
         """Return the facts about the model, the corpora and the choice."""
@@ -360,11 +374,11 @@ class _Study:
         facts: dict[str, Any] = {"model": encoder.name, "revision": encoder.revision}
         facts |= {"layers": encoder.layers, "heads": encoder.heads}
         for name, corpus, explained in zip(("corpus", "score"), self.corpora, measured, strict=False):
-            facts |= self._read_of(name, corpus, explained)
+            facts |= self._describe_corpus(name, corpus, explained)
         classes = measured[0].rows.sum(axis=(0, 1)).astype(int).tolist()
         return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in chosen.single]}
 
-    def _read_of(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
+    def _describe_corpus(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
         """Return the facts about what was read of a corpus, under a name."""
         count = int(explained.sentences.sum())
         documents = explained.documents if len({*self._documents(corpus)}) > 1 else 1
@@ -379,12 +393,12 @@ class _Study:
         return [sentence.document for sentence in take_every(self._step(corpus), corpus.sentences)]
 
 
-def _mean(explained: Explained) -> dict[str, list[float | None]]:
+def _mean_facts(explained: Explained) -> dict[str, list[float | None]]:
     """Return what is explained on average over heads, with its interval, as facts."""
     return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 
 
-def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
+def _share_rows(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of a head in the table "recipes"; within each class, the largest share first."""
     for number, name in enumerate(CLASSES if chosen.by_class[head] else (ALL,)):
         shares = chosen.shares[number, head]
@@ -396,33 +410,35 @@ def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator
 def check_shape(encoder: Encoder, earlier: Recipes) -> None:
     """Raise SettingError if recipes are of a model with other numbers of layers and heads."""
     if (encoder.layers, encoder.heads) != (earlier.facts["layers"], earlier.facts["heads"]):
-        problem = f"{short_name(encoder.name)} has {encoder.layers} × {encoder.heads} heads."
-        raise SettingError(problem, f"Give a model like {short_name(earlier.facts['model'])}, whose recipes these are.")
+        problem = f"{shorten_name(encoder.name)} has {encoder.layers} × {encoder.heads} heads."
+        raise SettingError(
+            problem, f"Give a model like {shorten_name(earlier.facts['model'])}, whose recipes these are."
+        )
 
 
-def weights_of(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
+def iter_weights(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
     """Yield the number and attention [head, query, key] of each text, reading texts of equal length in batches."""
     for numbers in batches([text.pieces for text in texts], range(len(texts)), encoder.layers * encoder.heads):
-        yield from zip(numbers, _weights(encoder, [texts[number] for number in numbers]), strict=True)
+        yield from zip(numbers, _compute_weights(encoder, [texts[number] for number in numbers]), strict=True)
 
 
-def _weights(encoder: Encoder, texts: Sequence[RuleText]) -> list[Weights]:
+def _compute_weights(encoder: Encoder, texts: Sequence[RuleText]) -> list[Weights]:
     """Return the attention [head, query, key] of texts of one length."""
     weights = encoder.batch([text.pieces for text in texts])  # [layer, head, text, query, key]
     return [*np.moveaxis(weights.reshape(-1, *weights.shape[2:]), 1, 0)]
 
 
-def _even(heads: int) -> Numbers:
+def _even_shares(heads: int) -> Numbers:
     """Return the shares of a recipe that is uniform attention only, for each head."""
-    return fitting.alone(np.full(heads, EVEN, np.intp))
+    return fitting.make_single_rule_shares(np.full(heads, EVEN, np.intp))
 
 
-def readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
+def list_readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
     """Return every k-th sentence, ``most`` at most, that a model can read, without the longest ones."""
     return [text for _, text in numbered(encoder, corpus, most)]
 
 
-def halved(numbered_texts: NumberedTexts, step: int, cells: int) -> list[list[RuleText]]:
+def split_halves(numbered_texts: NumberedTexts, step: int, cells: int) -> list[list[RuleText]]:
     """Split texts into those with even and those with odd numbers; keep every k-th of each half, so that memory has
     room.
 
@@ -439,13 +455,13 @@ def halved(numbered_texts: NumberedTexts, step: int, cells: int) -> list[list[Ru
 
 
 def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, RuleText]]:
-    """Return the texts of :func:`readable_texts`, each with its number in the corpus."""
-    return list(_numbered(encoder, corpus, most))
+    """Return the texts of :func:`list_readable_texts`, each with its number in the corpus."""
+    return list(_iter_numbered_texts(encoder, corpus, most))
 
 
-def _numbered(encoder: Encoder, corpus: Corpus, most: int) -> Iterator[tuple[int, RuleText]]:
+def _iter_numbered_texts(encoder: Encoder, corpus: Corpus, most: int) -> Iterator[tuple[int, RuleText]]:
     for number, sentence in take_every(choose_step(len(corpus.sentences), most), [*enumerate(corpus.sentences)]):
-        if (text := text_of(encoder, sentence)) is not None:
+        if (text := read_text(encoder, sentence)) is not None:
             yield number, text
 
 

@@ -21,30 +21,30 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.intervals import Documents, with_cases
+from mha_viz.analysis.intervals import Documents, count_documents_with_cases
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.reduce import word_block
-from mha_viz.analysis.rules import Numbers, RuleText, prediction
-from mha_viz.analysis.shipped import LONGEST, given_roles, shares_of
-from mha_viz.analysis.syntax import arcs, pointers
+from mha_viz.analysis.reduce import reduce_to_words
+from mha_viz.analysis.rules import Numbers, RuleText, predict
+from mha_viz.analysis.shipped import MAX_TOKENS, load_bundled_roles, make_shares
+from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import ModelUnsupported, SettingError
-from mha_viz.model_names import short_name
+from mha_viz.model_names import shorten_name
 from mha_viz.models.intervening import ablation
 from mha_viz.models.intervening.ablation import Substitute
-from mha_viz.models.reading.answers import word_head
+from mha_viz.models.reading.answers import load_word_head
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import ModelOrName, as_measured
+from mha_viz.models.reading.loading import ModelOrName, load_as_measured
 from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.request import Question, Request
-from mha_viz.study.cases import CaseKind, CaseRun, Cases, NumberedSentence, Readable, completed_cases
-from mha_viz.study.corpus_effects import OutputSums, anaphoric, masked_word, means_of_sums
-from mha_viz.study.effects import lost_each, values_without
-from mha_viz.study.readers import readable
-from mha_viz.study.recipes import check_most, check_shape, corpora_of
+from mha_viz.study.cases import CaseKind, CaseRun, Cases, MeasurableCorpus, NumberedSentence, collect_cases
+from mha_viz.study.corpus_effects import OutputSums, compute_means, iter_anaphoric_pronouns, mask_word
+from mha_viz.study.effects import compute_values, measure_changes
+from mha_viz.study.readers import open_measurable
+from mha_viz.study.recipes import check_most, check_shape, open_corpora
 from mha_viz.study.run import SEED, Progress
-from mha_viz.study.texts import ReadTexts, place_among, text_of
+from mha_viz.study.texts import ReadableTexts, find_place, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # version of the cases on disk
 PASSES = 3  # over the corpus: find readable sentences, compute mean outputs, measure
-MEAN, EVENLY = "mean", "uniform"
+MEAN, UNIFORM = "mean", "uniform"
 PARTS = (0.25, 0.5, 1.0)  # shares of the heads that are replaced, the best explained heads first
-METHODS = ("recipe", MEAN, EVENLY, "recipe of another head", "recipe of random heads")
-HEADING = ("method", "part", "heads", "sentences", "documents", "lost", "low", "high")
-WHOLE = "none"  # no head is replaced
-ACCURACY_HEADING = (
+METHODS = ("recipe", MEAN, UNIFORM, "recipe of another head", "recipe of random heads")
+COLUMNS = ("method", "part", "heads", "sentences", "documents", "lost", "low", "high")
+NONE_REPLACED = "none"  # no head is replaced
+ACCURACY_COLUMNS = (
     *("method", "part", "heads", "roles", "roles_low", "roles_high", "role_cases", "role_documents"),
     *("pronouns", "pronouns_low", "pronouns_high", "pronoun_cases", "pronoun_documents"),
 )
@@ -106,7 +106,7 @@ def ablate_recipes(
     cases = study.cases(Lost(*study.settings))
     passes.forget()
     lost = np.reshape(cases.cases, (-1, len(METHODS), len(PARTS)))
-    return _table(lost, study.texts.documents, study.counts)
+    return _make_table(lost, study.texts.documents, study.counts)
 
 
 @with_bar("readings")
@@ -148,9 +148,9 @@ def score_recipes(
     passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
     study = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
     name = study.encoder.name
-    roles = tuple(role for role in given_roles(name) if role.role == "syntax")
+    roles = tuple(role for role in load_bundled_roles(name) if role.role == "syntax")
     if not roles:
-        raise SettingError(f"No roles of {short_name(name)} come with the app.", "Choose minilm or toy.")
+        raise SettingError(f"No roles of {shorten_name(name)} come with the app.", "Choose minilm or toy.")
     measured = study.cases(StillRight(*study.settings, roles))
     passes.forget()
     units, places = (
@@ -163,8 +163,8 @@ def score_recipes(
         key = int(kind), units.numbers[places[number]]
         cases[key] += int(count)
         right[key] += np.reshape(counts, right.shape[2:]).astype(np.int64)
-    accuracies = [_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
-    return _accuracy_table(accuracies, [0, *study.counts])
+    accuracies = [_compute_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
+    return _make_accuracy_table(accuracies, [0, *study.counts])
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Replacing(CaseKind):
         """Return the cases of each text."""
         cases = Cases(read=len(numbered))
         for number, sentence in numbered:
-            if (text := text_of(encoder, sentence)) is not None:
+            if (text := read_text(encoder, sentence)) is not None:
                 measured = [*self.measured(encoder, number, text)]
                 cases.cases += measured
                 cases.units += [(sentence.document, number)] * len(measured)
@@ -215,13 +215,13 @@ class Replacing(CaseKind):
         ``number`` is that of the sentence; random heads depend on its place among the readable sentences.
         """
         shape = encoder.layers, encoder.heads, len(text), len(text)
-        place = place_among(number, self.step, self.unread)
-        predicted = prediction(self.shares, text).astype(np.float32)
-        recipe, rng = ablation.attending(predicted.reshape(shape)), np.random.default_rng(SEED)
+        place = find_place(number, self.step, self.unread)
+        predicted = predict(self.shares, text).astype(np.float32)
+        recipe, rng = ablation.attend_with(predicted.reshape(shape)), np.random.default_rng(SEED)
         yield recipe, self.parts
-        yield ablation.substitute(encoder, MEAN, self.means), self.parts
-        yield ablation.substitute(encoder, EVENLY), self.parts
-        yield ablation.attending(predicted[rng.permutation(len(predicted))].reshape(shape)), self.parts
+        yield ablation.make_substitute(encoder, MEAN, self.means), self.parts
+        yield ablation.make_substitute(encoder, UNIFORM), self.parts
+        yield ablation.attend_with(predicted[rng.permutation(len(predicted))].reshape(shape)), self.parts
         order = np.random.default_rng((SEED, place)).permutation(len(predicted))
         drawn = [Head(*divmod(int(place), encoder.heads)) for place in order]
         yield recipe, [tuple(drawn[: len(part)]) for part in self.parts]
@@ -235,7 +235,7 @@ class Lost(Replacing):
         """Return the case of one text."""
         request = Request(words=text.sentence.forms)
         by_method = self.substitutes(encoder, number, text)
-        lost = [lost_each(encoder, parts, request, lambda *_, by=by: by).sentence for by, parts in by_method]
+        lost = [measure_changes(encoder, parts, request, lambda *_, by=by: by).sentence for by, parts in by_method]
         yield np.concatenate(lost)
 
 
@@ -255,13 +255,13 @@ class StillRight(Replacing):
     def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the cases of one text."""
         right = [
-            _roles_right(encoder, text, self.roles, [(), *parts], by)
+            _count_right_roles(encoder, text, self.roles, [(), *parts], by)
             for by, parts in self.substitutes(encoder, number, text)
         ]
-        yield np.concatenate([[0, sum(len(_cases(text, role)) for role in self.roles)], *right]).astype(float)
-        for masked, question in _questions(encoder, text):
+        yield np.concatenate([[0, sum(len(_list_case_words(text, role)) for role in self.roles)], *right]).astype(float)
+        for masked, question in _iter_questions(encoder, text):
             right = [
-                _answered(encoder, masked, question, [(), *parts], by)
+                _check_answers(encoder, masked, question, [(), *parts], by)
                 for by, parts in self.substitutes(encoder, number, masked)
             ]
             yield np.concatenate([[1, 1], *right]).astype(float)
@@ -276,11 +276,11 @@ class Passes:
     cancelled: Callable[[], bool] = lambda: False
     runs: list[CaseRun] = field(default_factory=list)
 
-    def cases(self, encoder: Encoder, source: Readable, kind: CaseKind) -> Cases:
+    def cases(self, encoder: Encoder, source: MeasurableCorpus, kind: CaseKind) -> Cases:
         """Return the cases of the next pass. Raises Cancelled soon after ``cancelled`` returns True."""
         number, run = len(self.runs), source.run(encoder, kind, self.folder)
         self.runs.append(run)
-        return completed_cases(run, lambda state: self.progress(state.of_passes(number, PASSES)), self.cancelled)
+        return collect_cases(run, lambda state: self.progress(state.scale_to_passes(number, PASSES)), self.cancelled)
 
     def forget(self) -> None:
         """Remove the files that a stopped study continues from."""
@@ -296,9 +296,9 @@ class ReplacedStudy:
     """
 
     encoder: Encoder
-    source: Readable
+    source: MeasurableCorpus
     passes: Passes
-    texts: ReadTexts
+    texts: ReadableTexts
     settings: tuple[int, tuple[tuple[Head, ...], ...], Numbers, Weights, tuple[int, ...]]
 
     @classmethod
@@ -317,13 +317,13 @@ class ReplacedStudy:
         """
         passes = passes or Passes()
         check_most(most)
-        source, shares = readable(corpus, client), shares_of(recipes)
-        corpora_of(recipes, source.corpus)
-        encoder = as_measured(recipes.facts, model)
+        source, shares = open_measurable(corpus, client), make_shares(recipes)
+        open_corpora(recipes, source.corpus)
+        encoder = load_as_measured(recipes.facts, model)
         check_shape(encoder, recipes)
-        texts = ReadTexts.of(encoder, source, most, partial(passes.cases, encoder, source))
-        means = means_of_sums(encoder, passes.cases(encoder, source, OutputSums(texts.step, LONGEST)))
-        order = best_first(recipes, encoder.heads)
+        texts = ReadableTexts.of(encoder, source, most, partial(passes.cases, encoder, source))
+        means = compute_means(encoder, passes.cases(encoder, source, OutputSums(texts.step, MAX_TOKENS)))
+        order = rank_heads(recipes, encoder.heads)
         parts = tuple(tuple(order[: max(1, round(part * len(order)))]) for part in PARTS)
         return cls(encoder, source, passes, texts, (texts.step, parts, shares, means, texts.unread))
 
@@ -337,13 +337,13 @@ class ReplacedStudy:
         return self.passes.cases(self.encoder, self.source, kind)
 
 
-def best_first(recipes: Recipes, heads: int) -> list[Head]:
+def rank_heads(recipes: Recipes, heads: int) -> list[Head]:
     """Return all heads, sorted by how well their recipe explains the sentences that it was not fitted to."""
     explained = recipes.tables["explained"]["held_out"].to_numpy()
     return [Head(*divmod(int(place), heads)) for place in np.argsort(-explained, kind="stable")]
 
 
-def _table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
+def _make_table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
     """Return ``lost`` [sentence, method, part] as a table."""
     import pandas as pd
 
@@ -351,32 +351,34 @@ def _table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd
     values = lost.reshape(len(lost), -1)
     sums = np.zeros((units.count, values.shape[1]))
     np.add.at(sums, units.numbers, values)
-    low, high = units.of_means(sums, np.bincount(units.numbers, minlength=units.count))
+    low, high = units.compute_mean_intervals(sums, np.bincount(units.numbers, minlength=units.count))
     cells = [(method, part, count) for method in METHODS for part, count in zip(PARTS, counts, strict=True)]
     numbers = zip(cells, values.mean(axis=0), low, high, strict=True)
     rows = [(*cell, len(lost), units.count, *measured) for cell, *measured in numbers]
-    return pd.DataFrame(rows, columns=list(HEADING))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 # ---- What is still right ----------------------------------------------------------------------------------------
 
 
-def _roles_right(
+def _count_right_roles(
     encoder: Encoder, text: RuleText, roles: Sequence[Finding], off: Sequence[Sequence[Head]], by: Substitute
 ) -> Counts:
     """Count the cases in which heads with roles are right while the heads of each variant are off, [variant]."""
-    weights = encoder.last_states(text.pieces, ablation.replacing(off, by), len(off))[1].fetched()
+    weights = encoder.last_states(text.pieces, ablation.make_ablation_tap(off, by), len(off))[1].fetched()
     counts = []
     for variant in range(len(off)):
-        pointed = pointers(word_block(weights[:, :, variant].reshape(-1, *weights.shape[3:]), text.pieces.words))
-        places = [(role.head.place(encoder.heads), *_relation(role)) for role in roles]
-        counts.append(sum(arc.right for place in places for arc in arcs(text.sentence, pointed, *place)))
+        pointed = find_pointers(
+            reduce_to_words(weights[:, :, variant].reshape(-1, *weights.shape[3:]), text.pieces.words)
+        )
+        places = [(role.head.place(encoder.heads), *_parse_role(role)) for role in roles]
+        counts.append(sum(arc.right for place in places for arc in list_arcs(text.sentence, pointed, *place)))
     return np.array(counts)
 
 
-def _cases(text: RuleText, role: Finding) -> list[int]:
+def _list_case_words(text: RuleText, role: Finding) -> list[int]:
     """Return the words with a case of a role, without repetition."""
-    relation, direction = _relation(role)
+    relation, direction = _parse_role(role)
     words = [
         (place, word.head)
         for place, word in enumerate(text.sentence.words)
@@ -385,40 +387,40 @@ def _cases(text: RuleText, role: Finding) -> list[int]:
     return sorted({head for _, head in words}) if direction == "head_row" else [place for place, _ in words]
 
 
-def _relation(role: Finding) -> tuple[str, str]:
+def _parse_role(role: Finding) -> tuple[str, str]:
     """Return the relation and the direction of a role."""
     relation, direction = role.detail.split()
     return relation, direction
 
 
-def _questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText, Question]]:
+def _iter_questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText, Question]]:
     """Yield the sentence with each anaphoric pronoun masked, and the question for it; nothing if the model has no
     answer."""
     if encoder.vocabulary.mask_token is None or encoder.causal:
         return
     try:
-        word_head(encoder)
+        load_word_head(encoder)
     except ModelUnsupported:
         return
-    for word in anaphoric(text.sentence):
+    for word in iter_anaphoric_pronouns(text.sentence):
         words = text.sentence.words
-        forms, question = masked_word(encoder, text.pieces, text.sentence.forms, word)
+        forms, question = mask_word(encoder, text.pieces, text.sentence.forms, word)
         masked = (*words[:word], words[word]._replace(form=forms[word]), *words[word + 1 :])
         sentence = dataclasses.replace(text.sentence, words=masked)
         yield RuleText(sentence, encoder.read_words(sentence.forms), text.causal), question
 
 
-def _answered(
+def _check_answers(
     encoder: Encoder, masked: RuleText, question: Question, off: Sequence[Sequence[Head]], by: Substitute
 ) -> Counts:
     """Return 1 where the most probable word is the masked one, [variant]."""
     request = Request(words=masked.sentence.forms, question=question)
-    values = values_without(encoder, off, request, lambda *_: by)
+    values = compute_values(encoder, off, request, lambda *_: by)
     is_right: Counts = (values.argmax(axis=1) == question.piece).astype(np.int64)
     return is_right
 
 
-def _accuracies(units: Documents, right: Counts, cases: Counts) -> Numbers:
+def _compute_accuracies(units: Documents, right: Counts, cases: Counts) -> Numbers:
     """Return accuracy, interval, and numbers of cases and documents of one kind, [value, method, part].
 
     ``right`` is [document, method, part], and ``cases`` [document].
@@ -428,15 +430,15 @@ def _accuracies(units: Documents, right: Counts, cases: Counts) -> Numbers:
         values = np.array([flat.sum(axis=0) / count, *units.interval(flat, cases)])
     else:
         values = np.full((3, flat.shape[1]), np.nan)
-    case_counts = np.full((2, flat.shape[1]), [[count], [with_cases(cases)]])
+    case_counts = np.full((2, flat.shape[1]), [[count], [count_documents_with_cases(cases)]])
     return np.concatenate([values, case_counts]).reshape(-1, *right.shape[1:])
 
 
-def _accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> pd.DataFrame:
+def _make_accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> pd.DataFrame:
     """Return the accuracies of both kinds as a table."""
     import pandas as pd
 
-    cells = [(WHOLE, 0.0, 0, 0, 0)]
+    cells = [(NONE_REPLACED, 0.0, 0, 0, 0)]
     cells += [
         (name, part, counts[index], row, index)
         for row, name in enumerate(METHODS)
@@ -446,5 +448,5 @@ def _accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> pd.Da
         (name, part, heads, *(v for accuracies in measured for v in accuracies[:, row, index]))
         for name, part, heads, row, index in cells
     ]
-    table = pd.DataFrame(rows, columns=list(ACCURACY_HEADING))
-    return table.astype({name: int for name in ACCURACY_HEADING if name.endswith(("_cases", "_documents"))})
+    table = pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))
+    return table.astype({name: int for name in ACCURACY_COLUMNS if name.endswith(("_cases", "_documents"))})

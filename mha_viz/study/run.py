@@ -24,18 +24,18 @@ import numpy as np
 from mha_viz.analysis.evidence import Selection
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.syntax import cases, gold
-from mha_viz.corpus.excerpts import SentenceSpan, excerpts
+from mha_viz.analysis.syntax import count_cases, count_gold
+from mha_viz.corpus.excerpts import SentenceSpan, extract_excerpts
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
-from mha_viz.models.reading.cores import MOST, pass_lock
+from mha_viz.models.reading.cores import MAX_WORKERS, pass_lock
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.measures import PROFILE, SumKind, Texts, counts
-from mha_viz.study.plan import BATCH
-from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Sums, first_sentences, read
-from mha_viz.study.tables import profile_of_sums
+from mha_viz.study.measures import PROFILE_SUMS, ShardTexts, SumKind, count_measured
+from mha_viz.study.plan import DEFAULT_BATCH
+from mha_viz.study.sums import MAX_LEFT_OUT_LINES, PASSES, Array, Sums, number_labels, read
+from mha_viz.study.tables import build_profile
 
-MAX_SUBMITTED = 2 * MOST  # batches that are submitted before the first of them is merged
+MAX_SUBMITTED = 2 * MAX_WORKERS  # batches that are submitted before the first of them is merged
 SAVE_SECONDS = 5.0  # between two writes of the sums
 SEED = 0  # seed of the untrained weights
 SUMS_FILE = ".sums.npz"  # the sums of an unfinished study, in the folder of its profile
@@ -64,7 +64,7 @@ class Progress(NamedTuple):
         """The completed fraction, 0 to 1."""
         return self.done / self.total if self.total else 1.0
 
-    def of_passes(self, number: int, passes: int) -> Progress:
+    def scale_to_passes(self, number: int, passes: int) -> Progress:
         """Return the progress over all ``passes`` of the same length; this is the pass with this number, from 0."""
         return self._replace(done=number * self.total + self.done, total=passes * self.total)
 
@@ -74,7 +74,7 @@ def study(
     corpus: Corpus | Gap,
     *,
     resume: Path | None = None,
-    batch: int = BATCH,
+    batch: int = DEFAULT_BATCH,
     control: bool = True,
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
@@ -93,23 +93,23 @@ def study(
     Raises Cancelled soon after ``cancelled`` returns True, and CorpusError when no sentence can be read.
     """
     models = (encoder, encoder.untrained(SEED)) if control else (encoder,)
-    with _saved_in(resume) as file:
-        sums = _measured(Run(models, corpus, file, batch, progress, cancelled))
+    with _open_sums_file(resume) as file:
+        sums = _check_and_measure(StudyRun(models, corpus, file, batch, progress, cancelled))
 
         def sentences(wanted: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
-            return excerpts(corpus.sentences, wanted) if isinstance(corpus, Corpus) else ()
+            return extract_excerpts(corpus.sentences, wanted) if isinstance(corpus, Corpus) else ()
 
-        return profile_of_sums(encoder, corpus, sums, SEED, sentences)
+        return build_profile(encoder, corpus, sums, SEED, sentences)
 
 
-def sums_of(
+def measure_sums(
     models: Sequence[Encoder],
     corpus: Corpus,
     kind: SumKind,
     *,
     resume: Path | None = None,
     keep: bool = False,
-    batch: int = BATCH,
+    batch: int = DEFAULT_BATCH,
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Sums:
@@ -118,12 +118,12 @@ def sums_of(
     ``keep`` says whether the sums stay in ``resume``, so that the next call has them at once. The other arguments and
     the errors are as for :func:`study`.
     """
-    with _saved_in(resume, keep) as file:
-        return _measured(Run(models, corpus, file, batch, progress, cancelled, kind=kind))
+    with _open_sums_file(resume, keep) as file:
+        return _check_and_measure(StudyRun(models, corpus, file, batch, progress, cancelled, kind=kind))
 
 
 @contextmanager
-def _saved_in(folder: Path | None, keep: bool = False) -> Iterator[Path | None]:
+def _open_sums_file(folder: Path | None, keep: bool = False) -> Iterator[Path | None]:
     """Yield the file for intermediate sums, and delete it when the block ends without an error, unless ``keep``."""
     file = folder / SUMS_FILE if folder else None
     yield file
@@ -131,20 +131,20 @@ def _saved_in(folder: Path | None, keep: bool = False) -> Iterator[Path | None]:
         file.unlink(missing_ok=True)
 
 
-def _measured(run: Run) -> Sums:
+def _check_and_measure(run: StudyRun) -> Sums:
     """Measure the sums of a run. Raises CorpusError if there is nothing to measure."""
     run.check()
     return run.measured()
 
 
-def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Sums:
+def measure_one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Sums:
     """Measure the sums of a model over a corpus with its trained weights only."""
-    run = Run((encoder,), corpus)
+    run = StudyRun((encoder,), corpus)
     run.check()
     return run.sums()
 
 
-class Run:
+class StudyRun:
     """The passes over a corpus, or over a shard of one that begins with the sentence numbered ``first``.
 
     There is a pass for each of ``models``, the trained and the untrained. A run that was stopped continues from the
@@ -156,12 +156,12 @@ class Run:
         models: Sequence[Encoder],
         corpus: Corpus | Gap,
         file: Path | None = None,
-        size: int = BATCH,
+        size: int = DEFAULT_BATCH,
         progress: Callable[[Progress], None] = lambda _: None,
         cancelled: Callable[[], bool] = lambda: False,
         first: int = 0,
         number: int = 0,
-        kind: SumKind = PROFILE,
+        kind: SumKind = PROFILE_SUMS,
     ) -> None:
         """Prepare a run. ``number`` is the place of the shard in the corpus, ``kind`` the sums to measure."""
         self.models, self.corpus, self.file, self.size = dict(zip(PASSES, models, strict=False)), corpus, file, size
@@ -196,8 +196,8 @@ class Run:
         left_out = tuple(
             (reason, self.number, place, line) for reason, group in reasons for place, line in enumerate(group)
         )
-        sums.counted = Counter({**counts(self.shard), "left_out": len(left_out)})
-        sums.left_out = left_out[:LEFT_OUT]
+        sums.counted = Counter({**count_measured(self.shard), "left_out": len(left_out)})
+        sums.left_out = left_out[:MAX_LEFT_OUT_LINES]
         for name in sums.of("done"):
             del sums.arrays[f"done/{name}"]
         return sums
@@ -244,7 +244,7 @@ class Run:
     def _report(self, name: str, sums: Sums) -> None:
         """Report the tokens of the texts, or the rows of GAP, in these sums as done. Raises Cancelled."""
         for kind, texts in self.texts.items():
-            self.done += int(np.array(texts.lengths, np.int64)[_done(name, kind, texts, sums)].sum())
+            self.done += int(np.array(texts.lengths, np.int64)[_find_done(name, kind, texts, sums)].sum())
         self.progress(Progress(self.done, self.total))
         if self.cancelled():
             again = "The work so far is saved; start the study again to continue." if self.file else "Start it again."
@@ -253,7 +253,7 @@ class Run:
     def _batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
         """Yield the remaining work of a pass as independent tasks, each of which returns its own sums."""
         for kind, texts in self.texts.items():
-            remaining = np.flatnonzero(~_done(name, kind, texts, sums)).tolist()
+            remaining = np.flatnonzero(~_find_done(name, kind, texts, sums)).tolist()
             for places in texts.batches(remaining, self.heads, self.size):
                 yield partial(self._batch, name, kind, places, sums)
 
@@ -272,20 +272,20 @@ class Run:
         selection, relations = None, self.shard.relations
         if name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
             selection = Selection(relations, self.heads, whole.selection if whole else None)
-        return Sums(self.heads, relations, first_sentences(labels, self.shard.first), selection=selection)
+        return Sums(self.heads, relations, number_labels(labels, self.shard.first), selection=selection)
 
     def _gold(self, sums: Sums) -> dict[str, Array]:
         """Sum what follows from the annotation alone, over the sentences that were read."""
         shard = self.shard
         documents = Documents.numbered(sums.places("document", shard.labels), len(sums.documents))
-        were_read = np.flatnonzero(_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
+        were_read = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
         numbered_trees = [(shard.first + place, shard.trees[place]) for place in were_read]
-        gold_sums = gold(shard.relations, numbered_trees)._asdict()
-        gold_sums["cases"], gold_sums["ruled"] = cases(shard.relations, numbered_trees, documents, shard.first)
-        gold_sums["named"] = shard.relations.named_by(shard.rules)
+        gold_sums = count_gold(shard.relations, numbered_trees)._asdict()
+        gold_sums["cases"], gold_sums["ruled"] = count_cases(shard.relations, numbered_trees, documents, shard.first)
+        gold_sums["named"] = shard.relations.mark_named(shard.rules)
         return {f"gold/{name}": array for name, array in gold_sums.items()}
 
 
-def _done(name: str, kind: str, texts: Texts, sums: Sums) -> Array:
+def _find_done(name: str, kind: str, texts: ShardTexts, sums: Sums) -> Array:
     """Return whether each text of a kind is in these sums, [text]."""
     return sums.arrays.get(f"done/{name}/{kind}", np.zeros(len(texts.lengths), bool))

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mha_viz.analysis.links import Conditions, Link, Search, coincides
-from mha_viz.analysis.syntax import pointers
+from mha_viz.analysis.links import Conditions, Link, Search, find_dependency
+from mha_viz.analysis.syntax import find_pointers
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import SettingError
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.cases import CaseKind, Cases, NumberedSentence, Readable, completed_cases
-from mha_viz.study.plan import TOGETHER, word_blocks
-from mha_viz.study.readers import readable
+from mha_viz.study.cases import CaseKind, Cases, MeasurableCorpus, NumberedSentence, collect_cases
+from mha_viz.study.plan import SENTENCES_AT_ONCE, iter_word_blocks
+from mha_viz.study.readers import open_measurable
 from mha_viz.study.run import Progress
 
 if TYPE_CHECKING:
@@ -37,10 +37,13 @@ if TYPE_CHECKING:
 __all__ = ["Conditions", "Link", "Search", "Searching", "search_links"]
 
 FORMAT = 1  # version of the cases on disk
-ALL_LINKS, MATCHING = ("links",), ("sentences",)  # labels of the counts of all links and of sentences with a match
-LABELS = 4  # how many labels the counts of matches have
-MOST = 20  # links that are listed by default
-MOST_LISTED = 10_000
+ALL_LINKS, MATCHING_SENTENCES = (
+    ("links",),
+    ("sentences",),
+)  # labels of the counts of all links and of sentences with a match
+MATCH_LABELS = 4  # how many labels the counts of matches have
+DEFAULT_LINKS = 20  # links that are listed by default
+MAX_LINKS = 10_000
 
 
 @with_bar("sentences")
@@ -60,7 +63,7 @@ def search_links(
     dependent_pos: str = "",
     governor_word: str = "",
     governor_pos: str = "",
-    most: int = MOST,
+    most: int = DEFAULT_LINKS,
     device: str = "cpu",
     resume: str | os.PathLike[str] | None = None,
     progress: OrBar[Progress] = False,
@@ -102,8 +105,10 @@ def search_links(
     values = (query_word, query_pos, query_relation, key_word, key_pos, key_relation, relation)
     conditions = Conditions(*values, dependent_word, dependent_pos, governor_word, governor_pos)
     folder = None if resume is None else Path(resume)
-    searching = Searching(one_stack(model, device), readable(corpus, client), head, conditions, most, folder)
-    completed_cases(searching.run, called(progress))
+    searching = Searching(
+        load_one_stack(model, device), open_measurable(corpus, client), head, conditions, most, folder
+    )
+    collect_cases(searching.run, called(progress))
     result = searching.result()
     searching.run.forget()
     return result
@@ -118,7 +123,7 @@ class LinkCases(CaseKind):
     were read; and the sentences with a match.
     """
 
-    size: ClassVar[int] = TOGETHER
+    size: ClassVar[int] = SENTENCES_AT_ONCE
     head: Head
     conditions: Conditions
     most: int
@@ -130,8 +135,8 @@ class LinkCases(CaseKind):
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
         """Return the links in the sentences that can be read and have at least two words."""
         cases = Cases(read=len(numbered))
-        for place, block in word_blocks(encoder, [sentence for _, sentence in numbered], self.head):
-            (number, sentence), best = numbered[place], pointers(block).row[0]
+        for place, block in iter_word_blocks(encoder, [sentence for _, sentence in numbered], self.head):
+            (number, sentence), best = numbered[place], find_pointers(block).row[0]
             words = np.arange(len(best))
             weights = block[0, words, best].astype(np.float64).round(4)
             chosen = words[self.conditions.mask(sentence)[words, best]]
@@ -139,10 +144,10 @@ class LinkCases(CaseKind):
             for query in chosen.tolist():
                 key = int(best[query])
                 ends = sentence.words[query].upos, sentence.words[key].upos
-                cases.counts[*ends, *coincides(sentence, query, key)] += 1
+                cases.counts[*ends, *find_dependency(sentence, query, key)] += 1
             if len(chosen):
                 query = int(chosen[weights[chosen].argmax()])
-                cases.counts[MATCHING] += 1
+                cases.counts[MATCHING_SENTENCES] += 1
                 cases.cases.append(np.array([weights[query], query, best[query]]))
                 cases.units.append((sentence.document, number))
         return cases
@@ -164,14 +169,14 @@ class Searching:
     def __init__(
         self,
         encoder: Encoder,
-        source: Readable,
+        source: MeasurableCorpus,
         head: AnyHead,
         conditions: Conditions,
-        most: int = MOST,
+        most: int = DEFAULT_LINKS,
         folder: Path | None = None,
     ) -> None:
-        if not 1 <= most <= MOST_LISTED:
-            raise SettingError(f"most is {most}.", f"List 1 to {MOST_LISTED:,} sentences.")
+        if not 1 <= most <= MAX_LINKS:
+            raise SettingError(f"most is {most}.", f"List 1 to {MAX_LINKS:,} sentences.")
         chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
         conditions.check(source.corpus, source.relations)
         self._encoder, self._source, self._kind = encoder, source, LinkCases(1, chosen, conditions, most)
@@ -186,7 +191,13 @@ class Searching:
             Link(float(weight), number, int(query), int(key), sentences[number])
             for (weight, query, key), (_, number) in zip(cases.cases, cases.units, strict=True)
         )
-        counts = {labels: count for labels, count in cases.counts.items() if len(labels) == LABELS}
-        totals = sum(counts.values()), cases.counts[ALL_LINKS], cases.counts[MATCHING], cases.read, self._source.count
+        counts = {labels: count for labels, count in cases.counts.items() if len(labels) == MATCH_LABELS}
+        totals = (
+            sum(counts.values()),
+            cases.counts[ALL_LINKS],
+            cases.counts[MATCHING_SENTENCES],
+            cases.read,
+            self._source.count,
+        )
         name = self._source.corpus.name
         return Search(self._encoder.name, kind.head, name, kind.conditions, links, *totals, counts)

@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.profile import Profile, check_places, folder_for, profile_of
+from mha_viz.analysis.profile import Profile, check_folders, make_folder_path, parse_profile
 from mha_viz.corpus.sources import Source
-from mha_viz.errors import PROFILE, ExportError, SettingError, check_each
-from mha_viz.files import make_folder, whole_file
-from mha_viz.files.tables import as_csv
-from mha_viz.models.reading.loading import ModelOrName, name_of, one_stack
+from mha_viz.errors import PROFILE_KIND, ExportError, SettingError, check_items
+from mha_viz.files import make_folder, write_atomically
+from mha_viz.files.tables import format_csv
+from mha_viz.models.reading.loading import ModelOrName, get_name, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.plan import BATCH
-from mha_viz.study.profiling import Engine, engine_of, measure
+from mha_viz.study.plan import DEFAULT_BATCH
+from mha_viz.study.profiling import Engine, choose_engine, measure_profile
 from mha_viz.study.run import Progress
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["profile_all", "side_by_side"]
 
-ROLE = ["layer", "head", "role", "detail"]
-TOGETHER = "profiles.csv"
+ROLE_COLUMNS = ["layer", "head", "role", "detail"]
+TABLE_FILE = "profiles.csv"
 
 
 @with_bar("of the text")
@@ -34,7 +34,7 @@ def profile_all(
     models: Sequence[ModelOrName],
     *,
     out: str | os.PathLike[str] | None = None,
-    batch: int = BATCH,
+    batch: int = DEFAULT_BATCH,
     device: str = "cpu",
     progress: OrBar[Progress] = False,
     client: Client | None = None,
@@ -59,15 +59,15 @@ def profile_all(
     """
     if any(isinstance(items, str) or not isinstance(items, Collection) or not items for items in (corpora, models)):
         raise SettingError("Corpora and models are lists.", 'Give a list of each, as in ["grammar"].')
-    engine, folder = engine_of(client, batch), None if out is None else Path(out)
-    measured = _measured(engine, corpora, models, folder, device, called(progress))
-    results = [profile_of(profile.files()) for profile in measured]
+    engine, folder = choose_engine(client, batch), None if out is None else Path(out)
+    measured = _iter_profiles(engine, corpora, models, folder, device, called(progress))
+    results = [parse_profile(profile.files()) for profile in measured]
     if folder is not None:
-        write_together(results, folder)
+        write_table(results, folder)
     return results
 
 
-def _measured(
+def _iter_profiles(
     engine: Engine,
     corpora: Sequence[Source],
     models: Sequence[ModelOrName],
@@ -77,27 +77,27 @@ def _measured(
 ) -> Iterator[Profile]:
     """Yield the profile of every model on every corpus, the corpora of one model after the other."""
     opened = [engine.open(corpus) for corpus in corpora]
-    names = [name_of(model) for model in models]
-    check_places(names, [corpus.name for corpus in opened])
+    names = [get_name(model) for model in models]
+    check_folders(names, [corpus.name for corpus in opened])
     for model in models:
-        encoder = one_stack(model, device)
+        encoder = load_one_stack(model, device)
         for corpus in opened:
-            folder = None if out is None else out / folder_for(encoder.name, corpus.name)
-            yield measure(engine, encoder, corpus, folder, progress)
+            folder = None if out is None else out / make_folder_path(encoder.name, corpus.name)
+            yield measure_profile(engine, encoder, corpus, folder, progress)
 
 
-def write_together(measured: Sequence[Profile], folder: Path) -> Path:
+def write_table(measured: Sequence[Profile], folder: Path) -> Path:
     """Write the table of several profiles to a folder and return its path. Raises ExportError."""
     make_folder(folder)
-    text = as_csv(side_by_side(measured))
+    text = format_csv(side_by_side(measured))
     try:
-        with whole_file(folder / TOGETHER) as file:
+        with write_atomically(folder / TABLE_FILE) as file:
             file.write(text.encode())
     except OSError as error:
         raise ExportError(
             f"{folder} cannot be written: {error.strerror or error}.", "Choose another folder."
         ) from error
-    return folder / TOGETHER
+    return folder / TABLE_FILE
 
 
 def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
@@ -108,11 +108,11 @@ def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    check_each(measured, Profile, *PROFILE)
+    check_items(measured, Profile, *PROFILE_KIND)
     if not measured:
         raise SettingError("No profile was given.", "Give two or more: mv.roles.side_by_side([first, second]).")
     columns = [
-        profile.tables["candidates"].set_index(ROLE)["score"].rename(f"{profile.model} on {profile.corpus}")
+        profile.tables["candidates"].set_index(ROLE_COLUMNS)["score"].rename(f"{profile.model} on {profile.corpus}")
         for profile in measured
     ]
     return pd.concat(columns, axis=1).sort_index().reset_index()

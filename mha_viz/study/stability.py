@@ -9,13 +9,13 @@ import numpy as np
 
 from mha_viz.analysis.recipe_tables import HEADINGS, STABILITY, Recipes
 from mha_viz.analysis.rules import NAMES, Numbers
-from mha_viz.analysis.shipped import average_shares, shares_of
+from mha_viz.analysis.shipped import average_shares, make_shares
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import SettingError
-from mha_viz.model_names import short_name
-from mha_viz.models.reading.loading import ModelOrName, as_measured
+from mha_viz.model_names import shorten_name
+from mha_viz.models.reading.loading import ModelOrName, load_as_measured
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.recipes import MOST, check_most, check_shape, chosen_on
+from mha_viz.study.recipes import DEFAULT_SENTENCES, check_most, check_shape, choose_shares
 from mha_viz.study.run import Progress
 
 
@@ -25,7 +25,7 @@ def compare_recipes(
     other: Source | Recipes,
     model: ModelOrName | None = None,
     *,
-    most: int = MOST,
+    most: int = DEFAULT_SENTENCES,
     device: str = "cpu",
     progress: OrBar[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
@@ -57,22 +57,22 @@ def compare_recipes(
     if isinstance(other, Recipes):
         names = [(item.facts["model"], item.facts.get("revision")) for item in (recipes, other)]
         if names[0] != names[1]:
-            problem = f"The recipes are of {short_name(names[0][0])} ({names[0][1]}) and {short_name(names[1][0])} "
+            problem = f"The recipes are of {shorten_name(names[0][0])} ({names[0][1]}) and {shorten_name(names[1][0])} "
             raise SettingError(f"{problem}({names[1][1]}).", "Give recipes of the same model.")
-        corpus, other_shares = str(other.facts["corpus"]), shares_of(other)
+        corpus, other_shares = str(other.facts["corpus"]), make_shares(other)
     else:
-        encoder = as_measured(recipes.facts, model, device)
+        encoder = load_as_measured(recipes.facts, model, device)
         check_shape(encoder, recipes)
-        corpus, other_shares = chosen_on(encoder, other, most, called(progress), cancelled)
-    return _with(recipes, corpus, other_shares)
+        corpus, other_shares = choose_shares(encoder, other, most, called(progress), cancelled)
+    return _add_stability(recipes, corpus, other_shares)
 
 
-def _with(recipes: Recipes, corpus: str, theirs: Numbers) -> Recipes:
+def _add_stability(recipes: Recipes, corpus: str, theirs: Numbers) -> Recipes:
     """Add the comparison with ``theirs`` [class, head, rule], chosen on another corpus, to the recipes' table
     ``stability``."""
     import pandas as pd
 
-    own, other = (average_shares(recipes, shares) for shares in (shares_of(recipes), theirs))  # [head, rule]
+    own, other = (average_shares(recipes, shares) for shares in (make_shares(recipes), theirs))  # [head, rule]
     overlap, largest = np.minimum(own, other).sum(axis=1), [shares.argmax(axis=1) for shares in (own, other)]
     common = np.logical_and(own, other).sum(axis=1) / np.logical_or(own, other).sum(axis=1)
     rows = [

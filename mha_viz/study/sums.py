@@ -20,16 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.evidence import Selection
-from mha_viz.analysis.intervals import Documents, most_documents
+from mha_viz.analysis.intervals import Documents, count_separate_documents
 from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations
-from mha_viz.files import arrays_in, whole_file
+from mha_viz.files import load_arrays, write_atomically
 
 PASSES = ("trained", "untrained")
-LEFT_OUT = 50  # how many lines about left-out text are stored
-BLOCK = "\0"  # begins the label of a block of documents
-CASES = "cases"  # the array of cases in a file of sums
+MAX_LEFT_OUT_LINES = 50  # how many lines about left-out text are stored
+BLOCK_PREFIX = "\0"  # begins the label of a block of documents
+CASES_ARRAY = "cases"  # the array of cases in a file of sums
 # The labelled axes of each array, by its name without the pass.
-AXES: Mapping[str, Mapping[int, str]] = {
+LABELLED_AXES: Mapping[str, Mapping[int, str]] = {
     "syntax/correct": {0: "document", 3: "relation"},
     "syntax/both": {2: "row"},
     "syntax/kinds": {0: "document", 2: "base"},
@@ -141,13 +141,13 @@ class Sums:
         if self.selection is not None and other.selection is not None:
             self.selection.join(other.selection)
         self.counted.update(other.counted)
-        self.left_out = tuple(sorted((*self.left_out, *other.left_out))[:LEFT_OUT])
+        self.left_out = tuple(sorted((*self.left_out, *other.left_out))[:MAX_LEFT_OUT_LINES])
         self.unsaved.update(other.unsaved)
         self.whole = was_whole
 
     def _add_array(self, name: str, array: Array, indices: Mapping[str, Any]) -> None:
         """Add an array after spreading it over all labels of its axes."""
-        axes = _axes(name)
+        axes = _find_axes(name)
         for axis, kind in axes.items():
             if axis > 0 and indices[kind] is not ...:
                 shape = (*array.shape[:axis], len(self._labels[kind]), *array.shape[axis + 1 :])
@@ -160,13 +160,13 @@ class Sums:
         target, rows = self.arrays[name], indices[axes[0]] if 0 in axes else ...
         target[rows] = (target[rows] | array) if array.dtype == bool else target[rows] + array
 
-    def in_blocks(self, bits: int) -> Sums:
+    def group_into_blocks(self, bits: int) -> Sums:
         """Return the same sums with a row for each block of documents instead of each document."""
-        labels = [block(document, bits) for document in self.documents]
-        joined = replace(self, documents=first_sentences(labels), arrays=dict(self.arrays))
+        labels = [label_block(document, bits) for document in self.documents]
+        joined = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
         rows = joined.places("document", labels)
         for name, array in self.arrays.items():
-            if _axes(name).get(0) == "document":
+            if _find_axes(name).get(0) == "document":
                 joined.arrays[name] = np.zeros((len(joined.documents), *array.shape[1:]), array.dtype)
                 np.add.at(joined.arrays[name], rows, array)
         return joined
@@ -183,7 +183,7 @@ class Sums:
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the contents of the file of these sums, and nothing else, for pickle, with which Dask moves sums
         between processes."""
-        return _unpacked, self._packed()
+        return _rebuild_sums, self._packed()
 
     def _packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return all arrays, and facts that JSON can hold."""
@@ -196,20 +196,20 @@ class Sums:
             "left_out": self.left_out,
             "unsaved": self.unsaved,
         }
-        cases = {} if self.selection is None else {CASES: self.selection.cases}
+        cases = {} if self.selection is None else {CASES_ARRAY: self.selection.cases}
         return {**self.arrays, **cases}, facts
 
 
-def merged(parts: Sequence[Sums]) -> Sums:
+def merge_sums(parts: Sequence[Sums]) -> Sums:
     """Merge the sums of several shards of one corpus."""
     heads = parts[0].heads
     relations = Relations(
         (), {name for part in parts for name in part.relations.names}, {tag for p in parts for tag in p.relations.upos}
     )
-    documents = _documents(parts)
-    if (bits := _bits(documents, relations, heads)) is not None:
-        parts = [part.in_blocks(bits) for part in parts]
-        documents = _documents(parts)
+    documents = _merge_documents(parts)
+    if (bits := _choose_bits(documents, relations, heads)) is not None:
+        parts = [part.group_into_blocks(bits) for part in parts]
+        documents = _merge_documents(parts)
     selection = Selection(relations, heads) if any(part.selection for part in parts) else None
     total = Sums(heads, relations, documents, selection=selection)
     for part in parts:
@@ -217,7 +217,7 @@ def merged(parts: Sequence[Sums]) -> Sums:
     return total
 
 
-def _documents(parts: Sequence[Sums]) -> dict[str, int]:
+def _merge_documents(parts: Sequence[Sums]) -> dict[str, int]:
     """Return the documents of all parts in the order of the corpus, each with the number of its first sentence."""
     first: dict[str, int] = {}
     for part in parts:
@@ -226,60 +226,60 @@ def _documents(parts: Sequence[Sums]) -> dict[str, int]:
     return dict(sorted(first.items(), key=lambda document: document[1]))
 
 
-def labels_of(documents: Sequence[str], relations: Relations, heads: int) -> list[str]:
+def label_documents(documents: Sequence[str], relations: Relations, heads: int) -> list[str]:
     """Return the labels of documents, which may repeat.
 
     Labels are the names of the documents or, if there are too many to count each separately, the labels of their
     blocks.
     """
-    bits = _bits({*documents}, relations, heads)
-    return [*documents] if bits is None else [block(document, bits) for document in documents]
+    bits = _choose_bits({*documents}, relations, heads)
+    return [*documents] if bits is None else [label_block(document, bits) for document in documents]
 
 
-def first_sentences(labels: Sequence[str], first: int = 0) -> dict[str, int]:
+def number_labels(labels: Sequence[str], first: int = 0) -> dict[str, int]:
     """Return the labels in the order of their rows, each with a number.
 
     The number is that of its first sentence or, for a block, the block's own number. ``labels`` has a label for each
     sentence; the first sentence has the number ``first``.
     """
-    if labels and labels[0].startswith(BLOCK):
-        return {label: int(label[len(BLOCK) :], 2) for label in sorted({*labels})}
+    if labels and labels[0].startswith(BLOCK_PREFIX):
+        return {label: int(label[len(BLOCK_PREFIX) :], 2) for label in sorted({*labels})}
     numbers: dict[str, int] = {}
     for number, label in enumerate(labels, first):
         numbers.setdefault(label, number)
     return numbers
 
 
-def _bits(documents: Iterable[str], relations: Relations, heads: int) -> int | None:
+def _choose_bits(documents: Iterable[str], relations: Relations, heads: int) -> int | None:
     """Return the length in bits of block labels; None if all of these documents can be counted separately.
 
     With more documents or relations, blocks never become documents again or smaller blocks, so the order of merging
     does not matter.
     """
-    return bits_of(documents, len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
+    return choose_block_bits(documents, len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
 
 
-def bits_of(documents: Iterable[str], cells: int) -> int | None:
+def choose_block_bits(documents: Iterable[str], cells: int) -> int | None:
     """Return the length in bits of block labels for documents with ``cells`` numbers each; None if no blocks are
     needed."""
-    limit, labels = most_documents(cells), {*documents}
-    needs_blocks = len(labels) > limit or any(label.startswith(BLOCK) for label in labels)
+    limit, labels = count_separate_documents(cells), {*documents}
+    needs_blocks = len(labels) > limit or any(label.startswith(BLOCK_PREFIX) for label in labels)
     return limit.bit_length() - 1 if needs_blocks else None
 
 
-def block(document: str, bits: int) -> str:
+def label_block(document: str, bits: int) -> str:
     """Return the label of a document's block: the first bits of a digest of its name, or of the label of a smaller
     block."""
-    if not document.startswith(BLOCK):
+    if not document.startswith(BLOCK_PREFIX):
         digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()
-        document = f"{BLOCK}{int.from_bytes(digest[:4]):032b}"
-    return document[: len(BLOCK) + bits]
+        document = f"{BLOCK_PREFIX}{int.from_bytes(digest[:4]):032b}"
+    return document[: len(BLOCK_PREFIX) + bits]
 
 
-def _axes(name: str) -> Mapping[int, str]:
+def _find_axes(name: str) -> Mapping[int, str]:
     """Return the labelled axes of an array."""
     pass_name, _, short_name = name.partition("/")
-    return AXES.get(short_name if pass_name in PASSES else name, {})
+    return LABELLED_AXES.get(short_name if pass_name in PASSES else name, {})
 
 
 # ---- on disk --------------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def _axes(name: str) -> Mapping[int, str]:
 def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, compressed: bool = True) -> None:
     """Write arrays, and facts that JSON can hold, to one file atomically. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
+    with write_atomically(path) as file:
         with_facts: dict[str, Any] = {**arrays, "facts": np.array(json.dumps(facts))}
         (np.savez_compressed if compressed else np.savez)(file, **with_facts)
 
@@ -296,20 +296,20 @@ def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, com
 def read(path: Path, key: str) -> Sums | None:
     """Return the sums that :meth:`Sums.save` wrote under this key; None if there is no complete file."""
     try:
-        arrays = arrays_in(path)
+        arrays = load_arrays(path)
         facts = json.loads(str(arrays.pop("facts")))
-        return _unpacked(arrays, facts) if facts["key"] == key else None
+        return _rebuild_sums(arrays, facts) if facts["key"] == key else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _unpacked(arrays: dict[str, Array], facts: Mapping[str, Any]) -> Sums:
+def _rebuild_sums(arrays: dict[str, Array], facts: Mapping[str, Any]) -> Sums:
     """Rebuild sums from arrays and facts. Raises ValueError for cases of other relations."""
     relations = Relations((), facts["relations"], facts["upos"])
-    selection = Selection(relations, facts["heads"]) if CASES in arrays else None
+    selection = Selection(relations, facts["heads"]) if CASES_ARRAY in arrays else None
     if selection is not None:
-        selection.check(arrays[CASES])
-        selection.merge(arrays.pop(CASES))
+        selection.check(arrays[CASES_ARRAY])
+        selection.merge(arrays.pop(CASES_ARRAY))
     lines = tuple((reason, number, place, line) for reason, number, place, line in facts["left_out"])
     counted, unsaved = Counter(facts["counted"]), Counter(facts["unsaved"])
     return Sums(facts["heads"], relations, dict(facts["documents"]), arrays, selection, counted, lines, unsaved)

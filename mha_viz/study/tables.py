@@ -13,36 +13,36 @@ import numpy as np
 import pandas as pd
 
 from mha_viz.analysis import evidence, examples, findings, metrics, roles
-from mha_viz.analysis.coreference import AGREEMENT, BASELINES, THIRD_PERSON, TYPES, BesideAgreement
-from mha_viz.analysis.distance import divergences
-from mha_viz.analysis.findings import OTHER
-from mha_viz.analysis.intervals import Documents, wilson, with_cases
-from mha_viz.analysis.metrics import MEASURES, share
-from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile
-from mha_viz.analysis.q_values import with_q
-from mha_viz.analysis.syntax import DIRECTIONS, Gold, best_offset
+from mha_viz.analysis.coreference import AGREEMENT, BASELINES, THIRD_PERSON, TYPES, AgreementComparison
+from mha_viz.analysis.distance import compute_divergences
+from mha_viz.analysis.findings import OTHER_COLUMNS
+from mha_viz.analysis.intervals import Documents, count_documents_with_cases, wilson_interval
+from mha_viz.analysis.metrics import MEASURES, compute_share
+from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED_TABLES, Profile
+from mha_viz.analysis.q_values import add_q_values
+from mha_viz.analysis.syntax import DIRECTIONS, GoldCounts, find_best_offset
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
-from mha_viz.heads import every_head
-from mha_viz.model_names import display_name_of
+from mha_viz.heads import list_heads
+from mha_viz.model_names import get_display_name
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.gap import nearest_name
-from mha_viz.study.measures import Pass
+from mha_viz.study.gap import is_nearest_name_right
+from mha_viz.study.measures import PassSums
 from mha_viz.study.sums import PASSES, Sums
 
 TableRows = Iterator[tuple[Any, ...]]
-MEASURED = len(findings.MEASURED)
+MEASURED_COLUMNS = len(findings.MEASURED_COLUMNS)
 
 
-class Measured(NamedTuple):
+class MeasuredCorpus(NamedTuple):
     """A corpus, possibly without its sentences, and the sums over it with trained weights and, if measured, untrained
     weights."""
 
     corpus: Corpus | Gap
     sums: Sums
-    trained: Pass
-    untrained: Pass | None
+    trained: PassSums
+    untrained: PassSums | None
 
     @property
     def documents(self) -> Documents:
@@ -50,7 +50,7 @@ class Measured(NamedTuple):
         return self.sums.rows
 
 
-def profile_of_sums(
+def build_profile(
     encoder: Encoder,
     corpus: Corpus | Gap,
     sums: Sums,
@@ -58,21 +58,24 @@ def profile_of_sums(
     sentences: Callable[[Sequence[SentenceSpan]], tuple[Sentence, ...]],
 ) -> Profile:
     """Return the profile of a corpus from its sums; ``sentences`` returns the sentences of the table ``evidence``."""
-    trained, untrained = (Pass.of(sums, name) if sums.of(name) else None for name in PASSES)
+    trained, untrained = (PassSums.of(sums, name) if sums.of(name) else None for name in PASSES)
     assert trained is not None
-    measured = Measured(corpus, sums, trained, untrained)
-    tables_of_model, tables_of_untrained = tables(measured, encoder)
-    spans = examples.spans(tables_of_model["evidence"]) if "evidence" in tables_of_model else []
+    measured = MeasuredCorpus(corpus, sums, trained, untrained)
+    tables_of_model, tables_of_untrained = build_tables(measured, encoder)
+    spans = examples.list_spans(tables_of_model["evidence"]) if "evidence" in tables_of_model else []
     return Profile(
-        facts(encoder, corpus, sums, seed), tables_of_model, tables_of_untrained, sentences(spans) if spans else ()
+        build_facts(encoder, corpus, sums, seed),
+        tables_of_model,
+        tables_of_untrained,
+        sentences(spans) if spans else (),
     )
 
 
-def facts(encoder: Encoder, corpus: Corpus | Gap, sums: Sums, seed: int) -> dict[str, Any]:
+def build_facts(encoder: Encoder, corpus: Corpus | Gap, sums: Sums, seed: int) -> dict[str, Any]:
     """Return the contents of profile.json."""
     return {
         "model": encoder.name,
-        **({"display_name": name} if (name := display_name_of(encoder.name)) else {}),
+        **({"display_name": name} if (name := get_display_name(encoder.name)) else {}),
         "revision": encoder.revision,
         "layers": encoder.layers,
         "heads": encoder.heads,
@@ -86,12 +89,12 @@ def facts(encoder: Encoder, corpus: Corpus | Gap, sums: Sums, seed: int) -> dict
         "definitions": DEFINITIONS,
         "versions": {
             "python": platform.python_version(),
-            **{name: _version(name) for name in ("mha-viz", "torch", "transformers", "numpy")},
+            **{name: _find_version(name) for name in ("mha-viz", "torch", "transformers", "numpy")},
         },
     }
 
 
-def _version(name: str) -> str:
+def _find_version(name: str) -> str:
     """Return the version of an installed package."""
     try:
         return importlib.metadata.version(name)
@@ -99,38 +102,40 @@ def _version(name: str) -> str:
         return "a checkout" if name == "mha-viz" else "not installed"
 
 
-def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
+def build_tables(measured: MeasuredCorpus, encoder: Encoder) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
     """Return all tables that the corpus allows, for the trained and for the untrained weights."""
-    heads = [*every_head(encoder.layer_numbers, encoder.heads)]
+    heads = [*list_heads(encoder.layer_numbers, encoder.heads)]
     corpus = measured.corpus
     has_trees, has_chains = (isinstance(corpus, Corpus) and has_it for has_it in _annotations(corpus))
-    syntax = _syntax(measured) if has_trees else None
+    syntax = _count_syntax(measured) if has_trees else None
     trained = _pass_tables(measured.trained, heads, measured)
     if syntax is not None:
         trained |= {
-            "syntax": _frame("syntax", _syntax_rows(syntax, heads)),
-            "syntax_baselines": _frame("syntax_baselines", _baselines(syntax, heads)),
-            "syntax_chosen": _frame("syntax_chosen", _chosen(syntax, heads)),
-            "choice": _frame("choice", _choices(syntax, heads)),
+            "syntax": _make_frame("syntax", _syntax_rows(syntax, heads)),
+            "syntax_baselines": _make_frame("syntax_baselines", _baseline_rows(syntax, heads)),
+            "syntax_chosen": _make_frame("syntax_chosen", _chosen_head_rows(syntax, heads)),
+            "choice": _make_frame("choice", _choice_rows(syntax, heads)),
         }
     if has_chains or isinstance(corpus, Gap):
-        trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
-        trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
+        trained["coreference_baselines"] = _make_frame(
+            "coreference_baselines", _coreference_baseline_rows(measured, heads)
+        )
+        trained["coreference_chosen"] = _make_frame("coreference_chosen", _coreference_chosen_rows(measured, heads))
     trained |= _role_tables(measured, measured.trained, syntax, heads, measured.untrained)
-    trained |= with_q(trained, "candidates", "roles")
+    trained |= add_q_values(trained, "candidates", "roles")
     if measured.sums.selection is not None:
         columns = ["layer", "head", "role", "detail"]
         head_roles = pd.concat([trained[name][columns] for name in ("candidates", "roles")]).drop_duplicates()
-        lines = evidence.lines(measured.sums.selection, heads, head_roles.itertuples(index=False))
-        cases = _frame("evidence", lines).sort_values(["layer", "head"], kind="stable", ignore_index=True)
+        lines = evidence.iter_evidence_rows(measured.sums.selection, heads, head_roles.itertuples(index=False))
+        cases = _make_frame("evidence", lines).sort_values(["layer", "head"], kind="stable", ignore_index=True)
         trained["evidence"] = cases
     if measured.untrained is None:
         return trained, {}
     untrained = _pass_tables(measured.untrained, heads, measured)
     if syntax is not None:
-        syntax = dataclasses.replace(syntax, **_of_heads(measured.untrained), untrained=None)
+        syntax = dataclasses.replace(syntax, **_select_head_counts(measured.untrained), untrained=None)
     untrained |= _role_tables(measured, measured.untrained, syntax, heads, None)
-    return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
+    return trained, {name: table for name, table in untrained.items() if name in UNTRAINED_TABLES}
 
 
 def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:
@@ -139,102 +144,108 @@ def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:
 
 
 def _role_tables(
-    measured: Measured, of_pass: Pass, syntax: roles.SyntaxCounts | None, heads: list[Head], control: Pass | None
+    measured: MeasuredCorpus,
+    of_pass: PassSums,
+    syntax: roles.SyntaxCounts | None,
+    heads: list[Head],
+    control: PassSums | None,
 ) -> dict[str, pd.DataFrame]:
     """Return the candidates and the suggested roles of one pass, as tables."""
     control_patterns = control.patterns if control else None
     without_halves = [
-        *roles.positional(of_pass.patterns, of_pass.position, measured.documents, control_patterns),
-        *roles.delimiting(of_pass.patterns, control_patterns),
-        *roles.broad(of_pass.patterns, control_patterns),
+        *roles.iter_position_roles(of_pass.patterns, of_pass.position, measured.documents, control_patterns),
+        *roles.iter_delimiter_roles(of_pass.patterns, control_patterns),
+        *roles.iter_broad_roles(of_pass.patterns, control_patterns),
     ]
     if _annotations(measured.corpus)[1]:
         control_chains = control.coreference if control else None
-        without_halves += roles.coreferential(of_pass.coreference, measured.documents, control_chains)
-    candidates = [*without_halves, *(roles.candidate_syntax(syntax) if syntax else ())]
-    suggested = [*without_halves, *(roles.suggested_syntax(syntax) if syntax else ())]
-    status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER)
+        without_halves += roles.iter_coreference_roles(of_pass.coreference, measured.documents, control_chains)
+    candidates = [*without_halves, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
+    suggested = [*without_halves, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
+    status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER_COLUMNS)
     return {
-        "candidates": _frame("candidates", _roles(candidates, heads)),
-        "roles": _frame(
+        "candidates": _make_frame("candidates", _role_rows(candidates, heads)),
+        "roles": _make_frame(
             "roles",
             (
-                (*line[:MEASURED], *status, line[4], *line[MEASURED:-2], *no_other_corpus, *line[-2:])
-                for line in _roles(suggested, heads)
+                (*line[:MEASURED_COLUMNS], *status, line[4], *line[MEASURED_COLUMNS:-2], *no_other_corpus, *line[-2:])
+                for line in _role_rows(suggested, heads)
             ),
         ),
     }
 
 
-def _frame(name: str, lines: TableRows) -> pd.DataFrame:
+def _make_frame(name: str, lines: TableRows) -> pd.DataFrame:
     """Return rows as the table with this name."""
     return pd.DataFrame(list(lines), columns=list(HEADINGS[name]))
 
 
-def _pass_tables(of_pass: Pass, heads: list[Head], measured: Measured) -> dict[str, pd.DataFrame]:
+def _pass_tables(of_pass: PassSums, heads: list[Head], measured: MeasuredCorpus) -> dict[str, pd.DataFrame]:
     """Return the tables of one pass that do not need the other pass."""
     if isinstance(measured.corpus, Gap):
-        return {"gap": _frame("gap", _counted(heads, of_pass.gap["n"].sum(), of_pass.gap["correct"].sum(axis=0)))}
+        return {
+            "gap": _make_frame("gap", _accuracy_rows(heads, of_pass.gap["n"].sum(), of_pass.gap["correct"].sum(axis=0)))
+        }
     frames = {
-        "position": _frame("position", _position(of_pass, heads)),
-        "delimiter": _frame("delimiter", _delimiter(of_pass, heads)),
-        "entropy": _frame("entropy", _entropy(of_pass, heads)),
-        "distance": _frame("distance", _distance(of_pass, heads)),
+        "position": _make_frame("position", _position_rows(of_pass, heads)),
+        "delimiter": _make_frame("delimiter", _delimiter_rows(of_pass, heads)),
+        "entropy": _make_frame("entropy", _entropy_rows(of_pass, heads)),
+        "distance": _make_frame("distance", _distance_rows(of_pass, heads)),
     }
     if of_pass.measures:
-        frames[MEASURES] = _frame(MEASURES, _measures(of_pass, heads))
+        frames[MEASURES] = _make_frame(MEASURES, _measure_rows(of_pass, heads))
     if measured.corpus.has_trees:
-        frames["uas"] = _frame("uas", _counted(heads, of_pass.syntax["edge_count"], of_pass.syntax["edges"]))
+        frames["uas"] = _make_frame("uas", _accuracy_rows(heads, of_pass.syntax["edge_count"], of_pass.syntax["edges"]))
     if measured.corpus.has_chains:
-        frames["coreference"] = _frame("coreference", _coreference(of_pass, measured.documents, heads))
+        frames["coreference"] = _make_frame("coreference", _coreference_rows(of_pass, measured.documents, heads))
     return frames
 
 
-def _ratio(correct: Any, n: Any) -> float:
+def _divide(correct: Any, n: Any) -> float:
     """Return the accuracy; NaN without cases or without a count of correct ones."""
     return int(correct) / int(n) if n and correct is not None else math.nan
 
 
-def _counted(heads: list[Head], n: Any, correct: Any) -> TableRows:
+def _accuracy_rows(heads: list[Head], n: Any, correct: Any) -> TableRows:
     """Yield the accuracy of each head."""
     for index, head in enumerate(heads):
-        yield (*head, int(n), int(correct[index]), _ratio(correct[index], n))
+        yield (*head, int(n), int(correct[index]), _divide(correct[index], n))
 
 
-def _position(of_pass: Pass, heads: list[Head]) -> TableRows:
+def _position_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
     """Yield the mean weight and the share of maxima at each offset, by head."""
     sums = of_pass.patterns
-    mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
+    mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
     in_word, rows = (
-        share(sums["mass_in_word"], sums["mass"]),
-        share(sums["rows_in_word"], sums["mass_rows"]),
+        compute_share(sums["mass_in_word"], sums["mass"]),
+        compute_share(sums["rows_in_word"], sums["mass_rows"]),
     )
     for index, head in enumerate(heads):
         for i, offset in enumerate(metrics.OFFSETS):
             yield (*head, offset, mass[index, i], maxima[index, i], in_word[index, i], rows[i])
 
 
-def _delimiter(of_pass: Pass, heads: list[Head]) -> TableRows:
-    for head, shares in zip(heads, metrics.on_delimiters(of_pass.patterns)[0], strict=True):
+def _delimiter_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
+    for head, shares in zip(heads, metrics.average_on_delimiters(of_pass.patterns)[0], strict=True):
         yield (*head, *shares)
 
 
-def _entropy(of_pass: Pass, heads: list[Head]) -> TableRows:
+def _entropy_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
     sums = of_pass.patterns
-    nats, normalised = share(sums["nats"], sums["rows"]), share(sums["normalised"], sums["sentences"])
+    nats, normalised = compute_share(sums["nats"], sums["rows"]), compute_share(sums["normalised"], sums["sentences"])
     for index, head in enumerate(heads):
         yield (*head, nats[index], normalised[index])
 
 
-def _measures(of_pass: Pass, heads: list[Head]) -> TableRows:
+def _measure_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
     for name, (total, sentences) in sorted(of_pass.measures.items()):
-        means = share(total, sentences)
+        means = compute_share(total, sentences)
         for index, head in enumerate(heads):
             yield (*head, name, means[index], int(sentences[index]))
 
 
-def _distance(of_pass: Pass, heads: list[Head]) -> TableRows:
-    matrix = divergences(of_pass.distances)
+def _distance_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
+    matrix = compute_divergences(of_pass.distances)
     for a, head in enumerate(heads):
         for b in range(a + 1, len(heads)):
             yield (str(head), str(heads[b]), matrix[a, b])
@@ -243,24 +254,24 @@ def _distance(of_pass: Pass, heads: list[Head]) -> TableRows:
 # ---- syntax ---------------------------------------------------------------------------------------------
 
 
-def _syntax(measured: Measured) -> roles.SyntaxCounts:
+def _count_syntax(measured: MeasuredCorpus) -> roles.SyntaxCounts:
     """Return the counts of syntax from the sums of both passes."""
     gold_sums = measured.sums.of("gold")
-    results = Gold(*(gold_sums[name] for name in Gold._fields))
+    results = GoldCounts(*(gold_sums[name] for name in GoldCounts._fields))
     trained = roles.SyntaxCounts(
         measured.sums.relations,
         results,
         measured.documents,
         **{name: gold_sums[name] for name in ("cases", "ruled", "named")},
-        **_of_heads(measured.trained),
+        **_select_head_counts(measured.trained),
     )
     if measured.untrained is None:
         return trained
-    control = dataclasses.replace(trained, **_of_heads(measured.untrained))
+    control = dataclasses.replace(trained, **_select_head_counts(measured.untrained))
     return dataclasses.replace(trained, untrained=control.by_row)
 
 
-def _of_heads(of_pass: Pass) -> dict[str, Any]:
+def _select_head_counts(of_pass: PassSums) -> dict[str, Any]:
     """Return what a pass counted for each head."""
     return {name: of_pass.syntax[name] for name in ("correct", "both", "kinds", "choices")}
 
@@ -275,12 +286,12 @@ def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
             for index, head in enumerate(heads):
                 right, cases = int(correct[d, r, index]), int(n[d, r])
                 bounds = syntax.intervals[d, r, :, index]
-                accuracy = cases, right, _ratio(right, cases), *wilson(right, cases)
-                comparison = int(both[d, r, index]), *syntax.intervals_against_rule[d, r, :, index]
+                accuracy = cases, right, _divide(right, cases), *wilson_interval(right, cases)
+                comparison = int(both[d, r, index]), *syntax.rule_intervals[d, r, :, index]
                 yield (*row, direction, *head, *accuracy, *bounds, documents[r][d], *comparison)
 
 
-def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+def _baseline_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the accuracy of simple rules and of the best untrained head on each relation and direction."""
     n = syntax.gold.n.sum(axis=0)
     offset, ruled = syntax.gold.offset.sum(axis=0), syntax.ruled.sum(axis=(0, 1))
@@ -288,7 +299,7 @@ def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
             cases = int(n[d, r])
-            best, right = best_offset(offset[d, r])
+            best, right = find_best_offset(offset[d, r])
             yield (*row, direction, "offset", f"{best:+d}", cases, *_score(right, cases))
             yield (*row, direction, "pos", syntax.rule(d, r).name, cases, *_score(ruled[d, r], cases))
             if untrained is None:
@@ -298,16 +309,16 @@ def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
 
 
 def _score(correct: Any, cases: int) -> tuple[int, float]:
-    return int(correct), _ratio(correct, cases)
+    return int(correct), _divide(correct, cases)
 
 
-def _choices(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+def _choice_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield kind and choice of every head, for relations with enough cases for a role."""
     cases = syntax.gold.kinds.sum(axis=0)
     for b, relation in enumerate(syntax.relations.bases):
         for d, direction in enumerate(DIRECTIONS):
             if cases[d, b] >= roles.CASES:
-                for head, choice in zip(heads, syntax.choices_of(d, b), strict=True):
+                for head, choice in zip(heads, syntax.measure_choices(d, b), strict=True):
                     kind_columns = choice.kind, choice.n, choice.right, choice.nearest, choice.side, choice.random
                     yield (
                         relation,
@@ -320,9 +331,9 @@ def _choices(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
                     )
 
 
-def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+def _chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the best head of each relation and direction on the even half, and its accuracy on the odd half."""
-    for choice in roles.choose(syntax):
+    for choice in roles.iter_best_heads(syntax):
         (n_even, n_odd), (even, odd) = choice.n, choice.correct
         untrained = None if syntax.untrained is None else syntax.untrained[1, choice.direction, choice.row].max()
         yield (
@@ -330,11 +341,11 @@ def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
             DIRECTIONS[choice.direction],
             *heads[choice.head],
             n_even,
-            _ratio(even, n_even),
+            _divide(even, n_even),
             n_odd,
-            _ratio(odd, n_odd),
-            *wilson(odd, n_odd),
-            *(_ratio(right, n_odd) for right in (choice.offset, choice.upos, untrained)),
+            _divide(odd, n_odd),
+            *wilson_interval(odd, n_odd),
+            *(_divide(right, n_odd) for right in (choice.offset, choice.upos, untrained)),
             syntax.documents_with_cases(choice.direction, choice.row, roles.ODD),
         )
 
@@ -342,7 +353,7 @@ def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
 # ---- coreference, roles ---------------------------------------------------------------------------------
 
 
-def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> TableRows:
+def _coreference_rows(of_pass: PassSums, documents: Documents, heads: list[Head]) -> TableRows:
     """Yield the accuracy of each head on each kind of mention."""
     by_document = [of_pass.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
     n, correct = (counts.sum(axis=0) for counts in by_document)
@@ -352,15 +363,22 @@ def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> Tabl
     both = of_pass.coreference["both"].sum(axis=(0, 1))
     against = np.full((2, len(heads)), np.nan)
     if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
-        against = documents.of_net(*BesideAgreement.of(of_pass.coreference))
+        against = documents.compute_net_intervals(*AgreementComparison.of(of_pass.coreference))
     for index, head in enumerate(heads):
         for i, name in enumerate(TYPES):
             accuracy = int(n[i]), *_score(correct[i, index], int(n[i]))
             comparison = (int(both[index]), *against[:, index]) if name == THIRD_PERSON else (math.nan,) * 3
-            yield (*head, name, *accuracy, *bounds[i, :, index], with_cases(by_document[0][:, i]), *comparison)
+            yield (
+                *head,
+                name,
+                *accuracy,
+                *bounds[i, :, index],
+                count_documents_with_cases(by_document[0][:, i]),
+                *comparison,
+            )
 
 
-def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
+def _coreference_baseline_rows(measured: MeasuredCorpus, heads: list[Head]) -> TableRows:
     """Yield the accuracy of simple rules and of the best untrained head on each kind of mention, or on GAP."""
     if isinstance(measured.corpus, Gap):
         yield from _gap_baselines(measured, measured.corpus, heads)
@@ -380,10 +398,16 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
         yield (name, "untrained", str(heads[head]), int(n[i]), *_score(untrained[i, head], int(n[i])))
 
 
-def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> TableRows:
+def _gap_baselines(measured: MeasuredCorpus, gap: Gap, heads: list[Head]) -> TableRows:
     """Yield the accuracy of the nearer name and of the best untrained head on GAP."""
     rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
-    yield ("gap", "nearest", "name nearer in characters", len(rows), *_score(sum(map(nearest_name, rows)), len(rows)))
+    yield (
+        "gap",
+        "nearest",
+        "name nearer in characters",
+        len(rows),
+        *_score(sum(map(is_nearest_name_right, rows)), len(rows)),
+    )
     if measured.untrained is None:
         return
     n, correct = int(measured.untrained.gap["n"].sum()), measured.untrained.gap["correct"].sum(axis=0)
@@ -391,13 +415,13 @@ def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> TableRows
     yield ("gap", "untrained", str(heads[head]), n, *_score(correct[head], n))
 
 
-def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
+def _coreference_chosen_rows(measured: MeasuredCorpus, heads: list[Head]) -> TableRows:
     """Yield for every kind of mention, or for GAP, the best head on the even half, and its accuracy on the odd half."""
     corpus, control = measured.corpus, measured.untrained
     if isinstance(corpus, Gap):
         sums = measured.trained.gap
         odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
-        rules = (sum(map(nearest_name, odd)), None, None)
+        rules = (sum(map(is_nearest_name_right, odd)), None, None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
         documents = len(odd)  # each row counts as a document
         yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
@@ -407,7 +431,7 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
         untrained = None if control is None else int(control.coreference["correct"][:, 1, i].sum(axis=0).max())
         agreement = int(sums["agreement"][1]) if name == THIRD_PERSON else None
         rules = (*sums["baseline"][1, i].tolist(), agreement, untrained)
-        documents = with_cases(measured.trained.coreference["n"][:, 1, i])
+        documents = count_documents_with_cases(measured.trained.coreference["n"][:, 1, i])
         yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads, documents)
 
 
@@ -425,12 +449,12 @@ def _chosen_row(
         return
     head = int(correct[0].argmax())
     right = int(correct[1, head])
-    rule_accuracies = (_ratio(rule, n_odd) for rule in rules)
+    rule_accuracies = (_divide(rule, n_odd) for rule in rules)
     accuracy = (n_even, int(correct[0, head]) / n_even, n_odd, right / n_odd)
-    yield (name, *heads[head], *accuracy, *wilson(right, n_odd), *rule_accuracies, documents)
+    yield (name, *heads[head], *accuracy, *wilson_interval(right, n_odd), *rule_accuracies, documents)
 
 
-def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
+def _role_rows(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
     """Yield the rows of roles by head, with the largest gain first within each kind of role."""
     order = {name: i for i, name in enumerate(roles.ROLES)}
     for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):

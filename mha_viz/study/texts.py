@@ -13,23 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from mha_viz.analysis.rules import RuleText
-from mha_viz.analysis.shipped import LONGEST
+from mha_viz.analysis.shipped import MAX_TOKENS
 from mha_viz.corpus.limits import choose_step
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import TextError
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.cases import CaseKind, Cases, NumberedSentence, Readable, completed_cases
+from mha_viz.study.cases import CaseKind, Cases, MeasurableCorpus, NumberedSentence, collect_cases
 
 FORMAT = 1  # version of the cases on disk
 
 
-def text_of(encoder: Encoder, sentence: Sentence) -> RuleText | None:
+def read_text(encoder: Encoder, sentence: Sentence) -> RuleText | None:
     """Return the sentence as the model reads it; None if it cannot, or if the sentence has more than LONGEST tokens."""
     try:
         pieces = encoder.read_words(sentence.forms)
     except TextError:  # too long, or a word that the tokenizer drops
         return None
-    return RuleText(sentence, pieces, bool(encoder.causal)) if len(pieces) <= LONGEST else None
+    return RuleText(sentence, pieces, bool(encoder.causal)) if len(pieces) <= MAX_TOKENS else None
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class TextCases(CaseKind):
         """Return the number of tokens of each sentence that can be read."""
         cases = Cases(read=len(numbered))
         for number, sentence in numbered:
-            if (text := text_of(encoder, sentence)) is not None:
+            if (text := read_text(encoder, sentence)) is not None:
                 cases.cases.append(np.array([len(text)], float))
                 cases.units.append((sentence.document, number))
         return cases
 
 
-class ReadTexts(NamedTuple):
+class ReadableTexts(NamedTuple):
     """The sentences that can be read, among every ``step``-th sentence of a corpus.
 
     Attributes:
@@ -67,19 +67,19 @@ class ReadTexts(NamedTuple):
 
     @classmethod
     def of(
-        cls, encoder: Encoder, source: Readable, most: int, measured: Callable[[CaseKind], Cases] | None = None
-    ) -> ReadTexts:
+        cls, encoder: Encoder, source: MeasurableCorpus, most: int, measured: Callable[[CaseKind], Cases] | None = None
+    ) -> ReadableTexts:
         """Find the readable sentences of a corpus, trying ``most`` at most. Raises CorpusError and ClusterError.
 
         ``measured`` returns the cases of a kind over the corpus.
         """
         kind = TextCases(step := choose_step(source.count, most))
-        units = (measured(kind) if measured else completed_cases(source.run(encoder, kind), lambda _: None)).units
+        units = (measured(kind) if measured else collect_cases(source.run(encoder, kind), lambda _: None)).units
         numbers = [number for _, number in units]
         unread = sorted({*range(0, source.count, step)} - {*numbers})
         return cls(step, numbers, [document for document, _ in units], tuple(unread))
 
 
-def place_among(number: int, step: int, unread: Sequence[int]) -> int:
+def find_place(number: int, step: int, unread: Sequence[int]) -> int:
     """Return the place of a sentence among those that can be read."""
     return number // step - bisect_left(unread, number)

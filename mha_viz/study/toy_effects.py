@@ -17,16 +17,16 @@ from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
-from mha_viz.study.cases import CaseKind, Cases, NumberedSentence, RunHere, completed_cases
-from mha_viz.study.corpus_effects import anaphoric, masked_word
-from mha_viz.study.effects import values_without
+from mha_viz.study.cases import CaseKind, Cases, LocalRun, NumberedSentence, collect_cases
+from mha_viz.study.corpus_effects import iter_anaphoric_pronouns, mask_word
+from mha_viz.study.effects import compute_values
 from mha_viz.study.run import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1  # version of the cases on disk
-HEADING = ("off", "n", "correct", "accuracy", "baseline")
+COLUMNS = ("off", "n", "correct", "accuracy", "baseline")
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ class AnswerCases(CaseKind):
         """Return the answers in some sentences."""
         cases = Cases(read=len(numbered))
         for number, sentence in numbered:
-            for word in anaphoric(sentence):
-                masked, question = masked_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)
-                values = values_without(encoder, self.off, Request(question=question, words=masked))
+            for word in iter_anaphoric_pronouns(sentence):
+                masked, question = mask_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)
+                values = compute_values(encoder, self.off, Request(question=question, words=masked))
                 cases.cases.append((values.argmax(axis=1) == question.piece).astype(float))
                 cases.units.append((sentence.document, number))
                 cases.counts[sentence.forms[word].lower(),] += 1
         return cases
 
 
-def without_heads(
+def measure_without_heads(
     encoder: Encoder,
     seed: int,
     sentences: int = 500,
@@ -73,8 +73,8 @@ def without_heads(
     layers = [[Head(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
     single_heads = {str(head): (head,) for heads in layers for head in heads}
     off = {"none": ()} | single_heads | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
-    run = RunHere(encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(off.values())), folder=folder)
-    cases = completed_cases(run, progress)
+    run = LocalRun(encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(off.values())), folder=folder)
+    cases = collect_cases(run, progress)
     run.forget()
     n = len(cases.cases)
     correct = np.sum(cases.cases, axis=0).astype(np.int64) if n else np.zeros(len(off), np.int64)
@@ -83,4 +83,4 @@ def without_heads(
         (name, n, right, right / n if n else np.nan, baseline)
         for name, right in zip(off, correct.tolist(), strict=True)
     ]
-    return pd.DataFrame(rows, columns=list(HEADING))
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -10,20 +10,20 @@ import numpy as np
 
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.metrics import OFFSETS
-from mha_viz.analysis.syntax import DIRECTIONS, RelationRow, Relations, gold
+from mha_viz.analysis.syntax import DIRECTIONS, RelationRow, Relations, count_gold
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.models.getting import snapshots
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.measures import Pass
-from mha_viz.study.run import one_pass
+from mha_viz.study.measures import PassSums
+from mha_viz.study.run import measure_one_pass
 from mha_viz.study.sums import PASSES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-HEADING = ("task", "layer", "head", "n", "correct", "accuracy", "baseline")
+COLUMNS = ("task", "layer", "head", "n", "correct", "accuracy", "baseline")
 TASKS = ("previous_token", "verb_subject", "pronoun_antecedent")
 
 
@@ -40,62 +40,70 @@ def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
     import pandas as pd
 
     corpus = grammar.corpus(sentences, seed)
-    return pd.DataFrame(list(_rows(corpus, encoder)), columns=list(HEADING))
+    return pd.DataFrame(list(_iter_rows(corpus, encoder)), columns=list(COLUMNS))
 
 
-def history(
+def evaluate_snapshots(
     folder: Path, seed: int, sentences: int, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> pd.DataFrame:
     """Call :func:`evaluate` for every snapshot in a folder; the first column is ``step``. Raises ModelBroken."""
     import pandas as pd
 
-    steps = snapshots.steps(folder)
+    steps = snapshots.list_steps(folder)
     tables = []
     for number, step in enumerate(steps, 1):
-        table = evaluate(Encoder.from_folder(snapshots.unpacked(folder, step)), seed, sentences)
+        table = evaluate(Encoder.from_folder(snapshots.unpack(folder, step)), seed, sentences)
         table.insert(0, "step", step)
         tables.append(table)
         progress(number, len(steps))
     return pd.concat(tables, ignore_index=True)
 
 
-def _rows(corpus: Corpus, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
+def _iter_rows(corpus: Corpus, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of :func:`evaluate`."""
-    sums = one_pass(encoder, corpus)
-    trained = Pass.of(sums, PASSES[0])
-    measured = (_previous(corpus, trained, encoder), _subject(corpus, sums.relations, trained), _antecedent(trained))
+    sums = measure_one_pass(encoder, corpus)
+    trained = PassSums.of(sums, PASSES[0])
+    measured = (
+        _score_previous_token(corpus, trained, encoder),
+        _score_verb_subject(corpus, sums.relations, trained),
+        _score_antecedent(trained),
+    )
     for task, (n, correct, baseline) in zip(TASKS, measured, strict=True):
         for number, right in enumerate(correct.tolist()):
             head = Head(*divmod(number, encoder.heads))
-            yield (task, *head, n, right, _share(right, n), baseline)
+            yield (task, *head, n, right, _divide(right, n), baseline)
 
 
-def _share(part: float, whole: int) -> float:
+def _divide(part: float, whole: int) -> float:
     """Return a ratio; NaN if the whole is zero."""
     return float(part / whole) if whole else np.nan
 
 
-def _previous(corpus: Corpus, trained: Pass, encoder: Encoder) -> tuple[int, np.ndarray, float]:
+def _score_previous_token(corpus: Corpus, trained: PassSums, encoder: Encoder) -> tuple[int, np.ndarray, float]:
     """Score the task previous_token: the number of cases, the correct ones of each head, and the baseline."""
     sums, column = trained.patterns, OFFSETS.index(-1)
     n = int(sums["maxima_rows"][column])
     word_numbers = [encoder.read_words(sentence.forms).words for sentence in corpus.sentences]
     widths = [sum(word is not None for word in words) for words in word_numbers]
-    return n, sums["maxima"][:, column], _share(sum((m - 1) / m for m in widths), n)  # m - 1 rows of m columns each
+    return n, sums["maxima"][:, column], _divide(sum((m - 1) / m for m in widths), n)  # m - 1 rows of m columns each
 
 
-def _subject(corpus: Corpus, relations: Relations, trained: Pass) -> tuple[int, np.ndarray, float]:
+def _score_verb_subject(corpus: Corpus, relations: Relations, trained: PassSums) -> tuple[int, np.ndarray, float]:
     """Score the task verb_subject: the number of cases, the correct ones of each head, and the baseline."""
     row, direction = relations.rows.index(RelationRow("base", "nsubj")), DIRECTIONS.index("dep_to_head")
-    counted = gold(relations, [*enumerate(map(relations.tree, corpus.sentences))])
+    counted = count_gold(relations, [*enumerate(map(relations.make_tree, corpus.sentences))])
     n = int(counted.n[:, direction, row].sum())
     hits = trained.syntax["correct"][:, :, direction].sum(axis=(0, 1))  # [relation, head]
     correct = relations.member[:, row] @ hits
-    return n, correct, _share(counted.offset[:, direction, row].sum(axis=0).max(), n)
+    return n, correct, _divide(counted.offset[:, direction, row].sum(axis=0).max(), n)
 
 
-def _antecedent(trained: Pass) -> tuple[int, np.ndarray, float]:
+def _score_antecedent(trained: PassSums) -> tuple[int, np.ndarray, float]:
     """Score the task pronoun_antecedent: the number of cases, the correct ones of each head, and the baseline."""
     sums, type_index = trained.coreference, TYPES.index("pronoun")
     n = int(sums["n"][..., type_index].sum())
-    return n, sums["correct"][:, :, type_index].sum(axis=(0, 1)), _share(sums["baseline"][:, :, type_index, 0].sum(), n)
+    return (
+        n,
+        sums["correct"][:, :, type_index].sum(axis=(0, 1)),
+        _divide(sums["baseline"][:, :, type_index, 0].sum(), n),
+    )

@@ -17,22 +17,22 @@ from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source
-from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
-from mha_viz.model_names import short_name
+from mha_viz.errors import PROFILE_KIND, CorpusError, SettingError, check_kind
+from mha_viz.model_names import shorten_name
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import AnyModel, as_measured
+from mha_viz.models.reading.loading import AnyModel, load_as_measured
 from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.request import METHODS, Request
-from mha_viz.study.cases import Readable
+from mha_viz.study.cases import MeasurableCorpus
 from mha_viz.study.corpus_effects import (
     COREFERENCE,
-    FROM_CORPUS,
-    MOST,
+    CORPUS_METHODS,
+    DEFAULT_SENTENCES,
     EffectSettings,
     Measurement,
     TokenChanges,
 )
-from mha_viz.study.readers import readable
+from mha_viz.study.readers import open_measurable
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,7 +54,7 @@ def ablate_roles(
     model: AnyModel | None = None,
     *,
     method: str = METHODS[0],
-    most: int = MOST,
+    most: int = DEFAULT_SENTENCES,
     means: Source | None = None,
     recipes: Recipes | None = None,
     device: str = "cpu",
@@ -85,17 +85,17 @@ def ablate_roles(
     """
     import pandas as pd
 
-    check_kind(profile, Profile, *PROFILE)
-    encoder = as_measured(profile.facts, model, device)
+    check_kind(profile, Profile, *PROFILE_KIND)
+    encoder = load_as_measured(profile.facts, model, device)
     if encoder.name != profile.model:
         raise SettingError(
-            f"The profile is of {short_name(profile.model)}, not of {short_name(encoder.name)}.",
+            f"The profile is of {shorten_name(profile.model)}, not of {shorten_name(encoder.name)}.",
             "Give the model of the profile.",
         )
-    source = _named(readable(corpus, client), profile)
+    source = _apply_profile_name(open_measurable(corpus, client), profile)
     settings = EffectSettings(Request(method=method), most=most, means=means, recipes=recipes)
-    runs = [*_measured(encoder, source, _roles(profile.findings()), settings, resume, called(progress))]
-    rows = [row for role, run in runs for row in _rows(role, run)]
+    runs = [*_iter_measurements(encoder, source, _group_heads(profile.findings()), settings, resume, called(progress))]
+    rows = [row for role, run in runs for row in _role_rows(role, run)]
     if not rows:
         problem = f"No role of this profile can be measured on {source.corpus.name}."
         raise CorpusError(problem, "Give a treebank with the same relations.")
@@ -105,9 +105,9 @@ def ablate_roles(
     return dataclasses.replace(profile, tables={**profile.tables, "used": table.reset_index(drop=True)})
 
 
-def _measured(
+def _iter_measurements(
     encoder: Encoder,
-    source: Readable,
+    source: MeasurableCorpus,
     roles: Mapping[_Role, Sequence[Head]],
     settings: EffectSettings,
     folder: Path | None,
@@ -121,17 +121,17 @@ def _measured(
         run = Measurement(encoder, source, role_settings, states=states, folder=folder)
         for state in run.sentences():
             progress((number + state.done / state.total) / len(roles))
-        if settings.request.method in FROM_CORPUS:
+        if settings.request.method in CORPUS_METHODS:
             settings = settings._replace(means=run.averages)
         yield role, run
 
 
-def _named(source: Readable, profile: Profile) -> Readable:
+def _apply_profile_name(source: MeasurableCorpus, profile: Profile) -> MeasurableCorpus:
     """Return the corpus under its name in the profile, if it is the profile's corpus."""
     return source.named(profile.corpus) if source.corpus.digest == profile.facts["sha256"] else source
 
 
-def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:
+def _group_heads(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:
     """Return the heads of each role that can be measured."""
     roles: dict[_Role, list[Head]] = {}
     for finding in findings:
@@ -143,7 +143,7 @@ def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:
     return roles
 
 
-def _rows(role: _Role, run: Measurement) -> Iterator[tuple[object, ...]]:
+def _role_rows(role: _Role, run: Measurement) -> Iterator[tuple[object, ...]]:
     """Yield the table rows of a role; none if the corpus has no case of it."""
     try:
         result: CorpusEffect = run.result()

@@ -7,28 +7,28 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mha_viz.analysis.corpus_why import CorpusWhy, Gathered, cells
-from mha_viz.attention.shares import variation
+from mha_viz.analysis.corpus_why import CorpusWhy, ShareSums, count_cells
+from mha_viz.attention.shares import compute_variation
 from mha_viz.corpus.limits import choose_step, count_every, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.cores import one_blas_thread
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.measures import DrawnTogether, ReadShard, Texts, plain_shard
+from mha_viz.study.measures import ReadShard, ResamplingUnits, ShardTexts, read_plain_shard
 from mha_viz.study.recipes import check_most
-from mha_viz.study.run import Progress, sums_of
+from mha_viz.study.run import Progress, measure_sums
 from mha_viz.study.sums import PASSES, Sums
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from mha_viz.study.cluster.engine import OnCluster
+    from mha_viz.study.cluster.engine import ClusterEngine
     from mha_viz.study.cluster.layout import Layout
 
-MOST = 100  # sentences that are read by default, at most
+DEFAULT_SENTENCES = 100  # sentences that are read by default, at most
 FORMAT = 2  # version of the sums and of how they are measured
 NAME = "why"  # of the sums
 
@@ -38,7 +38,7 @@ def explain_corpus_scores(
     corpus: Source,
     model: ModelOrName = catalog.DEFAULT,
     *,
-    most: int = MOST,
+    most: int = DEFAULT_SENTENCES,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     progress: OrBar[Progress] = False,
@@ -67,22 +67,22 @@ def explain_corpus_scores(
     ['L0H0', 'key']
     """
     check_most(most)
-    encoder, folder = one_stack(model, device), None if resume is None else Path(resume)
+    encoder, folder = load_one_stack(model, device), None if resume is None else Path(resume)
     if client is not None:
-        from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
+        from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
 
-        cluster = OnCluster(client)
-        return on_cluster(cluster, cluster.open(corpus), encoder, most, folder, called(progress))
+        cluster = ClusterEngine(client)
+        return explain_on_cluster(cluster, cluster.open(corpus), encoder, most, folder, called(progress))
     read = open_sentences(corpus)
     step = choose_step(len(read.sentences), most)
     documents = [sentence.document for sentence in take_every(step, read.sentences)]
-    kind = _kind(encoder, documents, step)
-    sums = sums_of([encoder], read, kind, resume=folder, progress=called(progress), cancelled=cancelled)
-    return _result(encoder, read.name, step, documents, sums)
+    kind = _make_kind(encoder, documents, step)
+    sums = measure_sums([encoder], read, kind, resume=folder, progress=called(progress), cancelled=cancelled)
+    return _make_result(encoder, read.name, step, documents, sums)
 
 
-def on_cluster(
-    cluster: OnCluster,
+def explain_on_cluster(
+    cluster: ClusterEngine,
     layout: Layout,
     encoder: Encoder,
     most: int,
@@ -93,15 +93,15 @@ def on_cluster(
     spans = [span for part in layout.parts for span in part.documents]
     step = choose_step(layout.sentences, most)
     documents = take_every(step, [name for name, count in spans for _ in range(count)])
-    sums = cluster.sums(encoder, layout, folder, PASSES[:1], _kind(encoder, documents, step), progress)
-    return _result(encoder, layout.name, step, documents, sums)
+    sums = cluster.sums(encoder, layout, folder, PASSES[:1], _make_kind(encoder, documents, step), progress)
+    return _make_result(encoder, layout.name, step, documents, sums)
 
 
-class OfWhy(NamedTuple):
+class ScoreSums(NamedTuple):
     """The sums of score variances over every ``step``-th sentence, by the units of resampling ``drawn``."""
 
     step: int
-    drawn: DrawnTogether
+    drawn: ResamplingUnits
     has_cases: bool = False
 
     def definition(self) -> list[object]:
@@ -114,35 +114,35 @@ class OfWhy(NamedTuple):
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return the sentences without their annotation."""
-        return plain_shard(encoder, corpus, first, self.step, self.drawn)
+        return read_plain_shard(encoder, corpus, first, self.step, self.drawn)
 
-    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+    def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the sentences, in batches of one."""
         lengths = [len(pieces) if pieces else 0 for pieces in shard.plan.sentences]
         make_batches = lambda numbers, *_: [(number,) for number in numbers if lengths[number]]  # noqa: E731
-        return {"sentences": Texts(lengths, range(len(lengths)), make_batches, _add)}
+        return {"sentences": ShardTexts(lengths, range(len(lengths)), make_batches, _add_variations)}
 
 
-def _kind(encoder: Encoder, documents: Sequence[str], step: int) -> OfWhy:
+def _make_kind(encoder: Encoder, documents: Sequence[str], step: int) -> ScoreSums:
     """Return the sums to measure over sentences of these documents."""
-    return OfWhy(step, DrawnTogether.of(documents, cells(encoder.layers * encoder.heads)))
+    return ScoreSums(step, ResamplingUnits.of(documents, count_cells(encoder.layers * encoder.heads)))
 
 
-def _add(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Add the variations of scores on some sentences."""
-    gathered = Gathered(len(sums.documents), encoder.layers, encoder.heads)
+    gathered = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
     for place, row in zip(places, sums.places("document", [shard.labels[place] for place in places]), strict=True):
         pieces = shard.plan.sentences[place]
         assert pieces is not None
         with one_blas_thread:
-            layers = encoder.in_parts(pieces, range(encoder.layers))
-            gathered.add(row, [variation(trace, parts) for trace, parts in layers])
+            layers = encoder.iter_parts(pieces, range(encoder.layers))
+            gathered.add(row, [compute_variation(trace, parts) for trace, parts in layers])
     sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in gathered.sums.items()}
 
 
-def _result(encoder: Encoder, name: str, step: int, documents: Sequence[str], sums: Sums) -> CorpusWhy:
+def _make_result(encoder: Encoder, name: str, step: int, documents: Sequence[str], sums: Sums) -> CorpusWhy:
     """Return the shares from the sums of all sentences."""
-    gathered = Gathered(len(sums.documents), encoder.layers, encoder.heads, sums.of(f"{PASSES[0]}/{NAME}"))
+    gathered = ShareSums(len(sums.documents), encoder.layers, encoder.heads, sums.of(f"{PASSES[0]}/{NAME}"))
     counted = sums.counted
     count, left_out = len({*documents}), counted["left_out"]
     rows, composed = tuple(gathered.rows()), tuple(gathered.composed())

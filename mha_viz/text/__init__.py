@@ -7,9 +7,9 @@ text to display, and keeps the mapping in both directions. It depends on no toke
 from __future__ import annotations
 
 from mha_viz.text.alignment import Alignment, align
-from mha_viz.text.characters import clean, is_punctuation, visible
+from mha_viz.text.characters import clean, is_punctuation, make_visible
 from mha_viz.text.pieces import UNKNOWN, Piece, Spelling
-from mha_viz.text.tokens import Cut, Token, TokenizedText, WordPieces, from_names, from_offsets, parse_text, tokenized
+from mha_viz.text.tokens import Cut, Token, TokenizedText, WordPieces, build_text, from_names, from_offsets, parse_text
 
 __all__ = [
     "UNKNOWN",
@@ -21,11 +21,11 @@ __all__ = [
     "TokenizedText",
     "WordPieces",
     "align",
+    "build_text",
     "clean",
     "from_names",
     "from_offsets",
     "is_punctuation",
+    "make_visible",
     "parse_text",
-    "tokenized",
-    "visible",
 ]

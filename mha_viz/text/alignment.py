@@ -28,19 +28,19 @@ def align(a: TokenizedText, b: TokenizedText) -> Alignment:
     many as possible.
     """
     units, other_units = a.by_words().tokens, b.by_words().tokens
-    same = _in_order(_alike(a.by_words()), _alike(b.by_words()))
+    same = _align_words(_normalize(a.by_words()), _normalize(b.by_words()))
     if (a.text, a.pair) == (b.text, b.pair):
-        same = _by_span(units, other_units, same)
+        same = _align_spans(units, other_units, same)
         return Alignment(tuple(same), tuple(same))
-    return Alignment(tuple(same), tuple(_replaced(units, other_units, same)))
+    return Alignment(tuple(same), tuple(_add_replaced(units, other_units, same)))
 
 
-def _alike(words: TokenizedText) -> list[str]:
+def _normalize(words: TokenizedText) -> list[str]:
     """Return the words without case, and one value for all special tokens, so that [CLS] corresponds to <s>."""
     return ["\0" if special else t.text.casefold() for t, special in zip(words.tokens, words.special, strict=True)]
 
 
-def _in_order(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
+def _align_words(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
     """Return for each word of ``a`` its partner in ``b``, by a longest common subsequence.
 
     A common beginning and a common end are always kept.
@@ -48,12 +48,12 @@ def _in_order(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
     shorter = min(len(a), len(b))
     begin = next((i for i in range(shorter) if a[i] != b[i]), shorter)
     end = next((i for i in range(shorter - begin) if a[-1 - i] != b[-1 - i]), shorter - begin)
-    inner = _common(a[begin : len(a) - end], b[begin : len(b) - end])
+    inner = _align_subsequence(a[begin : len(a) - end], b[begin : len(b) - end])
     middle = [None if j is None else begin + j for j in inner]
     return [*range(begin), *middle, *range(len(b) - end, len(b))]
 
 
-def _common(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
+def _align_subsequence(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
     """Return partners by a longest common subsequence, with one integer of len(a) bits per row (Hyyrö 2004).
 
     Unlike with difflib, the time does not depend on how repetitive the text is.
@@ -79,7 +79,7 @@ def _common(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
     return partners
 
 
-def _by_span(units: Sequence[Token], other_units: Sequence[Token], same: list[int | None]) -> list[int | None]:
+def _align_spans(units: Sequence[Token], other_units: Sequence[Token], same: list[int | None]) -> list[int | None]:
     """Return for each unit the first of ``other_units`` that shares a character with it.
 
     Units that were not typed keep their partner in ``same``.
@@ -100,7 +100,7 @@ def _by_span(units: Sequence[Token], other_units: Sequence[Token], same: list[in
     return partners
 
 
-def _replaced(units: Sequence[Token], other_units: Sequence[Token], same: Sequence[int | None]) -> list[int | None]:
+def _add_replaced(units: Sequence[Token], other_units: Sequence[Token], same: Sequence[int | None]) -> list[int | None]:
     """Return ``same``, and also pair the words between two partners if both texts have equally many there."""
     place = list(same)
     anchors = [(i, j) for i, j in enumerate(same) if j is not None]

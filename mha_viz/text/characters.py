@@ -6,8 +6,8 @@ import unicodedata
 
 from mha_viz.errors import TextError, shorten_value
 
-LINES = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")  # white space that is a word of its own
-SKINS = range(0x1F3FB, 0x1F400)  # skin tones, which are part of an emoji
+LINE_CHARACTERS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")  # white space that is a word of its own
+SKIN_TONES = range(0x1F3FB, 0x1F400)  # skin tones, which are part of an emoji
 
 
 def clean(text: str) -> str:
@@ -33,14 +33,14 @@ def is_accent(character: str) -> bool:
     return unicodedata.category(character).startswith("M")
 
 
-def is_in_word(character: str) -> bool:
+def is_word_character(character: str) -> bool:
     """Return True for letters, digits and the marks that belong to a letter."""
     return character.isalnum() or is_accent(character)
 
 
 def is_attached(character: str) -> bool:
     """Return True for characters that belong to the one before: accents, joiners, variation selectors, skin tones."""
-    return is_accent(character) or unicodedata.category(character) == "Cf" or ord(character) in SKINS
+    return is_accent(character) or unicodedata.category(character) == "Cf" or ord(character) in SKIN_TONES
 
 
 def is_picture(character: str) -> bool:
@@ -53,7 +53,7 @@ def is_sign(text: str) -> bool:
     return bool(text) and all(unicodedata.category(c)[0] in "PS" and not is_picture(c) for c in text)
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """Return the text in visible form: without white space at the ends, and with names for invisible characters."""
     trimmed = text.strip()
     if trimmed and not all(unicodedata.category(c) in ("Cf", "Cc", "Mn", "Zs") for c in trimmed):
@@ -61,7 +61,7 @@ def visible(text: str) -> str:
     return " ".join(f"U+{ord(c):04X}" for c in trimmed or text)
 
 
-def without_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
+def strip_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
     """Return the span without leading white space; a span of nothing but white space is unchanged."""
     trimmed = typed[start:end].lstrip()
     return (end - len(trimmed), end) if trimmed else (start, end)

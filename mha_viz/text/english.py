@@ -16,23 +16,23 @@ import re
 from collections.abc import Sequence
 
 
-def listed(separated: str) -> frozenset[str]:
+def split_words(separated: str) -> frozenset[str]:
     """Split words at blanks into a set."""
     return frozenset(separated.split())
 
 
 # Third-person pronouns.
-PRONOUNS = listed("he him his himself she her hers herself it its itself they them their theirs themselves")
-_DETERMINERS = listed(
+PRONOUNS = split_words("he him his himself she her hers herself it its itself they them their theirs themselves")
+_DETERMINERS = split_words(
     "a an the this these those my your his her its our their whose no every each some any another which what"
 )
-_PREPOSITIONS = listed(
+_PREPOSITIONS = split_words(
     "about above across against along amid among around as at before behind below beneath beside besides "
     "between beyond by despite down during except for from in inside into like near of off on onto out outside "
     "over past per through throughout toward towards under underneath up upon via with within without after"
 )
-_SUBJECTS = listed("i you he she we they it who")
-_AUXILIARIES = listed(
+_SUBJECTS = split_words("i you he she we they it who")
+_AUXILIARIES = split_words(
     "am is are was were be been being do does did can could will would shall should may might must cannot"
 )
 FUNCTION_WORDS = (
@@ -41,7 +41,7 @@ FUNCTION_WORDS = (
     | _PREPOSITIONS
     | _SUBJECTS
     | _AUXILIARIES
-    | listed(
+    | split_words(
         "that all both either neither half such other me mine myself us ours ourselves yours yourself yourselves "
         "whom whoever whatever one ones oneself others someone somebody something anyone anybody anything everyone "
         "everybody everything nobody nothing none doing done have has had having ought not and or but nor so yet if "
@@ -51,9 +51,9 @@ FUNCTION_WORDS = (
         "less least few little several enough own same yes oh let we"
     )
 )
-_CONTRACTED = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m")
+_CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m")
 _IRREGULAR = frozenset(("can't", "won't", "shan't", "ain't", "cant", "wont", "dont", "gonna", "wanna", "gotta"))
-_VERBS = listed(
+_VERBS = split_words(
     "accept add admit agree allow answer appear apply argue arrive ask assume avoid bark become begin believe "
     "belong bite blame borrow break bring build burn buy call care carry catch change chase choose claim clean "
     "climb close come complain contain continue cook cost count cover create cross cry cut decide deny depend "
@@ -71,7 +71,7 @@ _VERBS = listed(
     "waste watch wear win wish wonder work worry write bake boil chop dig fry grab "
     "hang heat insert install lock mix peel pour press raise roll shake slice slide stir switch tie toss unlock"
 )
-_PAST = listed(
+_PAST_FORMS = split_words(
     "ate became began bent bit blew bought broke brought built came caught chose cost cut did drank drew drove "
     "fed fell fallen felt fled flew fought forgave forgot forgotten found froze frozen gave given went gone got "
     "gotten grew grown heard held hid hidden hit hung hurt kept knew known laid lain led left lent lit lost "
@@ -82,7 +82,7 @@ _PAST = listed(
     "learnt shrank slung spat sprang sprung stank stung strode strove swung trod wept wound wrung"
 )
 # Adjectives, adverbs, numerals and interjections.
-_MODIFIERS = listed(
+_MODIFIERS = split_words(
     "ago aground alone apart aside asleep awake away back early else far fast forward hard home late later low "
     "nearby nevertheless instead next okay ok please right straight today together tomorrow tonight well "
     "yesterday yeah um uh hello hi hey wow alright anyway anyways anywhere somewhere nowhere everywhere "
@@ -101,7 +101,7 @@ _MODIFIERS = listed(
     "numb pale ashamed alert eager modest blind bald silent superior timid casual sore slim dumb lame faint humble"
 )
 # Nouns that end like a form of a verb or like an adverb.
-_NOUNS = listed(
+_NOUNS = split_words(
     "bed seed feed speed weed breed shed sled reed deed steed greed creed family fly reply ally belly italy "
     "july bully supply assembly butterfly jelly lily monopoly rally anomaly holly polly sally billy kelly emily "
     "molly lilly willy thing king ring string spring morning evening ceiling wedding wing sibling "
@@ -118,28 +118,28 @@ _CODE = re.compile(
 )
 _ADDRESS = re.compile(r"\S*(?:://|www\.|@)\S*")
 _ADJECTIVAL = ("ous", "ful", "able", "ible", "less", "ish", "ive")
-_OPENS = ".!?…:;\"“”'‘’«»([-–—*•>"  # a word after one of these may be capitalised without being a name
+_SENTENCE_OPENERS = ".!?…:;\"“”'‘’«»([-–—*•>"  # a word after one of these may be capitalised without being a name
 
 
-def lower(word: str) -> str:
+def normalize_case(word: str) -> str:
     """Return the word in lower case, with a straight apostrophe."""
     return word.casefold().replace("’", "'")
 
 
-def _contracted(word: str) -> str:
+def _strip_contraction(word: str) -> str:
     """Return the beginning of an English contraction: "it" for "it's"; any other word unchanged."""
-    return next((word.removesuffix(end) for end in _CONTRACTED if word.endswith(end) and word != end), word)
+    return next((word.removesuffix(end) for end in _CONTRACTIONS if word.endswith(end) and word != end), word)
 
 
 def is_closed_class(word: str) -> bool:
     """Return whether a word is of a closed class, contracted or not."""
-    written = lower(word)
-    return written in _IRREGULAR or _contracted(written) in FUNCTION_WORDS
+    written = normalize_case(word)
+    return written in _IRREGULAR or _strip_contraction(written) in FUNCTION_WORDS
 
 
 def is_pronoun(word: str) -> bool:
     """Return whether a word is a third-person pronoun, contracted or not."""
-    return _contracted(lower(word)) in PRONOUNS
+    return _strip_contraction(normalize_case(word)) in PRONOUNS
 
 
 def is_code(text: str) -> bool:
@@ -147,30 +147,30 @@ def is_code(text: str) -> bool:
     return bool(_CODE.search(_ADDRESS.sub(" ", text)))
 
 
-def nouns(words: Sequence[str]) -> list[bool]:
+def find_nouns(words: Sequence[str]) -> list[bool]:
     """Return for each word whether it may be a noun or a name. ``words`` are in order and include punctuation marks."""
     is_all_caps = all(word == word.upper() for word in words if word[:1].isalpha())
     return [_may_be_noun(word, words[i - 1] if i else ".", is_all_caps) for i, word in enumerate(words)]
 
 
 def _may_be_noun(word: str, previous_word: str, is_all_caps: bool) -> bool:
-    written, previous = lower(word), lower(previous_word)
+    written, previous = normalize_case(word), normalize_case(previous_word)
     if is_closed_class(word) or not any(character.isalpha() for character in word):
         return False
-    if word[0].isupper() and not is_all_caps and previous not in _OPENS:
+    if word[0].isupper() and not is_all_caps and previous not in _SENTENCE_OPENERS:
         return True
     is_owned = previous in _DETERMINERS or (previous.endswith("'s") and not is_closed_class(previous))
     has_modifier = is_owned or previous in _MODIFIERS
     if written in _NOUNS:
         return True
-    if written in _PAST:  # "the rich gave" and "two broke" have a modifier without a noun
+    if written in _PAST_FORMS:  # "the rich gave" and "two broke" have a modifier without a noun
         return is_owned
     if written in _MODIFIERS or written.endswith("ly") or (written.endswith("ed") and len(written) > 3):
         return False
     if written.endswith("ing") and len(written) > 4:
         return has_modifier
     bases = (written, written.removesuffix("s"), written.removesuffix("es"), f"{written.removesuffix('ies')}y")
-    if written in _PAST or any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
+    if written in _PAST_FORMS or any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
         return has_modifier or previous in _PREPOSITIONS
     is_predicate = (
         previous in _SUBJECTS or previous in _AUXILIARIES or previous in ("to", "not") or previous.endswith("n't")

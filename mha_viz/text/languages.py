@@ -15,40 +15,40 @@ from types import MappingProxyType
 from mha_viz.text import english
 
 ENGLISH = "en"
-LEAST = 2  # a text is in a language if it has at least this many different function words of it,
-TIMES = 2  # and at least this many times as many as of English
+MIN_WORDS = 2  # a text is in a language if it has at least this many different function words of it,
+MIN_RATIO = 2  # and at least this many times as many as of English
 LANGUAGES: Mapping[str, frozenset[str]] = MappingProxyType({
     ENGLISH: english.FUNCTION_WORDS,
-    "de": english.listed(
+    "de": english.split_words(
         "der die das den dem des ein eine einen einem einer und oder aber weil dass daß wenn als ob ich du er sie "
         "es wir ihr ihn ihm ihnen mich mir dich sich mein meine sein seine seiner ihre ihren nicht kein keine ist "
         "sind war waren bin bist wird werden wurde hat haben hatte kann konnte muss soll will auf aus bei mit "
         "nach von vom vor zu zum zur für über unter durch gegen ohne um im am auch noch nur schon sehr so wie was "
         "wer wo hier dort da dann denn doch man in an so her hin"
     ),
-    "fr": english.listed(
+    "fr": english.split_words(
         "le la les l un une des du de et ou mais que qui quoi dont où je tu il elle nous vous ils elles me te se "
         "lui leur mon ma mes ton ta tes son sa ses notre votre ne pas plus est sont était étaient suis es a ont "
         "avait sera être avoir dans sur sous avec sans pour par chez entre vers parce quand comme si ce cet cette "
         "ces au aux en y très aussi"
     ),
-    "es": english.listed(
+    "es": english.split_words(
         "el la los las un una unos unas y o pero porque que quien cuando donde como si yo tú él ella nosotros "
         "ellos ellas me te se lo le les mi mis tu tus su sus no es son era eran está están estaba estaban ha han "
         "había fue ser de del al a en con sin por para sobre entre hasta desde muy más también ya este esta estos "
         "ese esa"
     ),
-    "it": english.listed(
+    "it": english.split_words(
         "il lo la gli le un uno una e o ma perché che chi quando dove come se io tu lui lei noi voi loro mi ti si "
         "ci mio mia suo sua non è sono era erano ha hanno aveva di del della dei delle da dal in nel nella con su "
         "sul sulla per tra fra molto anche più questo questa quello quella al alla"
     ),
-    "pt": english.listed(
+    "pt": english.split_words(
         "o a os as um uma e ou mas porque que quem quando onde como se eu tu ele ela nós eles elas me te lhe meu "
         "minha seu sua não é são era eram está estava foi ser tem tinha de do da dos das em no na nos nas com sem "
         "por para pelo pela sobre entre até muito mais também já este esta esse essa ao à"
     ),
-    "nl": english.listed(
+    "nl": english.split_words(
         "de het een en of maar omdat dat die wie wat waar wanneer als ik jij je hij zij ze wij we jullie hem haar "
         "hun mijn zijn niet geen is was waren ben heeft hebben had wordt werd kan moet zal op in uit bij met na "
         "van voor naar te om over onder door tegen zonder ook nog al zeer zo hier daar dan er"
@@ -56,9 +56,11 @@ LANGUAGES: Mapping[str, frozenset[str]] = MappingProxyType({
 })  # fmt: skip
 
 # Particles in names of people and places.
-PARTICLES = english.listed("de du des del della di da do dos das la le les los las el al von van der den ter zu y e")
+PARTICLES = english.split_words(
+    "de du des del della di da do dos das la le les los las el al von van der den ter zu y e"
+)
 # Forms that are no evidence for a language, because English text has them.
-AMBIGUOUS = english.listed(
+AMBIGUOUS = english.split_words(
     "die war hat man den bin hut mit um im her bald wand "
     "l un des ma son ton ses tes pas plus sur par pour sans est si tu te ce au en y a on "
     "o con sin era mi fan per al ha come fra io che do as no os com mas um com dos e i u "
@@ -66,24 +68,24 @@ AMBIGUOUS = english.listed(
 )
 
 
-def parts_of(word: str) -> list[str]:
+def split_apostrophes(word: str) -> list[str]:
     """Split a word at its apostrophes, in lower case: "qu'il" has two parts."""
     return word.casefold().replace("’", "'").split("'")
 
 
-def language_of(words: Sequence[str]) -> str:
+def detect_language(words: Sequence[str]) -> str:
     """Return the code of the language of a text, judged by its function words; empty if that is not clear.
 
     Another language than English needs at least LEAST different words that are evidence for it, and at least TIMES as
     many as English alone has. English needs more words of its own than the best other language has. ``words`` are in
     order, without punctuation.
     """
-    parts = {part for word in words for part in parts_of(word)}
-    evidence = {part for i in range(len(words)) if not _is_in_name(words, i) for part in _telling(words[i])}
+    parts = {part for word in words for part in split_apostrophes(word)}
+    evidence = {part for i in range(len(words)) if not _is_in_name(words, i) for part in _find_evidence(words[i])}
     own = {code: evidence & words_of - LANGUAGES[ENGLISH] for code, words_of in LANGUAGES.items()}
     best = max(own, key=lambda code: len(own[code]))
     of_english = parts & LANGUAGES[ENGLISH] - LANGUAGES[best] if own[best] else parts & LANGUAGES[ENGLISH]
-    if len(own[best]) >= LEAST and len(own[best]) >= TIMES * len(of_english):
+    if len(own[best]) >= MIN_WORDS and len(own[best]) >= MIN_RATIO * len(of_english):
         return best
     return ENGLISH if len(of_english) > len(own[best]) else ""
 
@@ -94,13 +96,13 @@ def _is_in_name(words: Sequence[str], index: int) -> bool:
     The word and those around it must be PARTICLES, up to a capitalised word on either side. Within the text, the word's
     own capital counts for the left side.
     """
-    after = next((word for word in words[index + 1 :] if _ends_particles(word)), "")
-    before = next((word for word in words[index::-1] if _ends_particles(word) or word[:1].isupper()), "")
+    after = next((word for word in words[index + 1 :] if _is_not_particle(word)), "")
+    before = next((word for word in words[index::-1] if _is_not_particle(word) or word[:1].isupper()), "")
     is_within = index > 0 or not words[index][:1].isupper()
     return is_within and words[index].casefold() in PARTICLES and after[:1].isupper() and before[:1].isupper()
 
 
-def _ends_particles(word: str) -> bool:
+def _is_not_particle(word: str) -> bool:
     return word[:1].isupper() or word not in PARTICLES
 
 
@@ -113,12 +115,14 @@ def is_function_word(word: str, language: str = ENGLISH) -> bool:
     if language == ENGLISH:
         return english.is_closed_class(word) or word in PARTICLES
     if not language:
-        return is_function_word(word) or any(part in words for part in _telling(word) for words in LANGUAGES.values())
-    return any(part in LANGUAGES[language] for part in parts_of(word))
+        return is_function_word(word) or any(
+            part in words for part in _find_evidence(word) for words in LANGUAGES.values()
+        )
+    return any(part in LANGUAGES[language] for part in split_apostrophes(word))
 
 
-def _telling(word: str) -> set[str]:
-    return {*parts_of(word)} - AMBIGUOUS
+def _find_evidence(word: str) -> set[str]:
+    return {*split_apostrophes(word)} - AMBIGUOUS
 
 
 def has_other_letters(words: Sequence[str]) -> bool:

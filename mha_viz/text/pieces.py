@@ -14,37 +14,39 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from mha_viz.text.characters import (
-    LINES,
+    LINE_CHARACTERS,
     clean,
     is_accent,
     is_attached,
-    is_in_word,
     is_picture,
     is_sign,
-    visible,
-    without_blanks,
+    is_word_character,
+    make_visible,
+    strip_blanks,
 )
 
-CONTINUES = "##"  # before the text of a piece that continues its word
-ENDS = "</w>"
-GOES_ON = "@@"  # after the text of a piece whose word goes on
+CONTINUATION_MARK = "##"  # before the text of a piece that continues its word
+END_MARK = "</w>"
+OPEN_MARK = "@@"  # after the text of a piece whose word goes on
 BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: byte-level, SentencePiece, and decoded
 SPECIAL_NAMES = re.compile(  # names in capitals or with several parts; Qwen treats <tool_call> as a word
     r"\[(?!(MASK|UNK)\])/?g?[A-Z]{2,}(_[A-Z]+)*\]|</?s>(NOTUSED)?|<(pad|bos|eos|cls|sep|sop|eod|eop|eot)>"
     r"|</?(?!tool_)[A-Za-z]+(_[A-Za-z0-9]+)+>|<[|｜][^|｜]*[|｜]>"
 )
-LANGUAGES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__([a-z]{2}|ast|ceb|ilo|nso)__")  # NLLB, mBART, M2M
-MASKS = re.compile(r"\[MASK\]|<mask>")  # masked tokens; each is a word of its own
+LANGUAGE_CODES = re.compile(
+    r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__([a-z]{2}|ast|ceb|ilo|nso)__"
+)  # NLLB, mBART, M2M
+MASK_NAMES = re.compile(r"\[MASK\]|<mask>")  # masked tokens; each is a word of its own
 UNKNOWN = "[UNK]"  # the token that the model reads where the tokenizer has no piece
-UNKNOWNS = (UNKNOWN, "<unk>")
-BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's name of a byte
-EMPTY = "∅"  # the name of a token that is the empty text
+UNKNOWN_NAMES = (UNKNOWN, "<unk>")
+BYTE_NAME = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's name of a byte
+EMPTY_NAME = "∅"  # the name of a token that is the empty text
 APOSTROPHES = frozenset("'’ʼ＇")
 IDEOGRAPHS = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")  # BERT makes each a word
 JOINER = "\u200d"  # joins several emoji into one
 
 
-def _alphabet() -> Iterator[tuple[str, int]]:
+def _iter_alphabet() -> Iterator[tuple[str, int]]:
     """Yield each byte with its letter in byte-level vocabularies (Radford et al. 2019, section 2.2).
 
     A byte that is visible in Latin-1 is its own letter; the others have letters in order from U+0100.
@@ -58,8 +60,10 @@ def _alphabet() -> Iterator[tuple[str, int]]:
             unseen += 1
 
 
-ALPHABET = dict(_alphabet())
-_BLANK_LETTERS = {ord(letter): chr(byte) for letter, byte in ALPHABET.items() if byte in b" \t\n\v\f\r"} | {0x2581: " "}
+BYTE_LETTERS = dict(_iter_alphabet())
+_BLANK_LETTERS = {ord(letter): chr(byte) for letter, byte in BYTE_LETTERS.items() if byte in b" \t\n\v\f\r"} | {
+    0x2581: " "
+}
 
 
 class Piece(NamedTuple):
@@ -95,25 +99,27 @@ class Spelling(NamedTuple):
     @classmethod
     def of(cls, names: Sequence[str]) -> Spelling:
         """Detect the spelling from the pieces of a text."""
-        ordinary = [name for name in names if name and not _is_whole(name)]
+        ordinary = [name for name in names if name and not _has_no_text(name)]
         if _are_single_bytes(names):
             return cls(" ", by_bytes=True)
-        if any(name[0] == "▁" or BYTE.fullmatch(name) for name in ordinary):
+        if any(name[0] == "▁" or BYTE_NAME.fullmatch(name) for name in ordinary):
             return cls("▁")
-        has_ends = any(name.endswith(ENDS) for name in ordinary)
-        if _are_bytes([name.removesuffix(ENDS) for name in names]):
-            return cls("", ENDS, True) if has_ends else cls("Ġ", "", True)
+        has_ends = any(name.endswith(END_MARK) for name in ordinary)
+        if _are_bytes([name.removesuffix(END_MARK) for name in names]):
+            return cls("", END_MARK, True) if has_ends else cls("Ġ", "", True)
         blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in ordinary)), "")
         if (
             not blank
             and any("▁" in name for name in ordinary)
-            and not any(_after_mark(name) != name for name in ordinary)
+            and not any(_strip_mark(name) != name for name in ordinary)
         ):
             return cls("▁")  # Gemma: a text begins without a blank, and a piece may contain one
-        has_goes_on = any(name.endswith(GOES_ON) and name != GOES_ON for name in ordinary)
-        return cls(blank) if blank else cls("", ENDS if has_ends else GOES_ON if has_goes_on else CONTINUES)
+        has_goes_on = any(name.endswith(OPEN_MARK) and name != OPEN_MARK for name in ordinary)
+        return (
+            cls(blank) if blank else cls("", END_MARK if has_ends else OPEN_MARK if has_goes_on else CONTINUATION_MARK)
+        )
 
-    def word_numbers(self, names: Sequence[str], second_from: int | None = None) -> list[int | None]:
+    def number_words(self, names: Sequence[str], second_from: int | None = None) -> list[int | None]:
         """Return the number of each piece's word, as far as marks separate words; None for special tokens."""
         numbers: list[int | None] = []
         count, is_open = 0, False
@@ -122,29 +128,29 @@ class Spelling(NamedTuple):
                 numbers.append(None)
                 is_open = False
                 continue
-            continues = bool(self.blanks) or (is_open and (self.mark != CONTINUES or _after_mark(name) != name))
+            continues = bool(self.blanks) or (is_open and (self.mark != CONTINUATION_MARK or _strip_mark(name) != name))
             count += not (continues and index != second_from)
             numbers.append(count)
-            goes_on = self.mark == GOES_ON  # otherwise the mark ends a word
-            is_open = self.mark == CONTINUES or (bool(self.mark) and name.endswith(self.mark) == goes_on)
+            goes_on = self.mark == OPEN_MARK  # otherwise the mark ends a word
+            is_open = self.mark == CONTINUATION_MARK or (bool(self.mark) and name.endswith(self.mark) == goes_on)
         return numbers
 
-    def bytes_of(self, name: str) -> bytes:
+    def decode_piece(self, name: str) -> bytes:
         """Return the text of a piece in UTF-8, without its mark. Never empty."""
-        if name in UNKNOWNS:
+        if name in UNKNOWN_NAMES:
             return UNKNOWN.encode()
-        if _is_whole(name):
+        if _has_no_text(name):
             return name.encode()
         if self.by_bytes:
             return name.encode("latin-1")
-        if self.mark == CONTINUES:
-            name = _after_mark(name)
+        if self.mark == CONTINUATION_MARK:
+            name = _strip_mark(name)
         elif self.mark and name != self.mark:
             name = name.removesuffix(self.mark)
-        if self.in_bytes and name and ALPHABET.keys() >= {*name}:
-            return bytes(ALPHABET[letter] for letter in name)
+        if self.in_bytes and name and BYTE_LETTERS.keys() >= {*name}:
+            return bytes(BYTE_LETTERS[letter] for letter in name)
         if self.blanks == "▁":
-            byte = BYTE.fullmatch(name)
+            byte = BYTE_NAME.fullmatch(name)
             return bytes([int(byte[1], 16)]) if byte else _encoded(name.replace("▁", " "))
         if self.blanks:
             bare = name.lstrip(self.blanks)
@@ -152,7 +158,7 @@ class Spelling(NamedTuple):
         return _encoded(name)
 
 
-WHOLE = Spelling()  # interprets no marks: every name is a word of its own
+UNMARKED = Spelling()  # interprets no marks: every name is a word of its own
 
 
 def read_names(
@@ -162,13 +168,13 @@ def read_names(
 
     Words that only marks separate are joined by single spaces.
     """
-    numbers = spelling.word_numbers(names, second_from)
+    numbers = spelling.number_words(names, second_from)
     raw = bytearray(), bytearray()
     spans: list[tuple[int, int]] = []
     latest: list[int | None] = [None, None]
     for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
         segment = int(second_from is not None and index >= second_from)
-        encoded = b"" if number is None else spelling.bytes_of(name)
+        encoded = b"" if number is None else spelling.decode_piece(name)
         if latest[segment] is None and (spelling.blanks == "▁" or encoded.strip()):
             encoded = encoded.removeprefix(b" ")  # SentencePiece adds a blank before a text
         if raw[segment] and number is not None and number != latest[segment]:
@@ -176,7 +182,7 @@ def read_names(
         latest[segment] = latest[segment] if number is None else number
         spans.append((len(raw[segment]), len(raw[segment]) + len(encoded)))
         raw[segment].extend(encoded)
-    (typed, places), (pair, places_of_pair) = map(_decoded, raw)
+    (typed, places), (pair, places_of_pair) = map(_decode, raw)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
         segment = int(second_from is not None and index >= second_from)
@@ -189,7 +195,7 @@ def read_names(
             if end > start
             else (position, position)
         )
-        pieces.append(Piece(name, *span, number, segment, name not in UNKNOWNS))
+        pieces.append(Piece(name, *span, number, segment, name not in UNKNOWN_NAMES))
     return (typed, pair), pieces
 
 
@@ -198,18 +204,18 @@ def read_offsets(
 ) -> list[Piece]:
     """Return the pieces of a text, or of two, from their names and character spans."""
     spelling = Spelling.of(names)
-    numbers = spelling.word_numbers(names, second_from)
+    numbers = spelling.number_words(names, second_from)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):
-        is_added = number is None or (start == end and bool(name) and not _blanks_of(name))
+        is_added = number is None or (start == end and bool(name) and not _find_blanks(name))
         segment = int(second_from is not None and index >= second_from)
-        pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWNS))
-    if any(_are_of_one_word(*pair, typed) for pair in pairwise(pieces)):
+        pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWN_NAMES))
+    if any(_belong_to_one_word(*pair, typed) for pair in pairwise(pieces)):
         return [piece._replace(word=None if piece.word is None else 0) for piece in pieces]
     return pieces
 
 
-def _are_of_one_word(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+def _belong_to_one_word(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
     """Tell whether two pieces, which are separate words by their names, meet between letters.
 
     Then the vocabulary writes blanks, but the text has none.
@@ -217,12 +223,12 @@ def _are_of_one_word(previous: Piece, piece: Piece, typed: tuple[str, str]) -> b
     if previous.segment != piece.segment or None in (previous.word, piece.word) or previous.word == piece.word:
         return False
     is_cut = IDEOGRAPHS.search(typed[piece.segment], max(0, piece.start - 1), piece.start + 1)
-    return not is_cut and _is_in_letters(previous, piece, typed)
+    return not is_cut and _meet_in_letters(previous, piece, typed)
 
 
-def _is_whole(name: str) -> bool:
+def _has_no_text(name: str) -> bool:
     """Tell whether a name is that of a special token or a mask, which stands for no characters of the text."""
-    return bool(SPECIAL_NAMES.fullmatch(name) or MASKS.fullmatch(name))
+    return bool(SPECIAL_NAMES.fullmatch(name) or MASK_NAMES.fullmatch(name))
 
 
 def _are_special(names: Sequence[str]) -> list[bool]:
@@ -236,17 +242,21 @@ def _are_special(names: Sequence[str]) -> list[bool]:
         return are_named
     neighbours = zip([True, *are_named], [*are_named[1:], True], strict=False)
     return [
-        is_named or (any(adjacent) and bool(LANGUAGES.fullmatch(name)))
+        is_named or (any(adjacent) and bool(LANGUAGE_CODES.fullmatch(name)))
         for name, is_named, adjacent in zip(names, are_named, neighbours, strict=True)
     ]
 
 
-def _after_mark(name: str) -> str:
-    return name[len(CONTINUES) :] if name.startswith(CONTINUES) and len(name) > len(CONTINUES) else name
+def _strip_mark(name: str) -> str:
+    return (
+        name[len(CONTINUATION_MARK) :]
+        if name.startswith(CONTINUATION_MARK) and len(name) > len(CONTINUATION_MARK)
+        else name
+    )
 
 
 def _encoded(name: str) -> bytes:
-    return (clean(name) or EMPTY).encode()
+    return (clean(name) or EMPTY_NAME).encode()
 
 
 def _are_bytes(names: Sequence[str]) -> bool:
@@ -257,44 +267,44 @@ def _are_bytes(names: Sequence[str]) -> bool:
     """
     runs, is_marked, is_inside = [bytearray()], False, True
     for name in names:
-        if _is_whole(name):
+        if _has_no_text(name):
             runs.append(bytearray())  # a text may be truncated within a character
-        elif name and ALPHABET.keys() >= {*name}:
+        elif name and BYTE_LETTERS.keys() >= {*name}:
             is_marked |= name[0] == "Ġ" or ("Ċ" in name and not any(map(str.isalnum, name.strip("ĠĊčĉ"))))
-            runs[-1].extend(ALPHABET[letter] for letter in name)
+            runs[-1].extend(BYTE_LETTERS[letter] for letter in name)
         else:
             runs.append(bytearray())
             is_inside &= not name
     try:
-        texts = [_cut_at_ends(run) for run in runs]
+        texts = [_decode_truncated(run) for run in runs]
     except UnicodeDecodeError:
         return is_marked and is_inside
     text = "".join(texts)
-    return is_marked or (is_inside and not text.isascii() and all(c >= " " or c in LINES for c in text))
+    return is_marked or (is_inside and not text.isascii() and all(c >= " " or c in LINE_CHARACTERS for c in text))
 
 
 def _are_single_bytes(names: Sequence[str]) -> bool:
     """Tell whether each name is one character with the number of a byte, and the decoded text is UTF-8 beyond ASCII."""
     runs = [bytearray()]
     for name in names:
-        if _is_whole(name) or name in UNKNOWNS:
+        if _has_no_text(name) or name in UNKNOWN_NAMES:
             runs.append(bytearray())
         elif len(name) == 1 and name <= "\xff":
             runs[-1].append(ord(name))
         else:
             return False
     try:
-        return not "".join(map(_cut_at_ends, runs)).isascii()
+        return not "".join(map(_decode_truncated, runs)).isascii()
     except UnicodeDecodeError:
         return False
 
 
-def _cut_at_ends(raw: bytearray) -> str:
+def _decode_truncated(raw: bytearray) -> str:
     """Decode bytes whose first and last character may be incomplete. Raises UnicodeDecodeError."""
     return getincrementaldecoder("utf-8")().decode(bytes(raw).lstrip(bytes(range(0x80, 0xC0))))
 
 
-def _decoded(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
+def _decode(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
     """Decode UTF-8; also return for each byte the span of its character. Invalid bytes are written as <0xC3>."""
     written: list[str] = []
     places: list[tuple[int, int]] = []
@@ -327,29 +337,29 @@ def set_places(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
         if piece.word is not None:
             if following is not None and following >= piece.end:
                 limits[segment] = following
-            piece = _place(piece, text, limits[segment], start == following)
+            piece = _adjust_span(piece, text, limits[segment], start == following)
         result.append(piece)
         if start < piece.end or piece.word is not None:
             next_starts[segment] = start
     return result[::-1]
 
 
-def _place(piece: Piece, text: str, limit: int, is_before_letter: bool) -> Piece:
+def _adjust_span(piece: Piece, text: str, limit: int, is_before_letter: bool) -> Piece:
     start, end = piece.start, piece.end
     if _is_blank_mark(piece.name) and (is_before_letter or text[start:end].strip() not in ("", piece.name)):
         end = start
-    if start == end and (blanks := _blanks_of(piece.name)):
+    if start == end and (blanks := _find_blanks(piece.name)):
         start -= min(len(blanks), start - len(text[:start].rstrip()))
     while start < end < limit and is_accent(text[end]) and not text[end - 1].isspace():
         end += 1
-    return piece._replace(start=without_blanks(text, start, end)[0], end=end)
+    return piece._replace(start=strip_blanks(text, start, end)[0], end=end)
 
 
 def _is_blank_mark(name: str) -> bool:
     return bool(name) and not name.strip("▁")
 
 
-def _blanks_of(name: str) -> str:
+def _find_blanks(name: str) -> str:
     """Return the white space that a name consists of; empty for other names."""
     written = name.translate(_BLANK_LETTERS)
     return written if written.isspace() else ""
@@ -387,16 +397,16 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     previous_text, gap = typed[previous.start : previous.end], typed[previous.end : piece.start]
     written = typed[piece.start : piece.end]
     if not previous_text.strip():
-        return not (_is_blank_mark(previous.name) or LINES.isdisjoint(previous_text))
+        return not (_is_blank_mark(previous.name) or LINE_CHARACTERS.isdisjoint(previous_text))
     if (
         gap.strip() != gap
         or previous_text[-1].isspace()
-        or any(MASKS.fullmatch(neighbour.name) for neighbour in (previous, piece))
+        or any(MASK_NAMES.fullmatch(neighbour.name) for neighbour in (previous, piece))
     ):
         return True
-    if _inside_contraction(previous, piece, typed) or is_attached(written[:1] or "a") or previous_text[-1] == JOINER:
+    if _is_in_contraction(previous, piece, typed) or is_attached(written[:1] or "a") or previous_text[-1] == JOINER:
         return False
-    base = _without_attached(typed, previous)
+    base = _strip_attached(typed, previous)
     if written.isspace() or is_sign(written[:1]) or is_sign(base[-1:]):
         return True
     if base and written and is_picture(base[-1]) != is_picture(written[0]):
@@ -404,7 +414,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     return piece.word != previous.word
 
 
-def _without_attached(typed: str, piece: Piece) -> str:
+def _strip_attached(typed: str, piece: Piece) -> str:
     """Return the piece's text without accents and joiners, extended to the characters these belong to."""
     start = piece.start
     while start and all(map(is_attached, typed[start : piece.end])):
@@ -412,20 +422,20 @@ def _without_attached(typed: str, piece: Piece) -> str:
     return "".join(character for character in typed[start : piece.end] if not is_attached(character))
 
 
-def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
+def _is_in_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
     """Return True if the two pieces meet at an apostrophe between letters: didn|'|t, didn|'t."""
     if previous.end != piece.start:
         return False
     for index in (piece.start, piece.start - 1):
         if 0 < index < len(typed) - 1 and typed[index] in APOSTROPHES:
-            return is_in_word(typed[index - 1]) and is_in_word(typed[index + 1])
+            return is_word_character(typed[index - 1]) and is_word_character(typed[index + 1])
     return False
 
 
 # ---- Drawn texts ------------------------------------------------------------------------------------------------
 
 
-def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tuple[str, str]) -> tuple[str, ...]:
+def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tuple[str, str]) -> tuple[str, ...]:
     """Return the text of each piece as it is drawn; ``words`` are their word numbers.
 
     A piece that continues its word has "##" before it, the mark of WordPiece. This also holds if the tokenizer marks
@@ -436,10 +446,10 @@ def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tup
     texts = []
     for i, piece in enumerate(pieces):
         continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues(pieces, i, typed)
-        is_marked = piece.name.startswith(CONTINUES) or (marks_beginnings and piece.name[:1] not in BLANKS)
-        is_marked |= not marks_beginnings and _is_in_letters(pieces[i - 1], piece, typed)
-        written = _written(pieces, i, typed)
-        texts.append(f"{CONTINUES if continues and is_marked and written != UNKNOWN else ''}{written}")
+        is_marked = piece.name.startswith(CONTINUATION_MARK) or (marks_beginnings and piece.name[:1] not in BLANKS)
+        is_marked |= not marks_beginnings and _meet_in_letters(pieces[i - 1], piece, typed)
+        written = _find_typed(pieces, i, typed)
+        texts.append(f"{CONTINUATION_MARK if continues and is_marked and written != UNKNOWN else ''}{written}")
     return tuple(texts)
 
 
@@ -447,29 +457,34 @@ def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> b
     """Tell whether the same word has text other than blanks before the piece. Llama's "▁" alone begins a word."""
     previous = pieces[index - 1]
     if previous.end <= previous.start:
-        return not _blanks_of(previous.name)
+        return not _find_blanks(previous.name)
     return bool(typed[previous.segment][previous.start : previous.end].strip())
 
 
-def _is_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+def _meet_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
     """Tell whether two pieces meet between letters or digits.
 
     WordPiece's pieces never do so without its mark; those of a vocabulary that marks beginnings do, in a text of one
     word.
     """
     text, start = typed[piece.segment], piece.start
-    return previous.end == start and 0 < start < len(text) and is_in_word(text[start - 1]) and is_in_word(text[start])
+    return (
+        previous.end == start
+        and 0 < start < len(text)
+        and is_word_character(text[start - 1])
+        and is_word_character(text[start])
+    )
 
 
-def _written(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+def _find_typed(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
     """Return the text that was typed at a piece, or the name of a piece that was not typed."""
     piece = pieces[index]
     text = typed[piece.segment][piece.start : piece.end]
     if piece.word is not None and _is_blank_mark(piece.name) and not text.strip():
-        return visible(_blanks_of(piece.name))  # the blanks it stands for, whatever white space was typed
+        return make_visible(_find_blanks(piece.name))  # the blanks it stands for, whatever white space was typed
     if not text:
-        return visible(_blanks_of(piece.name)) or piece.name or EMPTY
+        return make_visible(_find_blanks(piece.name)) or piece.name or EMPTY_NAME
     part = 1  # byte-level pieces of one character share its span: number them
     while index >= part and pieces[index - part][1:3] == piece[1:3] and pieces[index - part].segment == piece.segment:
         part += 1
-    return visible(text) if part == 1 else f"{visible(text)}·{part}"
+    return make_visible(text) if part == 1 else f"{make_visible(text)}·{part}"

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 from mha_viz.errors import TextError, shorten_value
-from mha_viz.text.characters import is_punctuation, visible, without_blanks
+from mha_viz.text.characters import is_punctuation, make_visible, strip_blanks
 from mha_viz.text.pieces import (
     UNKNOWN,
-    WHOLE,
+    UNMARKED,
     Piece,
     Spelling,
-    drawn_texts,
+    make_drawn_texts,
     number_words,
     read_names,
     read_offsets,
@@ -27,7 +27,7 @@ class Token:
     """One unit of attention: a piece, or a word after :meth:`Attention.by_words`.
 
     ``text`` is drawn, listed and exported. If the piece continues its word, it has "##" before it, whatever the
-    tokenizer (:func:`drawn_texts`); :meth:`TokenizedText.typed` returns what was typed. ``start`` and ``end`` count
+    tokenizer (:func:`make_drawn_texts`); :meth:`TokenizedText.typed` returns what was typed. ``start`` and ``end`` count
     characters (Unicode code points) of the typed sentence that ``segment`` names (0: the sentence, 1: the second one);
     both are None for tokens that the model added. ``word`` numbers the words of both sentences in order; None marks a
     special token. ``known`` is False if the tokenizer has no piece for it: the model reads [UNK] there.
@@ -122,9 +122,9 @@ class TokenizedText:
         if len(group) == 1 or not spans:
             return first
         typed = (self.text, self.pair)[first.segment]
-        start, end = without_blanks(typed, spans[0][0], max(end for _, end in spans))
+        start, end = strip_blanks(typed, spans[0][0], max(end for _, end in spans))
         in_vocabulary = all(self.tokens[i].known for i in group)
-        return Token(visible(typed[start:end]), first.word, first.segment, start, end, in_vocabulary)
+        return Token(make_visible(typed[start:end]), first.word, first.segment, start, end, in_vocabulary)
 
 
 @dataclass(frozen=True)
@@ -168,23 +168,23 @@ class WordPieces:
     def tokenized(self) -> TokenizedText:
         """Return the sentence as a text with tokens, whose words are the given words."""
         tokens = []
-        texts = drawn_texts(self.pieces, self.words, (self.text, ""))
+        texts = make_drawn_texts(self.pieces, self.words, (self.text, ""))
         for piece, text in zip(self.pieces, texts, strict=True):
             start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
             tokens.append(Token(text, piece.word, 0, start, end, piece.in_vocabulary))
         return TokenizedText(self.text, "", tuple(tokens), given=self.forms)
 
 
-def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = None) -> TokenizedText:
+def build_text(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = None) -> TokenizedText:
     """Build a text from a tokenizer's pieces.
 
-    Words are numbered by :func:`number_words`, and drawn texts made by :func:`drawn_texts`.
+    Words are numbered by :func:`number_words`, and drawn texts made by :func:`make_drawn_texts`.
     """
     typed = (text, pair)
     placed = set_places(pieces, typed)
     words = number_words(placed, typed)
     tokens = []
-    for piece, word, drawn in zip(placed, words, drawn_texts(placed, words, typed), strict=True):
+    for piece, word, drawn in zip(placed, words, make_drawn_texts(placed, words, typed), strict=True):
         start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
         tokens.append(Token(drawn, word, piece.segment, start, end, piece.in_vocabulary))
     return TokenizedText(text, pair, tuple(tokens), cut)
@@ -197,8 +197,8 @@ def from_names(names: Sequence[str], second_from: int | None = None, marks: bool
     ``second_from`` is the index of the first piece of a second sentence. Without ``marks``, names are shown as they
     are, each as a word of its own.
     """
-    typed, pieces = read_names(names, Spelling.of(names) if marks else WHOLE, second_from)
-    return tokenized(*typed, pieces)
+    typed, pieces = read_names(names, Spelling.of(names) if marks else UNMARKED, second_from)
+    return build_text(*typed, pieces)
 
 
 def from_offsets(
@@ -208,7 +208,7 @@ def from_offsets(
 
     A piece with an empty span was added by the tokenizer.
     """
-    return tokenized(*typed, read_offsets(names, offsets, typed, second_from))
+    return build_text(*typed, read_offsets(names, offsets, typed, second_from))
 
 
 def parse_text(fields: Any) -> TokenizedText:
@@ -216,43 +216,43 @@ def parse_text(fields: Any) -> TokenizedText:
 
     Raises TextError for anything else: the span of every token must be in the sentence that it names.
     """
-    _expect(_is(fields, dict) and set(fields) == set(TokenizedText.__dataclass_fields__), "a text", fields)
+    _expect(_has_type(fields, dict) and set(fields) == set(TokenizedText.__dataclass_fields__), "a text", fields)
     typed = fields["text"], fields["pair"]
-    _expect(all(_is(sentence, str) for sentence in typed), "two sentences", typed)
+    _expect(all(_has_type(sentence, str) for sentence in typed), "two sentences", typed)
     words, tokens = fields["given"], fields["tokens"]
-    _expect(_is(words, list, tuple) and all(_is(word, str) for word in words), "a list of words", words)
+    _expect(_has_type(words, list, tuple) and all(_has_type(word, str) for word in words), "a list of words", words)
     _expect(fields["unit"] in ("pieces", "words"), "pieces or words", fields["unit"])
-    _expect(_is(tokens, list, tuple), "a list of tokens", tokens)
+    _expect(_has_type(tokens, list, tuple), "a list of tokens", tokens)
     cut = None if fields["cut"] is None else _parse_cut(fields["cut"])
     parsed = tuple(_parse_token(token, typed) for token in tokens)
     return TokenizedText(*typed, parsed, cut, fields["unit"], tuple(words))
 
 
 def _parse_cut(fields: Any) -> Cut:
-    _expect(_is(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "what was cut", fields)
+    _expect(_has_type(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "what was cut", fields)
     lengths = fields["kept"]
-    _expect(_is(lengths, list, tuple) and len(lengths) == 2, "two numbers of characters", lengths)
+    _expect(_has_type(lengths, list, tuple) and len(lengths) == 2, "two numbers of characters", lengths)
     numbers = (fields["pieces"], fields["limit"], *lengths)
-    _expect(all(_is(number, int) and number >= 0 for number in numbers), "numbers from 0", numbers)
-    _expect(_is(fields["more"], bool), "true or false", fields["more"])
+    _expect(all(_has_type(number, int) and number >= 0 for number in numbers), "numbers from 0", numbers)
+    _expect(_has_type(fields["more"], bool), "true or false", fields["more"])
     return Cut(fields["pieces"], fields["limit"], (lengths[0], lengths[1]), fields["more"])
 
 
 def _parse_token(fields: Any, typed: tuple[str, str]) -> Token:
     names = {"text", "word", "segment", "start", "end", "known"}
-    _expect(_is(fields, dict) and set(fields) == names, "a token", fields)
-    _expect(_is(fields["text"], str) and _is(fields["known"], bool), "a token", fields)
+    _expect(_has_type(fields, dict) and set(fields) == names, "a token", fields)
+    _expect(_has_type(fields["text"], str) and _has_type(fields["known"], bool), "a token", fields)
     word = fields["word"]
-    _expect(word is None or (_is(word, int) and word >= 0), "the number of a word", word)
-    _expect(_is(fields["segment"], int) and fields["segment"] in (0, 1), "sentence 0 or 1", fields)
+    _expect(word is None or (_has_type(word, int) and word >= 0), "the number of a word", word)
+    _expect(_has_type(fields["segment"], int) and fields["segment"] in (0, 1), "sentence 0 or 1", fields)
     start, end = fields["start"], fields["end"]
     if (start, end) != (None, None):
-        _expect(_is(start, int) and _is(end, int), "a span", fields)
+        _expect(_has_type(start, int) and _has_type(end, int), "a span", fields)
         _expect(0 <= start <= end <= len(typed[fields["segment"]]), "a span in its sentence", fields)
     return Token(**fields)
 
 
-def _is(value: object, *kinds: type) -> bool:
+def _has_type(value: object, *kinds: type) -> bool:
     """Return whether a value has exactly one of these types: a bool is not a number here."""
     return type(value) in kinds
 

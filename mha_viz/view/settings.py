@@ -96,7 +96,7 @@ class ViewSetting:
             return "|".join(QUANTITIES)  # rows may have been added
         return self.values or "|".join(choice.pattern or choice.value for choice in self.choices)
 
-    def takes(self, value: str) -> bool:
+    def accepts(self, value: str) -> bool:
         """Return whether the setting accepts this value."""
         return re.fullmatch(self.pattern, value, flags=re.ASCII) is not None
 
@@ -113,7 +113,7 @@ class ViewSetting:
             return ()
         return tuple(choice.value for choice in self.choices if kind not in choice.not_in)
 
-    def help_for(self, kind: str) -> str:
+    def get_help(self, kind: str) -> str:
         """Return the help text for a kind of figure."""
         return self.helps.get(kind, self.help)
 
@@ -127,19 +127,21 @@ class ViewSetting:
         return kind in self.only_on_page and not (panels in self.kinds and panels not in self.only_on_page)
 
 
-def _setting(name: str, row: Mapping[str, Any]) -> ViewSetting:
+def _build_setting(name: str, row: Mapping[str, Any]) -> ViewSetting:
     rows = row.get("choices", {})
     is_quantity = rows == "quantities"
-    choices = () if is_quantity else tuple(ViewChoice(value, **_tupled(choice)) for value, choice in rows.items())
-    return ViewSetting(name, **{**_tupled(row), "choices": choices, "names_quantity": is_quantity})
+    choices = (
+        () if is_quantity else tuple(ViewChoice(value, **_convert_lists(choice)) for value, choice in rows.items())
+    )
+    return ViewSetting(name, **{**_convert_lists(row), "choices": choices, "names_quantity": is_quantity})
 
 
-def _tupled(row: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_lists(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
 SETTINGS: Mapping[str, ViewSetting] = MappingProxyType(
-    {name: _setting(name, row) for name, row in ROWS["settings"].items()}
+    {name: _build_setting(name, row) for name, row in ROWS["settings"].items()}
 )
 OPTIONS: Mapping[str, ViewSetting] = MappingProxyType(  # the settings of figures
     {name: setting for name, setting in SETTINGS.items() if setting.kinds}
@@ -153,17 +155,17 @@ LONG_DEFAULTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def patterns_of(drawing: str) -> dict[str, str]:
+def list_patterns(drawing: str) -> dict[str, str]:
     """Return the regular expressions of the settings that a drawing of the browser reads and writes, by name."""
     return {name: setting.pattern for name, setting in SETTINGS.items() if drawing in setting.drawings}
 
 
-def owned_by(page: str) -> tuple[str, ...]:
+def list_owned_settings(page: str) -> tuple[str, ...]:
     """Return the names of the settings that a page owns."""
     return tuple(name for name, setting in SETTINGS.items() if page in setting.pages)
 
 
-def counting(what: str) -> tuple[str, ...]:
+def list_counting_settings(what: str) -> tuple[str, ...]:
     """Return the names of the settings that count "heads", "tokens" or "panels"."""
     return tuple(name for name, setting in SETTINGS.items() if what in setting.counts)
 
@@ -182,12 +184,12 @@ def check_value(name: str, value: object, kind: str = "") -> None:
     setting = OPTIONS[name]
     if value == "" and (not setting.default or setting.not_shares):
         return
-    if not isinstance(value, str) or not setting.takes(value):
+    if not isinstance(value, str) or not setting.accepts(value):
         expected = setting.expected or ", ".join(setting.listed(kind))
         raise SettingError(f"{name} is {shorten_value(value)!r}.", f"Expected one of: {expected}.")
 
 
-def check_taken(kind: str, stated: Mapping[str, object]) -> None:
+def check_accepted(kind: str, stated: Mapping[str, object]) -> None:
     """Raise SettingError for a stated setting or value that a kind of figure does not accept."""
     for name, value in stated.items():
         setting = OPTIONS[name]
@@ -197,7 +199,7 @@ def check_taken(kind: str, stated: Mapping[str, object]) -> None:
             raise SettingError(f"{name} does not go with {kind}.", f"It goes with {others}. Leave it out.")
 
 
-def keep_taken(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def keep_accepted(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Drop the settings that a kind of figure does not accept; keep all other options."""
     return {name: value for name, value in options.items() if name not in OPTIONS or kind in OPTIONS[name].kinds}
 
@@ -209,7 +211,7 @@ def only_on_page(kind: str, stated: Mapping[str, object], panels: str = "") -> I
             yield name
 
 
-def refusal_in_files(name: str, kind: str, dashes: str = "") -> SettingError:
+def make_file_refusal(name: str, kind: str, dashes: str = "") -> SettingError:
     """Build the error for a setting that the files of a kind of figure do not show. ``dashes``: "--" for an option of
     the command line."""
     setting = OPTIONS[name]
@@ -220,7 +222,7 @@ def refusal_in_files(name: str, kind: str, dashes: str = "") -> SettingError:
     return SettingError(f"{dashes}{name} does not go with {kind}.", remedy)
 
 
-def for_browser() -> dict[str, Any]:
+def build_browser_settings() -> dict[str, Any]:
     """Return the rows with only the fields that JavaScript reads."""
     python_only = ("help", "helps", "expected", "kinds", "only_on_page", "pages", "counts")
     not_in_choices = ("caption", "hides")

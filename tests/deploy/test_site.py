@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect, sync_playwright
 
 from mha_viz.corpus import grammar
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from tests.app_server import chromium
 from tests.browser_tab import DESKTOP, BrowserTab
 from tests.deploy.image import ROOT
@@ -213,7 +213,7 @@ def test_a_sentence_is_typed_and_its_figure_downloaded(guest: Guest) -> None:
 
 def test_a_corpus_is_uploaded_and_measured(guest: Guest, tmp_path: Path) -> None:
     path = tmp_path / "own.conllu"
-    path.write_text(as_conllu(grammar.corpus(10, seed=77).sentences), "utf-8")
+    path.write_text(format_conllu(grammar.corpus(10, seed=77).sentences), "utf-8")
     page = guest.visit("/roles", corpus="file", model="toy")
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Measure own.conllu").click()

@@ -12,17 +12,17 @@ import numpy as np
 
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.marks import CellPicture, Curve, Mark, Rect, Text, moved
+from mha_viz.figures.drawing.marks import CellPicture, Curve, Mark, Rect, Text, shift_marks
 from mha_viz.figures.drawing.theme import GREY, LIGHT, Theme
 from mha_viz.figures.layout import HeatmapLayout, grid_layout
-from mha_viz.figures.layout.compare import drawings_of
-from mha_viz.figures.layout.difference import difference_matrix, signed
-from mha_viz.figures.layout.grid import grid_marks
-from mha_viz.figures.layout.heatmap import Matrix, label_step, matrix_marks, unlabelled
-from mha_viz.figures.layout.links import TOP, link_marks, strands_of
-from mha_viz.figures.layout.panels import Panel, held_by_panels, pack, pin_for
-from mha_viz.figures.layout.view import Axes, Unit, View, block, focus, painted, units
-from mha_viz.text import Piece, TokenizedText, tokenized
+from mha_viz.figures.layout.compare import draw_panels
+from mha_viz.figures.layout.difference import build_difference_matrix, signed
+from mha_viz.figures.layout.grid import draw_grid_marks
+from mha_viz.figures.layout.heatmap import Matrix, draw_matrix, label_step, note_missing_labels
+from mha_viz.figures.layout.links import TOP, build_strands, draw_link_marks
+from mha_viz.figures.layout.panels import Panel, choose_difference_pin, find_pins, pack_comparison
+from mha_viz.figures.layout.view import Axes, Unit, View, block, colour_cells, find_focus, units
+from mha_viz.text import Piece, TokenizedText, build_text
 
 FILE = Path(__file__).resolve().parent / "figures.json"
 WIDTH = 430
@@ -71,7 +71,7 @@ def reading() -> Attention:
     whole = np.random.default_rng(7).dirichlet(np.full(n, 0.25), (1, 3, n))
     weights = np.round(whole, 4)
     weights[..., 0] += 1 - weights.sum(axis=-1)
-    return Attention("made", "", tokenized(TEXT, PAIR, pieces), np.round(weights, 4).astype(np.float32))
+    return Attention("made", "", build_text(TEXT, PAIR, pieces), np.round(weights, 4).astype(np.float32))
 
 
 def crowded() -> Attention:
@@ -101,7 +101,7 @@ def three() -> list[Panel]:
     pieces = [Piece("[CLS]", 0, 0, None, 0), *(Piece(PAIR[s:e], s, e, i, 0) for i, (s, e) in enumerate(spans))]
     short = np.round(np.random.default_rng(8).dirichlet(np.full(4, 0.5), (1, 3, 4)), 4)
     short[..., 0] += 1 - short.sum(axis=-1)
-    alone = Attention("made", "", tokenized(PAIR, "", pieces), np.round(short, 4).astype(np.float32))
+    alone = Attention("made", "", build_text(PAIR, "", pieces), np.round(short, 4).astype(np.float32))
     return [Panel(first, HEADS[0]), Panel(turned, HEADS[1]), Panel(alone, HEADS[0])]
 
 
@@ -109,12 +109,12 @@ def everything() -> dict[str, Any]:
     """The whole file: one reading, for every view the marks of a heatmap, of links and of the grid; and panels side by
     side with the difference of two."""
     attention = reading()
-    with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut", plain_cut):
+    with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut_text", plain_cut):
         cases = {name: drawn(attention, view, LIGHT) for name, view in VIEWS.items()}
         signed_cases = {name: drawn(with_signs(), view, GREY) for name, view in WITH_SIGNS.items()}
         many = {name: {"view": asdict(view), "links": _links(crowded(), view, LIGHT)} for name, view in CROWDED.items()}
         beside = {name: drawn_together(*settings) for name, settings in TOGETHER.items()}
-    panels = base64.b64encode(pack(three())).decode()
+    panels = base64.b64encode(pack_comparison(three())).decode()
     return {
         "width": WIDTH,
         "open": [h.head for h in HEADS],
@@ -135,7 +135,7 @@ def _labels_at(cell: float) -> list[object]:
     """The size of labels beside cells of this size, which of them are written, and what is said of that."""
     layout = HeatmapLayout(cell, 96, 96, 96 + 100 * cell, 96 + 100 * cell)
     axis = tuple(Unit(str(i), (i,), False, 0) for i in range(100))
-    notes = unlabelled(layout, (96, 96), [Axes(axis, axis)])
+    notes = note_missing_labels(layout, (96, 96), [Axes(axis, axis)])
     return [*label_step(layout), notes[0].caption if notes else ""]
 
 
@@ -173,13 +173,13 @@ def plain_cut(text: str, size: float, room: float, weight: int = 400) -> str:
 def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
     """The marks of one view."""
     axes = units(attention, view)
-    held = focus(axes, view)
+    held = find_focus(axes, view)
     part = block(attention, HEADS[0], view, axes)
-    matrix = Matrix(painted(part, view.scale, theme), axes, held, part.w if part.signed else None)
-    heat, _ = matrix_marks(matrix, WIDTH, theme, largest=44)
+    matrix = Matrix(colour_cells(part, view.scale, theme), axes, held, part.w if part.signed else None)
+    heat, _ = draw_matrix(matrix, WIDTH, theme, largest=44)
     parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
     columns = [*map(str, range(attention.heads))]
-    grid = grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, theme, ["L0"], columns)
+    grid = draw_grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, theme, ["L0"], columns)
     marks = {"heatmap": heat, "grid": grid}
     return {
         "view": asdict(view),
@@ -190,27 +190,27 @@ def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
 
 def _links(attention: Attention, view: View, theme: Theme) -> list[dict[str, Any]]:
     axes = units(attention, view)
-    strands = strands_of(attention, HEADS, view, axes, theme)
-    marks, _ = link_marks(strands, axes, focus(axes, view), WIDTH, theme)
-    links = moved(marks[2:], 0, -TOP)  # without the names of the columns, which are outside the canvas
+    strands = build_strands(attention, HEADS, view, axes, theme)
+    marks, _ = draw_link_marks(strands, axes, find_focus(axes, view), WIDTH, theme)
+    links = shift_marks(marks[2:], 0, -TOP)  # without the names of the columns, which are outside the canvas
     return [as_dict(mark) for mark in links]
 
 
 def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
     """The marks of three panels, and of the difference of two of them."""
     panels = three()
-    held = held_by_panels(panels, view, pin_of, diff)
+    held = find_pins(panels, view, pin_of, diff)
     case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
     for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns are outside the canvas
-        drawings = drawings_of(panels, held, view, kind, WIDTH, LIGHT, largest=44)  # type: ignore[arg-type]
+        drawings = draw_panels(panels, held, view, kind, WIDTH, LIGHT, largest=44)  # type: ignore[arg-type]
         down = -TOP if kind == "links" else 0
-        case[kind] = [[as_dict(m) for m in moved(drawing.marks[above:], 0, down)] for drawing in drawings]
+        case[kind] = [[as_dict(m) for m in shift_marks(drawing.marks[above:], 0, down)] for drawing in drawings]
     if diff is not None:
         two = [panels[i] for i in diff]
         subtracted = signed(two[0], two[1], view)
-        side, pin = pin_for(panels, diff, pin_of, view)
-        matrix = difference_matrix(subtracted, two[side], replace(view, pin=pin), LIGHT)
-        marks, _ = matrix_marks(matrix, WIDTH, LIGHT, largest=44)
+        side, pin = choose_difference_pin(panels, diff, pin_of, view)
+        matrix = build_difference_matrix(subtracted, two[side], replace(view, pin=pin), LIGHT)
+        marks, _ = draw_matrix(matrix, WIDTH, LIGHT, largest=44)
         case["difference"] = [as_dict(m) for m in marks]
     return case
 

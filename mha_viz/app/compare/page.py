@@ -11,44 +11,44 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from mha_viz.app.compare import patched, publish
-from mha_viz.app.service.caches import model_service, ready
+from mha_viz.app.service.caches import is_ready, model_service
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
 from mha_viz.app.url.comparison import Comparison, Pin
-from mha_viz.app.url.minimal_pair import replaced
+from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, request
-from mha_viz.app.widgets.asking import second_text
-from mha_viz.app.widgets.bound import UrlChanges, bound, in_link
+from mha_viz.app.widgets.asking import change_second_text
+from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
 from mha_viz.app.widgets.components import compare as component
 from mha_viz.app.widgets.download_panel import PageChart, SideBySide
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
     complain,
     complain_later,
+    escape_markdown,
     guarded,
-    message,
-    plain,
+    read_message,
     remark,
     say_complaint,
     say_unused,
 )
-from mha_viz.app.widgets.request import ask_part, of_part
+from mha_viz.app.widgets.request import ask_part, set_part
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout.caption import both, steps
-from mha_viz.figures.layout.compare import As
-from mha_viz.figures.layout.difference import most_changed
-from mha_viz.figures.layout.panels import MOST, Panel, mismatch
+from mha_viz.figures.layout.compare import PanelKind
+from mha_viz.figures.layout.difference import find_most_changed
+from mha_viz.figures.layout.panels import MAX_PANELS, Panel, explain_mismatch
 from mha_viz.figures.layout.view import View
 from mha_viz.heads import NONE
-from mha_viz.model_names import short_name
+from mha_viz.model_names import shorten_name
 from mha_viz.models.getting import catalog
-from mha_viz.numerals import apart
+from mha_viz.numerals import format_divergence
 from mha_viz.request import ENCODER, PARTS, Request
 from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import DEFAULTS, LONG_TOKENS
 
-SHOWS = {
+COMPARISONS = {
     "tray": "My heads",
     "layer": "A whole layer",
     "similar": "Most similar heads",
@@ -56,15 +56,17 @@ SHOWS = {
     "models": "Two models",
     "off": "Heads switched off",
 }
-OLD_SHOWS = {"map": "similar"}  # names in older links
-SIMILAR = 5
-SPECIAL = "hide"  # of special tokens, unless the URL says otherwise
-OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # comparisons of two panels that open with their difference
-OF_ONE_HEAD = {"scale": ("row",), "side": ("aa", "ab", "ba", "bb")}  # panels side by side have no such settings
-OF_WEIGHTS = ("similar", "models", "off")  # comparisons that need divergences of rows, or the whole model
+OLD_COMPARISONS = {"map": "similar"}  # names in older links
+MOST_SIMILAR = 5
+DEFAULT_SPECIAL = "hide"  # of special tokens, unless the URL says otherwise
+OPEN_DIFFERENCES = dict.fromkeys(
+    ("word", "models", "off"), "0-1"
+)  # comparisons of two panels that open with their difference
+SINGLE_HEAD_VALUES = {"scale": ("row",), "side": ("aa", "ab", "ba", "bb")}  # panels side by side have no such settings
+WEIGHT_COMPARISONS = ("similar", "models", "off")  # comparisons that need divergences of rows, or the whole model
 
 
-class Start(NamedTuple):
+class OpeningState(NamedTuple):
     """How panels open if the URL does not say.
 
     Attributes:
@@ -76,18 +78,18 @@ class Start(NamedTuple):
     pin: str = ""
 
 
-CLOSED = Start()
+NOTHING_OPEN = OpeningState()
 
 
 def show_comparison(what: Url) -> None:
     """Show the choice of what to compare, and the comparison."""
     say_complaint()
-    ignored = ((name, what.parameters.get(name)) for name in OF_ONE_HEAD)
-    say_unused([f"{name}={value}" for name, value in ignored if value in OF_ONE_HEAD[name]])
+    ignored = ((name, what.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
+    say_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
     pins, is_complete = comparison.read(what.where.tray)
     with _row_for_controls():
-        chosen = _choice(pins)
-        _quantity_control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
+        chosen = _choose_comparison(pins)
+        _show_quantity_control(what.where, is_of_weights=chosen in WEIGHT_COMPARISONS, has_second=chosen != "word")
     if not is_complete:
         others = "; the others are shown" if pins else ""
         remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
@@ -95,14 +97,14 @@ def show_comparison(what: Url) -> None:
         say_unused(what.where.unused("compare"))
         if what.where.request.prefix:
             remark("The texts of My heads are read without the prefix in this link.")
-        _comparison(pins, what.where)
+        _show_my_heads(pins, what.where)
         return
     ask_part(what.where)
     other = "" if chosen == "word" else what.where.request.other  # which has a second sentence of its own
     where = what.where.but(off=(), other=other)
-    page = inference.read_whole_model(what) if chosen in OF_WEIGHTS else inference.read_nearest(what, where)
+    page = inference.read_whole_model(what) if chosen in WEIGHT_COMPARISONS else inference.read_nearest(what, where)
     if page is not None:
-        _ready_made(page, chosen)
+        _show_ready_made(page, chosen)
 
 
 def _row_for_controls() -> Any:
@@ -110,104 +112,110 @@ def _row_for_controls() -> Any:
 
     There the screen is for the drawing.
     """
-    if address.in_class():
+    if address.is_class_view():
         return st.popover(":primary[What to compare]", type="tertiary", width="content")
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def _ready_made(page: PageReading, chosen: str) -> None:
+def _show_ready_made(page: PageReading, chosen: str) -> None:
     """Show one of the comparisons of a reading with others, or of its heads with each other."""
-    head = request.linked_head(page.url, page.attention, "compare")
-    _about(page.attention, head)
+    head = request.read_linked_head(page.url, page.attention, "compare")
+    _show_sentence(page.attention, head)
     inference.say_cut(page)
-    builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models, "off": _compare_without}[chosen]
+    builder = {
+        "layer": _make_layer_panels,
+        "similar": _make_similar_panels,
+        "word": _make_word_panels,
+        "models": _make_model_panels,
+        "off": _make_ablation_panels,
+    }[chosen]
     panels = builder(page, head)
-    start = Start(OPEN.get(chosen, ""))
+    start = OpeningState(OPEN_DIFFERENCES.get(chosen, ""))
     if chosen == "word" and len(panels) == 2:
-        start = start._replace(pin=most_changed(panels[0], panels[1], View(special=SPECIAL)))
+        start = start._replace(pin=find_most_changed(panels[0], panels[1], View(special=DEFAULT_SPECIAL)))
     _draw(panels, start=start, is_patched=chosen == "word" and not page.attention.is_cross)
 
 
-def _about(attention: Attention, head: Head | None = None) -> None:
+def _show_sentence(attention: Attention, head: Head | None = None) -> None:
     """Show the sentence and whose heads are compared, with a link to change them."""
-    owner = f"{both(head)} of {short_name(attention.model)}" if head else short_name(attention.model)
+    owner = f"{both(head)} of {shorten_name(attention.model)}" if head else shorten_name(attention.model)
     request_of_reading = attention.request
     owner += f", {steps(attention)}" if request_of_reading is not None and request_of_reading.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
-    pair = f"{' → ' * attention.is_cross} {_quoted(second)}" if second else ""
+    pair = f"{' → ' * attention.is_cross} {_quote_html(second)}" if second else ""
     with st.container(key="about_text", horizontal=True, vertical_alignment="bottom", gap="small"):
         st.html(
-            f'<p class="mha-about">{_quoted(text.text)}{pair} <span>{escape(owner)}</span></p>',
+            f'<p class="mha-about">{_quote_html(text.text)}{pair} <span>{escape(owner)}</span></p>',
             width="content",
         )
-        if head and not address.in_class():
+        if head and not address.is_class_view():
             label = ":primary[Edit in Explore]"
-            st.page_link(navigation.page("explore"), label=label, query_params=address.now())
+            st.page_link(navigation.find_page("explore"), label=label, query_params=address.get_parameters())
     inference.say_unknown(attention)
 
 
-def _quoted(text: str) -> str:
+def _quote_html(text: str) -> str:
     """Return the sentence as an HTML element. Two lines are visible; the full sentence appears under the pointer."""
     return f'<q title="{escape(text)}">{escape(text)}</q>'
 
 
-def _choice(pins: Comparison) -> str:
+def _choose_comparison(pins: Comparison) -> str:
     """Show the choice of what to compare, and return it.
 
     By default it is the compared heads if there are any, else the sentence with a word replaced.
     """
-    labels = SHOWS | {"tray": f"My heads ({len(pins)})"}
-    current = in_link("show", [*SHOWS, *OLD_SHOWS], r"\w+") or ("tray" if pins else "word")
-    current = OLD_SHOWS.get(current, current)
+    labels = COMPARISONS | {"tray": f"My heads ({len(pins)})"}
+    current = read_option("show", [*COMPARISONS, *OLD_COMPARISONS], r"\w+") or ("tray" if pins else "word")
+    current = OLD_COMPARISONS.get(current, current)
     bound(
-        st.segmented_control, "What to compare", "show", current, list(SHOWS),
-        change=lambda chosen: {"show": chosen, **_fresh(chosen)},
+        st.segmented_control, "What to compare", "show", current, list(COMPARISONS),
+        change=lambda chosen: {"show": chosen, **_reset_panels(chosen)},
         format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True, width="content",
     )  # fmt: skip
     return current
 
 
-def _fresh(shown: str) -> dict[str, str | None]:
+def _reset_panels(shown: str) -> dict[str, str | None]:
     """Return the URL parameters that reset the panels."""
-    return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
+    return {**dict.fromkeys(address.PANEL_PARAMETERS), "diff": OPEN_DIFFERENCES.get(shown)}
 
 
 # ---- The compared heads -----------------------------------------------------------------------------------------
 
 
-def _comparison(pins: Comparison, where: Address) -> None:
+def _show_my_heads(pins: Comparison, where: Address) -> None:
     if not pins:
         st.markdown(
             "No heads chosen yet. In Explore, press **+ Compare**, or **c** on a head of the grid. You can compare up "
             "to eight heads, of any layer, sentence and model."
         )
         label = ":primary[Choose heads in Explore]"
-        st.page_link(navigation.page("explore"), label=label, query_params=address.now())
+        st.page_link(navigation.find_page("explore"), label=label, query_params=address.get_parameters())
         return
     if QUANTITIES[where.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
         inference.say_all_on(where)
-    panel_of = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
+    panel_of = {number: _load_panel(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in panel_of.items() if panel is not None}
     if len({pins[number].request for number in panels}) == 1:
-        _about(next(iter(panels.values())).attention)
+        _show_sentence(next(iter(panels.values())).attention)
     if panels:
         shown = list(panels.values())
         # If the difference of two panels is defined, open it: it is why people compare two.
-        is_a_pair = len(shown) == 2 and not mismatch(shown[0].attention, shown[1].attention, View())
-        _draw(shown, tuple(panels), Start("0-1" if is_a_pair else ""))
+        is_a_pair = len(shown) == 2 and not explain_mismatch(shown[0].attention, shown[1].attention, View())
+        _draw(shown, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
 
 
-def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
+def _load_panel(pin: Pin, number: int, where: Address) -> Panel | None:
     """Return the panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
     try:
         model = catalog.resolve(pin.request.model)
-        if ready(model) or model_service().has_reading(pin.request):
+        if is_ready(model) or model_service().has_reading(pin.request):
             attention = inference.read_request(inference.set_quantity(pin.request, where))
             head = Head(pin.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else pin.head
             _ = attention[head]
             return Panel(attention, head, pin.name)
-        _missing(model, f"Head {number + 1} of My heads needs")
+        _say_missing(model, f"Head {number + 1} of My heads needs")
     except MhaVizError as error:
         remark(f"Head {number + 1} of My heads, {both(pin.head)}, cannot be shown.")
         complain(error)
@@ -217,15 +225,15 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
 
 @guarded()
 def _on_remove(number: int) -> None:
-    pins, _ = comparison.read(address.now().get("tray"))
+    pins, _ = comparison.read(address.get_parameters().get("tray"))
     address.go(tray=comparison.write(comparison.remove(pins, number)))
 
 
-def _missing(model: catalog.Model, who: str) -> None:
+def _say_missing(model: catalog.Model, who: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         remark(f"{who} {model.label}, which has not been downloaded yet.")
-        parameters = {**address.now(), "model": model.name}
-        st.page_link(navigation.page("explore"), label="Download it in Explore", query_params=parameters)
+        parameters = {**address.get_parameters(), "model": model.name}
+        st.page_link(navigation.find_page("explore"), label="Download it in Explore", query_params=parameters)
 
 
 @guarded()
@@ -234,48 +242,48 @@ def _on_edit() -> None:
 
     The user changed the list, added a panel to it, or asked to see a panel in Explore.
     """
-    event = message("compare", "edit")
+    event = read_message("compare", "edit")
     try:
         if event.get("action") == "open":
-            navigation.leave("explore", _kept_on_explore() | _place(_pin(event)))
+            navigation.leave("explore", _select_shared_parameters() | _make_explore_parameters(_parse_pin(event)))
             return
-        pins, _ = comparison.read(address.now().get("tray"))
+        pins, _ = comparison.read(address.get_parameters().get("tray"))
         view = event.get("view")
-        view_changes = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
-        address.go(tray=comparison.write(_edited(pins, event)), **view_changes)
+        view_changes = address.select_accepted(view, address.PANEL_PATTERNS) if isinstance(view, dict) else {}
+        address.go(tray=comparison.write(_apply_edit(pins, event)), **view_changes)
     except MhaVizError as error:
         complain_later(error)
 
 
-def _pin(event: dict[str, object]) -> Pin:
+def _parse_pin(event: dict[str, object]) -> Pin:
     """Return the head that a message describes. Raises UnknownHead."""
     names = ("text", "pair", "model", "head", "target", "part")
     text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
         return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
-    text = address.url().to_pin(text)
-    return Pin(replace(Request(model, text, pair), **address.switched_off_in(event)), Head.parse(head))
+    text = address.url().get_pin_text(text)
+    return Pin(replace(Request(model, text, pair), **address.read_switched_off(event)), Head.parse(head))
 
 
-def _kept_on_explore() -> dict[str, str]:
+def _select_shared_parameters() -> dict[str, str]:
     """Return the parameters of this page's URL that also apply to another head on the Explore page."""
-    names = {"tray", *address.VIEW} - set(address.OF_THIS_MODEL)
-    if st.session_state["show"] in OF_WEIGHTS:
+    names = {"tray", *address.VIEW_PATTERNS} - set(address.MODEL_PARAMETERS)
+    if st.session_state["show"] in WEIGHT_COMPARISONS:
         names -= {"shown"}
-    return {name: value for name, value in address.now().items() if name in names}
+    return {name: value for name, value in address.get_parameters().items() if name in names}
 
 
-def _place(pin: Pin) -> dict[str, str]:
+def _make_explore_parameters(pin: Pin) -> dict[str, str]:
     """Return the URL parameters with which Explore shows a head."""
-    text, pair = address.fits(*pin.request.texts)
-    model = pin.request.model if pin.request.model != catalog.default().name else ""
+    text, pair = address.fit_texts(*pin.request.texts)
+    model = pin.request.model if pin.request.model != catalog.choose_default().name else ""
     return {"head": str(pin.head), "text": text} | replace(pin.request, model=model, text=text, pair=pair).in_link()
 
 
-def _edited(pins: Comparison, event: dict[str, object]) -> Comparison:
+def _apply_edit(pins: Comparison, event: dict[str, object]) -> Comparison:
     action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
-        return comparison.add(pins, _pin(event))
+        return comparison.add(pins, _parse_pin(event))
     if not isinstance(index, int):
         return pins
     if action == "remove":
@@ -289,41 +297,41 @@ def _edited(pins: Comparison, event: dict[str, object]) -> Comparison:
 
 @guarded()
 def _on_view() -> None:
-    view = message("compare", "view")
-    address.go(**address.accepted(view, address.COMPARED))
+    view = read_message("compare", "view")
+    address.go(**address.select_accepted(view, address.PANEL_PATTERNS))
 
 
 # ---- Ready-made comparisons -----------------------------------------------------------------------------
 
 
-def _layer(page: PageReading, head: Head) -> list[Panel]:
+def _make_layer_panels(page: PageReading, head: Head) -> list[Panel]:
     attention = page.attention
-    heads = min(attention.heads, MOST)
+    heads = min(attention.heads, MAX_PANELS)
     st.markdown(
         f"{'The' if heads == attention.heads else 'The first'} {heads} heads of layer {head.layer}, on one scale."
     )
     return [Panel(attention, Head(head.layer, i)) for i in range(heads)]
 
 
-def _similar(page: PageReading, head: Head) -> list[Panel]:
+def _make_similar_panels(page: PageReading, head: Head) -> list[Panel]:
     attention = page.attention
     with st.spinner("Comparing all pairs of heads…"):
-        similar = model_service().similar(attention, head, SIMILAR)
+        similar = model_service().similar(attention, head, MOST_SIMILAR)
     st.markdown(f"The {len(similar)} heads most like {both(head)} here (0% = identical, 100% = no overlap).")
-    similar_panels = [Panel(attention, other, f"{apart(nats)} different") for other, nats in similar]
+    similar_panels = [Panel(attention, other, f"{format_divergence(nats)} different") for other, nats in similar]
     return [Panel(attention, head), *similar_panels]
 
 
-def _word(page: PageReading, head: Head) -> list[Panel]:
+def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
     """Return panels for the sentence and for the same sentence with one word replaced.
 
     Also show the field for the second sentence.
     """
     what = page.url
-    second = what.where.request.other if "second" in what.parameters else replaced(what.text)
+    second = what.where.request.other if "second" in what.parameters else replace_word(what.text)
     bound(
         st.text_input, "Change a word, then press Enter", "second", second,
-        change=lambda typed: {**second_text(typed), **_fresh("word")}, max_chars=2_000,
+        change=lambda typed: {**change_second_text(typed), **_reset_panels("word")}, max_chars=2_000,
     )  # fmt: skip
     panels = [Panel(page.attention, head)]
     if not second.strip() or second == what.text:
@@ -337,7 +345,7 @@ def _word(page: PageReading, head: Head) -> list[Panel]:
     return panels
 
 
-def _compare_without(page: PageReading, head: Head) -> list[Panel]:
+def _make_ablation_panels(page: PageReading, head: Head) -> list[Panel]:
     """Return panels for the head in the whole model, and with the heads in the URL switched off."""
     what, attention = page.url, page.attention
     if page.is_part:
@@ -348,57 +356,61 @@ def _compare_without(page: PageReading, head: Head) -> list[Panel]:
     previous_layer = tuple(other for other in attention.every_head() if other.layer == head.layer - 1)
     text = attention.queries
     request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or previous_layer)
-    request = replace(request, **what.where.way(text.text))
-    which = inference.listed(off) if off else f"layer {head.layer - 1} ({head.layer})"
+    request = replace(request, **what.where.get_method_fields(text.text))
+    which = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
     with st.container(horizontal=True, vertical_alignment="center"):
         if request.off:
-            manner = plain(request.manner)
+            manner = escape_markdown(request.manner)
             st.markdown(f"Second panel: the same head with {which} switched off ({manner}).", width="content")
         else:
             remark("No head is switched off.")
-        parameters = {**address.now(), "off": str(what.parameters.get("off") or NONE)}
-        st.page_link(navigation.page("explore"), label=":primary[Choose heads to switch off]", query_params=parameters)
+        parameters = {**address.get_parameters(), "off": str(what.parameters.get("off") or NONE)}
+        st.page_link(
+            navigation.find_page("explore"), label=":primary[Choose heads to switch off]", query_params=parameters
+        )
     panels = [Panel(attention, head)]
     return [*panels, Panel(inference.read_request(request), head, "without")] if request.off else panels
 
 
-def _models(page: PageReading, head: Head) -> list[Panel]:
+def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     """Return panels for the head and for the most similar head of another model, by attention between words.
 
     If the text is read by an encoder–decoder, the other head is in the same part, or else in its encoder.
     """
-    attention, offered = page.attention, {m.name: m for m in catalog.offered()}
+    attention, offered = page.attention, {m.name: m for m in catalog.list_offered()}
     others = [m for m in offered.values() if m.name != page.model.name]
     if not others:
         remark("This server offers only one model.")
         return [Panel(attention, head)]
     names = [m.name for m in others]
-    here = [m.name for m in others if ready(m)]
-    wanted_model = in_link("with", [*offered], ".+")
+    here = [m.name for m in others if is_ready(m)]
+    wanted_model = read_option("with", [*offered], ".+")
     current = wanted_model if wanted_model in names else (here or names)[0]
     labels = {m.name: m.label for m in others}  # menus render no Markdown
     bound(
-        st.selectbox, "Compare with", "with", current, names, change=lambda name: {"with": name, **_fresh("models")},
+        st.selectbox, "Compare with", "with", current, names, change=lambda name: {"with": name, **_reset_panels("models")},
         format_func=labels.__getitem__, width=340,
     )  # fmt: skip
     model = offered[current]
-    if not ready(model):
-        _missing(model, "This comparison needs")
+    if not is_ready(model):
+        _say_missing(model, "This comparison needs")
         return [Panel(attention, head)]
     where = page.url.where if page.is_part else page.url.where.but(part=ENCODER)
-    other = inference.try_read(of_part(replace(page.whole_request, model=model.name), model, where))
+    other = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, where))
     if other is None:
         return [Panel(attention, head)]
     similar, nats = model_service().most_similar_head(attention, head, other)
-    closeness = "" if nats is None else f": its most similar head, compared word by word ({apart(nats)} different)"
-    st.markdown(f"{both(head)} and {both(similar)} of {plain(model.label)}{closeness}.")
+    closeness = (
+        "" if nats is None else f": its most similar head, compared word by word ({format_divergence(nats)} different)"
+    )
+    st.markdown(f"{both(head)} and {both(similar)} of {escape_markdown(model.label)}{closeness}.")
     return [Panel(attention, head), Panel(other, similar)]
 
 
 def _draw(
     panels: Sequence[Panel],
     places: tuple[int, ...] | None = None,
-    start: Start = CLOSED,
+    start: OpeningState = NOTHING_OPEN,
     charts: Sequence[PageChart] = (),
     is_patched: bool = False,
 ) -> None:
@@ -414,29 +426,31 @@ def _draw(
     """
     numbers = [str(number) for number in range(len(panels))]
     pairs = [f"{first}-{other}" for first in numbers for other in numbers if first != other]
-    in_link("at", numbers, address.COMPARED["at"])
-    in_link("diff", [*pairs, "none", start.diff], address.COMPARED["diff"])
-    packed = model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=SPECIAL)
+    read_option("at", numbers, address.PANEL_PATTERNS["at"])
+    read_option("diff", [*pairs, "none", start.diff], address.PANEL_PATTERNS["diff"])
+    packed = model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
     component(packed, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
         charts = patched.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
-    shown = shown_as(address.now(), panels, start)
-    download_panel.of_panels(shown, is_compared=places is not None, charts=charts)
+    shown = parse_panel_view(address.get_parameters(), panels, start)
+    download_panel.show_panel_downloads(shown, is_compared=places is not None, charts=charts)
     publish.show_publishing(shown)
 
 
-def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel], start: Start = CLOSED) -> SideBySide:
+def parse_panel_view(
+    parameters: Mapping[str, str], panels: Sequence[Panel], start: OpeningState = NOTHING_OPEN
+) -> SideBySide:
     """Return the panels as a URL shows them, like ``parseTogether`` of ``browser/compare/together.js``."""
     parameters = {"pin": start.pin, **parameters}
-    compared = {name: value for name, value in parameters.items() if name in address.COMPARED}
+    compared = {name: value for name, value in parameters.items() if name in address.PANEL_PATTERNS}
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
-    view = download_panel.view_of({"special": SPECIAL, **compared}, tokens=tokens)
+    view = download_panel.parse_view({"special": DEFAULT_SPECIAL, **compared}, tokens=tokens)
     if view.scale == "row":  # a separate scale for each row is not a common scale
         view = replace(view, scale="head" if tokens > LONG_TOKENS else "")
-    pair = address.pair_of(parameters.get("diff") or start.diff, len(panels))
-    kind: As = "links" if parameters.get("as") == "links" else "heatmap"
+    pair = address.parse_pair(parameters.get("diff") or start.diff, len(panels))
+    kind: PanelKind = "links" if parameters.get("as") == "links" else "heatmap"
     panel_number = parameters.get("at", "")
-    pin_of = int(panel_number) if re.fullmatch(address.COMPARED["at"], panel_number, flags=re.ASCII) else 0
+    pin_of = int(panel_number) if re.fullmatch(address.PANEL_PATTERNS["at"], panel_number, flags=re.ASCII) else 0
     if view.pin and pin_of < len(panels):
         axes = panels[pin_of].attention.queries, panels[pin_of].attention.keys
         if all((token or 0) < len(axis) for token, axis in zip(view.pinned, axes, strict=True)):
@@ -444,7 +458,7 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel], start: Star
     return SideBySide(panels, replace(view, pin=""), 0, pair, kind)
 
 
-def _quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> None:
+def _show_quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> None:
     """Show the control for the quantity and, for gradients, the controls for the word.
 
     Where only weights are compared, show a remark instead. ``has_second``: whether a second text is compared with the
@@ -456,14 +470,14 @@ def _quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> 
             remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.request.quantity].label}.")
         return
     bound(
-        st.selectbox, "Quantity", "shown", where.request.quantity, list(QUANTITIES), change=_other_quantity,
+        st.selectbox, "Quantity", "shown", where.request.quantity, list(QUANTITIES), change=_change_quantity,
         format_func=lambda name: QUANTITIES[name].label, width=180, label_visibility="collapsed",
     )  # fmt: skip
     if QUANTITIES[where.request.quantity].of_answer and has_second:
-        asking.controls(None, where)
+        asking.show_controls(None, where)
     if where.request.quantity != DEFAULTS["shown"]:
         remark(QUANTITIES[where.request.quantity].about)
 
 
-def _other_quantity(chosen: str) -> UrlChanges:
-    return {"shown": None if chosen == DEFAULTS["shown"] else chosen, "scale": address.scale_of(chosen)}
+def _change_quantity(chosen: str) -> UrlChanges:
+    return {"shown": None if chosen == DEFAULTS["shown"] else chosen, "scale": address.choose_scale(chosen)}

@@ -15,26 +15,26 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.widgets import head_grid as grid
 from mha_viz.app.widgets import inference
-from mha_viz.app.widgets.asking import other_text
+from mha_viz.app.widgets.asking import make_text_change
 from mha_viz.app.widgets.bound import UrlChanges, bound
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, guarded, picked_head, remark, theme
+from mha_viz.app.widgets.parts import complain, get_theme, guarded, parse_picked_head, remark
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import SIDES, Numbers, Patched
 from mha_viz.figures.charts.chart import Chart
-from mha_viz.figures.charts.effects import head_grid
+from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.layout.recipe import START
+from mha_viz.figures.layout.recipe import IMPORT_LINE
 from mha_viz.model_names import cite_model
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.request import TEXT, Request
 
-NAMED = 3  # at most this many heads are named
-LEAST = 0.05  # smaller shares are not named
-WAITING = "Taking each head from the other text…"
+MOST_NAMED = 3  # at most this many heads are named
+LEAST_SHARE = 0.05  # smaller shares are not named
+WAIT_NOTE = "Taking each head from the other text…"
 
 
 def show_patched(first: Attention, second: Attention, held: Head) -> list[PageChart]:
@@ -54,18 +54,18 @@ def show_patched(first: Attention, second: Attention, held: Head) -> list[PageCh
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
         request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
         with guarded(complain):
-            patched = inference.wait(model_service().cached(verbs.patched, request), WAITING)
+            patched = inference.wait_for_result(model_service().cached(verbs.patch_outputs, request), WAIT_NOTE)
             charts.append(_show(patched, held, where.like))
         bound(
             st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
-            change=_third, keeps=True, max_chars=2_000,
+            change=_set_third_sentence, keeps=True, max_chars=2_000,
         )  # fmt: skip
         _say_unread(request.model, where.like)
-        if not charts or not held.layer or not _side(held, where.path):
+        if not charts or not held.layer or not _choose_side(held, where.path):
             return charts
         with guarded(complain):
-            paths = model_service().cached(verbs.patched, request, str(held), where.path)
-            charts.append(_show_paths(inference.wait(paths, WAITING), where.like))
+            paths = model_service().cached(verbs.patch_outputs, request, str(held), where.path)
+            charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), where.like))
     return charts
 
 
@@ -84,9 +84,9 @@ def _show(patched: Patched, pinned: Head, like: str) -> PageChart:
     return chart
 
 
-def _third(typed: str) -> UrlChanges:
+def _set_third_sentence(typed: str) -> UrlChanges:
     """Return the URL parameter for a third sentence."""
-    return other_text("like")(typed) if typed.strip() else {"like": None}
+    return make_text_change("like")(typed) if typed.strip() else {"like": None}
 
 
 def _say_unread(model: str, third: str) -> None:
@@ -97,7 +97,7 @@ def _say_unread(model: str, third: str) -> None:
             remark(f"Only the first {read.keys.cut.limit:,} tokens of the third sentence are read.")
 
 
-def _side(pinned: Head, side: str) -> str:
+def _choose_side(pinned: Head, side: str) -> str:
     """Show the control for the side of the pinned head at which paths end, and return the side; none by default."""
     bound(
         st.segmented_control, f"Follow paths from earlier heads into {both(pinned)} by", "path", side or None, SIDES,
@@ -116,35 +116,36 @@ def _show_paths(paths: Patched, like: str) -> PageChart:
 
 def _name_largest(patched: Patched) -> str:
     """Name the heads with the largest shares; empty if all shares are small."""
-    shares = patched.table()["share"].nlargest(NAMED)
+    shares = patched.table()["share"].nlargest(MOST_NAMED)
     return ", ".join(
-        f"**{both(Head.of(name))}** restores {percent(share, 0)}" for name, share in shares[shares >= LEAST].items()
+        f"**{both(Head.of(name))}** restores {percent(share, 0)}"
+        for name, share in shares[shares >= LEAST_SHARE].items()
     )
 
 
 def _draw(patched: Patched, key: str, pinned: Head | None, like: str) -> PageChart:
     to = f" through the {patched.side} of {patched.to}" if patched.to else ""
     label = f"How much of the other text’s answer each head alone restores{to}"
-    draw = partial(_chart, patched.shares, pinned)
-    grid.head_grid(draw(theme()), key, f"{label}.", partial(_on_square, key))
+    draw = partial(_draw_chart, patched.shares, pinned)
+    grid.head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square, key))
     cited = cite_model(patched.model, patched.revision)
     about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {cited}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
     options = f", similar_to={like.strip()!r}{path}" if like.strip() else path
     texts = f"{patched.text!r}, {patched.other!r}"
-    code = f"{START}\nmv.activation_patching(mv.load({patched.model!r}), {texts}{options}).table()\n"
-    return PageChart(label, key, draw, about, lambda: _table(patched, about), code, patched.text)
+    code = f"{IMPORT_LINE}\nmv.activation_patching(mv.load({patched.model!r}), {texts}{options}).table()\n"
+    return PageChart(label, key, draw, about, lambda: _make_table(patched, about), code, patched.text)
 
 
-def _chart(shares: Numbers, pinned: Head | None, colours: Theme) -> Chart:
-    return head_grid(shares, "", (), colours, written=_write_share, held=pinned, top=1.0)
+def _draw_chart(shares: Numbers, pinned: Head | None, colours: Theme) -> Chart:
+    return draw_head_grid(shares, "", (), colours, written=_write_share, held=pinned, top=1.0)
 
 
 def _write_share(share: float) -> str:
     return "" if np.isnan(share) else percent(share, 0)
 
 
-def _table(patched: Patched, about: str) -> Table:
+def _make_table(patched: Patched, about: str) -> Table:
     """Return a table with a row for each head."""
     table = patched.table().reset_index()
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
@@ -153,6 +154,6 @@ def _table(patched: Patched, about: str) -> Table:
 @guarded()
 def _on_square(key: str) -> None:
     """Pin the clicked head, in the panels too; a click on the pinned head unpins it."""
-    head = picked_head(st.session_state.get(key))
+    head = parse_picked_head(st.session_state.get(key))
     if head is not None:
         address.go(head=None if head == address.url().where.head else str(head))

@@ -12,19 +12,19 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets import download_panel
 from mha_viz.app.widgets.download_panel import SideBySide
 from mha_viz.app.widgets.parts import guarded
-from mha_viz.figures.file_names import of_heads
+from mha_viz.figures.file_names import name_for_heads
 from mha_viz.figures.layout.caption import named
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.publishing import MOST_REMARK, MOST_TITLE, TITLE
 from mha_viz.text import clean
 
-REMARKS = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
+REMARKS_KEY = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
 MOST_REMARKS = 64  # remarks per visit
 
 
 def show_publishing(shown: SideBySide) -> None:
     """Show the expander with a title, a remark on each head, and the button that creates the file."""
-    if address.in_class():
+    if address.is_class_view():
         return
     with st.expander("Publish as one web page", on_change="rerun", key="publish", icon=":material/public:") as box:
         if not box.open:
@@ -34,11 +34,11 @@ def show_publishing(shown: SideBySide) -> None:
         introduction = _ask_text("introduction", "Introduction", MOST_REMARK)
         typed: dict[str, str] = {}
         for number, panel in enumerate(shown.panels, 1):
-            if _field(panel) not in typed:  # a head may be on the page twice
-                typed[_field(panel)] = _ask_text(
-                    _field(panel), f"Remark on panel {number}, {_name(panel)}", MOST_REMARK
+            if _make_field_name(panel) not in typed:  # a head may be on the page twice
+                typed[_make_field_name(panel)] = _ask_text(
+                    _make_field_name(panel), f"Remark on panel {number}, {_name_panel(panel)}", MOST_REMARK
                 )
-        remarks = [typed[_field(panel)] for panel in shown.panels]
+        remarks = [typed[_make_field_name(panel)] for panel in shown.panels]
         make = partial(
             figure_api.publication,
             list(shown.panels),
@@ -49,16 +49,16 @@ def show_publishing(shown: SideBySide) -> None:
             diff=shown.pair,
             **asdict(shown.view),
         )
-        name = of_heads([(panel.attention, panel.head) for panel in shown.panels], "page")
-        download_panel.download("Download the page (HTML)", f"{name}.html", make, "publish_page")
+        name = name_for_heads([(panel.attention, panel.head) for panel in shown.panels], "page")
+        download_panel.show_download_button("Download the page (HTML)", f"{name}.html", make, "publish_page")
 
 
-def _name(panel: Panel) -> str:
+def _name_panel(panel: Panel) -> str:
     name = named(panel.attention, panel.head)
     return f"{name}, {panel.name}" if panel.name else name
 
 
-def _field(panel: Panel) -> str:
+def _make_field_name(panel: Panel) -> str:
     """Return the key of the remark on a panel.
 
     It identifies the head and the reading, so the remark stays with the head wherever it is on the page.
@@ -69,19 +69,19 @@ def _field(panel: Panel) -> str:
 def _ask_text(field: str, label: str, most: int, first: str = "") -> str:
     """Show a text field that keeps its content when the visitor leaves the page, and return the text."""
     key = f"publish_{field}"
-    st.session_state[key] = _texts().get(field, first)
+    st.session_state[key] = _load_texts().get(field, first)
     place = st.text_input if field == "title" else st.text_area
-    return clean(str(place(label, key=key, max_chars=most, on_change=_keep, args=(field,)) or ""))[:most]
+    return clean(str(place(label, key=key, max_chars=most, on_change=_save_text, args=(field,)) or ""))[:most]
 
 
-def _texts() -> dict[str, str]:
-    texts: dict[str, str] = st.session_state.setdefault(REMARKS, {})
+def _load_texts() -> dict[str, str]:
+    texts: dict[str, str] = st.session_state.setdefault(REMARKS_KEY, {})
     return texts
 
 
 @guarded()
-def _keep(field: str) -> None:
-    texts = _texts()
+def _save_text(field: str) -> None:
+    texts = _load_texts()
     texts.pop(field, None)
     texts[field] = str(st.session_state.get(f"publish_{field}", ""))[:MOST_REMARK]
     while len(texts) > MOST_REMARKS:

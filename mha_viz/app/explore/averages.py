@@ -9,29 +9,29 @@ from typing import TypeAlias
 import numpy as np
 import streamlit as st
 
-from mha_viz.analysis.metrics import METRICS, PerHead, averages, measure_all
-from mha_viz.app.service.caches import lasting, model_service
+from mha_viz.analysis.metrics import METRICS, PerHead, average_measures, measure_all
+from mha_viz.app.service.caches import cache_results, model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.widgets import inference
-from mha_viz.app.widgets.classroom import legible
+from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import remark, theme
+from mha_viz.app.widgets.parts import get_theme, remark
 from mha_viz.attention import Head
-from mha_viz.figures.charts.effects import head_grid
+from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.charts.plotly_settings import CONFIG
 from mha_viz.figures.drawing.table import Table
 from mha_viz.model_names import cite_model
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
 
-MOST = 50  # the most lines that are read
-MEASURED = 256  # readings whose measures are cached
+MOST_LINES = 50  # the most lines that are read
+CACHED_LINES = 256  # readings whose measures are cached
 
-_Measured: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # heads, and the measures of each
+_Measurement: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # heads, and the measures of each
 
 
-def lines(page: PageReading) -> tuple[str, ...]:
+def split_lines(page: PageReading) -> tuple[str, ...]:
     """Return the sentences of the text, one per line.
 
     Empty for a single line, a pair, a text with gold annotation, or an encoder–decoder.
@@ -44,36 +44,36 @@ def lines(page: PageReading) -> tuple[str, ...]:
 
 def show_averages(page: PageReading) -> list[PageChart]:
     """Show the averages in an expander if the text has several lines. Return the charts that are shown."""
-    sentences = lines(page)
+    sentences = split_lines(page)
     if not sentences:
         return []
     title = f"Averages per head over the {len(sentences)} lines, each read separately"
     with st.expander(title, on_change="rerun", key="averages", icon=":material/table_rows:") as box:
         if not box.open:
             return []
-        if len(sentences) > MOST:
-            remark(f"The first {MOST} of {len(sentences)} lines are read.")
-        measured = _measure_sentences(page.model.name, sentences[:MOST])
+        if len(sentences) > MOST_LINES:
+            remark(f"The first {MOST_LINES} of {len(sentences)} lines are read.")
+        measured = _measure_sentences(page.model.name, sentences[:MOST_LINES])
         heads = measured[0][0] if measured else ()
-        means = averages([values for _, values in measured])
+        means = average_measures([values for _, values in measured])
         cited = cite_model(page.model.name, page.attention.revision)
         return [_show_average(means, heads, len(measured), cited)] if measured else []
 
 
-def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measured]:
+def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measurement]:
     """Return the model's heads and their measures for each sentence that could be read; remarks report the others."""
     done = []
     progress = st.progress(0.0, text="Reading the lines…")
     for number, sentence in enumerate(sentences, 1):
         if inference.try_read(Request(model, sentence)) is not None:
-            done.append(_measures(Request(model, sentence)))
+            done.append(_measure(Request(model, sentence)))
         progress.progress(number / len(sentences), text=f"Reading line {number} of {len(sentences)}…")
     progress.empty()
     return done
 
 
-@lasting(MEASURED)
-def _measures(request: Request) -> _Measured:
+@cache_results(CACHED_LINES)
+def _measure(request: Request) -> _Measurement:
     """Return the heads and their measures for a sentence that was just read.
 
     Cached, so callers must not change them.
@@ -91,15 +91,15 @@ def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: in
     unit = "nats" if metric.unit == "nats" else "of the attention"
     about = f"{metric.help} Means over {count} sentences, each counted once; {model}."
     st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
-    written = _nats if metric.unit == "nats" else _percent
+    written = _format_nats if metric.unit == "nats" else _format_percent
     chart = PageChart(
         f"Average per head: {metric.label}",
         f"average-{metric.name}",
-        lambda colours: head_grid(_by_number(means[metric.name], heads), unit, (), colours, written),
+        lambda colours: draw_head_grid(_fill_layers(means[metric.name], heads), unit, (), colours, written),
         about,
-        lambda: _table(means, heads, about),
+        lambda: _make_table(means, heads, about),
     )
-    figure = legible(chart.draw(theme()))
+    figure = draw_legible(chart.draw(get_theme()))
     with st.container(key="wide_averages"):
         st.plotly_chart(
             figure, key="averages_map", theme=None, config=CONFIG, width=int(figure.layout.width), alt=chart.label
@@ -107,27 +107,27 @@ def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: in
     return chart
 
 
-def _by_number(values: PerHead, heads: Sequence[Head]) -> PerHead:
+def _fill_layers(values: PerHead, heads: Sequence[Head]) -> PerHead:
     """Return the values as [layer, head] with all layers up to the last. Layers without attention are NaN."""
     spread: PerHead = np.full((heads[-1].layer + 1, values.shape[1]), np.nan)
     spread[sorted({head.layer for head in heads})] = values
     return spread
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     return "" if math.isnan(share) else f"{100 * share:.0f}"
 
 
-def _nats(value: float) -> str:
+def _format_nats(value: float) -> str:
     return "" if math.isnan(value) else decimal(value, 1)
 
 
-def _table(means: Mapping[str, PerHead], heads: Sequence[Head], about: str) -> Table:
+def _make_table(means: Mapping[str, PerHead], heads: Sequence[Head], about: str) -> Table:
     """Return a table with a row per head and a column per measure."""
     columns = [values.ravel() for values in means.values()]
-    rows = [(str(head), *(_number(values[place]) for values in columns)) for place, head in enumerate(heads)]
+    rows = [(str(head), *(_to_number(values[place]) for values in columns)) for place, head in enumerate(heads)]
     return Table(("head", *means), tuple(rows), {"caption": about})
 
 
-def _number(value: float) -> float | None:
+def _to_number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)

@@ -16,11 +16,18 @@ import numpy as np
 
 from mha_viz.analysis import rules
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.shipped import LONGEST, HeadRecipe, is_of, of_heads, taken, text_of
-from mha_viz.analysis.syntax import arcs, pointers
-from mha_viz.analysis.unusual import LINKING, Unusual, active, unusual
-from mha_viz.app.explore.gold import block_of_words
-from mha_viz.app.service.caches import lasting, model_service
+from mha_viz.analysis.shipped import (
+    MAX_TOKENS,
+    HeadRecipe,
+    explain_by_rule,
+    has_same_words,
+    list_head_recipes,
+    make_rule_text,
+)
+from mha_viz.analysis.syntax import find_pointers, list_arcs
+from mha_viz.analysis.unusual import LINKING_ROLES, Unusual, find_active, find_unusual
+from mha_viz.app.explore.gold import select_word_weights
+from mha_viz.app.service.caches import cache_results, model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.widgets import inference, navigation
@@ -30,21 +37,21 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ModelUnsupported
-from mha_viz.figures.layout.packet import full_heads
-from mha_viz.figures.words.known import recipes_of, roles_in_words
+from mha_viz.figures.layout.packet import choose_full_heads
+from mha_viz.figures.words.known import describe_roles, recipes_of
 from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.numerals import counted
 from mha_viz.view.quantities import QUANTITIES
 
-_in_words = lasting(8)(roles_in_words)  # of the models read last
-HERE = "Active here: it meets the criterion on this text alone."
-LINK = (
+_describe_roles = cache_results(8)(describe_roles)  # of the models read last
+ACTIVE_NOTE = "Active here: it meets the criterion on this text alone."
+LINK_NOTE = (
     "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
     "not known: the sentence has no annotation."
 )
 
 
-def badges(page: PageReading, of_view: Mapping[str, Any]) -> bytes:
+def encode_badges(page: PageReading, of_view: Mapping[str, Any]) -> bytes:
     """Return what the explorer shows about heads, as JSON.
 
     Keys:
@@ -54,20 +61,20 @@ def badges(page: PageReading, of_view: Mapping[str, Any]) -> bytes:
         "roles": the roles.
         "quiet": whether words about the text would give away an answer that the page hides.
         "unusual": what a pronoun refers to and what is unusual in this text, in words.
-        "recipes": the result of :func:`shown_recipes`, with the cells of the open heads.
+        "recipes": the result of :func:`encode_recipes`, with the cells of the open heads.
 
     The keys of ``of_view``, the result of :func:`describe_view`, are added. If the text has an annotation, a head of a
     relation is active if it is right at least once.
     """
     attention, summary, quiet = page.attention, page.summary, page.hides_answer
-    gold, full = page.gold and page.gold.sentence, tuple(full_heads(attention, page.heads))
+    gold, full = page.gold and page.gold.sentence, tuple(choose_full_heads(attention, page.heads))
 
     def encode_text() -> bytes:
-        shows = active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
+        shows = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
         roles = _role_badges(attention, dict(zip(summary.roles, shows, strict=True)), gold) if shows else []
         over_corpora = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
-        says = _findings_in_words(attention, unusual(attention, summary.roles, shows, summary.habits, quiet))
-        recipes = shown_recipes(attention, full, gold)
+        says = _encode_findings(attention, find_unusual(attention, summary.roles, shows, summary.habits, quiet))
+        recipes = encode_recipes(attention, full, gold)
         return json.dumps({**over_corpora, "unusual": says, "recipes": recipes}).encode()
 
     what = (summary.roles, summary.corpora, summary.is_measured, gold, quiet, full)
@@ -85,19 +92,19 @@ def describe_view(page: PageReading, opened: int, off: str | None) -> dict[str, 
         "off": what the drawing shows about heads that are switched off, as JSON, if it does.
         "arrows": the arrows between heads, if they were asked for and no head is off.
     """
-    first, parameters = address.examples()[0], page.url.parameters
+    first, parameters = address.load_examples()[0], page.url.parameters
     turns = "" if parameters or page.begin.head != first["head"] else first["turns"]
-    composed = arrows(page) if off is None and not page.is_part else None
+    composed = load_arrows(page) if off is None and not page.is_part else None
     return {
         "tour": parameters.get(navigation.TOUR, "")[:20],
         "opened": opened,
-        "turns": [_turn(page.attention, *turn.split(" ", 1)) for turn in turns.split("; ") if turn],
+        "turns": [_encode_turn(page.attention, *turn.split(" ", 1)) for turn in turns.split("; ") if turn],
         "off": json.loads(off or "null"),
-        "arrows": None if composed is None else [_arrow(page.attention, *arrow) for arrow in composed],
+        "arrows": None if composed is None else [_encode_arrow(page.attention, *arrow) for arrow in composed],
     }
 
 
-def _arrow(attention: Attention, source: Head, target: Head, side: str, share: float) -> dict[str, Any]:
+def _encode_arrow(attention: Attention, source: Head, target: Head, side: str, share: float) -> dict[str, Any]:
     return {
         "from": attention.place(source),
         "to": attention.place(target),
@@ -106,13 +113,13 @@ def _arrow(attention: Attention, source: Head, target: Head, side: str, share: f
     }
 
 
-def _turn(attention: Attention, what: str, says: str) -> dict[str, Any]:
+def _encode_turn(attention: Attention, what: str, says: str) -> dict[str, Any]:
     head, _, query = what.partition(".q")
     pin = {"query": int(query), "key": None} if query else None
     return {"head": attention.place(Head.parse(head)), "pin": pin, "says": says}
 
 
-def _findings_in_words(attention: Attention, findings: Iterable[Unusual]) -> list[dict[str, Any]]:
+def _encode_findings(attention: Attention, findings: Iterable[Unusual]) -> list[dict[str, Any]]:
     """Return findings about this text for the browser, in words."""
     return [
         {
@@ -130,17 +137,17 @@ def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sent
 
     The roles of a head begin with the one that people look for most.
     """
-    roles = _in_words(tuple(shows), attention.heads, attention.layer_numbers)
-    hits = _hits([*roles], attention, gold)
+    roles = _describe_roles(tuple(shows), attention.heads, attention.layer_numbers)
+    hits = _count_hits([*roles], attention, gold)
     entries = []
     for finding, words in roles.items():
-        is_here, why = _here_with_reason(finding, shows[finding], hits)
+        is_here, why = _explain_activity(finding, shows[finding], hits)
         here = {"words": f"{words['words']}. {why}", "standing": words["standing"] if is_here else "not here"}
         entries.append({**words, **here, "active": is_here})
     return entries
 
 
-def _here_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[bool, str]:
+def _explain_activity(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[bool, str]:
     """Return whether a role shows in this text, and a sentence that explains it."""
     if finding in hits:
         right, cases = hits[finding]
@@ -149,19 +156,21 @@ def _here_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[i
         return bool(
             right
         ), f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
-    return shows, (LINK if finding.role in LINKING else HERE) if shows else "Not triggered here."
+    return shows, (LINK_NOTE if finding.role in LINKING_ROLES else ACTIVE_NOTE) if shows else "Not triggered here."
 
 
-def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | None) -> dict[Finding, tuple[int, int]]:
+def _count_hits(
+    findings: Sequence[Finding], attention: Attention, gold: Sentence | None
+) -> dict[Finding, tuple[int, int]]:
     """Return, for each syntactic role, how many of its gold cases the head gets right, and how many there are."""
     syntactic = [f for f in findings if f.role == "syntax"]
     if gold is None or not syntactic:
         return {}
-    block = block_of_words(attention, [f.head for f in syntactic])
+    block = select_word_weights(attention, [f.head for f in syntactic])
     if block.shape[-1] != len(gold.words):
         return {}
-    pointed = pointers(block)
-    cases = [arcs(gold, pointed, number, *f.detail.split()) for number, f in enumerate(syntactic)]
+    pointed = find_pointers(block)
+    cases = [list_arcs(gold, pointed, number, *f.detail.split()) for number, f in enumerate(syntactic)]
     return {f: (sum(arc.right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
 
 
@@ -170,7 +179,7 @@ def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | No
 Arrow: TypeAlias = tuple[Head, Head, str, float]
 
 
-def arrows(page: PageReading) -> tuple[Arrow, ...] | None:
+def load_arrows(page: PageReading) -> tuple[Arrow, ...] | None:
     """Return the composition arrows of the text on the page, the largest first.
 
     None if they are not asked for, or, with a remark, if the model has none.
@@ -178,9 +187,9 @@ def arrows(page: PageReading) -> tuple[Arrow, ...] | None:
     if page.url.parameters.get("arrows") != "on" or QUANTITIES[page.attention.quantity].of_layers:
         return None
     with guarded(complain):
-        future = model_service().cached(verbs.composition, page.whole_request)
+        future = model_service().cached(verbs.find_composition, page.whole_request)
         try:
-            composed: tuple[Arrow, ...] = inference.wait(future, f"Opening {page.model.label}…")
+            composed: tuple[Arrow, ...] = inference.wait_for_result(future, f"Opening {page.model.label}…")
             return composed
         except ModelUnsupported as error:
             remark(error.problem)
@@ -190,7 +199,7 @@ def arrows(page: PageReading) -> tuple[Arrow, ...] | None:
 # ---- Recipes --------------------------------------------------------------------------------------------------
 
 
-def shown_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | None = None) -> dict[str, Any] | None:
+def encode_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | None = None) -> dict[str, Any] | None:
     """Return the recipes for the explorer: :func:`mha_viz.figures.words.known.recipes_of`, extended for this text.
 
     Keys:
@@ -202,14 +211,14 @@ def shown_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | N
     The first two are empty for a long text. None if the model has no recipes.
     """
     sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
-    if sent is None or len(attention.queries) > LONGEST:
+    if sent is None or len(attention.queries) > MAX_TOKENS:
         return sent
     is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
-    gold = gold if gold and is_drawn and is_of(gold, attention) else None
-    recipes, per_layer = of_heads(attention.model, attention.revision), attention.heads
+    gold = gold if gold and is_drawn and has_same_words(gold, attention) else None
+    recipes, per_layer = list_head_recipes(attention.model, attention.revision), attention.heads
     numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
-    text = text_of(attention, gold)
-    bits = {rules.NAMES[number]: np.packbits(rules.marked(rules.RULES[number], text)) for number in numbers}
+    text = make_rule_text(attention, gold)
+    bits = {rules.NAMES[number]: np.packbits(rules.mark_visible(rules.RULES[number], text)) for number in numbers}
     marks = {name: base64.b64encode(packed.tobytes()).decode() for name, packed in bits.items()}
     marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
     return {
@@ -234,7 +243,7 @@ def _describe_recipe(
         return {"here": [round(float(share), 4) for share in explained.ravel()]}
     if attention.quantity != "weight":
         return {"here": None}
-    shares = taken(attention, gold)
+    shares = explain_by_rule(attention, gold)
     parts = [
         [round(float(rule_shares[part.rule]), 4) for part in recipe.parts]
         for rule_shares, recipe in zip(shares, recipes, strict=True)

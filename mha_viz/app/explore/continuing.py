@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import streamlit as st
 
-from mha_viz.app.service.caches import facts, model_service, ready
+from mha_viz.app.service.caches import is_ready, model_service, read_facts
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import complain, guarded, plain, remark
-from mha_viz.app.widgets.request import model_of
+from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark
+from mha_viz.app.widgets.request import read_model
 from mha_viz.attention.answers import Continuation
 from mha_viz.attention.generated import mark_written
 from mha_viz.errors import MhaVizError, TextError
@@ -22,52 +22,55 @@ from mha_viz.models.getting import catalog
 from mha_viz.request import Request
 
 LENGTHS = (4, 8, 16, 32)  # words
-LENGTH, WANTED = "words_to_write", "continue_wanted"  # session keys: the control, and the requested continuation
-STEPS = 4  # subwords written between two checks whether anybody still waits
+LENGTH_KEY, WANTED_KEY = (
+    "words_to_write",
+    "continue_wanted",
+)  # session keys: the control, and the requested continuation
+STEPS_PER_CALL = 4  # subwords written between two checks whether anybody still waits
 
 
-def ask_words(what: Url) -> None:
+def show_continue_button(what: Url) -> None:
     """Show the button that continues the text, if the model can.
 
     It must be causal, its files must be here, and there must be only one text.
     """
     model = None
     with suppress(MhaVizError):  # the reading of the text says what is wrong with the model
-        model = _writer(what)
+        model = _find_writer(what)
     if model is None:
         return
     with guarded(complain), st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
         st.button("Let the model continue", key="continue_text", on_click=_on_continue)
         st.selectbox(
-            "Words to write", LENGTHS, index=1, key=LENGTH, width=140, label_visibility="collapsed",
+            "Words to write", LENGTHS, index=1, key=LENGTH_KEY, width=140, label_visibility="collapsed",
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
         progress = st.empty()  # in every run, so that what is drawn below stays where it is while the model writes
-    requested = st.session_state.pop(WANTED, None)
+    requested = st.session_state.pop(WANTED_KEY, None)
     if requested is not None and requested[0] == (model.name, what.text):
         with guarded(complain):
             with progress:
                 changes = _write_words(model, what, requested[1])
             if changes:
-                address.go(**dict.fromkeys(address.OF_THIS_TEXT) | changes)
+                address.go(**dict.fromkeys(address.TEXT_PARAMETERS) | changes)
                 st.rerun()
 
 
-def _writer(what: Url) -> catalog.Model | None:
+def _find_writer(what: Url) -> catalog.Model | None:
     """Return the model if it can continue the text, else None. Raises ModelError or a subclass."""
-    model = model_of(what.where)
-    if what.where.request.pair or "\n" in what.text or not what.text.strip() or not ready(model):
+    model = read_model(what.where)
+    if what.where.request.pair or "\n" in what.text or not what.text.strip() or not is_ready(model):
         return None
-    of_files = facts(model)
+    of_files = read_facts(model)
     return model if of_files is not None and of_files.causal and not of_files.parts else None
 
 
 @guarded()
 def _on_continue() -> None:
     """Request words from the model; they are written once the page is drawn, where progress can be shown."""
-    what, words = address.url(), st.session_state.get(LENGTH)
+    what, words = address.url(), st.session_state.get(LENGTH_KEY)
     if words in LENGTHS:
-        st.session_state[WANTED] = (model_of(what.where).name, what.text), words
+        st.session_state[WANTED_KEY] = (read_model(what.where).name, what.text), words
 
 
 def _write_words(model: catalog.Model, what: Url, words: int) -> dict[str, str]:
@@ -76,23 +79,23 @@ def _write_words(model: catalog.Model, what: Url, words: int) -> dict[str, str]:
     Empty if the model ends the text. Another click stops it. Raises TextError, and what the model raises.
     """
     request = Request(model.name, what.text, prefix=what.where.request.prefix)
-    state, label = Continuation(), f"{plain(model.label)} is writing"
+    state, label = Continuation(), f"{escape_markdown(model.label)} is writing"
     bar = st.progress(0.0, text=f"{label}…")
     while not state.is_complete:
-        future = model_service().cached(verbs.continuation, request, words, state, STEPS)
-        state = inference.wait(future, f"{model.label} is writing…")
+        future = model_service().cached(verbs.continue_text, request, words, state, STEPS_PER_CALL)
+        state = inference.wait_for_result(future, f"{model.label} is writing…")
         count = min(len(state.text.split()), words)
         bar.progress(count / words, text=f"{label}: word {count} of {words}…")
     if not state.text.strip():
         remark("The model ends the text here.")
         return {}
     longer_text = what.text + state.text
-    if address.fits(longer_text, "")[0] != longer_text:
+    if address.fit_texts(longer_text, "")[0] != longer_text:
         raise TextError("The continued text is too long for the page’s link.", "Shorten the text.")
     return {"text": longer_text, "written": str(len(state.text))}
 
 
-def say_written(page: PageReading) -> PageReading:
+def mark_written_text(page: PageReading) -> PageReading:
     """Return the reading with a step that records which part of the text the model wrote, and show a remark on it.
 
     Unchanged if the link does not say that the model wrote any.

@@ -7,40 +7,40 @@ import json
 from functools import cache
 from typing import Any
 
-from mha_viz.analysis.examples import Example, as_example
-from mha_viz.analysis.profile import SENTENCES
-from mha_viz.analysis.shipped import given_folders
+from mha_viz.analysis.examples import Example, make_example
+from mha_viz.analysis.profile import SENTENCES_FILE
+from mha_viz.analysis.shipped import list_bundled_folders
 from mha_viz.app.service import role_cases
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated import built_in
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import read_conllu
-from mha_viz.corpus.excerpts import excerpts
+from mha_viz.corpus.excerpts import extract_excerpts
 from mha_viz.view.quantities import WEIGHT
 
-RIGHT, WRONG = 3, 1  # sentences
-FEWEST = 3  # words of a sentence
-NEAR = 4  # words of a long sentence that are shown on each side of a link
-BETWEEN_WORDS = ("coreference", "syntax", "position")  # roles that link words
+MOST_RIGHT, MOST_WRONG = 3, 1  # sentences
+LEAST_WORDS = 3  # words of a sentence
+CONTEXT_WORDS = 4  # words of a long sentence that are shown on each side of a link
+LINKING_ROLES = ("coreference", "syntax", "position")  # roles that link words
 
 
-def cases_elsewhere(page: PageReading) -> list[Example]:
-    """Return the shortest cases of the open head: ``RIGHT`` cases that it gets right, then ``WRONG`` that it does not.
+def find_cases(page: PageReading) -> list[Example]:
+    """Return the shortest cases of the open head: ``MOST_RIGHT`` cases that it gets right, then ``MOST_WRONG`` that it does not.
 
     Empty for models without stored cases, for roles without links between words, and in the view for a class.
     """
-    if page.is_part or page.attention.quantity != WEIGHT or address.in_class() or page.url.where.request.off:
+    if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.where.request.off:
         return []
     if page.model.kind not in ("bundled", "own"):
         return []
     cases = [
         case
-        for case in _cases(page.model.name).get(page.heads[0], ())
+        for case in _load_cases(page.model.name).get(page.heads[0], ())
         if " ".join(case.sentence.forms) != page.url.sentence
     ]
     right, wrong = ([case for case in cases if case.right is is_right] for is_right in (True, False))
-    return [*_shortest(right)[:RIGHT], *_shortest(wrong)[:WRONG]] if right else []
+    return [*_sort_by_length(right)[:MOST_RIGHT], *_sort_by_length(wrong)[:MOST_WRONG]] if right else []
 
 
 def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
 def _describe_case(case: Example) -> dict[str, Any]:
     ends = (case.answer, case.word) if case.detail.endswith("head_to_dep") else (case.word, case.answer)
     forms = case.sentence.forms
-    shown = [place for place in range(len(forms)) if any(abs(place - end) <= NEAR for end in ends)]
+    shown = [place for place in range(len(forms)) if any(abs(place - end) <= CONTEXT_WORDS for end in ends)]
     follows = [place - 1 in (before, -1) for before, place in zip([-1, *shown], shown, strict=False)]
     words = [forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(shown, follows, strict=True)]
     words[-1] += "" if shown[-1] == len(forms) - 1 else " …"
@@ -63,35 +63,38 @@ def _describe_case(case: Example) -> dict[str, Any]:
     return {"words": words, "from": begin, "to": end, "weight": round(case.weight, 3), "right": case.right}
 
 
-def _shortest(cases: list[Example]) -> list[Example]:
+def _sort_by_length(cases: list[Example]) -> list[Example]:
     one_each = {case.sentence.forms: case for case in reversed(cases)}
     return sorted(one_each.values(), key=lambda case: len(_describe_case(case)["words"]))
 
 
 @cache
-def _cases(name: str) -> dict[Head, list[Example]]:
+def _load_cases(name: str) -> dict[Head, list[Example]]:
     """Load the stored cases of a model by head, without pandas: those with a link between two words."""
     cases: dict[Head, list[Example]] = {}
-    for folder in given_folders(name):
-        table, texts = folder / "evidence.csv", folder / SENTENCES
+    for folder in list_bundled_folders(name):
+        table, texts = folder / "evidence.csv", folder / SENTENCES_FILE
         if not table.is_file():
             continue
         rows = [*csv.DictReader(table.read_text("utf-8").splitlines())]
         wanted_spans = sorted({(int(row["first"]), int(row["last"])) for row in rows})
         is_built_in = json.loads((folder / "profile.json").read_text("utf-8"))["sha256"] == built_in().digest
         if texts.is_file():
-            sentences = read_conllu(texts.read_text("utf-8"), SENTENCES).sentences
+            sentences = read_conllu(texts.read_text("utf-8"), SENTENCES_FILE).sentences
         else:
-            sentences = excerpts(built_in().sentences, wanted_spans) if is_built_in else ()
+            sentences = extract_excerpts(built_in().sentences, wanted_spans) if is_built_in else ()
         of_span = dict(zip(wanted_spans, sentences, strict=False))
         for row in rows:
             span = int(row["first"]), int(row["last"])
-            case = as_example({**row, "right": row["right"] == "True"}, of_span.get(span))
-            if case and case.role in BETWEEN_WORDS and 0 <= case.answer < len(case.sentence.forms) >= FEWEST:
+            case = make_example({**row, "right": row["right"] == "True"}, of_span.get(span))
+            if case and case.role in LINKING_ROLES and 0 <= case.answer < len(case.sentence.forms) >= LEAST_WORDS:
                 cases.setdefault(case.head, []).append(case)
     return cases
 
 
-def address_of(case: Example) -> dict[str, str]:
+def make_case_parameters(case: Example) -> dict[str, str]:
     """Return the URL parameters with which Explore reads a case; empty if it is too long for a link."""
-    return role_cases.link(case.sentence, role_cases.as_case(case), role_cases.opened(case)) or {}
+    return (
+        role_cases.make_explore_parameters(case.sentence, role_cases.make_link_case(case), role_cases.encode_gold(case))
+        or {}
+    )

@@ -12,21 +12,21 @@ import streamlit as st
 
 from mha_viz.analysis.coreference import Anaphor, chunk
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.syntax import DIRECTIONS, arcs, pointers
+from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated import Annotated
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import plain, remark, show_drawing, theme
+from mha_viz.app.widgets.parts import escape_markdown, get_theme, remark, show_drawing
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.figures.layout.arcs import Span, drawing
+from mha_viz.figures.layout.arcs import Span, draw_sentence
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import labelled
+from mha_viz.figures.words.glosses import label_relation
 from mha_viz.figures.words.role_words import DIRECTIONS as IN_WORDS
-from mha_viz.numerals import weight
+from mha_viz.numerals import format_weight
 
 COREFERENCE = "coreference"
-WIDE = 1300  # pixels of a picture on a wide page
+TARGET_WIDTH = 1300  # pixels of a picture on a wide page
 
 
 # ---- With gold ------------------------------------------------------------------------------------------
@@ -35,21 +35,21 @@ WIDE = 1300  # pixels of a picture on a wide page
 def show_gold(page: PageReading, gold: Annotated) -> None:
     """Show the sentence with its ``gold`` arcs and the answers of the open head."""
     attention, head = page.attention, page.heads[0]
-    if not was_read(gold, attention):
+    if not is_fully_read(gold, attention):
         remark("The model did not read the whole sentence, so its annotation cannot be drawn over it.")
         return
     st.markdown(f"### {both(head)} against the gold annotation")
     st.caption("*Gold annotation*: the correct dependencies and coreference of this sentence, not a model’s output.")
     for line in gold.notes:
         remark(line)
-    ways = _ways(page.summary.roles, head)
-    options = _relations(gold.sentence, ways)
+    ways = _choose_directions(page.summary.roles, head)
+    options = _list_relations(gold.sentence, ways)
     if not options:
         remark("This sentence has no annotated dependencies or coreference.")
         return
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     usual = next((name for name in ways if name in options), options[0])
-    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=_in_words)
+    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=_label_relation)
     relation = relation or options[0]
     way = ""
     if relation != COREFERENCE:
@@ -62,42 +62,44 @@ def show_gold(page: PageReading, gold: Annotated) -> None:
             format_func=IN_WORDS.__getitem__,
         )
         way = way or usual_way
-    spans = answers(gold.sentence, attention, head, relation, way)
+    spans = compare_arcs(gold.sentence, attention, head, relation, way)
     right_ones = sum(span.kind == "hit" for span in spans)
     cases = right_ones + sum(span.kind == "miss" for span in spans)
     st.markdown(f"**{right_ones}** of **{cases}** right.")
-    picture(gold.forms, spans, f"{right_ones} of {cases} gold arcs of {labelled(relation)} agree with {both(head)}.")
+    show_arcs(
+        gold.forms, spans, f"{right_ones} of {cases} gold arcs of {label_relation(relation)} agree with {both(head)}."
+    )
     if relation == COREFERENCE:
-        st.markdown("  \n".join(_weighed(gold.sentence, attention, head)))
+        st.markdown("  \n".join(_describe_choices(gold.sentence, attention, head)))
 
 
-def _in_words(relation: str) -> str:
-    return plain(labelled(relation))
+def _label_relation(relation: str) -> str:
+    return escape_markdown(label_relation(relation))
 
 
-def was_read(gold: Annotated, attention: Attention) -> bool:
+def is_fully_read(gold: Annotated, attention: Attention) -> bool:
     """Return whether the model read every word of an annotated sentence, so that its arcs can be drawn."""
     words = attention.by_words().without_special() if len(attention.text) else attention
     return len(words.text) == len(gold.forms)
 
 
-def answers(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
+def compare_arcs(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
     """Return the gold arcs of a relation, right and missed, and where the head points instead.
 
     ``way`` is one of DIRECTIONS; coreference does not use it.
     """
     if relation == COREFERENCE:
-        return _coreferent(sentence, attention, head)
-    return _dependencies(sentence, attention, head, relation, way)
+        return _compare_coreference(sentence, attention, head)
+    return _compare_dependencies(sentence, attention, head, relation, way)
 
 
-def _ways(roles: Iterable[Finding], head: Head) -> dict[str, str]:
+def _choose_directions(roles: Iterable[Finding], head: Head) -> dict[str, str]:
     """Return relations with their directions.
 
     The relation in the link to a case comes first, then those of the head's roles, strongest first. Coreference has no
     direction: an empty string.
     """
-    relation, _, direction = address.now().get("gold", "").partition(".")
+    relation, _, direction = address.get_parameters().get("gold", "").partition(".")
     ways = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
     of_head = [f for f in roles if f.head == head and f.role in ("syntax", COREFERENCE)]
     for finding in sorted(of_head, key=lambda f: -f.gain):
@@ -106,7 +108,7 @@ def _ways(roles: Iterable[Finding], head: Head) -> dict[str, str]:
     return ways
 
 
-def _relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
+def _list_relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
     """Return the relations in a sentence, the most frequent first. Relations in ``ways`` may be subtypes."""
     names = [word.base for word in sentence.words if word.head is not None]
     names += [word.relation for word in sentence.words if word.relation in ways and word.relation not in names]
@@ -115,17 +117,17 @@ def _relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
     return [*(["all"] if listed else []), *listed, *([COREFERENCE] if len(set(chains)) < len(chains) else [])]
 
 
-def block_of_words(attention: Attention, heads: Sequence[Head]) -> Weights:
+def select_word_weights(attention: Attention, heads: Sequence[Head]) -> Weights:
     """Return the weights of some heads between words, [head, word, word], without special tokens and not rescaled."""
     block: Weights = attention.only(heads).by_words().content().weights[0].copy()
     return block
 
 
-def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
-    block = block_of_words(attention, [head])
-    weights, pointed = block[0].copy(), pointers(block)
+def _compare_dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
+    block = select_word_weights(attention, [head])
+    weights, pointed = block[0].copy(), find_pointers(block)
     spans = []
-    for arc in arcs(sentence, pointed, 0, relation, way):
+    for arc in list_arcs(sentence, pointed, 0, relation, way):
         link = (arc.pointed, arc.word) if way == "head_to_dep" else (arc.word, arc.pointed)
         points = weights[link] > 0  # a causal model gives no weight to later words
         if arc.right and points:
@@ -138,7 +140,7 @@ def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation
 
 def _choose_candidates(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[Anaphor, int, float]]:
     """Return, for each anaphor, the candidate with the largest weight, and that weight."""
-    block = block_of_words(attention, [head])[0]
+    block = select_word_weights(attention, [head])[0]
     choices = []
     for anaphor in chunk([sentence], [0]).anaphors:
         weights = block[anaphor.word, list(anaphor.candidates)]
@@ -146,23 +148,23 @@ def _choose_candidates(sentence: Sentence, attention: Attention, head: Head) -> 
     return choices
 
 
-def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
+def _describe_choices(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
     """Describe, for each anaphor, the number of candidates and the weight of the chosen one.
 
     With a single candidate, any head is right.
     """
     return [
-        f"“{plain(sentence.forms[anaphor.word])}” gives {weight(largest)} of its attention to "
-        f"“{plain(sentence.forms[chosen])}”, {_among_candidates(len(anaphor.candidates))}."
+        f"“{escape_markdown(sentence.forms[anaphor.word])}” gives {format_weight(largest)} of its attention to "
+        f"“{escape_markdown(sentence.forms[chosen])}”, {_describe_candidate_count(len(anaphor.candidates))}."
         for anaphor, chosen, largest in _choose_candidates(sentence, attention, head)
     ]
 
 
-def _among_candidates(candidates: int) -> str:
+def _describe_candidate_count(candidates: int) -> str:
     return f"the most of {candidates} candidates" if candidates > 1 else "the only candidate"
 
 
-def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
+def _compare_coreference(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
     spans = []
     for anaphor, chosen, _ in _choose_candidates(sentence, attention, head):
         if chosen in anaphor.right:
@@ -175,14 +177,14 @@ def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Sp
     return spans
 
 
-def picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
-    drawn = drawing(words, spans, theme(), alt)
-    show_drawing(drawn, round(drawn.width * max(1.33, min(1.8, WIDE / drawn.width))))
+def show_arcs(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
+    drawn = draw_sentence(words, spans, get_theme(), alt)
+    show_drawing(drawn, round(drawn.width * max(1.33, min(1.8, TARGET_WIDTH / drawn.width))))
 
 
 # ---- A case that was opened from the Roles page ---------------------------------------------------------------------
 
-AROUND = 8  # words on each side of the arcs
+CONTEXT_WORDS = 8  # words on each side of the arcs
 
 
 class ArcExcerpt(NamedTuple):
@@ -198,23 +200,25 @@ def show_case(page: PageReading) -> None:
     if annotation is None or case is None or attention.quantity != "weight":
         return
     relation, _, way = page.url.parameters.get("gold", "").partition(".")
-    if not relation or case.head not in attention.every_head() or not was_read(annotation, attention):
+    if not relation or case.head not in attention.every_head() or not is_fully_read(annotation, attention):
         return
     way = way if way in DIRECTIONS else DIRECTIONS[0]
-    all_spans = answers(annotation.sentence, attention, case.head, relation, way)
+    all_spans = compare_arcs(annotation.sentence, attention, case.head, relation, way)
     spans = [span for span in all_spans if span.start == case.word]
     if not spans:
         return
-    part = excerpt(annotation.forms, spans)
+    part = cut_excerpt(annotation.forms, spans)
     agrees = any(span.kind == "hit" for span in spans)
-    st.markdown(f"**{both(case.head)}** on “{plain(annotation.forms[case.word])}”: {'right' if agrees else 'wrong'}.")
-    picture(part.words, part.spans, f"The gold arc of “{annotation.forms[case.word]}”, and where the head points.")
+    st.markdown(
+        f"**{both(case.head)}** on “{escape_markdown(annotation.forms[case.word])}”: {'right' if agrees else 'wrong'}."
+    )
+    show_arcs(part.words, part.spans, f"The gold arc of “{annotation.forms[case.word]}”, and where the head points.")
 
 
-def excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
+def cut_excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
     """Return the words around the given arcs, with the arcs renumbered."""
     ends = [end for span in spans for end in (span.start, span.end)]
-    first, last = max(0, min(ends) - AROUND), min(len(forms), max(ends) + AROUND + 1)
+    first, last = max(0, min(ends) - CONTEXT_WORDS), min(len(forms), max(ends) + CONTEXT_WORDS + 1)
     before, after = ("…",) * (first > 0), ("…",) * (last < len(forms))
     shift = len(before) - first
     shifted = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)

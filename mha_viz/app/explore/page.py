@@ -11,48 +11,50 @@ from typing import Protocol
 import streamlit as st
 
 from mha_viz.app.explore import averages, continuing, elsewhere, gold
-from mha_viz.app.explore.badges import badges, describe_view
+from mha_viz.app.explore.badges import describe_view, encode_badges
 from mha_viz.app.service import studies
-from mha_viz.app.service.caches import facts, model_service, ready
-from mha_viz.app.service.studies import sentences_given
+from mha_viz.app.service.caches import is_ready, model_service, read_facts
+from mha_viz.app.service.studies import make_built_in_corpus
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.annotated import annotated
+from mha_viz.app.url.annotated import find_annotation
 from mha_viz.app.url.comparison import Pin
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, search_field
-from mha_viz.app.widgets.components import apply_style, explorer
-from mha_viz.app.widgets.download_panel import PageChart, view_of
+from mha_viz.app.widgets.components import apply_style, draw_explorer
+from mha_viz.app.widgets.download_panel import PageChart, parse_view
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
     complain,
     complain_later,
-    entitle,
+    escape_markdown,
     guarded,
-    message,
-    plain,
-    quoted,
+    quote_for_title,
+    read_message,
+    read_sent_value,
     remark,
     say_complaint,
     say_unused,
-    sent,
+    set_title,
 )
-from mha_viz.app.widgets.request import model_of, of_part, say_part
-from mha_viz.app.widgets.study_progress import progress
+from mha_viz.app.widgets.request import read_model, say_part, set_part
+from mha_viz.app.widgets.study_progress import show_progress
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
-from mha_viz.figures.layout.packet import RankedLink, belongs_to, is_coarse
+from mha_viz.figures.layout.packet import RankedLink, is_coarse, view_key
 from mha_viz.figures.layout.view import View
 from mha_viz.models.getting import catalog
-from mha_viz.numerals import done
+from mha_viz.numerals import format_done
 from mha_viz.request import Request
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 from mha_viz.view.settings import DEFAULTS
 
-ELSEWHERE = "explorer_elsewhere"  # session key: the cases that are offered
-DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
+ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases that are offered
+DRAWN_KEY = (
+    "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
+)
 INTRODUCTION = "Each square shows where one attention head looks."
-LISTED = 3  # the most groups of heads that are listed
-_SHAPE = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
+MOST_LISTED = 3  # the most groups of heads that are listed
+_SKELETON = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
 
 
 class PageMode(Protocol):
@@ -75,13 +77,13 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
         on_off: called when a head is switched off or on.
     """
     mode = make_mode(page) if "off" in page.url.parameters else None
-    entitle(str(page.heads[0]), quoted(page.url.sentence))
+    set_title(str(page.heads[0]), quote_for_title(page.url.sentence))
     _say_what_is_shown(page)
     gold.show_case(page)
-    _ask(page)
+    _ask_question(page)
     charts = _show_heads(page, mode, on_off)
     charts += _show_below(page)
-    download_panel.of_reading(page.attention, page.heads, partial(_view, page), charts)
+    download_panel.show_reading_downloads(page.attention, page.heads, partial(_read_view, page), charts)
 
 
 def _say_what_is_shown(page: PageReading) -> None:
@@ -107,10 +109,10 @@ def _say_what_is_shown(page: PageReading) -> None:
 
 def _show_heads(page: PageReading, mode: PageMode | None, on_off: Callable[[], None]) -> list[PageChart]:
     """Show the drawing below the output of the ``mode``. Return the mode's charts."""
-    st.session_state[DRAWN] = _requested(page.url), belongs_to(page.attention)
+    st.session_state[DRAWN_KEY] = _identify_request(page.url), view_key(page.attention)
     above = st.container()
     of_view = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.drawn if mode else None)
-    packet = model_service().packet(page.attention, page.heads, _ranked(page), page.begin)
+    packet = model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.begin)
     on = {
         "view": _on_view,
         "compare": _on_compare,
@@ -120,9 +122,9 @@ def _show_heads(page: PageReading, mode: PageMode | None, on_off: Callable[[], N
         "why": _on_why,
         "elsewhere": _on_elsewhere,
     }
-    cases = st.session_state[ELSEWHERE] = elsewhere.cases_elsewhere(page)
+    cases = st.session_state[ELSEWHERE_KEY] = elsewhere.find_cases(page)
     of_view |= elsewhere.describe_cases(page, cases)
-    explorer(packet, badges(page, of_view), "explorer", on)
+    draw_explorer(packet, encode_badges(page, of_view), "explorer", on)
     say_complaint()
     if mode is None:
         return []
@@ -130,7 +132,7 @@ def _show_heads(page: PageReading, mode: PageMode | None, on_off: Callable[[], N
         return mode.say(page.heads[0])
 
 
-def _ranked(page: PageReading) -> RankedLink | None:
+def _find_ranked_link(page: PageReading) -> RankedLink | None:
     """Return the link by which heads are ranked; None if there is none or its tokens do not exist."""
     link, attention = page.url.where.link, page.attention
     if link is None or link[0] >= len(attention.queries) or link[1] >= len(attention.keys):
@@ -138,9 +140,9 @@ def _ranked(page: PageReading) -> RankedLink | None:
     return RankedLink(*link, words=page.url.where.words)
 
 
-def _view(page: PageReading) -> View:
+def _read_view(page: PageReading) -> View:
     """Return the view on screen. If the URL names no head, it includes the pin of the first view."""
-    return view_of(address.now(), page.begin.pin if page.url.where.head is None else None, page.tokens)
+    return parse_view(address.get_parameters(), page.begin.pin if page.url.where.head is None else None, page.tokens)
 
 
 def _show_below(page: PageReading) -> list[PageChart]:
@@ -153,21 +155,21 @@ def _show_below(page: PageReading) -> list[PageChart]:
         remark(f"{about} Roles were measured on weights, so they are not shown here.")
     elif page.gold is not None:
         gold.show_gold(page, page.gold)
-    elif not page.is_part and isinstance(misread := annotated(page.url.text), CorpusError):
+    elif not page.is_part and isinstance(misread := find_annotation(page.url.text), CorpusError):
         complain(misread)
     return averages.show_averages(page) if "\n" in page.url.text else []
 
 
-def _ask(page: PageReading) -> None:
+def _ask_question(page: PageReading) -> None:
     """Say whose gradient is shown, with the controls to change it, if the quantity needs a question."""
     where = page.url.where
     if not QUANTITIES[where.request.quantity].of_answer:
         return
     if not QUANTITIES[page.attention.quantity].of_answer:  # the reason was shown where it was read
-        asking.controls(None, where)
+        asking.show_controls(None, where)
         return
     with guarded(complain):
-        question = asking.panel(page.model, page.attention, where)
+        question = asking.show_panel(page.model, page.attention, where)
         if question is not None:
             remark(f"Each number is what a link adds to {question.score}, to first order.")
 
@@ -175,32 +177,32 @@ def _ask(page: PageReading) -> None:
 @guarded()
 def _on_view() -> None:
     """Apply a change of the view. A message about the view of an earlier text is ignored."""
-    view = message("explorer", "view")
+    view = read_message("explorer", "view")
     what = address.url()
     if _is_drawn(view, what):
-        changes = address.accepted(view)
-        address.go(**changes | _other_quantity(what.where, changes.get("shown")))
+        changes = address.select_accepted(view)
+        address.go(**changes | _change_quantity(what.where, changes.get("shown")))
 
 
 def _is_drawn(event: Mapping[str, object], what: Url) -> bool:
     """Return whether a message is about the text that is requested now, and not about an earlier one."""
-    return st.session_state.get(DRAWN) == (_requested(what), event.get("of"))
+    return st.session_state.get(DRAWN_KEY) == (_identify_request(what), event.get("of"))
 
 
-def _requested(what: Url) -> tuple[str, ...]:
+def _identify_request(what: Url) -> tuple[str, ...]:
     """Return the parts of the request that identify its tokens and, for an encoder–decoder, its heads."""
     request = what.where.request
     return what.text, request.pair, request.target, request.part, request.prefix
 
 
-def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
+def _change_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
     """Return the parameters that change together with the quantity.
 
     Norms have no common scale, and rollout has other heads.
     """
     if (shown or DEFAULTS["shown"]) == where.request.quantity:
         return {}
-    changes = {"scale": address.scale_of(shown)}
+    changes = {"scale": address.choose_scale(shown)}
     rows = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.request.quantity)]
     has_other_heads = any(row.of_layers for row in rows if row)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
@@ -209,24 +211,24 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
 @guarded()
 def _on_compare() -> None:
     """Add the head on screen to the compared heads."""
-    event = message("explorer", "compare")
+    event = read_message("explorer", "compare")
     what = address.url()
-    if DRAWN in st.session_state and not _is_drawn(event, what):  # a browser may draw before its session has
+    if DRAWN_KEY in st.session_state and not _is_drawn(event, what):  # a browser may draw before its session has
         st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
         return
     try:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
         request = Request(name, what.sentence, what.where.request.pair)
-        request = of_part(request, catalog.resolve(name), what.where)
+        request = set_part(request, catalog.resolve(name), what.where)
         if not request.part:
-            request = replace(request, text=what.to_pin(what.sentence), **address.switched_off_in(event))
+            request = replace(request, text=what.get_pin_text(what.sentence), **address.read_switched_off(event))
         if what.where.request.prefix:
             st.toast("The texts of My heads are read without the prefix in this link.")
         pins, _ = comparison.read(what.where.tray)
         layer = f"Layer {head.layer}" if QUANTITIES[what.where.request.quantity].of_layers else ""
         address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
     except MhaVizError as error:
-        st.toast(plain(str(error)))  # the button may be far from where errors are shown
+        st.toast(escape_markdown(str(error)))  # the button may be far from where errors are shown
         complain_later(error)
 
 
@@ -234,17 +236,21 @@ def _on_compare() -> None:
 def _on_card() -> None:
     """Open the card of a head on the Roles page."""
     with suppress(UnknownHead):
-        head = Head.parse(str(sent("explorer", "card")))
-        here = {name: value for name, value in address.now().items() if name not in ("on", "corpus")}
+        head = Head.parse(str(read_sent_value("explorer", "card")))
+        here = {name: value for name, value in address.get_parameters().items() if name not in ("on", "corpus")}
         navigation.leave("roles", {**here, "head": str(head)})
 
 
 @guarded()
 def _on_elsewhere() -> None:
     """Read another sentence in which the open head does the same."""
-    offered, number = st.session_state.get(ELSEWHERE, []), sent("explorer", "elsewhere")
-    if isinstance(number, int) and 0 <= number < len(offered) and (changes := elsewhere.address_of(offered[number])):
-        address.go(**dict.fromkeys(address.now()) | changes)
+    offered, number = st.session_state.get(ELSEWHERE_KEY, []), read_sent_value("explorer", "elsewhere")
+    if (
+        isinstance(number, int)
+        and 0 <= number < len(offered)
+        and (changes := elsewhere.make_case_parameters(offered[number]))
+    ):
+        address.go(**dict.fromkeys(address.get_parameters()) | changes)
 
 
 @guarded()
@@ -256,8 +262,8 @@ def _on_why() -> None:
 def warm_up() -> None:
     """Load the default model once the first picture was sent. Errors are reported when the model is requested."""
     with suppress(MhaVizError):
-        first = catalog.default()
-        if ready(first):
+        first = catalog.choose_default()
+        if is_ready(first):
             model_service().warm(first)
 
 
@@ -265,7 +271,7 @@ def read_page(what: Url) -> PageReading | None:
     """Read what the page shows (:func:`inference.read_nearest`), with a placeholder until it is drawn."""
     apply_style("skeleton")
     shape = st.empty()
-    shape.html(_SHAPE)
+    shape.html(_SKELETON)
     page = None
     try:
         with st.container():  # one container, so that remarks that come and go do not redraw what is below
@@ -273,13 +279,13 @@ def read_page(what: Url) -> PageReading | None:
     finally:
         if page is None:
             shape.empty()
-    return page and continuing.say_written(page)
+    return page and continuing.mark_written_text(page)
 
 
 def say_shared_keys(page: PageReading) -> None:
     """Report, in a line each, if only the weights of the model can be read, and which heads share keys and values."""
     with suppress(MhaVizError):  # the files are gone: the drawing stays
-        of_files = facts(page.model)
+        of_files = read_facts(page.model)
         if of_files is not None and of_files.weights_only:
             remark(
                 "Weights only: the parts of this model’s family are not known here, so norms, parts of a score, "
@@ -290,7 +296,7 @@ def say_shared_keys(page: PageReading) -> None:
             joined = " and " if shared == 2 else " to "
             heads = range(0, page.attention.heads, shared)
             groups = [f"H{first}{joined}H{first + shared - 1}" for first in heads]
-            listed = ", ".join(groups[:LISTED]) + (", and so on," if len(groups) > LISTED else "")
+            listed = ", ".join(groups[:MOST_LISTED]) + (", and so on," if len(groups) > MOST_LISTED else "")
             remark(f"In each layer {listed} share a key and a value; their queries differ.")
 
 
@@ -300,7 +306,10 @@ def show_measuring(page: PageReading) -> None:
         return
     study, error = page.study
     if study is not None:
-        progress(study, lambda job: f"Measuring the roles of {plain(page.model.label)}: {done(job.fraction)}")
+        show_progress(
+            study,
+            lambda job: f"Measuring the roles of {escape_markdown(page.model.label)}: {format_done(job.fraction)}",
+        )
     elif error is not None and not isinstance(error, Cancelled):  # whoever stopped it knows; others need not
         complain(error)
 
@@ -308,4 +317,4 @@ def show_measuring(page: PageReading) -> None:
 @guarded()
 def _on_measure() -> None:
     """Start measuring the model on the page, or join its study if it is under way."""
-    studies.start(model_of(address.url().where), sentences_given())
+    studies.start(read_model(address.url().where), make_built_in_corpus())

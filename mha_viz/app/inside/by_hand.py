@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from mha_viz.app.widgets.parts import plain
+from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal, percent
 
-LARGE = 30.0  # above it, the largest score is subtracted, as usual in software: e to the power of 30 has 14 digits
+LARGEST_UNSHIFTED_SCORE = (
+    30.0  # above it, the largest score is subtracted, as usual in software: e to the power of 30 has 14 digits
+)
 
 
 class SoftmaxRow(NamedTuple):
@@ -25,66 +27,71 @@ class SoftmaxRow(NamedTuple):
     Attributes:
         products: q · k.
         scores: the products after scaling.
-        ``lowered``: the number that is subtracted from all scores, so that the powers do not overflow; often 0.
-        powers: e to the power of score minus ``lowered``; 0 at masked positions.
+        ``shift``: the number that is subtracted from all scores, so that the powers do not overflow; often 0.
+        powers: e to the power of score minus ``shift``; 0 at masked positions.
         shares: the weights, which sum to 1.
     """
 
     products: npt.NDArray[np.float64]
     scores: npt.NDArray[np.float64]
-    lowered: float
+    shift: float
     powers: npt.NDArray[np.float64]
     shares: npt.NDArray[np.float64]
 
 
-def softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRow:
+def compute_softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRow:
     """Compute the softmax of a row step by step, without the division by √d_k if not ``divided``."""
     products = trace.scores[head, query].astype(np.float64)
     scores = products * trace.scaling if divided else products
     is_open = ~trace.mask[query]
     largest = float(scores[is_open].max())
-    lowered = largest if largest > LARGE else 0.0
+    lowered = largest if largest > LARGEST_UNSHIFTED_SCORE else 0.0
     powers = np.where(is_open, np.exp(np.where(is_open, scores, lowered) - lowered), 0)
     return SoftmaxRow(products, scores, lowered, powers, powers / powers.sum())
 
 
-def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
+def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
     """Return the row as a Markdown table: the given ``tokens``, all other tokens together, and the sum."""
-    row = softmax_row(trace, head, query, divided)
+    row = compute_softmax_row(trace, head, query, divided)
     scaling = r"÷ $\sqrt{d_k}$" if trace.divides else f"× {trace.scaling:.3g}"
-    power = "$e^{s - " + f"{row.lowered:.1f}" + "}$" if row.lowered else "$e^s$"
+    power = "$e^{s - " + f"{row.shift:.1f}" + "}$" if row.shift else "$e^s$"
     columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), f"power {power}", "share"]
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
     for token in tokens:
-        name = plain(trace.text.tokens[token].drawn[:24])
+        name = escape_markdown(trace.text.tokens[token].drawn[:24])
         cells = [f"{name}", decimal(row.products[token]), decimal(row.scores[token])]
         if trace.mask[query, token]:
             cells[1:] = ["masked", "−∞"]
-        shown = [*(cells if divided else cells[:2]), _power(row.powers[token]), percent(row.shares[token])]
+        shown = [*(cells if divided else cells[:2]), _format_power(row.powers[token]), percent(row.shares[token])]
         lines.append([f"**{cell}**" for cell in shown] if token == key else shown)
     between = [""] * (len(columns) - 3)
     others = sorted(set(range(trace.n)) - set(tokens))
     if others:
         lines.append(
-            [f"{len(others)} more", *between, _power(row.powers[others].sum()), percent(row.shares[others].sum())]
+            [
+                f"{len(others)} more",
+                *between,
+                _format_power(row.powers[others].sum()),
+                percent(row.shares[others].sum()),
+            ]
         )
-    lines.append(["**sum**", *between, f"**{_power(row.powers.sum())}**", f"**{percent(row.shares.sum())}**"])
+    lines.append(["**sum**", *between, f"**{_format_power(row.powers.sum())}**", f"**{percent(row.shares.sum())}**"])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
+def make_row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
     """Return the numbers of the row unrounded, for every token. Masked positions have no score."""
-    row = softmax_row(trace, head, query, divided)
+    row = compute_softmax_row(trace, head, query, divided)
     columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
     rows = []
     for place, token in enumerate(trace.text.tokens):
         score = None if trace.mask[query, place] else float(row.scores[place])
-        softmax_cells = (row.lowered, float(row.powers[place]), float(row.shares[place]))
+        softmax_cells = (row.shift, float(row.powers[place]), float(row.shares[place]))
         rows.append((place, token.drawn, float(row.products[place]), score, *softmax_cells))
     return Table(columns, tuple(rows), dict(about))
 
 
-def _power(value: float) -> str:
+def _format_power(value: float) -> str:
     return decimal(value, 3) if value < 1000 else f"{value:,.0f}"
 
 
@@ -93,7 +100,7 @@ def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[
     ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:
         ring = {query: ("query and key", theme.heads[1])}
-    words = "".join(_word(token, trace.text.tokens[token].drawn[:24], ring.get(token)) for token in tokens)
+    words = "".join(_mark_word(token, trace.text.tokens[token].drawn[:24], ring.get(token)) for token in tokens)
     weight = percent(float(trace.weights[head, query, key]))
     ends = [escape(trace.text.tokens[token].drawn[:24]) for token in (query, key)]
     st.html(
@@ -102,7 +109,7 @@ def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[
     )
 
 
-def _word(token: int, text: str, ring: tuple[str, str] | None) -> str:
+def _mark_word(token: int, text: str, ring: tuple[str, str] | None) -> str:
     if ring is None:
         return f'<bdi data-token="{token}">{escape(text)}</bdi> '
     name, colour = ring

@@ -9,20 +9,20 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from mha_viz.analysis.costs import PAPER, Costs, costs
+from mha_viz.analysis.costs import PAPER_SHAPE, Costs, compute_costs
 from mha_viz.app.url import address
 from mha_viz.app.widgets.bound import UrlChanges, bound
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, plain, say_unused
+from mha_viz.app.widgets.parts import complain, escape_markdown, say_unused
 from mha_viz.attention import Attention
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import SettingError
-from mha_viz.figures.charts.text_table import text_table
+from mha_viz.figures.charts.text_table import draw_text_table
 from mha_viz.figures.drawing.table import Table
 from mha_viz.models.getting import catalog
 
-FIRST = (*PAPER, 64)  # d_model, h, n
-MOST = 10**15 - 1  # limit of a browser's number type and of a link
+PAPER_SETTINGS = (*PAPER_SHAPE, 64)  # d_model, h, n
+LARGEST_NUMBER = 10**15 - 1  # limit of a browser's number type and of a link
 
 
 def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
@@ -33,10 +33,10 @@ def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
     st.markdown("## What it costs")
     left, right = st.columns([4, 7], gap="large")
     with left:
-        settings = _settings_in_url()
-        _inputs(settings)
+        settings = _read_settings()
+        _show_inputs(settings)
         try:
-            cost = costs(*settings)
+            cost = compute_costs(*settings)
         except SettingError as error:
             complain(error)
             cost = None
@@ -46,14 +46,14 @@ def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
             r"h · n · n, grows with it. Biases, as in BERT, add $4 \, d_{\text{model}}$ parameters to the paper’s "
             r"$4 \, d_{\text{model}}^2$."
         )
-    columns = _columns(cost, attention, d_model)
+    columns = _compute_columns(cost, attention, d_model)
     if columns:
         with right:
-            _table(columns)
-    return [_chart(columns)] if columns else []
+            _show_table(columns)
+    return [_make_chart(columns)] if columns else []
 
 
-def is_like_the_paper_s(trace: Trace) -> bool:
+def matches_paper(trace: Trace) -> bool:
     """Return whether the layer has the form that the numbers of the table assume.
 
     Each head has its own keys and values, and d_k = d_model / h.
@@ -61,30 +61,32 @@ def is_like_the_paper_s(trace: Trace) -> bool:
     return trace.key_heads == trace.heads and trace.heads * trace.d_k == trace.d_model
 
 
-def _settings_in_url() -> tuple[int, int, int]:
+def _read_settings() -> tuple[int, int, int]:
     """Return d_model, h and n from the URL, or else those of the paper."""
     number = r"(-?\d{1,15})"
-    given = address.now().get("costs", "")
+    given = address.get_parameters().get("costs", "")
     match = re.fullmatch(f"{number},{number},{number}", given, re.ASCII)
     if not match:
         say_unused([f"costs={given[:20]}"] if given else [])
-        return FIRST
+        return PAPER_SETTINGS
     d_model, heads, n = map(int, match.groups())
     return d_model, heads, n
 
 
-def _inputs(chosen: tuple[int, int, int]) -> None:
+def _show_inputs(chosen: tuple[int, int, int]) -> None:
     labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
     with st.container(horizontal=True):
         for (name, label), value in zip(labels.items(), chosen, strict=True):
-            bound(st.number_input, label, "costs", value, change=_costs, key=f"costs_{name}", step=1, width=140)
+            bound(
+                st.number_input, label, "costs", value, change=_encode_settings, key=f"costs_{name}", step=1, width=140
+            )
 
 
-def _costs(_: int | None) -> UrlChanges:
+def _encode_settings(_: int | None) -> UrlChanges:
     """Return the one URL parameter for the three fields."""
     entered = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
-    numbers = tuple(max(-MOST, min(MOST, int(number or 0))) for number in entered)
-    return {"costs": None if numbers == FIRST else ",".join(map(str, numbers))}
+    numbers = tuple(max(-LARGEST_NUMBER, min(LARGEST_NUMBER, int(number or 0))) for number in entered)
+    return {"costs": None if numbers == PAPER_SETTINGS else ",".join(map(str, numbers))}
 
 
 class CostRow(NamedTuple):
@@ -124,13 +126,15 @@ ROWS = (
     ),
     CostRow("multiply-adds: $q k^\\top$ and $A v$", "multiply-adds: q · k and A v", lambda c: f"{c.products:,}"),
     CostRow("multiply-adds in total", "multiply-adds in total", lambda c: f"{c.multiply_adds:,}", True),
-    CostRow("memory: parameters with biases", "memory: parameters with biases", lambda c: _memory(c.parameter_bytes)),
+    CostRow(
+        "memory: parameters with biases", "memory: parameters with biases", lambda c: _format_bytes(c.parameter_bytes)
+    ),
     CostRow(
         "memory: q, k, v, concatenation, output",
         "memory: q, k, v, concatenation, output",
-        lambda c: _memory(c.vector_bytes),
+        lambda c: _format_bytes(c.vector_bytes),
     ),
-    CostRow("memory: weights, h · n · n", "memory: weights, h · n · n", lambda c: _memory(c.weight_bytes), True),
+    CostRow("memory: weights, h · n · n", "memory: weights, h · n · n", lambda c: _format_bytes(c.weight_bytes), True),
 )
 NUMBERS = (
     *("d_model", "heads", "n", "d_k", "parameters", "with_biases", "projections", "products", "multiply_adds"),
@@ -138,19 +142,19 @@ NUMBERS = (
 )  # a field of Costs, the column name in files
 
 
-def _columns(cost: Costs | None, attention: Attention, d_model: int) -> dict[str, Costs]:
+def _compute_columns(cost: Costs | None, attention: Attention, d_model: int) -> dict[str, Costs]:
     """Return the costs of each column, by the column's heading."""
     columns = {"your numbers": cost} if cost else {}
     if cost and cost.heads > 1:
-        columns["the same with one head"] = costs(cost.d_model, 1, cost.n)
+        columns["the same with one head"] = compute_costs(cost.d_model, 1, cost.n)
     if d_model and d_model % attention.heads == 0:
-        label = next((m.label for m in catalog.offered() if m.name == attention.model), attention.model[-40:])
-        columns[f"{label}, this text"] = costs(d_model, attention.heads, len(attention.text))
+        label = next((m.label for m in catalog.list_offered() if m.name == attention.model), attention.model[-40:])
+        columns[f"{label}, this text"] = compute_costs(d_model, attention.heads, len(attention.text))
     return columns
 
 
-def _table(columns: Mapping[str, Costs]) -> None:
-    head = ["one layer, float32", *map(plain, columns)]
+def _show_table(columns: Mapping[str, Costs]) -> None:
+    head = ["one layer, float32", *map(escape_markdown, columns)]
     lines = [
         [row.words, *(f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost) for cost in columns.values())]
         for row in ROWS
@@ -160,7 +164,7 @@ def _table(columns: Mapping[str, Costs]) -> None:
         st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)))
 
 
-def _chart(columns: Mapping[str, Costs]) -> PageChart:
+def _make_chart(columns: Mapping[str, Costs]) -> PageChart:
     """Return the table as a chart with a picture and numbers."""
     names = [escape(name) for name in columns]
     cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
@@ -169,13 +173,13 @@ def _chart(columns: Mapping[str, Costs]) -> PageChart:
     return PageChart(
         "What one layer of attention costs",
         "costs",
-        lambda theme: text_table([row.drawn for row in ROWS], names, cells, theme),
+        lambda theme: draw_text_table([row.drawn for row in ROWS], names, cells, theme),
         about,
         lambda: Table(("of", *NUMBERS), rows, {"caption": about}),
     )
 
 
-def _memory(count: int) -> str:
+def _format_bytes(count: int) -> str:
     for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:,.1f} {unit}"

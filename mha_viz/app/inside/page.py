@@ -13,44 +13,44 @@ import streamlit as st
 from mha_viz.app.inside import calculator
 from mha_viz.app.inside.by_hand import show_marked
 from mha_viz.app.inside.step_parts import OpenStep
-from mha_viz.app.inside.steps import STEPS, steps_of
+from mha_viz.app.inside.steps import STEPS, list_steps
 from mha_viz.app.service.caches import model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
 from mha_viz.app.widgets import download_panel, inference, request
-from mha_viz.app.widgets.bound import UrlChanges, bound, in_link
-from mha_viz.app.widgets.components import apply_style, block, follow
+from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
+from mha_viz.app.widgets.components import apply_style, draw_block, follow_pointer
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
     complain,
-    control_number,
-    entitle,
+    get_theme,
     guarded,
-    quoted,
+    parse_browser_number,
+    quote_for_title,
+    read_control_number,
+    read_sent_value,
     say_complaint,
     say_unused,
-    sent,
-    theme,
-    whole,
+    set_title,
 )
-from mha_viz.app.widgets.request import refused
+from mha_viz.app.widgets.request import refuse_encoder_decoder
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.charts.inside import in_view
+from mha_viz.figures.charts.inside import choose_tokens
 from mha_viz.figures.layout.caption import both, reading
-from mha_viz.quotes import shortened
+from mha_viz.quotes import shorten
 
-COST = "cost"  # no step is open: the calculator follows the map directly
+COST_STEP = "cost"  # no step is open: the calculator follows the map directly
 
 
 def show_steps(what: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
     say_complaint()
-    if refused(what.where, "the steps inside a head are shown"):
+    if refuse_encoder_decoder(what.where, "the steps inside a head are shown"):
         return
     page = inference.read_whole_model(what)
     if page is None:
@@ -58,51 +58,53 @@ def show_steps(what: Url) -> None:
     attention = page.attention
     inference.say_cut(page)
     inference.say_unknown(attention)
-    head = request.linked_head(what, attention, "inside_a_head")
-    entitle(f"Inside {head}", quoted(what.sentence))
+    head = request.read_linked_head(what, attention, "inside_a_head")
+    set_title(f"Inside {head}", quote_for_title(what.sentence))
     d_model = page.model.d_model
     try:
-        trace: Trace = _by_its_model(page, verbs.trace, head.layer)
+        trace: Trace = _ask_model(page, verbs.trace, head.layer)
     except MhaVizError as error:
         complain(error)
         charts = []
     else:
-        d_model = trace.d_model if calculator.is_like_the_paper_s(trace) else 0
-        charts = _inside(page, trace, head)
+        d_model = trace.d_model if calculator.matches_paper(trace) else 0
+        charts = _show_inside(page, trace, head)
     below_the_step = st.container()
     costs = calculator.show_costs(attention, d_model)
     with below_the_step if charts else st.container():
-        download_panel.of_charts([*charts, *costs])
+        download_panel.show_chart_downloads([*charts, *costs])
 
 
-def _inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]:
+def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]:
     """Show the map of the block and the open step. Return the step's charts."""
     attention = page.attention
-    query, key = _pair(page, head)
-    step = in_link("step", (*steps_of(trace), COST), r".*\D.*") or next(iter(STEPS))  # a number is a training's step
-    _map(trace, head, step)
+    query, key = _choose_pair(page, head)
+    step = read_option("step", (*list_steps(trace), COST_STEP), r".*\D.*") or next(
+        iter(STEPS)
+    )  # a number is a training's step
+    _show_map(trace, head, step)
     choices = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with choices:
-        _choices(attention, head, query, key)
-    if step == COST:
+        _show_choices(attention, head, query, key)
+    if step == COST_STEP:
         return []
-    tokens = in_view(trace, head.head, query, key)
+    tokens = choose_tokens(trace, head.head, query, key)
     with choices:
-        show_marked(trace, head.head, query, key, tokens, theme())
-    about = _about(attention, head, query, key)
-    code, parts = _code(attention, head, query), partial(_by_its_model, page, verbs.score_parts, head, query)
-    is_divided = in_link("divide", ("no",), ".+") != "no"
-    opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, theme(), about, code, parts)
+        show_marked(trace, head.head, query, key, tokens, get_theme())
+    about = _describe_charts(attention, head, query, key)
+    code, parts = _write_code(attention, head, query), partial(_ask_model, page, verbs.split_scores, head, query)
+    is_divided = read_option("divide", ("no",), ".+") != "no"
+    opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, get_theme(), about, code, parts)
     with st.container(key="inside_step"):
         apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
         text = STEPS[step].show(opened)
-        follow(tokens, theme().heads[2])
+        follow_pointer(tokens, get_theme().heads[2])
     with text:
-        _onward(step, trace)
+        _show_step_buttons(step, trace)
     return opened.charts
 
 
-def _code(attention: Attention, head: Head, query: int) -> str:
+def _write_code(attention: Attention, head: Head, query: int) -> str:
     """Return the Python code that computes the numbers of this page."""
     text = attention.text
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
@@ -112,47 +114,48 @@ def _code(attention: Attention, head: Head, query: int) -> str:
     )
 
 
-def _about(attention: Attention, head: Head, query: int, key: int) -> str:
+def _describe_charts(attention: Attention, head: Head, query: int, key: int) -> str:
     """Describe what the charts of this page show, for their captions."""
-    words = [f"{name} “{shortened(attention.text.tokens[t].drawn, 30)}” (token {t})" for name, t in
+    words = [f"{name} “{shorten(attention.text.tokens[t].drawn, 30)}” (token {t})" for name, t in
              (("query", query), ("key", key))]  # fmt: skip
     return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
 
-def _by_its_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:
+def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:
     """Call a verb with the request of the page and return its result. Raises what the model raises."""
     future = model_service().cached(verb, page.whole_request, *values)
-    return inference.wait(future, f"Opening {page.model.label}…")
+    return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
 # ---- What is asked for ----------------------------------------------------------------------------------
 
 
-def _pair(page: PageReading, head: Head) -> tuple[int, int]:
+def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
     """Return query and key: those in the URL, else those pinned in Explore, else the head's strongest link."""
     n, parameters = len(page.attention.text), page.url.parameters
     ignored = [
         f"{name}={parameters[name][:20]}"
         for name in ("q", "k")
-        if name in parameters and _token(parameters[name], n) is None
+        if name in parameters and _parse_token(parameters[name], n) is None
     ]
     begin = None if page.url.where.head else page.begin.pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", parameters.get("pin") or begin or "", re.ASCII)
     pinned_tokens = pin.groups() if pin else (None, None)
     ignored += (
         [f"pin={parameters['pin']}"]
-        if "pin" in parameters and any(t and _token(t, n) is None for t in pinned_tokens)
+        if "pin" in parameters and any(t and _parse_token(t, n) is None for t in pinned_tokens)
         else []
     )
     say_unused(ignored, "the strongest link")
     tokens = (
-        (_token(parameters.get(name), n), _token(pinned, n)) for name, pinned in zip("qk", pinned_tokens, strict=True)
+        (_parse_token(parameters.get(name), n), _parse_token(pinned, n))
+        for name, pinned in zip("qk", pinned_tokens, strict=True)
     )
     query, key = (pinned if linked is None else linked for linked, pinned in tokens)
-    return strongest(page.attention, head, query, key)
+    return find_strongest_link(page.attention, head, query, key)
 
 
-def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
+def find_strongest_link(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
     """Return the strongest link (query, key) between ordinary tokens, with ``query`` or ``key`` fixed if given.
 
     The two tokens differ if the text has two.
@@ -168,14 +171,14 @@ def strongest(attention: Attention, head: Head, query: int | None, key: int | No
     return link
 
 
-def _token(value: str | None, n: int) -> int | None:
+def _parse_token(value: str | None, n: int) -> int | None:
     return int(value) if value and re.fullmatch(r"\d{1,4}", value, re.ASCII) and int(value) < n else None
 
 
 # ---- Controls -------------------------------------------------------------------------------------------
 
 
-def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
+def _show_choices(attention: Attention, head: Head, query: int, key: int) -> None:
     """Show the controls for layer, query and key. Their state is in the URL, so that Back and links move them too."""
     tokens = attention.text.tokens
     labels = [f"{i}  {token.drawn[:24]}" for i, token in enumerate(tokens)]
@@ -186,50 +189,50 @@ def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
     for name, label, token in (("q", "Query", query), ("k", "Key", key)):
         bound(
             st.selectbox, label, name, token, range(len(tokens)), key=f"inside_{name}", width=150, required=True,
-            change=lambda _: _hold_tokens(), format_func=labels.__getitem__,
+            change=lambda _: _read_tokens(), format_func=labels.__getitem__,
         )  # fmt: skip
 
 
 def _open_head(head: Head) -> UrlChanges:
     """Return the parameters that open another head at the same query and key."""
-    return {"head": str(head), "on": None, **_hold_tokens()}
+    return {"head": str(head), "on": None, **_read_tokens()}
 
 
-def _hold_tokens() -> dict[str, str]:
-    tokens = {name: control_number(f"inside_{name}") for name in ("q", "k")}
+def _read_tokens() -> dict[str, str]:
+    tokens = {name: read_control_number(f"inside_{name}") for name in ("q", "k")}
     return {name: str(token) for name, token in tokens.items() if token is not None}
 
 
-def _map(trace: Trace, head: Head, step: str) -> None:
+def _show_map(trace: Trace, head: Head, step: str) -> None:
     """Show the block as a map, with controls for all other steps and for the heads of the layer."""
     content = {
         "steps": [
             {"name": name, "label": f"{i}  {row.label}", "shape": row.shape(trace), "inside": row.inside}
-            for i, (name, row) in enumerate(steps_of(trace).items(), 1)
+            for i, (name, row) in enumerate(list_steps(trace).items(), 1)
         ],
         "step": step,
-        "heads": [theme().heads[i % len(theme().heads)] for i in range(trace.heads)],
+        "heads": [get_theme().heads[i % len(get_theme().heads)] for i in range(trace.heads)],
         "head": head.head,
     }
-    block(content, "inside_map", _on_step, _on_chip)
+    draw_block(content, "inside_map", _on_step, _on_chip)
 
 
 @guarded()
 def _on_step() -> None:
-    step = sent("inside_map", "step")
+    step = read_sent_value("inside_map", "step")
     if isinstance(step, str) and step in STEPS:
         address.go(step=step)
 
 
 @guarded()
 def _on_chip() -> None:
-    layer, chosen = control_number("inside_layer"), whole(sent("inside_map", "head"))
+    layer, chosen = read_control_number("inside_layer"), parse_browser_number(read_sent_value("inside_map", "head"))
     if layer is not None and chosen is not None and 0 <= chosen < 1000:
         address.go(**_open_head(Head(layer, chosen)))
 
 
-def _onward(step: str, trace: Trace) -> None:
-    names = list(steps_of(trace))
+def _show_step_buttons(step: str, trace: Trace) -> None:
+    names = list(list_steps(trace))
     number = names.index(step)
     with st.container(horizontal=True):
         for way, to in (("back", number - 1), ("on", number + 1)):  # the same buttons at every step: the keyboard stays

@@ -21,10 +21,10 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import decimal
 
-REASONS = 3  # pairs of parts in the sentence
+MOST_REASONS = 3  # pairs of parts in the sentence
 
 
-def why(o: OpenStep, below: Any) -> None:
+def explain_score(o: OpenStep, below: Any) -> None:
     """Explain the score of the query with the key below the charts of scores, if the key is not masked.
 
     While the pointer is on another key that is drawn, that one is explained. If this model's scores cannot be split
@@ -45,33 +45,33 @@ def why(o: OpenStep, below: Any) -> None:
         for name, group in zip(parts.names, parts.groups, strict=True)
     ]
     with below:
-        for write in (_sentence, _bars):
+        for write in (_write_sentence, _draw_bars):
             st.html(f'<div class="inside-each">{"".join(write(o, split, names) for split in of_keys.values())}</div>')
     alt = "What makes this score, by query and key"
     o.charts.append(o.make_chart("why", alt, lambda theme: draw.sides(parts, names, theme)))
     with below, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
-        draw_pairs, table = partial(draw.pairs, parts, names), partial(_table, parts, o.about)
+        draw_pairs, table = partial(draw.pairs, parts, names), partial(_make_table, parts, o.about)
         chart(st.container(), o, "pairs", alt, draw_pairs, table)
 
 
-def _table(parts: ScoreParts, about: str) -> Table:
+def _make_table(parts: ScoreParts, about: str) -> Table:
     """Return a table with a row for each pair of parts."""
     table = parts.table()
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
 
 
-def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
+def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     """Return a sentence with the pairs of parts that raise the score most, and the score.
 
     An earlier head in the sentence is a link.
     """
     above = parts.above_mean
-    order = np.argsort(-above, axis=None, kind="stable")[:REASONS]
+    order = np.argsort(-above, axis=None, kind="stable")[:MOST_REASONS]
     largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above.shape), strict=True)]
     query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].drawn[:24])}</bdi>”" for token in (o.query, parts.key))
     reasons = [
-        f"{_link(o, parts, a, names)}{f' of {query}' * first} meets {_link(o, parts, b, names)}"
+        f"{_link_head(o, parts, a, names)}{f' of {query}' * first} meets {_link_head(o, parts, b, names)}"
         f"{f' of {key}' * first} (<b>+{decimal(above[a, b])}</b>: {decimal(parts.values[a, b])}, mean "
         f"{decimal(parts.means[a, b])})"
         for first, (a, b) in zip((True, False, False), largest, strict=False)
@@ -81,34 +81,34 @@ def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     total = float(above.sum())
     mean = decimal(parts.score - total)
     return (
-        f'<p class="inside-why"{_shown_for(o, parts)}><b>{query} → {key}</b> {because}. The score is '
+        f'<p class="inside-why"{_write_visibility(o, parts)}><b>{query} → {key}</b> {because}. The score is '
         f"<b>{decimal(parts.score)}</b>, mean {mean} over the keys in sight: each list adds up to the difference, "
         f"<b>{decimal(total)}</b>.</p>"
     )
 
 
-def _bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
+def _draw_bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     """Return the chart ``draw.sides`` as two HTML tables, because there is one for each key that is drawn."""
     tables = []
-    for title, listed in draw.listed(parts, names):
+    for title, listed in draw.iter_listed_parts(parts, names):
         values = [part.above_mean for part in listed]
         low, length = min(0.0, *values), (max(0.0, *values) - min(0.0, *values)) or 1.0
         rows = "".join(
             f'<tr title="{decimal(part.value)}, mean {decimal(part.mean)}"><th>{escape(part.name)}</th>'
-            f"<td>{decimal(value)}</td><td>{_bar(o, value, low, length)}</td></tr>"
+            f"<td>{decimal(value)}</td><td>{_draw_bar(o, value, low, length)}</td></tr>"
             for part, value in zip(listed, values, strict=True)
         )
         tables.append(f"<table><caption>{title}</caption>{rows}</table>")
-    return f'<div class="inside-sides"{_shown_for(o, parts)}>{"".join(tables)}</div>'
+    return f'<div class="inside-sides"{_write_visibility(o, parts)}>{"".join(tables)}</div>'
 
 
-def _bar(o: OpenStep, value: float, low: float, length: float) -> str:
+def _draw_bar(o: OpenStep, value: float, low: float, length: float) -> str:
     """Return an HTML bar from 0 to a value, on an axis of length ``length`` that begins at ``low``."""
     sides = f"left: {100 * (min(value, 0) - low) / length:.1f}%; width: {100 * abs(value) / length:.1f}%"
     return f'<i style="{sides}; background: {draw.signed(value, o.theme)}"></i>'
 
 
-def _shown_for(o: OpenStep, parts: ScoreParts) -> str:
+def _write_visibility(o: OpenStep, parts: ScoreParts) -> str:
     """Return the HTML attributes that show an element only while the pointer is on its key.
 
     The element for the pinned key is shown otherwise.
@@ -116,9 +116,9 @@ def _shown_for(o: OpenStep, parts: ScoreParts) -> str:
     return f' data-key="{parts.key}"{" data-held" if parts.key == o.key else " hidden"}'
 
 
-def _link(o: OpenStep, parts: ScoreParts, number: int, names: list[str]) -> str:
+def _link_head(o: OpenStep, parts: ScoreParts, number: int, names: list[str]) -> str:
     if parts.groups[number] != HEADS:
         return escape(names[number])
-    here = {name: value for name, value in address.now().items() if name not in ("on", "pin")}
+    here = {name: value for name, value in address.get_parameters().items() if name not in ("on", "pin")}
     link = escape(f"?{urlencode({**here, 'head': parts.names[number], 'q': o.query, 'k': parts.key})}")
     return f'<a href="{link}" target="_self">{escape(names[number])}</a>'

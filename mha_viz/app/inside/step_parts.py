@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.app.widgets.classroom import legible
+from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import plain, remark
+from mha_viz.app.widgets.parts import escape_markdown, remark
 from mha_viz.attention import Head
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.trace import Trace
@@ -31,7 +31,7 @@ class OpenStep:
         trace: the intermediate results of the layer.
         head, query, key: the open head of the layer, and two tokens.
         tokens: the tokens that charts show.
-        ``divided``: False to leave out the division by √d_k.
+        ``is_divided``: False to leave out the division by √d_k.
         theme: the colours.
         about: a sentence that describes what is open, for captions.
         code: the Python code that computes its numbers.
@@ -54,7 +54,7 @@ class OpenStep:
 
     def word(self, token: int) -> str:
         """Return a token in quotation marks, escaped for Markdown."""
-        return f"“{plain(self.trace.text.tokens[token].drawn[:30])}”"
+        return f"“{escape_markdown(self.trace.text.tokens[token].drawn[:30])}”"
 
     def make_chart(
         self, name: str, alt: str, draw: Callable[[Theme], Any], table: Callable[[], Table] | None = None
@@ -64,12 +64,12 @@ class OpenStep:
         return PageChart(alt, file, draw, self.about, table, self.code, self.trace.text.text)
 
 
-def halves() -> tuple[Any, Any]:
+def split_columns() -> tuple[Any, Any]:
     left, right = st.columns([4, 7], gap="large")
     return left, right
 
 
-def more() -> Any:
+def open_more() -> Any:
     """Return a closed expander for what a step says after its first sentences, so that its picture is seen first."""
     return st.expander("More")
 
@@ -83,7 +83,7 @@ def chart(
     table: Callable[[], Table] | None = None,
 ) -> None:
     """Draw a chart and add it to the downloads. ``table`` returns its numbers if the chart does not draw them all."""
-    figure = legible(draw(o.theme))
+    figure = draw_legible(draw(o.theme))
     o.charts.append(o.make_chart(name, alt, draw, table))
     with where, st.container(key=f"wide_inside_{name}_of_{o.step}"):
         st.plotly_chart(
@@ -96,7 +96,7 @@ def chart(
         )
 
 
-def shapes(*shapes: str) -> None:
+def show_shapes(*shapes: str) -> None:
     """Show shapes of arrays in one line, with arrows between them."""
     st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
 

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mha_viz.app.inside.step_parts import OpenStep
-from mha_viz.app.inside.to_output import concatenation, output, values
-from mha_viz.app.inside.to_weights import linear, mask, products, scale, softmax, vectors
-from mha_viz.app.inside.turned import turn
+from mha_viz.app.inside.to_output import show_concatenation, show_output, show_values
+from mha_viz.app.inside.to_weights import show_linear, show_mask, show_products, show_scale, show_softmax, show_vectors
+from mha_viz.app.inside.turned import show_rotation
 from mha_viz.attention.trace import Trace
 
 
@@ -25,41 +25,41 @@ class InsideStep(NamedTuple):
         shape: returns the shape of its result.
         inside: whether each head computes it.
         show: draws it, and returns the column of its text for what follows.
-        ``done_by``: returns whether a model has this step.
+        ``applies_to``: returns whether a model has this step.
     """
 
     label: str
     shape: Callable[[Trace], str]
     inside: bool
     show: Callable[[OpenStep], Any]
-    done_by: Callable[[Trace], bool] = _always
+    applies_to: Callable[[Trace], bool] = _always
 
 
-def _count_turned(t: Trace) -> str:
+def _count_rotated(t: Trace) -> str:
     return f"{t.rotation.turned if t.rotation else 0} of {t.d_k}"
 
 
-def _sight(t: Trace) -> str:
+def _describe_mask(t: Trace) -> str:
     """Describe in two or three words which tokens the mask leaves visible."""
     return "a window" if t.windowed else "left to right" if t.masked else "none here"
 
 
 STEPS: Mapping[str, InsideStep] = MappingProxyType(
     {
-        "x": InsideStep("x", lambda t: f"{t.n} × {t.d_model}", False, vectors),
-        "linear": InsideStep("Linear", lambda t: "W_Q  W_K  W_V", False, linear),
-        "turn": InsideStep("Rotate q, k", _count_turned, True, turn, lambda t: t.rotation is not None),
-        "products": InsideStep("q · k", lambda t: f"{t.d_k} products", True, products),
-        "scale": InsideStep("÷ √d_k", lambda t: f"√{t.d_k}" if t.divides else f"× {t.scaling:.2g}", True, scale),
-        "mask": InsideStep("Mask", lambda t: _sight(t), True, mask),
-        "softmax": InsideStep("Softmax", lambda t: f"{t.n} × {t.n}", True, softmax),
-        "values": InsideStep("× v", lambda t: f"{t.n} × {t.d_k}", True, values),
-        "concat": InsideStep("Concat", lambda t: f"{t.n} × {t.heads * t.d_k}", False, concatenation),
-        "output": InsideStep("Linear", lambda t: "W_O", False, output),
+        "x": InsideStep("x", lambda t: f"{t.n} × {t.d_model}", False, show_vectors),
+        "linear": InsideStep("Linear", lambda t: "W_Q  W_K  W_V", False, show_linear),
+        "turn": InsideStep("Rotate q, k", _count_rotated, True, show_rotation, lambda t: t.rotation is not None),
+        "products": InsideStep("q · k", lambda t: f"{t.d_k} products", True, show_products),
+        "scale": InsideStep("÷ √d_k", lambda t: f"√{t.d_k}" if t.divides else f"× {t.scaling:.2g}", True, show_scale),
+        "mask": InsideStep("Mask", lambda t: _describe_mask(t), True, show_mask),
+        "softmax": InsideStep("Softmax", lambda t: f"{t.n} × {t.n}", True, show_softmax),
+        "values": InsideStep("× v", lambda t: f"{t.n} × {t.d_k}", True, show_values),
+        "concat": InsideStep("Concat", lambda t: f"{t.n} × {t.heads * t.d_k}", False, show_concatenation),
+        "output": InsideStep("Linear", lambda t: "W_O", False, show_output),
     }
 )
 
 
-def steps_of(trace: Trace) -> dict[str, InsideStep]:
+def list_steps(trace: Trace) -> dict[str, InsideStep]:
     """Return the steps that the model takes, in order."""
-    return {name: step for name, step in STEPS.items() if step.done_by(trace)}
+    return {name: step for name, step in STEPS.items() if step.applies_to(trace)}

@@ -7,18 +7,26 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import ALL_HEADS, OpenStep, chart, halves, more, say_left_out, shapes
+from mha_viz.app.inside.step_parts import (
+    ALL_HEADS,
+    OpenStep,
+    chart,
+    open_more,
+    say_left_out,
+    show_shapes,
+    split_columns,
+)
 from mha_viz.app.widgets.parts import remark
 from mha_viz.figures.charts import inside as draw
-from mha_viz.numerals import percent, small
+from mha_viz.numerals import format_small, percent
 
 KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
 
 
-def values(o: OpenStep) -> Any:
+def show_values(o: OpenStep) -> Any:
     """Show the step that mixes the values by the weights; return the column of its text."""
     t = o.trace
-    text, charts = halves()
+    text, charts = split_columns()
     row = t.weights[o.head, o.query]
     top = int(row.argmax())
     lengths = row * np.linalg.norm(t.v[o.head], axis=-1)
@@ -31,8 +39,8 @@ Each value, v = $x W_V$, is multiplied by its weight, and the rows are added up:
 $$\mathrm{head} = A\,v$$
 """
         )
-        shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
-    with text, more():
+        show_shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
+    with text, open_more():
         st.markdown(
             f"""What a token hands over is not its x but its value; {o.word(o.query)} gives each its weight. The result
 is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.word(top)}
@@ -48,10 +56,10 @@ decide *what* it takes from there.
     return text
 
 
-def concatenation(o: OpenStep) -> Any:
+def show_concatenation(o: OpenStep) -> Any:
     """Show the step that concatenates the outputs of the heads; return the column of its text."""
     t = o.trace
-    text, charts = halves()
+    text, charts = split_columns()
     first = o.head * t.d_k
     width = ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
     with text:
@@ -60,8 +68,8 @@ def concatenation(o: OpenStep) -> Any:
 Each head has computed {t.d_k} numbers for {o.word(o.query)}. Nothing is mixed yet: each colour is one head.
 """
         )
-        shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
-    with text, more():
+        show_shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
+    with text, open_more():
         st.markdown(
             f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width}. Columns {first} to
 {first + t.d_k - 1} are head {o.head}'s. This is also where training makes heads differ: the gradient of a head comes
@@ -69,16 +77,16 @@ back through its own columns and the rows of $W_O$ that multiply them.
 """
         )
     alt = f"The outputs of {t.heads} heads side by side"
-    chart(charts, o, "concat", alt, lambda theme: draw.concatenation(t, o.head, o.query, theme))
+    chart(charts, o, "concat", alt, lambda theme: draw.draw_concatenation(t, o.head, o.query, theme))
     return text
 
 
-def output(o: OpenStep) -> Any:
+def show_output(o: OpenStep) -> Any:
     """Show the step that multiplies the concatenation by W_O; return the column of its text."""
     t = o.trace
     length = float(np.linalg.norm(t.contribution(o.head)[o.query]))
     entered = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
-    text, charts = halves()
+    text, charts = split_columns()
     with text:
         st.markdown(
             r"""## $W_O$ mixes the outputs of the heads
@@ -87,16 +95,16 @@ def output(o: OpenStep) -> Any:
 $$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W_O = \sum_i \mathrm{head}_i W_O^{(i)}$$
 """
         )
-    with text, more():
+    with text, open_more():
         st.markdown(
             f"""The concatenation is multiplied by one last matrix ({ALL_HEADS}). Head {o.head} is multiplied only by
 its own {t.d_k} rows of $W_O$. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
 
 All {t.heads} terms and the bias together differ from the output of the model itself by at most
-**{small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.
+**{format_small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.
 """
         )
-        shapes(
+        show_shapes(
             f"concatenation {t.n} × {t.heads * t.d_k}",
             f"W<sub>O</sub> {t.heads * t.d_k} × {t.d_model}",
             f"out {t.n} × {t.d_model}",
@@ -104,19 +112,21 @@ All {t.heads} terms and the bias together differ from the output of the model it
         st.markdown(
             f"**A weight is not an effect.** A head may attend strongly to a token whose value vector is short. "
             f"{KOBAYASHI} "
-            f"therefore measure the length of weight × v × $W_O$, the last chart. {_disagreement(o)}"
+            f"therefore measure the length of weight × v × $W_O$, the last chart. {_compare_measures(o)}"
         )
         say_left_out(o)
-    chart(charts, o, "mixing", "W_O with the head’s rows framed", lambda theme: draw.mixing(t, o.head, theme))
+    chart(
+        charts, o, "mixing", "W_O with the head’s rows framed", lambda theme: draw.draw_output_matrix(t, o.head, theme)
+    )
     added = "What each head adds to the output"
-    chart(charts, o, "contributions", added, lambda theme: draw.contributions(t, o.head, o.query, theme))
+    chart(charts, o, "contributions", added, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
     lengths = "Weights, and lengths of the weighted values"
     here = (o.head, o.query, o.tokens, o.key)
-    chart(charts, o, "norms", lengths, lambda theme: draw.weights_and_norms(t, *here, theme))
+    chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *here, theme))
     return text
 
 
-def _disagreement(o: OpenStep) -> str:
+def _compare_measures(o: OpenStep) -> str:
     """Say whether weight and norm of the contribution pick the same token in this row."""
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
     most, longest = int(weights.argmax()), int(lengths.argmax())

@@ -10,36 +10,45 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import entropy
-from mha_viz.app.inside.by_hand import row_table, softmax_table
-from mha_viz.app.inside.score_parts import why
-from mha_viz.app.inside.step_parts import ALL_HEADS, ONE_HEAD, OpenStep, chart, halves, more, say_left_out, shapes
+from mha_viz.app.inside.by_hand import format_softmax_table, make_row_table
+from mha_viz.app.inside.score_parts import explain_score
+from mha_viz.app.inside.step_parts import (
+    ALL_HEADS,
+    ONE_HEAD,
+    OpenStep,
+    chart,
+    open_more,
+    say_left_out,
+    show_shapes,
+    split_columns,
+)
 from mha_viz.app.widgets.bound import bound
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.parts import remark
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts import inside as draw
-from mha_viz.numerals import decimal, percent, small
+from mha_viz.numerals import decimal, format_small, percent
 
 
-def vectors(o: OpenStep) -> Any:
+def show_vectors(o: OpenStep) -> Any:
     """Show the input vectors x; return the column of the step's text."""
     t = o.trace
-    tokens = draw.from_the_start(t, o.query, o.key)
+    tokens = draw.choose_first_tokens(t, o.query, o.key)
     normed = (
         f" This layer **normalises first**: x is the normalised form of what enters, again {t.d_model} numbers."
         if t.pre_norm
         else ""
     )
-    text, charts = halves()
+    text, charts = split_columns()
     with text:
         st.markdown(
             f"""## Every head gets the same x
 Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads receive the **whole vector**.
 """
         )
-        shapes(f"x {t.n} × {t.d_model}")
+        show_shapes(f"x {t.n} × {t.d_model}")
         if len(tokens) < t.n:
-            remark(f"Only the first {draw.DRAWN} of {t.n} tokens are drawn, plus the query and the key.")
+            remark(f"Only the first {draw.MAX_TOKENS} of {t.n} tokens are drawn, plus the query and the key.")
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
     if t.pre_norm:
         before = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
@@ -48,12 +57,12 @@ Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads recei
     return text
 
 
-def linear(o: OpenStep) -> Any:
+def show_linear(o: OpenStep) -> Any:
     """Show the projections of x to q, k and v; return the column of the step's text."""
     t, p = o.trace, o.trace.parameters
     first = o.head * t.d_k
     product = float(t.x[o.query] @ p.w_q[:, first])
-    text, charts = halves()
+    text, charts = split_columns()
     with text:
         st.markdown(
             rf"""## The vector is projected in full, not cut
@@ -62,8 +71,8 @@ Head {o.head} multiplies **the whole** of x by matrices of its own, the framed c
 $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
 """
         )
-        _shapes_of_products(t)
-    with text, more():
+        _show_product_shapes(t)
+    with text, open_more():
         st.markdown(
             f"""Models store the matrices of all heads side by side in one {t.d_model} × {t.heads * t.d_k} matrix; head
 {o.head} owns columns {first} to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads
@@ -71,21 +80,21 @@ of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
 
 {ALL_HEADS}; most models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to
 {decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(product + p.b_q[first], 3)}**.
-{_shared(o)}"""
+{_explain_shared_keys(o)}"""
         )
-        _together(t)
+        _compare_with_loop(t)
         remark(
             "In the whole matrices each cell stands for a block of numbers: the stronger its colour, the larger they "
             "are; each matrix has its own scale. The matrices of this head show every number on one scale: orange is "
             "above zero, blue below."
         )
     matrices_alt = "W_Q, W_K and W_V with the head’s columns framed"
-    chart(charts, o, "stacked", matrices_alt, lambda theme: draw.stacked(t, o.head, theme))
+    chart(charts, o, "stacked", matrices_alt, lambda theme: draw.draw_all_matrices(t, o.head, theme))
     chart(charts, o, "slices", f"The three matrices of head {o.head}", lambda theme: draw.slices(t, o.head, theme))
     return text
 
 
-def _shared(o: OpenStep) -> str:
+def _explain_shared_keys(o: OpenStep) -> str:
     """Explain which heads share keys and values; empty if each head has its own."""
     t = o.trace
     if t.key_heads == t.heads:
@@ -99,31 +108,31 @@ def _shared(o: OpenStep) -> str:
     )
 
 
-def _shapes_of_products(t: Trace) -> None:
+def _show_product_shapes(t: Trace) -> None:
     head_shape = f"{t.n} × {t.d_k}"
     if t.key_heads == t.heads:
         products_shape, wide = f"q, k, v {t.heads} heads × {head_shape}", f"{t.heads * t.d_k}"
     else:
         products_shape = f"q {t.heads} heads × {head_shape}; k, v {t.key_heads} × {head_shape}"
         wide = f"{t.heads * t.d_k} or {t.key_heads * t.d_k}"
-    shapes(f"x {t.n} × {t.d_model}", f"x W {t.n} × {wide}", products_shape)
+    show_shapes(f"x {t.n} × {t.d_model}", f"x W {t.n} × {wide}", products_shape)
 
 
-def _together(t: Trace) -> None:
+def _compare_with_loop(t: Trace) -> None:
     different = t.loop_difference
     st.markdown(
         f"**One operation, not {t.heads}.** Just now both were run on this text: all heads at once, as products of "
         f"whole matrices, and a loop over the {t.heads} heads, each with its own columns. The largest difference "
-        f"between the two results is **{small(different)}**{'' if different else ': bit for bit the same'}"
+        f"between the two results is **{format_small(different)}**{'' if different else ': bit for bit the same'}"
         f"{'; float32 keeps about seven digits' if different else ''}. Each head has its own "
         "numbers, yet one matrix product computes them all."
     )
 
 
-def products(o: OpenStep) -> Any:
+def show_products(o: OpenStep) -> Any:
     """Show the product of a query and a key; return the column of the step's text."""
     t = o.trace
-    text, charts = halves()
+    text, charts = split_columns()
     score = float(t.scores[o.head, o.query, o.key])
     parts = t.q[o.head, o.query] * t.k[o.head, o.key]
     largest = int(np.abs(parts).argmax())
@@ -136,8 +145,8 @@ The query says what this head looks for; the key says what it finds.{turned}
 $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
 """
         )
-        shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
-    with text, more():
+        show_shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
+    with text, open_more():
         st.markdown(
             rf"""The query of {o.word(o.query)} and the key of {o.word(o.key)} are multiplied number by number, and the
 {t.d_k} products are summed. Where both have the same sign the product is above zero (orange) and counts for the pair;
@@ -147,40 +156,40 @@ Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $
 """
         )
     alt = f"q, k and their products; the sum is {decimal(score)}"
-    chart(charts, o, "products", alt, lambda theme: draw.products(t, o.head, o.query, o.key, theme))
+    chart(charts, o, "products", alt, lambda theme: draw.draw_products(t, o.head, o.query, o.key, theme))
     return text
 
 
-def scale(o: OpenStep) -> Any:
+def show_scale(o: OpenStep) -> Any:
     """Show the division of the scores by √d_k; return the column of the step's text."""
     t = o.trace
-    text, charts = halves()
+    text, charts = split_columns()
     with text:
         st.markdown("## Divided, so that softmax stays soft" if t.divides else "## Scaled before softmax")
         if not t.divides:
             remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
         st.markdown("Softmax of large scores **saturates**: one weight takes nearly all.")
-        _switch(o)
-        shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
-    with text, more():
+        _show_division_switch(o)
+        show_shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
+    with text, open_more():
         st.markdown(
             rf"""A sum of {t.d_k} products grows with their number: for numbers of mean 0 and variance 1 its standard
 deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Where softmax saturates, the gradient nearly vanishes, and the
 head stops learning. This is why the scores are divided ({ONE_HEAD}, with its footnote on variance).
 
-{_saturation(o)}
+{_describe_saturation(o)}
 """
         )
     with text:
         say_left_out(o)
     alt = "Scores and weights of one query with and without the division"
     here = (o.head, o.query, o.tokens, o.key)
-    chart(charts, o, "scale", alt, lambda theme: draw.both_softmaxes(t, *here, theme, o.divided))
-    why(o, charts)
+    chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *here, theme, o.divided))
+    explain_score(o, charts)
     return text
 
 
-def _saturation(o: OpenStep) -> str:
+def _describe_saturation(o: OpenStep) -> str:
     """Return the row's entropy and largest weight, with and without the division."""
     t = o.trace
     row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
@@ -192,7 +201,7 @@ def _saturation(o: OpenStep) -> str:
     )
 
 
-def _switch(o: OpenStep) -> None:
+def _show_division_switch(o: OpenStep) -> None:
     label = r"Without the division by $\sqrt{d_k}$"
     bound(
         st.toggle, label, "divide", not o.divided, change=lambda on: {"divide": "no" if on else None},
@@ -200,21 +209,21 @@ def _switch(o: OpenStep) -> None:
     )  # fmt: skip
 
 
-def mask(o: OpenStep) -> Any:
+def show_mask(o: OpenStep) -> Any:
     """Show the mask; return the column of the step's text."""
     t = o.trace
-    text, charts = halves()
+    text, charts = split_columns()
     hidden = int(t.mask.sum())
     sentence = (
-        f"{_why_masked(t)}: **{hidden} of the {t.n * t.n}** cells are masked. Their scores become −∞ before the "
+        f"{_explain_mask(t)}: **{hidden} of the {t.n * t.n}** cells are masked. Their scores become −∞ before the "
         "softmax, which makes their weights exactly 0."
         if t.masked
         else "This model reads in both directions: **nothing is masked**, every token may look at every token."
     )
     with text:
         st.markdown(f"## Who may look at whom\n{sentence}")
-        shapes(f"mask {t.n} × {t.n}")
-    with text, more():
+        show_shapes(f"mask {t.n} × {t.n}")
+    with text, open_more():
         st.markdown(
             "The mask is the same for all heads. A model that reads left to right, such as GPT-2, masks the upper "
             "triangle; padding in a batch masks whole columns."
@@ -226,62 +235,62 @@ def mask(o: OpenStep) -> Any:
     return text
 
 
-def _why_masked(t: Trace) -> str:
+def _explain_mask(t: Trace) -> str:
     reasons = ["This model reads left to right, so no token may look at a later one"] if t.causal else []
     reasons += ["This layer sees only a window of the text, so no token may look at distant ones"] if t.windowed else []
     return "; t".join([reasons[0], *(reason[1:] for reason in reasons[1:])])
 
 
-def softmax(o: OpenStep) -> Any:
+def show_softmax(o: OpenStep) -> Any:
     """Show the softmax of the scores; return the column of the step's text."""
     t = o.trace
     weights = t.weights[o.head] if o.divided else t.undivided(o.head)
-    text, charts = halves()
+    text, charts = split_columns()
     with text:
-        formula, words = _as_shares(o) if o.divided else _as_shares_undivided(o, float(weights[o.query, o.key]))
+        formula, words = _write_softmax(o) if o.divided else _write_undivided_softmax(o, float(weights[o.query, o.key]))
         st.markdown(formula)
-        _switch(o)
+        _show_division_switch(o)
         if not o.divided:
             remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
-        shapes(f"A {t.heads} heads × {t.n} × {t.n}")
-        more().markdown(words)
+        show_shapes(f"A {t.heads} heads × {t.n} × {t.n}")
+        open_more().markdown(words)
         say_left_out(o)
     with charts, st.container(key="wide_inside_by_hand"):
         st.markdown(f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum.")
-        st.markdown(softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
+        st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
     chart(charts, o, "softmax", alt, lambda theme: draw.square(t, weights, o.tokens, o.query, o.key, theme))
-    o.charts.append(_by_hand(o))
+    o.charts.append(_make_row_chart(o))
     return text
 
 
-def _by_hand(o: OpenStep) -> PageChart:
+def _make_row_chart(o: OpenStep) -> PageChart:
     """Return the row that is computed by hand as a chart to download, with the numbers of the table."""
     label = "The row by hand: its scores, and the softmax of them"
     here = (o.trace, o.head, o.query, o.tokens, o.key)
-    numbers = partial(row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
-    return o.make_chart("row", label, lambda theme: draw.both_softmaxes(*here, theme, o.divided), numbers)
+    numbers = partial(make_row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
+    return o.make_chart("row", label, lambda theme: draw.draw_softmaxes(*here, theme, o.divided), numbers)
 
 
-def _as_shares(o: OpenStep) -> tuple[str, str]:
+def _write_softmax(o: OpenStep) -> tuple[str, str]:
     """Return the formula of the softmax, and an explanation with the numbers of this row."""
     t = o.trace
     share = percent(float(t.weights[o.head, o.query, o.key]))
     formula = rf"""## Scores become shares
-$$A = \mathrm{{softmax}}\left({_scaled(t)}\right)$$
+$$A = \mathrm{{softmax}}\left({_write_scaled_scores(t)}\right)$$
 """
     words = rf"""Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1
 ({ONE_HEAD}). {o.word(o.query)} gives **{share}** of its attention to {o.word(o.key)}. This is the matrix
-that Explore draws; the model's own differs from what is computed here by at most {small(t.agreement.weights)}.
+that Explore draws; the model's own differs from what is computed here by at most {format_small(t.agreement.weights)}.
 """
     return formula, words
 
 
-def _as_shares_undivided(o: OpenStep, share: float) -> tuple[str, str]:
+def _write_undivided_softmax(o: OpenStep, share: float) -> tuple[str, str]:
     """Return the formula and an explanation without the division."""
     t = o.trace
     formula = rf"""## Scores become shares, here without the division
-$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({_scaled(t)}\right)$$
+$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({_write_scaled_scores(t)}\right)$$
 """
     words = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
 ({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}** of its attention to
@@ -290,6 +299,6 @@ $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \math
     return formula, words
 
 
-def _scaled(t: Trace) -> str:
+def _write_scaled_scores(t: Trace) -> str:
     """Return the input of the softmax in TeX."""
     return r"\frac{q k^\top}{\sqrt{d_k}}" if t.divides else rf"{t.scaling:.4g} \cdot q k^\top"

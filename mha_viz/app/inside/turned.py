@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import OpenStep, chart, halves, shapes
+from mha_viz.app.inside.step_parts import OpenStep, chart, show_shapes, split_columns
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts import inside as draw
@@ -16,45 +16,45 @@ from mha_viz.numerals import decimal
 ROTARY = "[Su et al. 2021, section 3.2.2](https://arxiv.org/abs/2104.09864)"
 
 
-def turn(o: OpenStep) -> Any:
+def show_rotation(o: OpenStep) -> Any:
     """Show the rotation of q and k by their positions; return the column of the step's text."""
     t, rotation = o.trace, o.trace.rotation
     assert rotation is not None  # other models have no such step
-    text, charts = halves()
+    text, charts = split_columns()
     with text:
         st.markdown(
             rf"""## Positions rotate q and k
-So far, q and k know nothing of position. In this model it enters here: numbers i and i + {_half(t)}
+So far, q and k know nothing of position. In this model it enters here: numbers i and i + {_count_pairs(t)}
 of a query are taken as a point in a plane, which is **rotated about 0** by an angle that grows with the position m
 of the token, faster for small i and slower for large i:
 
-$$q'_i = q_i \cos m\theta_i - q_{{i+{_half(t)}}} \sin m\theta_i$$
+$$q'_i = q_i \cos m\theta_i - q_{{i+{_count_pairs(t)}}} \sin m\theta_i$$
 
-$$q'_{{i+{_half(t)}}} = q_i \sin m\theta_i + q_{{i+{_half(t)}}} \cos m\theta_i$$
+$$q'_{{i+{_count_pairs(t)}}} = q_i \sin m\theta_i + q_{{i+{_count_pairs(t)}}} \cos m\theta_i$$
 
-Keys are rotated in the same way ({ROTARY}), values are not.{_partly(t, rotation)}{_normed(rotation)}
+Keys are rotated in the same way ({ROTARY}), values are not.{_explain_partial_rotation(t, rotation)}{_explain_norms(rotation)}
 
-{_by_hand(o, rotation)}
+{_compute_by_hand(o, rotation)}
 
 **Only the distance between them counts.** The product of a query rotated by m and a key rotated by n depends on
-m − n alone. {_score_unturned(o)} The last chart shows what this query and this key would score at other distances.
+m − n alone. {_compare_unrotated_score(o)} The last chart shows what this query and this key would score at other distances.
 """
         )
-        shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, rotated")
+        show_shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, rotated")
     alt = "q and k before and after their positions rotate them"
     here = (o.head, o.query, o.key)
-    chart(charts, o, "turn", alt, lambda theme: draw.before_and_after(t, *here, theme))
+    chart(charts, o, "turn", alt, lambda theme: draw.draw_rotation(t, *here, theme))
     far = "The score of this query and this key at every distance"
     chart(charts, o, "distances", far, lambda theme: draw.distances(t, rotation, *here, theme))
     return text
 
 
-def _half(t: Trace) -> int:
+def _count_pairs(t: Trace) -> int:
     """Return the number of rotated pairs of numbers."""
     return t.rotation.turned // 2 if t.rotation else 0
 
 
-def _partly(t: Trace, rotation: Rotation) -> str:
+def _explain_partial_rotation(t: Trace, rotation: Rotation) -> str:
     """Explain that only some of the numbers are rotated; empty if all are."""
     if rotation.turned == t.d_k:
         return ""
@@ -63,7 +63,7 @@ def _partly(t: Trace, rotation: Rotation) -> str:
     )
 
 
-def _normed(rotation: Rotation) -> str:
+def _explain_norms(rotation: Rotation) -> str:
     """Explain that queries and keys are normalised before the rotation; empty if they are not."""
     if not rotation.has_norms:
         return ""
@@ -74,23 +74,23 @@ def _normed(rotation: Rotation) -> str:
     )
 
 
-def _by_hand(o: OpenStep, rotation: Rotation) -> str:
+def _compute_by_hand(o: OpenStep, rotation: Rotation) -> str:
     """Write out the rotation of the first pair of the query's numbers."""
-    half, before = _half(o.trace), o.trace.before_turn[0][o.head, o.query]
+    half, before = _count_pairs(o.trace), o.trace.before_turn[0][o.head, o.query]
     after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
     return (
         f"For q of {o.word(o.query)}, at position {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
-        f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_factor(before[half])} × {_factor(sin)} = "
+        f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_format_factor(before[half])} × {_format_factor(sin)} = "
         f"**{decimal(after[0], 3)}**."
     )
 
 
-def _factor(number: float) -> str:
+def _format_factor(number: float) -> str:
     """Format a factor, in parentheses if it is negative."""
     return decimal(number, 3) if number >= 0 else f"({decimal(number, 3)})"
 
 
-def _score_unturned(o: OpenStep) -> str:
+def _compare_unrotated_score(o: OpenStep) -> str:
     """Say what the score would be without the rotation."""
     q, k = (vectors[o.head, token] for vectors, token in zip(o.trace.before_turn, (o.query, o.key), strict=True))
     score = float(o.trace.scores[o.head, o.query, o.key])

@@ -8,28 +8,28 @@ from dataclasses import replace
 import streamlit as st
 
 from mha_viz.app.lab import settings, stage, trainings
-from mha_viz.app.widgets.bound import UrlChanges, bound, in_link
+from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
 from mha_viz.app.widgets.parts import guarded
-from mha_viz.lab.lab import EXPERIMENTS, MOST_SEED
+from mha_viz.lab.lab import EXPERIMENTS, MAX_SEED
 from mha_viz.lab.record import Result, Settings
 
 PARAMETER = "beside"  # how many more seeds
-MORE = ("1", "2", "3")
+SEED_CHOICES = ("1", "2", "3")
 
 
-def others(result: Result) -> list[Settings]:
+def list_other_seeds(result: Result) -> list[Settings]:
     """Return the same settings with the next seeds, as many as the link asks for.
 
     Empty if the experiment has no seed, or while numbers are hidden.
     """
     has_seeds = "seed" in EXPERIMENTS[result.settings.experiment].asks
-    count = int(in_link(PARAMETER, ("0", *MORE) if has_seeds else (), ".+") or 0)
-    return _list_next(result, count if stage.has_numbers() else 0)
+    count = int(read_option(PARAMETER, ("0", *SEED_CHOICES) if has_seeds else (), ".+") or 0)
+    return _list_next_seeds(result, count if stage.has_numbers() else 0)
 
 
-def _list_next(result: Result, count: int) -> list[Settings]:
+def _list_next_seeds(result: Result, count: int) -> list[Settings]:
     seed = result.settings.seed
-    return [replace(result.settings, seed=(seed + more) % (MOST_SEED + 1)) for more in range(1, count + 1)]
+    return [replace(result.settings, seed=(seed + more) % (MAX_SEED + 1)) for more in range(1, count + 1)]
 
 
 def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Result, str], None]) -> None:
@@ -37,10 +37,10 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
 
     ``play`` draws a result under a key of its own. A seed that is being trained shows its progress instead.
     """
-    busy = any(trainings.under_way(run) is not None for run in seeds)  # a visitor trains one at a time
+    busy = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
     for number, (place, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
-        done = result if number == 0 else trainings.result(run)
-        training = trainings.under_way(run)
+        done = result if number == 0 else trainings.find_result(run)
+        training = trainings.find_running(run)
         with place:
             st.markdown(f"**Seed {run.seed}**")
             if done is not None:
@@ -60,7 +60,7 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
         return
 
     def change(chosen: str) -> UrlChanges:
-        missing = [run for run in _list_next(result, int(chosen)) if trainings.result(run) is None]
+        missing = [run for run in _list_next_seeds(result, int(chosen)) if trainings.find_result(run) is None]
         if missing:
             _train(missing[0])
         return {PARAMETER: chosen if chosen != "0" else None}
@@ -68,11 +68,11 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("Seeds side by side", width="content")
         bound(
-            st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *MORE], change=change,
+            st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *SEED_CHOICES], change=change,
             required=True, key="lab_beside", format_func=lambda more: str(int(more) + 1), label_visibility="collapsed",
         )  # fmt: skip
 
 
 def _train(other: Settings) -> None:
-    if trainings.result(other) is None and trainings.under_way(other) is None:
+    if trainings.find_result(other) is None and trainings.find_running(other) is None:
         trainings.start(other)

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.app.service.caches import lasting
+from mha_viz.app.service.caches import cache_results
 from mha_viz.figures.charts import training as charts
 from mha_viz.figures.charts.training import TrainingCurve
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS
 from mha_viz.lab.record import Result, TrainingRun
-from mha_viz.lab.statements import pair_names, pairs
+from mha_viz.lab.statements import list_pairs, select_pairs
 from mha_viz.lab.tasks import CHANCE, TWO_RELATIONS
 
-CHARTS = 128  # cached charts; six of them show one training at one step
+CACHED_CHARTS = 128  # cached charts; six of them show one training at one step
 
 
 class WholeChart(NamedTuple):
@@ -27,7 +27,7 @@ class WholeChart(NamedTuple):
     draw: Callable[[Theme], Any]
 
 
-def of_the_run(result: Result) -> dict[str, WholeChart]:
+def make_run_charts(result: Result) -> dict[str, WholeChart]:
     """Return the charts of the whole result; empty unless it has several trainings or removes heads."""
     whole_charts: dict[str, WholeChart] = {}
     if result.settings.experiment in (COUNT, CUT):
@@ -36,14 +36,14 @@ def of_the_run(result: Result) -> dict[str, WholeChart]:
         chart_data = (labels, shares, (*TWO_RELATIONS.relations, "both"), CHANCE)
         ordered = result.settings.experiment == COUNT
         whole_charts["accuracies"] = WholeChart(
-            "Right answers of each training", lambda t: charts.accuracies(*chart_data, t, ordered)
+            "Right answers of each training", lambda t: charts.draw_accuracies(*chart_data, t, ordered)
         )
     if result.removal is not None:
         removal = result.removal
-        curves = partial(charts.removal_curves, removal.least, removal.most, removal.random)
+        curves = partial(charts.draw_removal_curves, removal.least, removal.most, removal.random)
         whole_charts["removal"] = WholeChart("Right answers as heads are removed", curves)
         whole_charts["importance"] = WholeChart(
-            "Importance of each head", partial(charts.importance_bars, removal.importance, removal.order)
+            "Importance of each head", partial(charts.draw_importance, removal.importance, removal.order)
         )
     return whole_charts
 
@@ -62,47 +62,47 @@ CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurv
         {"bounds": (0, 1.04)},
     ),
     "norms": (lambda _, arm: [TrainingCurve(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)], {"log": True}),
-    "weights": (lambda _, arm: _pairs(arm, arm.weight_cosines), {"bounds": (-1.05, 1.05)}),
-    "apart": (lambda _, arm: _pairs(arm, arm.divergence), {"bounds": (-0.02, 0.72)}),
-    "pulls": (lambda _, arm: _pairs(arm, arm.gradient_cosines), {"bounds": (-1.05, 1.05)}),
+    "weights": (lambda _, arm: _make_pair_curves(arm, arm.weight_cosines), {"bounds": (-1.05, 1.05)}),
+    "apart": (lambda _, arm: _make_pair_curves(arm, arm.divergence), {"bounds": (-0.02, 0.72)}),
+    "pulls": (lambda _, arm: _make_pair_curves(arm, arm.gradient_cosines), {"bounds": (-1.05, 1.05)}),
 }
 
 
 # The titles of these charts, in two rows.
-OF_THE_TRAINING = {
+TRAINING_TITLES = {
     "loss": "**Loss**, nats, logarithmic",
     "right": "**Right answers**",
     "norms": "**Gradient norms**, logarithmic",
 }
-OF_TWO_HEADS = {
+PAIR_TITLES = {
     "weights": "**Weights**, cosine of pairs",
     "apart": "**Attention**, divergence of pairs",
     "pulls": "**Gradients**, cosine of pairs",
 }
 
 
-@lasting(CHARTS)
-def drawn(key: str, result: Result, arm: TrainingRun, at: int, theme: Theme) -> Any:
+@cache_results(CACHED_CHARTS)
+def draw_curve(key: str, result: Result, arm: TrainingRun, at: int, theme: Theme) -> Any:
     """Return a chart of a training with the recorded step number ``at`` marked.
 
     Cached, so callers must not change it.
     """
     lines, how = CURVES[key]
-    return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
+    return charts.draw_curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
 
 
-def titles(arm: TrainingRun) -> dict[str, str]:
+def list_titles(arm: TrainingRun) -> dict[str, str]:
     """Return the titles of a training's charts, in order. A single head has no charts that compare pairs."""
-    return OF_THE_TRAINING | (OF_TWO_HEADS if arm.heads > 1 else {})
+    return TRAINING_TITLES | (PAIR_TITLES if arm.heads > 1 else {})
 
 
-def _pairs(arm: TrainingRun, matrix: Any) -> list[TrainingCurve]:
+def _make_pair_curves(arm: TrainingRun, matrix: Any) -> list[TrainingCurve]:
     """Return the mean curve over all pairs of heads.
 
     If there are at most 60 pairs, a faint curve for each comes first.
     """
-    values = pairs(matrix)  # [step, pair]
-    pair_curves = [TrainingCurve(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]
+    values = select_pairs(matrix)  # [step, pair]
+    pair_curves = [TrainingCurve(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(list_pairs(arm.heads))]
     return [
         *(pair_curves if len(pair_curves) <= 60 else []),
         TrainingCurve("mean of all pairs", values.mean(axis=1), 0, True),

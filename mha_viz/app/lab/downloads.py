@@ -18,16 +18,16 @@ from mha_viz.figures import Figure
 from mha_viz.figures.charts import training
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.layout import Size
-from mha_viz.figures.layout.frames import alike
+from mha_viz.figures.layout.frames import compare_heads
 from mha_viz.lab.record import Result, TrainingRun
 
 
 def show_downloads(result: Result, arm: TrainingRun, at: int, origin: str) -> None:
     """Show the expander for the training ``arm`` of a result at the recorded step number ``at``."""
-    download_panel.of_charts(charts(result, arm, at, origin), [_heads(result, arm, at)])
+    download_panel.show_chart_downloads(make_charts(result, arm, at, origin), [_offer_heads(result, arm, at)])
 
 
-def charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageChart]:
+def make_charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageChart]:
     """Return every chart of the run, in the order of the page."""
     about = f"Experiment “{result.settings.experiment}”. {origin}"
     of_arm = f"{about} Heads of {arm.label}; step {int(arm.steps[at]):,} is marked."
@@ -37,15 +37,18 @@ def charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageC
         f"result.runs[{result.runs.index(arm)}].loss  # and .accuracy, .maps, .gradients\n"
     )
     page_charts = [
-        PageChart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()
+        PageChart(title, name, draw, about, None, code)
+        for name, (title, draw) in curves.make_run_charts(result).items()
     ]
-    for name, title in curves.titles(arm).items():
-        draw = partial(curves.drawn, name, result, arm, at)
+    for name, title in curves.list_titles(arm).items():
+        draw = partial(curves.draw_curve, name, result, arm, at)
         page_charts.append(PageChart(title.replace("**", ""), f"lab-{name}", draw, of_arm, None, code))
-    return page_charts + _of_the_player(arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code)
+    return page_charts + _make_player_charts(
+        arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code
+    )
 
 
-def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[PageChart]:
+def _make_player_charts(arm: TrainingRun, at: int, about: str, code: str) -> list[PageChart]:
     """Return the charts of the player at the step in view, without the heads.
 
     They show the gradients, and the similarity of heads.
@@ -53,23 +56,23 @@ def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[Pag
     norms, cosines = arm.gradients[at].tolist(), arm.gradient_cosines[at, 0].tolist()  # [head] each
     rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
     table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
-    draw = partial(training.gradients, arm.gradients[at])
+    draw = partial(training.draw_gradients, arm.gradients[at])
     player_charts = [PageChart("Gradient at each head", "lab-gradients", draw, about, lambda: table, code)]
     if arm.heads > 1:
         for name, matrix in zip(
             ("weights", "attention", "gradients"),
-            alike(arm.weight_cosines, arm.divergence, arm.gradient_cosines),
+            compare_heads(arm.weight_cosines, arm.divergence, arm.gradient_cosines),
             strict=True,
         ):
-            draw = partial(training.likeness, matrix, at)
+            draw = partial(training.draw_likeness, matrix, at)
             player_charts.append(PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
     return player_charts
 
 
-def _heads(result: Result, arm: TrainingRun, at: int) -> Offer:
+def _offer_heads(result: Result, arm: TrainingRun, at: int) -> Offer:
     step = int(arm.steps[at])
     name = f"heads-step-{step}"
-    attention = reading(result, arm, at)
+    attention = make_reading(result, arm, at)
     panels = [(attention, head) for head in attention.every_head()]
 
     def make(size: Size, **rows: Any) -> Figure:
@@ -79,7 +82,7 @@ def _heads(result: Result, arm: TrainingRun, at: int) -> Offer:
     return Offer(f"Heads at step {step:,}", name, arm.heads * len(result.words) ** 2, make, None, arm.heads)
 
 
-def reading(result: Result, arm: TrainingRun, at: int) -> Attention:
+def make_reading(result: Result, arm: TrainingRun, at: int) -> Attention:
     """Return the attention maps of a recorded step as a reading with one layer.
 
     The maps are stored in half precision, so rows are rescaled to sum to 1.

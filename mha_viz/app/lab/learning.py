@@ -15,20 +15,20 @@ import streamlit as st
 
 from mha_viz.app.lab import real, stage
 from mha_viz.app.lab.stage import FollowingStep
-from mha_viz.app.service.caches import lasting
+from mha_viz.app.service.caches import cache_results
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated import built_in
 from mha_viz.app.widgets import download_panel, navigation
-from mha_viz.app.widgets.bound import in_link
+from mha_viz.app.widgets.bound import read_option
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, guarded, theme
+from mha_viz.app.widgets.parts import complain, get_theme, guarded
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.figures.charts.role_map import score_curves
+from mha_viz.figures.charts.role_map import draw_score_curves
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.layout.frames import Curves, Recording, Strip, frames, losses
-from mha_viz.files.assets import asset
+from mha_viz.figures.layout.frames import Curves, Recording, Strip, build_frames, losses
+from mha_viz.files.assets import asset_path
 from mha_viz.lab import toy_maps
 from mha_viz.lab.jobs import RULE, SIGNS, describe_jobs
 from mha_viz.lab.predictions import Outcome, write_verdict
@@ -36,12 +36,12 @@ from mha_viz.lab.record import Array
 from mha_viz.lab.tasks import BEFORE
 from mha_viz.lab.toy_maps import ToyMaps
 from mha_viz.models.getting import snapshots
-from mha_viz.numerals import counted, percent, weight
+from mha_viz.numerals import counted, format_weight, percent
 
 TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
 TRAINING, PARAMETER = "trained", "snapshot"  # parameters of the URL
-GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
-LONG = range(9, 14)  # the number of words of the sentence that is drawn
+LEAST_GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
+LENGTHS = range(9, 14)  # the number of words of the sentence that is drawn
 
 
 class Skill(NamedTuple):
@@ -92,74 +92,80 @@ class Toy(NamedTuple):
 def show_toy(name: str, following: FollowingStep | None) -> None:
     """Show the training of a toy model."""
     toy = TOYS[name]
-    stage.ask(toy.short, toy.question)
+    stage.ask_question(toy.short, toy.question)
     guess = stage.ask_guess(name, toy.prediction, toy.options)
-    _show(name, guess, theme(), navigation.page("explore"), following)
+    _show(name, guess, get_theme(), navigation.find_page("explore"), following)
 
 
 @st.fragment
 @guarded(complain)
 def _show(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
-    toy, model = TOYS[name], trained(name)
-    in_link(TRAINING, toy.trainings, ".+")
-    saved, step = snapshots.steps(asset(name)), step_in_view(name)
-    in_link(PARAMETER, [*map(str, saved)], r"\d+")
-    verdict = write_verdict(toy.options, toy.outcome(model), guess, jobs_on_maps(name, model))
-    stage.play(recorded(name, model, colours), saved.index(step), verdict, partial(_address, saved[0]), following)
+    toy, model = TOYS[name], read_training(name)
+    read_option(TRAINING, toy.trainings, ".+")
+    saved, step = snapshots.list_steps(asset_path(name)), step_in_view(name)
+    read_option(PARAMETER, [*map(str, saved)], r"\d+")
+    verdict = write_verdict(toy.options, toy.outcome(model), guess, describe_maps(name, model))
+    stage.play(
+        record_training(name, model, colours),
+        saved.index(step),
+        verdict,
+        partial(_make_step_parameters, saved[0]),
+        following,
+    )
     if len(toy.trainings) > 1:
-        stage.variants(
+        stage.choose_variant(
             "Trained on",
             TRAINING,
             model,
             {m: f"{'trained ' if m == name else ''}on {w}" for m, w in toy.trainings.items()},
             name,
         )
-    stage.why(name, toy.answer, toy.source)
+    stage.show_answer(name, toy.answer, toy.source)
     with st.container(horizontal=True):
         if model == name:
-            parameters = {"model": f"{name}@{step}", "text": " ".join(toy_maps.shipped(name).words)}
+            parameters = {"model": f"{name}@{step}", "text": " ".join(toy_maps.load_bundled(name).words)}
             st.page_link(explore, label=":primary[In Explore]", query_params=parameters)
         if toy.off:
-            parameters = {"model": name, "text": " ".join(toy_maps.shipped(name).words), "off": toy.off}
+            parameters = {"model": name, "text": " ".join(toy_maps.load_bundled(name).words), "off": toy.off}
             st.page_link(explore, label=f":primary[Without {toy.off.replace('.', ' and ')}]", query_params=parameters)
-        st.page_link(navigation.page("roles"), label=":primary[Its roles]", query_params={"model": name})
+        st.page_link(navigation.find_page("roles"), label=":primary[Its roles]", query_params={"model": name})
     real.show_real_heads(skill.name for skill in toy.skills.values())
     if stage.has_numbers():
-        st.markdown("\n".join(_at_a_step(name, model, step)))
+        st.markdown("\n".join(_tabulate_step(name, model, step)))
         st.caption(RULE)
         if len(toy.trainings) > 1:
-            st.markdown("\n".join(_at_the_end(name)))
+            st.markdown("\n".join(_tabulate_end(name)))
             st.caption("From: the first saved step after which the best head stays 10 points above the simple rule.")
-        score_charts = {task: ("", _score_chart(name, model, task, step, colours)) for task in toy.skills}
-        stage.charts(score_charts)
+        score_charts = {task: ("", _draw_scores(name, model, task, step, colours)) for task in toy.skills}
+        stage.show_charts(score_charts)
         st.caption("All heads. Blue: the best at the end; dotted: the simple rule.")
-    download_panel.of_charts(charts(name))
+    download_panel.show_chart_downloads(make_charts(name))
 
 
-def charts(name: str) -> list[PageChart]:
+def make_charts(name: str) -> list[PageChart]:
     """Return one chart per task: the scores of every head over training, with the step in the URL marked."""
-    model, step = trained(name), step_in_view(name)
+    model, step = read_training(name), step_in_view(name)
     about = f"Every head of {TOYS[name].trainings[model]} over its training; step {step:,} is marked."
     return [
-        PageChart(f"Training: {skill.name}", f"training-{task}", partial(_score_chart, name, model, task, step), about)
+        PageChart(f"Training: {skill.name}", f"training-{task}", partial(_draw_scores, name, model, task, step), about)
         for task, skill in TOYS[name].skills.items()
     ]
 
 
 def step_in_view(toy: str) -> int:
     """Return the training step in the URL if it was saved, else the first saved step."""
-    saved = snapshots.steps(asset(toy))
-    wanted = address.now().get(PARAMETER, "")
+    saved = snapshots.list_steps(asset_path(toy))
+    wanted = address.get_parameters().get(PARAMETER, "")
     return int(wanted) if wanted in map(str, saved) else saved[0]
 
 
-def trained(name: str) -> str:
+def read_training(name: str) -> str:
     """Return the name of the training that the URL asks for."""
-    wanted = address.now().get(TRAINING, "")
+    wanted = address.get_parameters().get(TRAINING, "")
     return wanted if wanted in TOYS[name].trainings else name
 
 
-def _address(first: int, step: int) -> dict[str, str | None]:
+def _make_step_parameters(first: int, step: int) -> dict[str, str | None]:
     return {PARAMETER: None if step == first else str(step)}
 
 
@@ -167,46 +173,46 @@ def _address(first: int, step: int) -> dict[str, str | None]:
 
 
 @cache
-def history(model: str) -> Any:
+def load_history(model: str) -> Any:
     """Load the scores of every head at every saved step, measured on held-out sentences."""
     import pandas as pd
 
-    return pd.read_csv(asset(f"{model}_history.csv"))
+    return pd.read_csv(asset_path(f"{model}_history.csv"))
 
 
-def _history_of(model: str, task: str) -> Any:
-    table = history(model)
+def _select_history(model: str, task: str) -> Any:
+    table = load_history(model)
     return table[table["task"] == task]
 
 
-def best(model: str, task: str, step: int | None = None) -> Any:
+def find_best_row(model: str, task: str, step: int | None = None) -> Any:
     """Return the row of the best head for a task at a step, by default the last."""
-    table = _history_of(model, task)
+    table = _select_history(model, task)
     at_step = table[table["step"] == (table["step"].max() if step is None else step)]
     return at_step.loc[at_step["accuracy"].idxmax()]
 
 
-def head_of(row: Any) -> Head:
+def read_head(row: Any) -> Head:
     """Return the head in a row of a history."""
     return Head(int(row["layer"]), int(row["head"]))
 
 
-def since_step(model: str, task: str) -> int | None:
-    """Return the first saved step from which the best head stays ``GAIN`` above the baseline; None if there is none."""
-    by_step = _history_of(model, task).groupby("step")
+def find_first_step(model: str, task: str) -> int | None:
+    """Return the first saved step from which the best head stays ``LEAST_GAIN`` above the baseline; None if there is none."""
+    by_step = _select_history(model, task).groupby("step")
     gain = by_step["accuracy"].max() - by_step["baseline"].first()
-    below = gain.index[(gain < GAIN).to_numpy()]
+    below = gain.index[(gain < LEAST_GAIN).to_numpy()]
     later = gain.index[gain.index > below.max()] if len(below) else gain.index
     return int(later[0]) if len(later) else None
 
 
-@lasting(6)
-def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
+@cache_results(6)
+def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
     """Return the data of all steps for the browser. Cached, so callers must not change it."""
-    toy, shipped = TOYS[name], toy_maps.shipped(model)
-    trainings = [toy_maps.shipped(training) for training in toy.trainings]
-    count, steps, heads = len(shipped.words), shipped.steps.tolist(), _heads(shipped)
-    rows = [[best(model, task, step) for step in steps] for task in toy.skills]
+    toy, shipped = TOYS[name], toy_maps.load_bundled(model)
+    trainings = [toy_maps.load_bundled(training) for training in toy.trainings]
+    count, steps, heads = len(shipped.words), shipped.steps.tolist(), _list_heads(shipped)
+    rows = [[find_best_row(model, task, step) for step in steps] for task in toy.skills]
     recording = Recording(
         key=model,
         steps=steps,
@@ -215,8 +221,8 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         maps=shipped.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
         asked=toy.about,
-        places=_marked_places(toy, count),
-        notes=[[f"{head_of(row)} {percent(row['accuracy'])}" for row in of_task] for of_task in rows],
+        places=_find_marked_places(toy, count),
+        notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in of_task] for of_task in rows],
         curves=Curves(toy.loss, losses([training.loss for training in trainings], [*toy.trainings].index(model))),
         strip=Strip(
             "W_Q",
@@ -225,63 +231,65 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         ),
         large=_best_heads(name, model) if toy.is_divided else (),
     )
-    return frames(recording, 0, colours)
+    return build_frames(recording, 0, colours)
 
 
 def _best_heads(name: str, model: str) -> list[int]:
     """Return the numbers of the best heads at the end of training, in the order of tasks."""
-    heads = _heads(toy_maps.shipped(model))
-    return list(dict.fromkeys(heads.index(str(head_of(best(model, task)))) for task in TOYS[name].skills))
+    heads = _list_heads(toy_maps.load_bundled(model))
+    return list(dict.fromkeys(heads.index(str(read_head(find_best_row(model, task)))) for task in TOYS[name].skills))
 
 
-def _heads(shipped: ToyMaps) -> list[str]:
+def _list_heads(shipped: ToyMaps) -> list[str]:
     return [str(Head(*place)) for place in np.ndindex(*shipped.maps.shape[1:3])]
 
 
-def _marked_places(toy: Toy, count: int) -> Array:
+def _find_marked_places(toy: Toy, count: int) -> Array:
     """Return the key that each mark on the maps stands on, [skill, query]; −1 where there is no mark."""
     return np.array([[keys.get(word, -1) for word in range(count)] for keys in toy.places()])
 
 
-def jobs_on_maps(name: str, model: str) -> str:
+def describe_maps(name: str, model: str) -> str:
     """Describe which head does which job on the maps of the last step; empty if the signs mark too few words.
 
     The maps are of one sentence, so this is an example only.
     """
-    shipped = toy_maps.shipped(model)
-    count, heads = len(shipped.words), _heads(shipped)
+    shipped = toy_maps.load_bundled(model)
+    count, heads = len(shipped.words), _list_heads(shipped)
     maps = shipped.maps[-1].reshape(len(heads), count, count)
-    jobs = describe_jobs(heads, maps, _marked_places(TOYS[name], count).T)
+    jobs = describe_jobs(heads, maps, _find_marked_places(TOYS[name], count).T)
     return f"On these maps: {jobs}" if jobs else ""
 
 
-def _score_chart(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
+def _draw_scores(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
     words = TOYS[name].skills[task].name
-    return score_curves(_history_of(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
+    return draw_score_curves(_select_history(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
 
 
-def _at_a_step(name: str, model: str, step: int) -> list[str]:
+def _tabulate_step(name: str, model: str, step: int) -> list[str]:
     """Return the lines of a table of the best head of each task at a step.
 
     Its columns are the head, its score beside that of the simple rule, and one of its weights in the sentence.
     """
-    toy, shipped = TOYS[name], toy_maps.shipped(model)
+    toy, shipped = TOYS[name], toy_maps.load_bundled(model)
     maps = shipped.maps[shipped.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
         f"| after {counted(step, 'step')} | best head | {toy.measured} | simple rule | its weight in the sentence |",
         "| --- | --- | --- | --- | --- |",
     ]
     for (task, skill), places in zip(toy.skills.items(), toy.places(), strict=True):
-        row = best(model, task, step)
+        row = find_best_row(model, task, step)
         query, key = max(places.items())
-        link = f"“{shipped.words[query]}” → “{shipped.words[key]}”: {weight(maps[(*head_of(row), query, key)])}"
+        link = (
+            f"“{shipped.words[query]}” → “{shipped.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
+        )
         score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
         scored = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
-        lines.append(f"| {skill.name} | {both(head_of(row))} | {scored} | {link} |")
+        lines.append(f"| {skill.name} | {both(read_head(row))} | {scored} | {link} |")
     return lines
 
 
-def _at_the_end(name: str) -> list[str]:
+def _tabulate_end(name: str) -> list[str]:
     """Return the lines of a table that compares all trainings.
 
     For each task: the baseline and, for each training, the best head at the end and since which step it is.
@@ -293,22 +301,22 @@ def _at_the_end(name: str) -> list[str]:
         f"| --- | --- {'| --- ' * len(toy.trainings)}|",
     ]
     for task, skill in toy.skills.items():
-        cells = [_final(model, task) for model in toy.trainings]
-        baseline = f"{skill.baseline} {percent(best(name, task)['baseline'])}"
+        cells = [_describe_end(model, task) for model in toy.trainings]
+        baseline = f"{skill.baseline} {percent(find_best_row(name, task)['baseline'])}"
         lines.append(f"| **{skill.name}** | {baseline} | {' | '.join(cells)} |")
     return lines
 
 
-def _final(model: str, task: str) -> str:
-    row, since = best(model, task), since_step(model, task)
+def _describe_end(model: str, task: str) -> str:
+    row, since = find_best_row(model, task), find_first_step(model, task)
     when = "less than 10 points above the simple rule" if since is None else f"from step {since:,}"
-    return f"{both(head_of(row))} **{percent(row['accuracy'])}**, {when}"
+    return f"{both(read_head(row))} **{percent(row['accuracy'])}**, {when}"
 
 
 # ---- The sentence of the first toy ----------------------------------------------------------------------------
 
 
-class Drawn(NamedTuple):
+class DrawnSentence(NamedTuple):
     """The sentence of the maps and, for each task, two of its words: (from, to)."""
 
     sentence: Sentence
@@ -316,22 +324,22 @@ class Drawn(NamedTuple):
 
 
 @cache
-def drawn() -> Drawn:
-    """Return the first built-in sentence in ``LONG`` that contains all three relations.
+def find_drawn_sentence() -> DrawnSentence:
+    """Return the first built-in sentence in ``LENGTHS`` that contains all three relations.
 
     Subject and pronoun must have another noun between them and their targets.
     """
     for sentence in built_in().sentences:
-        if len(sentence.forms) in LONG:
-            subject, pronoun = _subject(sentence), _pronoun(sentence)
+        if len(sentence.forms) in LENGTHS:
+            subject, pronoun = _find_subject(sentence), _find_pronoun(sentence)
             if subject and pronoun:
                 before = (subject[1], subject[1] - 1)
                 pairs = {"previous_token": before, "verb_subject": subject, "pronoun_antecedent": pronoun}
-                return Drawn(sentence, pairs)
+                return DrawnSentence(sentence, pairs)
     raise AssertionError("the grammar no longer generates such a sentence")
 
 
-def _subject(sentence: Sentence) -> tuple[int, int] | None:
+def _find_subject(sentence: Sentence) -> tuple[int, int] | None:
     """Return the positions of a subject and its verb that have a noun between them; None if there are none."""
     for place, word in enumerate(sentence.words):
         verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
@@ -340,7 +348,7 @@ def _subject(sentence: Sentence) -> tuple[int, int] | None:
     return None
 
 
-def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
+def _find_pronoun(sentence: Sentence) -> tuple[int, int] | None:
     """Return the positions of a pronoun and its antecedent; None if there are none.
 
     The antecedent must not be the nearest noun.
@@ -358,19 +366,19 @@ def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
 # ---- The two toys ---------------------------------------------------------------------------------------------
 
 
-def _divided(model: str) -> Outcome:
+def _judge_division(model: str) -> Outcome:
     """Return whether the learned tasks have different best heads."""
-    learned = [task for task in TOYS[toy_maps.TOY].skills if since_step(model, task) is not None]
-    heads = {head_of(best(model, task)) for task in learned}
+    learned = [task for task in TOYS[toy_maps.TOY].skills if find_first_step(model, task) is not None]
+    heads = {read_head(find_best_row(model, task)) for task in learned}
     signs = dict(zip(TOYS[toy_maps.TOY].skills, SIGNS, strict=True))
-    jobs = [f"{signs[task]} {head_of(best(model, task))}" for task in learned]
+    jobs = [f"{signs[task]} {read_head(find_best_row(model, task))}" for task in learned]
     option = "divided" if len(heads) == len(learned) else "shared"
     return Outcome(option, f"most often right on new sentences: {', '.join(jobs)}")
 
 
-def _repeated() -> list[dict[int, int]]:
+def _list_repeats() -> list[dict[int, int]]:
     """Return, for the two tasks of repeated words, the previous word and what followed this word before."""
-    words = toy_maps.shipped(toy_maps.REPEATER).words
+    words = toy_maps.load_bundled(toy_maps.REPEATER).words
     period = words.index(words[0], 1)
     return [
         {word: word - 1 for word in range(1, len(words))},
@@ -378,9 +386,9 @@ def _repeated() -> list[dict[int, int]]:
     ]
 
 
-def _layers(model: str) -> Outcome:
+def _judge_layers(model: str) -> Outcome:
     """Return which layer contains the head that is best at continuing repetitions."""
-    return Outcome("first" if best(model, "induction")["layer"] == 0 else "second")
+    return Outcome("first" if find_best_row(model, "induction")["layer"] == 0 else "second")
 
 
 TOYS: Mapping[str, Toy] = MappingProxyType(
@@ -391,13 +399,13 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             about="It reads simple English.",
             prediction="Nobody tells a head what to do. In the end …",
             options={"divided": "the work is divided among heads", "shared": "one head does it all"},
-            outcome=_divided,
+            outcome=_judge_division,
             skills={
                 "previous_token": Skill(BEFORE, "a word at random"),
                 "verb_subject": Skill("a subject’s verb", "best fixed offset"),
                 "pronoun_antecedent": Skill("who a pronoun refers to", "nearest candidate"),
             },
-            places=lambda: [dict([pair]) for pair in drawn().pairs.values()],
+            places=lambda: [dict([pair]) for pair in find_drawn_sentence().pairs.values()],
             answer="Asked four questions (which word is hidden, which came before, who a pronoun refers to, what "
             "a subject does), different heads take on different questions. Asked the first alone, from the same "
             "start, a head still finds the word before and the verb by itself, but none finds the pronoun’s noun.",
@@ -412,12 +420,12 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             about="A model with two layers learns to continue repeated words.",
             prediction="Which layer finds what came next last time?",
             options={"first": "the first layer finds it", "second": "the second layer finds it"},
-            outcome=_layers,
+            outcome=_judge_layers,
             skills={
                 "previous": Skill(BEFORE, "chance"),
                 "induction": Skill("what followed this word last time", "chance"),
             },
-            places=_repeated,
+            places=_list_repeats,
             answer="Heads of one layer work side by side on the same x; a layer is fed what the layer before it put "
             "out. Here heads of the first layer bring each word the word before it, and with that a head of the second "
             "finds what comes next.",

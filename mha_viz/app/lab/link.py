@@ -17,17 +17,19 @@ def read(experiment: str, run: str | None) -> Settings:
     """Return the settings in a link; missing or invalid ones are replaced by defaults."""
     changes: dict[str, Any] = {
         name: float(value) + 0.0 if name == "weight" else int(value)  # + 0.0 turns -0 into 0
-        for name, value in filter(None, _parts(experiment, run).values())
+        for name, value in filter(None, _parse_parts(experiment, run).values())
     }
     return replace(EXPERIMENTS[experiment].default, **changes)
 
 
-def unread(experiment: str, run: str | None) -> list[str]:
+def list_unread_parts(experiment: str, run: str | None) -> list[str]:
     """Return the parts of the parameter that are no settings of the experiment."""
-    return [part for part, setting in _parts(experiment, run).items() if setting is None and part not in ("", DEFAULT)]
+    return [
+        part for part, setting in _parse_parts(experiment, run).items() if setting is None and part not in ("", DEFAULT)
+    ]
 
 
-def _parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None]:
+def _parse_parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None]:
     """Return the name and value in each part; None for a part that is no setting of the experiment."""
     parts = {part: _PARAMETERS.fullmatch(part) for part in (run or "").split("_and_")}
     return {
@@ -38,12 +40,12 @@ def _parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None
     }
 
 
-def written(settings: Settings) -> str | None:
+def write_settings(settings: Settings) -> str | None:
     """Return the value of the parameter ``run``: the settings that differ from the default; None if none does."""
     experiment = EXPERIMENTS[settings.experiment]
     changed = [name for name in experiment.asks if getattr(settings, name) != getattr(experiment.default, name)]
-    return "_and_".join(f"{name}-{_plainly(getattr(settings, name))}" for name in changed) or None
+    return "_and_".join(f"{name}-{_format_number(getattr(settings, name))}" for name in changed) or None
 
 
-def _plainly(value: float) -> str:
+def _format_number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.8f}".rstrip("0").rstrip(".")

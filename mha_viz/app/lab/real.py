@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz.app.widgets import navigation
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout.answers import WordLink, two_links
+from mha_viz.figures.layout.answers import WordLink, draw_links
 from mha_viz.lab.jobs import SIGNS
 from mha_viz.lab.tasks import BEFORE, LINKED
 
@@ -28,29 +28,33 @@ class RealHead(NamedTuple):
 
 # By the relation that the head follows. Measured: L0H2 gives 0.98 or more to the word before in every row of twelve
 # sentences with repeated words, and L2H9 more to the other occurrence of such a word, 0.63 on average, than any other.
-REAL: Mapping[str, RealHead] = MappingProxyType({BEFORE: RealHead("L0H2", "q11"), LINKED: RealHead("L2H9", "q11")})
+REAL_HEADS: Mapping[str, RealHead] = MappingProxyType(
+    {BEFORE: RealHead("L0H2", "q11"), LINKED: RealHead("L2H9", "q11")}
+)
 
 # One word that two heads link to two others: of all heads, L0H4 gives most to "river" and L5H9 most to "withdrew".
-BANK = "She withdrew money from the bank by the river."
+BANK_TEXT = "She withdrew money from the bank by the river."
 WORDS, AT_BANK = ("She", "withdrew", "money", "from", "the", "bank", "by", "the", "river", "."), 5
 LINKS = (WordLink("L5H9", 1, 0.39), WordLink("L0H4", 8, 0.72))
 
 
-def two_heads(theme: Theme) -> Sequence[Drawing]:
+def draw_two_heads(theme: Theme) -> Sequence[Drawing]:
     """Draw how two heads of MODEL link one word to two others."""
-    return [two_links(theme, WORDS, AT_BANK, LINKS)]
+    return [draw_links(theme, WORDS, AT_BANK, LINKS)]
 
 
 def show_real_heads(relations: Iterable[str]) -> None:
     """Show links to the real heads that follow these relations. The relations have signs in this order."""
-    found = [(sign, REAL[relation]) for sign, relation in zip(SIGNS, relations, strict=False) if relation in REAL]
+    found = [
+        (sign, REAL_HEADS[relation]) for sign, relation in zip(SIGNS, relations, strict=False) if relation in REAL_HEADS
+    ]
     if not found:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="lab_real"):
         st.markdown(f"In {NAME}:", width="content")
         for sign, real in found:
             st.page_link(
-                navigation.page("explore"),
+                navigation.find_page("explore"),
                 label=f":primary[{sign} {real.head}]",
                 query_params={"model": MODEL, "text": TEXT, "head": real.head, "pin": real.pin},
             )

@@ -12,11 +12,11 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.app.lab import curves, downloads, real, stage, trainings
-from mha_viz.app.lab.beside import choose_seeds, others, show_side_by_side
+from mha_viz.app.lab.beside import choose_seeds, list_other_seeds, show_side_by_side
 from mha_viz.app.lab.stage import FollowingStep
-from mha_viz.app.service.caches import lasting
-from mha_viz.app.widgets.bound import in_link
-from mha_viz.app.widgets.parts import PERCENT, complain, formulas, guarded, plain, remark
+from mha_viz.app.service.caches import cache_results
+from mha_viz.app.widgets.bound import read_option
+from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, format_formulas, guarded, remark
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout import answers
@@ -27,18 +27,18 @@ from mha_viz.figures.layout.frames import (
     RecordedRow,
     Recording,
     Strip,
-    alike,
-    frames,
+    build_frames,
+    compare_heads,
     losses,
 )
 from mha_viz.lab import lab
 from mha_viz.lab.jobs import RULE
-from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, OUTPUT, limits
+from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, OUTPUT, explain_limits
 from mha_viz.lab.record import Array, Result, Settings, TrainingRun
 from mha_viz.lab.statements import Statement
 from mha_viz.numerals import percent
 
-RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
+CACHED_RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
 SLICES = (
     r"The gradient of head $i$ is $\partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$; only the second factor is "
     r"its own. *Weights*: all of a head, its slice of $W_O$ included. *Gradients*: of the loss without a penalty; "
@@ -46,12 +46,12 @@ SLICES = (
 )
 
 # The drawings in the answers of some experiments.
-DRAWN: Mapping[str, Callable[[Theme], Sequence[Drawing]]] = MappingProxyType(
-    {OUTPUT: answers.gradients, CUT: answers.widths, COUNT: real.two_heads}
+DRAWINGS: Mapping[str, Callable[[Theme], Sequence[Drawing]]] = MappingProxyType(
+    {OUTPUT: answers.draw_gradients, CUT: answers.widths, COUNT: real.draw_two_heads}
 )
 
 
-def in_words(settings: Settings) -> str:
+def describe_settings(settings: Settings) -> str:
     """Return the settings that an experiment uses, for a sentence."""
     names = {"heads": "h", "weight": "λ"}
     parts = [
@@ -64,32 +64,32 @@ def in_words(settings: Settings) -> str:
 @guarded(complain)
 def show_result(result: Result, guess: str | None, theme: Theme, following: FollowingStep | None) -> None:
     """Show the heads of a result at one step and, on request, its numbers."""
-    arm = _arm(result)
+    arm = _read_arm(result)
     steps = [str(int(step)) for step in arm.steps]
-    wanted_step = in_link("step", steps, r"\d+")
+    wanted_step = read_option("step", steps, r"\d+")
     at = steps.index(wanted_step) if wanted_step else 0
-    removed = in_link("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
+    removed = read_option("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
     if removed:
         at = len(steps) - 1 + int(removed)
     number = next(number for number, one in enumerate(result.runs) if one is arm)
 
-    seeds = others(result)
+    seeds = list_other_seeds(result)
     below = None if stage.has_numbers() else _find_other_start(result)
-    together = (result, *filter(None, map(trainings.result, seeds)))
+    together = (result, *filter(None, map(trainings.find_result, seeds)))
 
     def play(shown: Result, follows: str = "") -> None:
         has_numbers = stage.has_numbers() and not seeds
         if below is None:
             arms = tuple(one.runs[number] for one in together)
-            recorded = _recorded(shown, shown.runs[number], theme, has_numbers, arms)
-            verdict = lab.compared(guess, shown, number)
+            recorded = _record_frames(shown, shown.runs[number], theme, has_numbers, arms)
+            verdict = lab.compare_with_guess(guess, shown, number)
         else:
-            recorded, verdict = _in_two_rows(shown, below, theme), lab.compared_with_below(guess, shown, below)
+            recorded, verdict = _record_two_rows(shown, below, theme), lab.compare_with_other(guess, shown, below)
         stage.play(
             {**recorded, "beside": bool(seeds)},
             at,
             verdict,
-            partial(_address, shown.settings.experiment, int(arm.steps[-1])),
+            partial(_make_step_parameters, shown.settings.experiment, int(arm.steps[-1])),
             None if follows else following,
             follows,
         )
@@ -102,18 +102,18 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
         play(result)
     experiment = EXPERIMENTS[result.settings.experiment]
     real.show_real_heads(experiment.task.relations)
-    _choose_arm(result, number)
-    draw_answer = DRAWN.get(result.settings.experiment)
-    stage.why(
+    _show_arm_control(result, number)
+    draw_answer = DRAWINGS.get(result.settings.experiment)
+    stage.show_answer(
         result.settings.experiment, experiment.answer, experiment.source, draw_answer(theme) if draw_answer else ()
     )
     at = min(at, len(steps) - 1)
     if stage.has_numbers():
-        _numbers(result, arm, at, theme)
-    downloads.show_downloads(result, arm, at, _origin(result))
+        _show_numbers(result, arm, at, theme)
+    downloads.show_downloads(result, arm, at, _describe_origin(result))
 
 
-def _address(experiment: str, last: int, step: int) -> dict[str, str | None]:
+def _make_step_parameters(experiment: str, last: int, step: int) -> dict[str, str | None]:
     """Return the URL parameters for a step. Steps after the ``last`` one stand for removed heads.
 
     They include the experiment, because other pages have steps too.
@@ -124,44 +124,44 @@ def _address(experiment: str, last: int, step: int) -> dict[str, str | None]:
     return {"experiment": experiment, "step": str(min(step, last)), "removed": removed}
 
 
-def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
+def _show_numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
     """Show the statements about the run, the charts that compare its trainings, and the curves with a step marked."""
-    st.caption(formulas(plain(_origin(result))))
-    for note in limits(result.settings):
+    st.caption(format_formulas(escape_markdown(_describe_origin(result))))
+    for note in explain_limits(result.settings):
         remark(note)
     stated = EXPERIMENTS[result.settings.experiment].statements(result)
     for number, place in enumerate(st.columns(2, gap="large")):
         with place:
             for statement in stated[number::2]:
-                _say(statement)
-    if (lab.marked_places(result) >= 0).any():
+                _show_statement(statement)
+    if (lab.find_marked_keys(result) >= 0).any():
         st.caption(RULE)
-    whole_charts = curves.of_the_run(result)
-    stage.charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole_charts.items()})
+    whole_charts = curves.make_run_charts(result)
+    stage.show_charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole_charts.items()})
     if "accuracies" in whole_charts:
-        _costs(result)
+        _show_costs(result)
     st.markdown(SLICES)
-    titles = curves.titles(arm)
-    stage.charts({key: (title, curves.drawn(key, result, arm, at, theme)) for key, title in titles.items()})
+    titles = curves.list_titles(arm)
+    stage.show_charts({key: (title, curves.draw_curve(key, result, arm, at, theme)) for key, title in titles.items()})
 
 
-def _origin(result: Result) -> str:
-    stored = result is lab.stored(result.settings.experiment)
-    return f"{'Default run, saved with the app' if stored else 'Run on this server'}: {in_words(result.settings)}."
+def _describe_origin(result: Result) -> str:
+    stored = result is lab.load_stored(result.settings.experiment)
+    return f"{'Default run, saved with the app' if stored else 'Run on this server'}: {describe_settings(result.settings)}."
 
 
-def _say(statement: Statement) -> None:
+def _show_statement(statement: Statement) -> None:
     answer = "Yes." if statement.yes else "No."
     usual = "yes" if statement.usual else "no"
-    unusual = f" *Unusual: in the default run the answer is {usual}.*" if statement.surprising else ""
+    unusual = f" *Unusual: in the default run the answer is {usual}.*" if statement.is_surprising else ""
     colour = "orange" if unusual else "primary"
     st.markdown(
-        f"**{formulas(plain(statement.question))}** **:{colour}[{answer}]**{unusual}  \n"
-        f"{formulas(plain(statement.evidence))}"
+        f"**{format_formulas(escape_markdown(statement.question))}** **:{colour}[{answer}]**{unusual}  \n"
+        f"{format_formulas(escape_markdown(statement.evidence))}"
     )
 
 
-def _costs(result: Result) -> None:
+def _show_costs(result: Result) -> None:
     import pandas as pd
 
     rows = [
@@ -184,24 +184,24 @@ def _costs(result: Result) -> None:
     )
 
 
-def _arm(result: Result) -> TrainingRun:
+def _read_arm(result: Result) -> TrainingRun:
     """Return the training in the URL whose heads are shown."""
     numbers = [str(number) for number in range(len(result.runs))]
     if len(numbers) == 1:
-        in_link("arm", (), ".+")
+        read_option("arm", (), ".+")
         return result.runs[0]
-    return result.runs[int(in_link("arm", numbers, ".+") or _usual(result))]
+    return result.runs[int(read_option("arm", numbers, ".+") or _find_default_arm(result))]
 
 
-def _usual(result: Result) -> str:
+def _find_default_arm(result: Result) -> str:
     return str(EXPERIMENTS[result.settings.experiment].shown)
 
 
-def _choose_arm(result: Result, number: int) -> None:
+def _show_arm_control(result: Result, number: int) -> None:
     """Show the control that chooses whose heads are shown, if there are several trainings."""
     if len(result.runs) > 1:
         names = {str(place): arm.label for place, arm in enumerate(result.runs)}
-        stage.variants("Heads of", "arm", str(number), names, _usual(result))
+        stage.choose_variant("Heads of", "arm", str(number), names, _find_default_arm(result))
 
 
 def _find_other_start(result: Result) -> Result | None:
@@ -210,18 +210,18 @@ def _find_other_start(result: Result) -> Result | None:
     if not name:
         return None
     settings = replace(result.settings, experiment=name)
-    return lab.stored(name) if settings == EXPERIMENTS[name].default else trainings.result(settings)
+    return lab.load_stored(name) if settings == EXPERIMENTS[name].default else trainings.find_result(settings)
 
 
-@lasting(RECORDINGS)
-def _in_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str, Any]:
+@cache_results(CACHED_RECORDINGS)
+def _record_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str, Any]:
     """Return two trainings of one sentence at the same steps as data for the browser, which plays them together.
 
     Cached, so callers must not change it.
     """
     results = (result, below)
     runs = tuple(one.runs[0] for one in results)
-    first, second = (_recording(one, one.runs[0], False, runs) for one in results)
+    first, second = (_make_recording(one, one.runs[0], False, runs) for one in results)
     assert first.strip
     assert second.strip
     rows = [
@@ -242,21 +242,21 @@ def _in_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str, An
         curves=Curves("loss", [line._replace(is_dashed=row.is_dashed) for line, row in zip(curves, rows, strict=True)]),
         rows=rows,
     )
-    return frames(recording, 0, theme)
+    return build_frames(recording, 0, theme)
 
 
-@lasting(RECORDINGS)
-def _recorded(
+@cache_results(CACHED_RECORDINGS)
+def _record_frames(
     result: Result, arm: TrainingRun, theme: Theme, numbers: bool, together: tuple[TrainingRun, ...]
 ) -> Mapping[str, Any]:
     """Return the data of one training for the browser, scaled for all trainings that are shown ``together``.
 
     Cached, so callers must not change it.
     """
-    return frames(_recording(result, arm, numbers, together), 0, theme)
+    return build_frames(_make_recording(result, arm, numbers, together), 0, theme)
 
 
-def _recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[TrainingRun, ...]) -> Recording:
+def _make_recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[TrainingRun, ...]) -> Recording:
     task = EXPERIMENTS[result.settings.experiment].task
     removed = 0 if result.removal is None else arm.heads
     last = int(arm.steps[-1])
@@ -271,22 +271,24 @@ def _recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[
         key=f"{result.settings}|{arm.label}|{numbers}|{largest}",
         steps=[*arm.steps.tolist(), *range(last + 1, last + 1 + removed)],
         words=result.words,
-        names=lab.names_of_heads(arm),
+        names=lab.name_heads(arm),
         maps=extend(arm.maps),
         relations=task.letters,
         asked=task.asked,
         note=task.note,
-        places=lab.marked_places(result).T,
+        places=lab.find_marked_keys(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
         curves=Curves("loss", losses(of_each, result.runs.index(arm), [run.loss for run in together])),
         strip=Strip("W_Q", extend(arm.queries), largest),
     )
     if result.removal is not None:
-        recording = recording._replace(**_removing(result, arm))
+        recording = recording._replace(**_record_removal(result, arm))
     if numbers:
         cosines = extend(arm.gradient_cosines)
         recording = recording._replace(
-            matrices=alike(extend(arm.weight_cosines), extend(arm.divergence), cosines) if arm.heads > 1 else (),
+            matrices=compare_heads(extend(arm.weight_cosines), extend(arm.divergence), cosines)
+            if arm.heads > 1
+            else (),
             flow=Flow(extend(arm.gradients), cosines[:, 0]),
             flow_title="The gradient back to each head",
             matrices_title="How alike the heads are",
@@ -294,7 +296,7 @@ def _recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[
     return recording
 
 
-def _removing(result: Result, arm: TrainingRun) -> dict[str, Any]:
+def _record_removal(result: Result, arm: TrainingRun) -> dict[str, Any]:
     """Return the part of the recording in which heads are removed after training, least important first."""
     removal = result.removal
     assert removal is not None

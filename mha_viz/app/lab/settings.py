@@ -8,18 +8,18 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.analysis.costs import divisors
+from mha_viz.analysis.costs import list_divisors
 from mha_viz.app.lab import trainings
-from mha_viz.app.lab.link import DEFAULT, read, written
-from mha_viz.app.service.jobs import Job, queue_of
+from mha_viz.app.lab.link import DEFAULT, read, write_settings
+from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import complain, complain_later, formulas, guarded, remark
+from mha_viz.app.widgets.parts import complain, complain_later, format_formulas, guarded, remark
 from mha_viz.attention import is_number
 from mha_viz.errors import MhaVizError
 from mha_viz.lab import lab
-from mha_viz.lab.lab import EXPERIMENTS, MOST_HEADS, WIDTHS, SettingName, limits
+from mha_viz.lab.lab import EXPERIMENTS, MAX_HEADS, WIDTHS, SettingName, explain_limits
 from mha_viz.lab.record import Settings
-from mha_viz.numerals import counted, done, duration
+from mha_viz.numerals import counted, duration, format_done
 
 LABELS: Mapping[SettingName, tuple[str, str]] = {
     "weight": ("λ", "The weight of the penalty."),
@@ -28,35 +28,35 @@ LABELS: Mapping[SettingName, tuple[str, str]] = {
     "steps": ("Steps", "Adam updates, each on 32 new sentences."),
     "seed": ("Seed", "Sets the starting weights and the sentences; the same seed repeats the run."),
 }
-OF_THIS_RUN = ("run", "step", "removed", "arm")
+RUN_PARAMETERS = ("run", "step", "removed", "arm")
 
 
 def show_settings(experiment: str, linked_settings: Settings) -> None:
     """Show the settings, each with its error message, and the button that runs them."""
-    running = trainings.under_way(linked_settings)
-    choices = _choices(linked_settings)
+    running = trainings.find_running(linked_settings)
+    choices = _list_choices(linked_settings)
     with st.container(border=True, key="lab_settings"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             values: dict[str, Any] = {
-                name: _control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].asks
+                name: _show_control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].asks
             }
-            faults = lab.faults(replace(EXPERIMENTS[experiment].default, **values))
+            faults = lab.find_faults(replace(EXPERIMENTS[experiment].default, **values))
             if running is None:
                 st.button(
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
                     args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
                 )  # fmt: skip
-        of_link = lab.faults(linked_settings)  # what is not among the choices
+        of_link = lab.find_faults(linked_settings)  # what is not among the choices
         misfits = {name: of_link[name] for name in of_link if name in ("heads", "d_model")}
         for error in (misfits | faults).values():
             complain(error)
         if not faults:
-            _foretell(replace(linked_settings, **values), linked_settings)
+            _show_estimate(replace(linked_settings, **values), linked_settings)
         if running is not None:
             show_progress(running)
 
 
-def _choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[int]]:
+def _list_choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[int]]:
     """Return the values that d_model and the number of heads can take.
 
     A control that has another value is set to the nearest allowed one.
@@ -64,40 +64,40 @@ def _choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[int]]:
     choices: dict[SettingName, Sequence[int]] = {"d_model": WIDTHS}
     width = _set_nearest("d_model", linked_settings, WIDTHS)
     if "heads" in EXPERIMENTS[linked_settings.experiment].asks:
-        choices["heads"] = divisors(width, 2, MOST_HEADS)
+        choices["heads"] = list_divisors(width, 2, MAX_HEADS)
         _set_nearest("heads", linked_settings, choices["heads"])
     return choices
 
 
 def _set_nearest(name: SettingName, linked_settings: Settings, choices: Sequence[int]) -> int:
-    key = _key(name, linked_settings)
+    key = _make_key(name, linked_settings)
     value = st.session_state.get(key, getattr(linked_settings, name))
     number = int(value) if is_number(value) else 0  # a forged message can contain anything
     st.session_state[key] = min(choices, key=lambda choice: abs(choice - number))
     return int(st.session_state[key])
 
 
-def _control(name: SettingName, linked_settings: Settings, choices: Mapping[SettingName, Sequence[int]]) -> float:
+def _show_control(name: SettingName, linked_settings: Settings, choices: Mapping[SettingName, Sequence[int]]) -> float:
     label, explanation = LABELS[name]
-    place: dict[str, Any] = {"key": _key(name, linked_settings), "help": formulas(explanation), "width": 92}
+    place: dict[str, Any] = {"key": _make_key(name, linked_settings), "help": format_formulas(explanation), "width": 92}
     if name in choices:
-        chosen: int = st.selectbox(formulas(label), choices[name], **place)
+        chosen: int = st.selectbox(format_formulas(label), choices[name], **place)
         return chosen
     step: dict[str, Any] = (
         {"step": 0.1, "format": "%g"} if name == "weight" else {"step": 100 if name == "steps" else 1}
     )
-    entered: float = st.number_input(formulas(label), value=getattr(linked_settings, name), **place, **step)
+    entered: float = st.number_input(format_formulas(label), value=getattr(linked_settings, name), **place, **step)
     return entered
 
 
-def _foretell(typed: Settings, linked_settings: Settings) -> None:
+def _show_estimate(typed: Settings, linked_settings: Settings) -> None:
     """Say how long the run will take and, if so, why it could not show what it is meant to show."""
     if _is_saved(typed):
         st.caption("Saved run. Change a setting to train your own.")
     else:
-        st.caption(f"Takes {duration(trainings.seconds(typed))} on this server.")
+        st.caption(f"Takes {duration(trainings.estimate_seconds(typed))} on this server.")
     if typed != linked_settings:  # otherwise the result on the page states them
-        for note in limits(typed):
+        for note in explain_limits(typed):
             remark(note)
 
 
@@ -106,15 +106,15 @@ def _is_saved(settings: Settings) -> bool:
 
     Equal settings give equal numbers.
     """
-    return settings == EXPERIMENTS[settings.experiment].default or trainings.result(settings) is not None
+    return settings == EXPERIMENTS[settings.experiment].default or trainings.find_result(settings) is not None
 
 
-def _key(name: SettingName, linked_settings: Settings) -> str:
+def _make_key(name: SettingName, linked_settings: Settings) -> str:
     """Return the key of a control.
 
     It contains the URL's value, so that a new value in the URL resets what was entered.
     """
-    run = written(linked_settings)
+    run = write_settings(linked_settings)
     return f"lab_{linked_settings.experiment}_{name}" + (f"_{run}" if run else "")
 
 
@@ -122,14 +122,18 @@ def _key(name: SettingName, linked_settings: Settings) -> str:
 def _start(linked_settings: Settings) -> None:
     """Run the entered settings unless their result exists, and write them into the URL."""
     experiment = linked_settings.experiment
-    chosen = {name: st.session_state[_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
-    settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # rounded as in a link
+    chosen = {name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
+    settings = read(
+        experiment, write_settings(replace(EXPERIMENTS[experiment].default, **chosen))
+    )  # rounded as in a link
     try:
         if _is_saved(settings):
             st.toast("This run is saved and is shown. Change the seed to train a new one.")
         else:
             trainings.start(settings)
-        address.go(**{**dict.fromkeys(OF_THIS_RUN), "experiment": experiment, "run": written(settings) or DEFAULT})
+        address.go(
+            **{**dict.fromkeys(RUN_PARAMETERS), "experiment": experiment, "run": write_settings(settings) or DEFAULT}
+        )
     except MhaVizError as error:
         complain_later(error)
 
@@ -144,12 +148,12 @@ def show_progress(training: Job) -> None:
         st.rerun()
     training.look()
     left, right = st.columns([3, 1], vertical_alignment="center")
-    left.progress(training.fraction, text=_standing(training))
-    right.button("Stop", key="lab_stop", on_click=training.let_go, width="stretch")
+    left.progress(training.fraction, text=_describe_progress(training))
+    right.button("Stop", key="lab_stop", on_click=training.cancel, width="stretch")
 
 
-def _standing(training: Job) -> str:
-    first = queue_of(trainings.KIND).before(training)
+def _describe_progress(training: Job) -> str:
+    first = get_queue(trainings.KIND).before(training)
     if first:
         return f"Waiting for {counted(first, 'training')} of other visitors"
-    return f"Training: {done(training.fraction)}" if training.fraction else "Training is starting"
+    return f"Training: {format_done(training.fraction)}" if training.fraction else "Training is starting"

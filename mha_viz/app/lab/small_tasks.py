@@ -17,12 +17,12 @@ from mha_viz.app.lab import stage
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.url import address
 from mha_viz.app.widgets import classroom, inference, navigation
-from mha_viz.app.widgets.bound import bound, in_link
-from mha_viz.app.widgets.parts import plain, theme
+from mha_viz.app.widgets.bound import bound, read_option
+from mha_viz.app.widgets.parts import escape_markdown, get_theme
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.layout.frames import Recording, frames
-from mha_viz.files.assets import asset
+from mha_viz.figures.layout.frames import Recording, build_frames
+from mha_viz.files.assets import asset_path
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
 
@@ -52,50 +52,50 @@ class TaskMeasure(NamedTuple):
 @cache
 def small_tasks() -> tuple[SmallTask, ...]:
     """Load all tasks, in order."""
-    entries = json.loads(asset("small_tasks.json").read_text("utf-8"))
+    entries = json.loads(asset_path("small_tasks.json").read_text("utf-8"))
     return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
 
 
 def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
     """Show the task in the URL, by default the first, on the stage, with a choice of the others."""
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
-    number = in_link(TASK, numbers, ".+") or numbers[0]
+    number = read_option(TASK, numbers, ".+") or numbers[0]
     task = small_tasks()[int(number) - 1]
-    stage.ask(f"Small task {number}", plain(task.task), has_switch=False)
+    stage.ask_question(f"Small task {number}", escape_markdown(task.task), has_switch=False)
     bound(
         st.pills, "Task", TASK, number, numbers, key="small_task", label_visibility="collapsed", required=True,
         change=lambda task: {TASK: task, ANSWER: None},
     )  # fmt: skip
     later = str(int(number) + 1)
-    _open(task, FollowingStep(f"Task {later}", {TASK: later, ANSWER: None}) if later in numbers else after_all)
+    _show_task(task, FollowingStep(f"Task {later}", {TASK: later, ANSWER: None}) if later in numbers else after_all)
 
 
-def _open(task: SmallTask, following: FollowingStep | None) -> None:
+def _show_task(task: SmallTask, following: FollowingStep | None) -> None:
     attention = inference.try_read(Request(MODEL, task.text))
     if attention is None:
         return
     words = attention.by_words()
-    chosen = in_link(ANSWER, task.heads, ".+") or None
+    chosen = read_option(ANSWER, task.heads, ".+") or None
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown("My answer:", width="content")
         bound(
             st.pills, "Your answer", ANSWER, chosen, task.heads, key="small_answer",
             format_func=lambda name: both(Head.parse(name)), label_visibility="collapsed",
         )  # fmt: skip
-    verdict = feedback(task, words, chosen) if chosen else ""
-    if chosen and address.in_class():
-        with classroom.answer():
-            st.markdown(plain(verdict))
+    verdict = write_feedback(task, words, chosen) if chosen else ""
+    if chosen and address.is_class_view():
+        with classroom.hide_answer():
+            st.markdown(escape_markdown(verdict))
         verdict = ""
-    recorded = {**frames(_recording(task, words), 0, theme()), "verdict": verdict}
+    recorded = {**build_frames(_make_recording(task, words), 0, get_theme()), "verdict": verdict}
     stage.show_player(recorded, "small_task_maps", following if chosen else None)
     with st.container(horizontal=True):
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}
-            st.page_link(navigation.page("explore"), label=f":primary[{name} in Explore]", query_params=parameters)
+            st.page_link(navigation.find_page("explore"), label=f":primary[{name} in Explore]", query_params=parameters)
 
 
-def _recording(task: SmallTask, words: Attention) -> Recording:
+def _make_recording(task: SmallTask, words: Attention) -> Recording:
     texts = [token.text for token in words.queries.tokens]
     return Recording(
         key=f"{words.key}|{','.join(task.heads)}",
@@ -108,7 +108,7 @@ def _recording(task: SmallTask, words: Attention) -> Recording:
     )
 
 
-def feedback(task: SmallTask, words: Attention, answer: str) -> str:
+def write_feedback(task: SmallTask, words: Attention, answer: str) -> str:
     """Return whether ``answer`` is right, with the numbers of the four heads, the largest first."""
     measure = MEASURES[task.measure]
     numbers = dict(zip(task.heads, measure.of(words, task).tolist(), strict=True))
@@ -121,14 +121,14 @@ def feedback(task: SmallTask, words: Attention, answer: str) -> str:
 # ---- Measures ------------------------------------------------------------------------------------------------
 
 
-def _maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
+def _stack_maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
     return np.stack([words[name] for name in task.heads])  # [head, query, key]
 
 
-def _neighbour(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
+def _make_neighbour_measure(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
     def weights(words: Attention, task: SmallTask) -> Numbers:
         """Return the mean weight of a word on its neighbour at ``offset``, [head], without special tokens."""
-        maps, inner = _maps(words, task), _ordinary(words)
+        maps, inner = _stack_maps(words, task), _list_ordinary_words(words)
         pairs = [(query, query + offset) for query in inner if query + offset in inner]
         queries, keys = zip(*pairs, strict=True)
         means: Numbers = maps[:, queries, keys].mean(axis=1, dtype=np.float64)
@@ -138,31 +138,31 @@ def _neighbour(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
 
 
 def _average_first(words: Attention, task: SmallTask) -> Numbers:
-    means: Numbers = _maps(words, task)[:, _ordinary(words), 0].mean(axis=1, dtype=np.float64)
+    means: Numbers = _stack_maps(words, task)[:, _list_ordinary_words(words), 0].mean(axis=1, dtype=np.float64)
     return means
 
 
-def _spread(words: Attention, task: SmallTask) -> Numbers:
-    means: Numbers = entropy(_maps(words, task)[:, _ordinary(words)].astype(np.float64)).mean(axis=1)
+def _average_entropy(words: Attention, task: SmallTask) -> Numbers:
+    means: Numbers = entropy(_stack_maps(words, task)[:, _list_ordinary_words(words)].astype(np.float64)).mean(axis=1)
     return means
 
 
-def _link(words: Attention, task: SmallTask) -> Numbers:
+def _read_link(words: Attention, task: SmallTask) -> Numbers:
     texts = [token.text for token in words.queries.tokens]
     query, key = (texts.index(word) for word in task.link)
-    return _maps(words, task)[:, query, key].astype(np.float64)
+    return _stack_maps(words, task)[:, query, key].astype(np.float64)
 
 
-def _ordinary(words: Attention) -> list[int]:
+def _list_ordinary_words(words: Attention) -> list[int]:
     return [place for place, special in enumerate(words.queries.special) if not special]
 
 
 MEASURES: Mapping[str, TaskMeasure] = MappingProxyType(
     {
-        "previous": TaskMeasure("mean weight on the word before", _neighbour(-1)),
-        "next": TaskMeasure("mean weight on the next word", _neighbour(1)),
+        "previous": TaskMeasure("mean weight on the word before", _make_neighbour_measure(-1)),
+        "next": TaskMeasure("mean weight on the next word", _make_neighbour_measure(1)),
         "first": TaskMeasure("mean weight on [CLS]", _average_first),
-        "spread": TaskMeasure("mean entropy of a row, in nats", _spread),
-        "link": TaskMeasure("weight from the first word to the second", _link),
+        "spread": TaskMeasure("mean entropy of a row, in nats", _average_entropy),
+        "link": TaskMeasure("weight from the first word to the second", _read_link),
     }
 )

@@ -10,13 +10,20 @@ import streamlit as st
 
 from mha_viz.app.url import address
 from mha_viz.app.widgets import classroom
-from mha_viz.app.widgets.bound import UrlChanges, bound, in_link
-from mha_viz.app.widgets.components import player
-from mha_viz.app.widgets.parts import entitle, formulas, guarded, sent, show_drawing, whole
+from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
+from mha_viz.app.widgets.components import draw_player
+from mha_viz.app.widgets.parts import (
+    format_formulas,
+    guarded,
+    parse_browser_number,
+    read_sent_value,
+    set_title,
+    show_drawing,
+)
 from mha_viz.figures.drawing.marks import Drawing
 
-PLAYER = "lab_player"
-FEW = 4  # with more heads, maps at the full size of a class would not fit a projector's low window
+PLAYER_KEY = "lab_player"
+MOST_NARROW = 4  # with more heads, maps at the full size of a class would not fit a projector's low window
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
 _PLAYS, _END = "lab_plays", "lab_end"  # session keys: starts of the player by an answer; last step
 
@@ -28,19 +35,21 @@ class FollowingStep(NamedTuple):
     changes: UrlChanges
 
 
-def another(name: str, **more: str) -> UrlChanges:
+def make_scene_parameters(name: str, **more: str) -> UrlChanges:
     """Return the URL parameters that open another scene and remove those of the current one."""
-    return {**dict.fromkeys(address.OF_A_SCENE), "experiment": name, **more}
+    return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **more}
 
 
-def ask(short: str, question: str, has_switch: bool = True) -> None:
+def ask_question(short: str, question: str, has_switch: bool = True) -> None:
     """Show the question as the title, with a switch for the numbers if the scene has any."""
-    entitle("Why heads differ", short)
-    in_link(NUMBERS, ("0", "1"), ".+")
+    set_title("Why heads differ", short)
+    read_option(NUMBERS, ("0", "1"), ".+")
     with st.container(key="lab_question", horizontal=True, vertical_alignment="center"):
-        st.markdown(f"## {formulas(question)}", width="stretch")
+        st.markdown(f"## {format_formulas(question)}", width="stretch")
         if has_switch:
-            bound(st.toggle, "Numbers", NUMBERS, has_numbers(), change=_numbers, key="lab_numbers", width="content")
+            bound(
+                st.toggle, "Numbers", NUMBERS, has_numbers(), change=_switch_numbers, key="lab_numbers", width="content"
+            )
 
 
 def has_numbers() -> bool:
@@ -48,12 +57,12 @@ def has_numbers() -> bool:
 
     They are if the URL says so, or if it asks for a run with settings of its own.
     """
-    url = address.now()
+    url = address.get_parameters()
     return url.get(NUMBERS, "1" if "run" in url else "0") == "1"
 
 
-def _numbers(shown: bool) -> UrlChanges:
-    return {NUMBERS: "1" if shown else "0" if "run" in address.now() else None}
+def _switch_numbers(shown: bool) -> UrlChanges:
+    return {NUMBERS: "1" if shown else "0" if "run" in address.get_parameters() else None}
 
 
 def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | None:
@@ -61,25 +70,25 @@ def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | N
 
     Choosing an answer starts the playback.
     """
-    guess = in_link(GUESS, options, ".+") or None
+    guess = read_option(GUESS, options, ".+") or None
     st.session_state.pop(_END, None)  # until it is drawn
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
-        st.markdown(formulas(prediction), width="content")
+        st.markdown(format_formulas(prediction), width="content")
         bound(
-            st.pills, "What do you expect?", GUESS, guess, list(options), change=_guessed, key=f"lab_guess_{name}",
-            format_func=lambda option: formulas(options[option]), label_visibility="collapsed", wrap=True,
+            st.pills, "What do you expect?", GUESS, guess, list(options), change=_save_guess, key=f"lab_guess_{name}",
+            format_func=lambda option: format_formulas(options[option]), label_visibility="collapsed", wrap=True,
         )  # fmt: skip
     return guess
 
 
-def _guessed(chosen: str | None) -> UrlChanges | None:
+def _save_guess(chosen: str | None) -> UrlChanges | None:
     if chosen is None:  # a second click on the same answer
         return None
     st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1
     return {GUESS: chosen, **st.session_state.get(_END, {})}  # the last step, so that the end adds no history entry
 
 
-def variants(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
+def choose_variant(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
     """Show a choice among trainings of one experiment, bound to the parameter ``name``. Return a key of ``names``."""
     chosen: str | None = bound(
         st.segmented_control, label, name, value, list(names), default=default, required=True, wrap=True,
@@ -106,17 +115,17 @@ def play(
         following: the step that comes next.
         follows: for a drawing that moves with the one on the stage: its key.
     """
-    key = follows or PLAYER
+    key = follows or PLAYER_KEY
 
     @guarded()
     def save_step() -> None:
-        step = whole(sent(key, "step"))
+        step = parse_browser_number(read_sent_value(key, "step"))
         if step in recorded["steps"]:
             address.go(**on_step(int(step or 0)))
 
     st.session_state[_END] = dict(on_step(recorded["steps"][-1]))
     plays = {"play": 0 if follows else st.session_state.get(_PLAYS, 0), "follows": bool(follows)}
-    has_many = len(recorded["heads"]) > FEW and not follows
+    has_many = len(recorded["heads"]) > MOST_NARROW and not follows
     with (
         st.container(key=f"{follows}_stage" if follows else "lab_stage"),
         st.container(key="lab_many") if has_many else nullcontext(),
@@ -137,14 +146,14 @@ def show_player(
         if following:
             address.go(**following.changes)
 
-    player({**recorded, "next": following.title if following else ""}, key, stopped, go_on)
+    draw_player({**recorded, "next": following.title if following else ""}, key, stopped, go_on)
 
 
-def why(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
+def show_answer(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
     """Show the answer from the papers in a closed expander, with its drawings."""
     with st.expander("Answer", key=f"answer_of_{step}"):
         show_drawings(drawings)
-        st.markdown(f"{formulas(answer)}  \n*{formulas(source)}*")
+        st.markdown(f"{format_formulas(answer)}  \n*{format_formulas(source)}*")
 
 
 def show_drawings(drawings: Sequence[Drawing]) -> None:
@@ -154,7 +163,7 @@ def show_drawings(drawings: Sequence[Drawing]) -> None:
             show_drawing(drawing, int(drawing.width))
 
 
-def charts(drawn: Mapping[str, tuple[str, Any]]) -> None:
+def show_charts(drawn: Mapping[str, tuple[str, Any]]) -> None:
     """Show charts in rows of three: a title and the chart, by keys."""
     from mha_viz.figures.charts.plotly_settings import CONFIG
 
@@ -164,5 +173,5 @@ def charts(drawn: Mapping[str, tuple[str, Any]]) -> None:
             with place:
                 st.markdown(title)
                 alt = f"{title.replace('*', '')}, at each step"
-                figure = classroom.legible(chart)
+                figure = classroom.draw_legible(chart)
                 st.plotly_chart(figure, key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch", alt=alt)

@@ -5,29 +5,29 @@ from __future__ import annotations
 from time import perf_counter
 
 from mha_viz.app.service.caches import Once
-from mha_viz.app.service.jobs import Job, queue_of
+from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.lab import estimate, lab
-from mha_viz.lab.lab import check
+from mha_viz.lab.lab import check_settings
 from mha_viz.lab.record import Result, Settings
 
 KIND = "training"
 
 
 @Once
-def paces() -> list[float]:
+def load_paces() -> list[float]:
     """Return a list with one number: the seconds for a unit of work, measured in the last run here.
 
     Before the first run it is measured on a tiny one.
     """
-    return [estimate.pace()]
+    return [estimate.measure_pace()]
 
 
-def seconds(settings: Settings) -> float:
+def estimate_seconds(settings: Settings) -> float:
     """Return about how many seconds a run with these settings takes.
 
     Estimated from the last run here, or before that from a tiny measurement.
     """
-    return paces()[-1] * estimate.work(settings)
+    return load_paces()[-1] * estimate.estimate_seconds(settings)
 
 
 def start(settings: Settings) -> Job:
@@ -35,28 +35,28 @@ def start(settings: Settings) -> Job:
 
     Raises SettingError, and Busy if this visitor has another run or too many are waiting.
     """
-    check(settings)
+    check_settings(settings)
 
     def work(job: Job) -> Result:
         begin = perf_counter()
         finished = lab.run(settings, job.tell, job.stopped)
-        paces()[:] = [(perf_counter() - begin) / estimate.work(settings)]
+        load_paces()[:] = [(perf_counter() - begin) / estimate.estimate_seconds(settings)]
         return finished
 
     name = f"experiment {settings.experiment}, {settings.steps:,} steps, seed {settings.seed}"
-    return queue_of(KIND).submit(settings, name, work)
+    return get_queue(KIND).submit(settings, name, work)
 
 
-def result(settings: Settings) -> Result | None:
+def find_result(settings: Settings) -> Result | None:
     """Return the cached result of a run with these settings; None if there is none."""
-    done: Result | None = queue_of(KIND).results.get(settings)
+    done: Result | None = get_queue(KIND).results.get(settings)
     return done
 
 
-def under_way(settings: Settings) -> Job | None:
+def find_running(settings: Settings) -> Job | None:
     """Return the job that runs or waits with these settings; None if there is none.
 
     A job from which this visitor has withdrawn does not count.
     """
-    training = queue_of(KIND).under_way(settings)
+    training = get_queue(KIND).under_way(settings)
     return None if training is None or training.left else training

@@ -17,20 +17,20 @@ from mha_viz.app.widgets.bound import bound, go
 from mha_viz.app.widgets.parts import complain, remark
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.models.getting import catalog
-from mha_viz.quotes import series
-from mha_viz.study.own_profiles import own_profiles, unopened
+from mha_viz.quotes import join_names
+from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
 
 CHOICE = "folder"  # the URL parameter
 SLIDER = "training_step"
-OPEN = 8  # profiles kept in memory
+MOST_OPEN = 8  # profiles kept in memory
 STEP = re.compile(r"(.*\D)(\d{1,12})")
 
 
-def evidence(model: str) -> Evidence | None:
+def load_evidence(model: str) -> Evidence | None:
     """Return the profiles of a model as evidence; None, with an error on the page, if one is missing or damaged."""
     try:
         profiles = tuple(
-            _read_profile(place, (place / "profile.json").stat().st_mtime_ns) for place in own_profiles()[model]
+            _read_profile(place, (place / "profile.json").stat().st_mtime_ns) for place in find_own_profiles()[model]
         )
     except (OSError, KeyError):
         complain(CorpusError("The profile is no longer in the folder of this server.", "Choose another model."))
@@ -38,42 +38,46 @@ def evidence(model: str) -> Evidence | None:
     except MhaVizError as error:
         complain(error)
         return None
-    return Evidence(series([profile.corpus for profile in profiles]), profiles)
+    return Evidence(join_names([profile.corpus for profile in profiles]), profiles)
 
 
-@lru_cache(maxsize=OPEN)
+@lru_cache(maxsize=MOST_OPEN)
 def _read_profile(place: Path, _: int) -> Profile:
     return read_profile(place)
 
 
 def show_unopened() -> None:
     """Report what in the folders cannot be opened. Only on one's own machine, because the report names folders."""
-    if not catalog.hosted():
-        for sentence in unopened():
+    if not catalog.is_hosted():
+        for sentence in iter_unopened():
             remark(sentence)
 
 
-def steps(model: str) -> dict[int, str]:
+def list_steps(model: str) -> dict[int, str]:
     """Return the models in the folders that are steps of the same training as this one, by step.
 
     Their names differ only in the number at the end, like toy@0 and toy@400. Empty if there is only one.
     """
-    training, _ = _parts(model)
-    of_training = {step: name for name in own_profiles() for start, step in [_parts(name)] if start == training}
-    return dict(sorted(of_training.items())) if training and len(of_training) > 1 and model in own_profiles() else {}
+    training, _ = _split_name(model)
+    of_training = {
+        step: name for name in find_own_profiles() for start, step in [_split_name(name)] if start == training
+    }
+    return (
+        dict(sorted(of_training.items())) if training and len(of_training) > 1 and model in find_own_profiles() else {}
+    )
 
 
-def _parts(name: str) -> tuple[str, int]:
+def _split_name(name: str) -> tuple[str, int]:
     match = STEP.fullmatch(name)
     return (match[1], int(match[2])) if match else ("", 0)
 
 
 def show_steps(model: str) -> None:
     """Show a slider over the steps of the model's training, if there are several."""
-    by_step = steps(model)
+    by_step = list_steps(model)
     if by_step:
         bound(
-            st.select_slider, "Training step", "model", _parts(model)[1], [*by_step], key=SLIDER, go=go,
+            st.select_slider, "Training step", "model", _split_name(model)[1], [*by_step], key=SLIDER, go=go,
             change=lambda step: {"model": by_step[step], "corpus": CHOICE},  # the open head stays open
             format_func="{:,}".format,
         )  # fmt: skip

@@ -14,10 +14,10 @@ from mha_viz.analysis.corpus_why import WHY
 from mha_viz.analysis.findings import DOCUMENTS, EVERY, Finding
 from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.shipped import HeadRecipe, find_recipes
-from mha_viz.analysis.syntax import Arc, Pointers, arcs
+from mha_viz.analysis.syntax import Arc, Pointers, list_arcs
 from mha_viz.app.roles import link_groups, link_search, readable, score_rows, used
-from mha_viz.app.roles.overview import lines, recipes_of, show_found_by, weights_of
-from mha_viz.app.roles.relations import AS_CASES
+from mha_viz.app.roles.overview import identify_weights, load_recipes, show_found_by, show_role_lines
+from mha_viz.app.roles.relations import INTERVAL_HELP
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.studies import Evidence
@@ -25,24 +25,24 @@ from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
 from mha_viz.app.url.annotated import built_in
 from mha_viz.app.widgets import navigation
-from mha_viz.app.widgets.classroom import legible
-from mha_viz.app.widgets.parts import PERCENT, complain, percentages, plain, remark, theme
-from mha_viz.app.widgets.study_progress import go_on, outcome
+from mha_viz.app.widgets.classroom import draw_legible
+from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, get_theme, remark, to_percentages
+from mha_viz.app.widgets.study_progress import load_result, start_task
 from mha_viz.attention import Head
 from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts.plotly_settings import CONFIG
 from mha_viz.figures.charts.role_map import offsets, shares
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import labelled, link, linked, rule_plainly
-from mha_viz.figures.words.report_columns import capital
-from mha_viz.figures.words.role_words import DIRECTIONS, by_head
-from mha_viz.figures.words.use_words import is_used, no_more_in_words
+from mha_viz.figures.words.glosses import label_link, label_relation, link, simplify_rule
+from mha_viz.figures.words.report_columns import capitalise
+from mha_viz.figures.words.role_words import DIRECTIONS, group_by_head
+from mha_viz.figures.words.use_words import describe_unused, is_used
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import percent
 
-LISTED = 8  # relations
-SHOWN = 4  # sentences for and against, each
+MOST_RELATIONS = 8  # relations
+MOST_SENTENCES = 4  # sentences for and against, each
 BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}
 DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "both": "both", "punctuation": "punctuation"}
 
@@ -63,36 +63,36 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
     """Show the roles of a head, a line for each, whether they are used, a sentence, and a link to Explore."""
     with st.container(key="head_card"):
         st.markdown(f"### {both(head)}")
-        findings = by_head(evidence.findings()).get(head, [])
+        findings = group_by_head(evidence.findings()).get(head, [])
         if not findings:
             st.markdown("No role was found for this head.")
-        effects = _rows(evidence, "used", head)
+        effects = _select_rows(evidence, "used", head)
         roles_in_use = [] if effects is None else [row for row in effects.itertuples() if is_used(row.used)]
-        lines(findings, {row.detail: row.measure for row in roles_in_use})
-        recipe = recipes_of(evidence).get(head)
+        show_role_lines(findings, {row.detail: row.measure for row in roles_in_use})
+        recipe = load_recipes(evidence).get(head)
         if recipe:
-            why = _why_without_relation(evidence, recipe, findings)
-            st.markdown(f"{capital(plain(recipe.words(rule_plainly)))}.{why}")
+            why = _explain_missing_relation(evidence, recipe, findings)
+            st.markdown(f"{capitalise(escape_markdown(recipe.words(simplify_rule)))}.{why}")
         show_found_by(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
             which = f"{len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
-            st.caption(no_more_in_words(plain(which), effects["measure"].iloc[0]))
+            st.caption(describe_unused(escape_markdown(which), effects["measure"].iloc[0]))
         case = None
         if findings:
-            shown, _ = readable.readable_cases(model, evidence, head)
-            case = role_cases.right_case(model, evidence, head, shown)
+            shown, _ = readable.list_readable_cases(model, evidence, head)
+            case = role_cases.find_right_case(model, evidence, head, shown)
             readable.show_right_case(case)
-        parameters = {k: v for k, v in address.now().items() if k not in ("head", "on", "pin", "corpus")}
+        parameters = {k: v for k, v in address.get_parameters().items() if k not in ("head", "on", "pin", "corpus")}
         has_sentence = "text" in parameters  # the visitor's; otherwise one in which the head is right
         head_parameters = (
             {"head": str(head)} if has_sentence or case is None else case.parameters or {"head": str(head)}
         )
-        explore = navigation.page("explore")
+        explore = navigation.find_page("explore")
         st.page_link(explore, label=":primary[Open in Explore]", query_params={**parameters, **head_parameters})
 
 
-def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
+def _explain_missing_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
     """Explain why the recipe of a head with a syntactic role has no syntactic rule.
 
     For example " Its relations, each ≤ 8.3% of words, hardly show."; empty if it needs no explanation.
@@ -111,30 +111,30 @@ def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show all measurements of a head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_numbers"):
         st.markdown(f"### {both(head)} in full")
-        _patterns(evidence, head)
-        _found_by(evidence, head)
+        _show_patterns(evidence, head)
+        _show_key_shares(evidence, head)
         _show_where_recipe_is_from(evidence, head)
-        used.show_use(_rows(evidence, "used", head))
+        used.show_use(_select_rows(evidence, "used", head))
         readable.show_sentences(model, evidence, head)
         link_groups.show_link_groups(model, evidence, head)
         link_search.show_link_search(model, evidence, head)
-        relation = _relations(evidence, head)
+        relation = _show_relations(evidence, head)
         if relation is not None:
-            _sentences(model, head, evidence.profiles[0].heads().index(head), *relation)
+            _show_best_and_worst(model, head, evidence.profiles[0].heads().index(head), *relation)
 
 
-def _patterns(evidence: Evidence, head: Head) -> None:
+def _show_patterns(evidence: Evidence, head: Head) -> None:
     """Show where the head looks, its weight on delimiters, and its entropy."""
-    position, delimiter, entropy = (_rows(evidence, name, head) for name in ("position", "delimiter", "entropy"))
+    position, delimiter, entropy = (_select_rows(evidence, name, head) for name in ("position", "delimiter", "entropy"))
     if position is None or delimiter is None or entropy is None:
         return
-    colours = theme()
+    colours = get_theme()
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.markdown("**Where it looks**, in tokens from the token itself")
         chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
         alt = f"Where {both(head)} looks: its mean weight by distance, in tokens from the token itself."
-        st.plotly_chart(legible(chart), key="card_offsets", theme=None, config=CONFIG, alt=alt)
+        st.plotly_chart(draw_legible(chart), key="card_offsets", theme=None, config=CONFIG, alt=alt)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
             f"Within a word: {percent(before['rows_in_word'])} of the rows, {percent(before['mass_in_word'])} of the "
@@ -145,38 +145,38 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         values = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
         bars = shares(tuple(DELIMITERS.values()), values, colours)
         alt = f"Weight of {both(head)} on delimiters."
-        st.plotly_chart(legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
-    line, untrained = entropy.iloc[0], rows_of_head(evidence.profiles[0].untrained.get("entropy"), head)
+        st.plotly_chart(draw_legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
+    line, untrained = entropy.iloc[0], select_head_rows(evidence.profiles[0].untrained.get("entropy"), head)
     comparison = "" if untrained is None else f"; with random weights {untrained.iloc[0]['normalised']:.2f}"
     st.markdown(
         f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible{comparison}."
     )
 
 
-def _found_by(evidence: Evidence, head: Head) -> None:
+def _show_key_shares(evidence: Evidence, head: Head) -> None:
     """Show what the head's scores depend on, as a table with intervals."""
-    rows = _rows(evidence, WHY, head)
+    rows = _select_rows(evidence, WHY, head)
     if rows is not None:
-        st.markdown(f"**Attention depends on**, on {plain(name_sample(*rows[['corpus', EVERY]].iloc[0]))}")
+        st.markdown(f"**Attention depends on**, on {escape_markdown(name_sample(*rows[['corpus', EVERY]].iloc[0]))}")
         shares = ["share", "low", "high"]
         config = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in shares}
-        shown = percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))
+        shown = to_percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))
         st.dataframe(shown, hide_index=True, width="content", column_config=config)
 
 
 def _show_where_recipe_is_from(evidence: Evidence, head: Head) -> None:
     """Show which sentences the head's recipe was chosen on, and how similar the recipe chosen on another corpus is."""
-    recipe, measured = recipes_of(evidence).get(head), find_recipes(*weights_of(evidence))
+    recipe, measured = load_recipes(evidence).get(head), find_recipes(*identify_weights(evidence))
     if recipe and measured:
         alike = "" if isnan(recipe.overlap) else f"; on other text, {percent(recipe.overlap, 0)} are the same"
-        st.markdown(f"**Rules chosen on** {plain(measured.where)}{alike}.")
+        st.markdown(f"**Rules chosen on** {escape_markdown(measured.where)}{alike}.")
 
 
-def _rows(evidence: Evidence, name: str, head: Head) -> Any:
-    return rows_of_head(evidence.table(name), head)
+def _select_rows(evidence: Evidence, name: str, head: Head) -> Any:
+    return select_head_rows(evidence.table(name), head)
 
 
-def rows_of_head(table: Any, head: Head) -> Any:
+def select_head_rows(table: Any, head: Head) -> Any:
     """Return the rows of a table about one head; None if there are none."""
     if table is None:
         return None
@@ -184,9 +184,9 @@ def rows_of_head(table: Any, head: Head) -> Any:
     return rows if len(rows) else None
 
 
-def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
+def _show_relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     """Show the head's best relations as a table; return the relation that is chosen for the sentences below."""
-    syntax, baselines = _rows(evidence, "syntax", head), evidence.table("syntax_baselines")
+    syntax, baselines = _select_rows(evidence, "syntax", head), evidence.table("syntax_baselines")
     if syntax is None or baselines is None:
         return None
     keys = ["level", "relation", "direction"]
@@ -194,30 +194,30 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     table = syntax.merge(rules, on=keys)
     table = table[(table["level"] != "full") & (table["n"] >= 20)]
     table = table.assign(gain=table["accuracy"] - table["offset"])
-    table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(LISTED)
+    table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(MOST_RELATIONS)
     if not len(table):
         return None
     st.markdown("**Relations it comes closest to**, over all sentences, with simple rules")
-    _scores(table)
-    _numbers(table)
-    return _chosen_relation(head, zip(table["relation"], table["direction"], strict=True))
+    _show_scores(table)
+    _show_numbers(table)
+    return _choose_relation(head, zip(table["relation"], table["direction"], strict=True))
 
 
-def _scores(table: Any) -> None:
+def _show_scores(table: Any) -> None:
     rules = {name: column for name, column in BASELINES.items() if column in table}
     rows = [
         ScoreRow(
-            linked(f"{line['relation']} {line['direction']}"),
+            label_link(f"{line['relation']} {line['direction']}"),
             DIRECTIONS[line["direction"]],
             float(line["accuracy"]),
             tuple(line[list(rules.values())]),
         )
         for _, line in table.iterrows()
     ]
-    score_rows.draw("Relation", rules, rows, second="Direction", bar="this head")
+    score_rows.draw_rows("Relation", rules, rows, second="Direction", bar="this head")
 
 
-def _numbers(table: Any) -> None:
+def _show_numbers(table: Any) -> None:
     labels = {
         "accuracy": "right",
         "ci_low": "low",
@@ -229,18 +229,20 @@ def _numbers(table: Any) -> None:
     }
     columns = {name: label for name, label in labels.items() if name in table}
     config = {
-        name: st.column_config.NumberColumn(label, format=PERCENT, help=AS_CASES if name.startswith("ci_") else None)
+        name: st.column_config.NumberColumn(
+            label, format=PERCENT, help=INTERVAL_HELP if name.startswith("ci_") else None
+        )
         for name, label in columns.items()
     }
     counts = [name for name in ("n", DOCUMENTS) if name in table]
-    shown = percentages(table[["relation", "direction", *columns, *counts]], columns).assign(
-        relation=table["relation"].map(labelled), direction=table["direction"].map(DIRECTIONS)
+    shown = to_percentages(table[["relation", "direction", *columns, *counts]], columns).assign(
+        relation=table["relation"].map(label_relation), direction=table["direction"].map(DIRECTIONS)
     )
     with st.expander("All numbers of these relations"):
         st.dataframe(shown, hide_index=True, width="stretch", column_config=config)
 
 
-def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+def _choose_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
     """Return the chosen relation and direction among those with sentences; None if none has any."""
     options = [pair for pair in relations if _has_sentences(pair[0])]
     if not options:
@@ -249,24 +251,24 @@ def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[
         "Sentences for the relation",
         options,
         key=f"card_relation_{head}",
-        format_func=lambda pair: f"{labelled(pair[0])}, {DIRECTIONS[pair[1]]}",
+        format_func=lambda pair: f"{label_relation(pair[0])}, {DIRECTIONS[pair[1]]}",
     )
     return (str(chosen[0]), str(chosen[1])) if chosen else None
 
 
 def _has_sentences(relation: str) -> bool:
-    return relation.startswith("all") or relation in _relations_of_built_in()
+    return relation.startswith("all") or relation in _list_built_in_relations()
 
 
 @cache
-def _relations_of_built_in() -> frozenset[str]:
+def _list_built_in_relations() -> frozenset[str]:
     return frozenset(word.base for sentence in built_in().sentences for word in sentence.words)
 
 
-def _sentences(model: catalog.Model, head: Head, index: int, relation: str, direction: str) -> None:
+def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation: str, direction: str) -> None:
     """Show the built-in sentences in which the head, number ``index`` of all, is right most and least often."""
     try:
-        pointers = _pointers(model)
+        pointers = _load_pointers(model)
     except MhaVizError as error:
         complain(error)
         return
@@ -276,10 +278,11 @@ def _sentences(model: catalog.Model, head: Head, index: int, relation: str, dire
     cases = [
         SentenceAnswers(number, links)
         for number, (sentence, pointers_of_sentence) in enumerate(zip(built_in().sentences, pointers, strict=True))
-        if pointers_of_sentence is not None and (links := arcs(sentence, pointers_of_sentence, index, name, direction))
+        if pointers_of_sentence is not None
+        and (links := list_arcs(sentence, pointers_of_sentence, index, name, direction))
     ]
     if not cases:
-        st.markdown(f"The built-in sentences have no case of {plain(relation)}.")
+        st.markdown(f"The built-in sentences have no case of {escape_markdown(relation)}.")
         return
     right, cases_in_all = sum(case.right for case in cases), sum(len(case.arcs) for case in cases)
     st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
@@ -287,24 +290,27 @@ def _sentences(model: catalog.Model, head: Head, index: int, relation: str, dire
     left_side, right_side = st.columns(2, gap="large")
     gold = f"{name}.{direction}"
     with left_side:
-        _show_sentences("Most often right", [case for case in best[:SHOWN] if case.right], head, gold)
+        _show_sentences("Most often right", [case for case in best[:MOST_SENTENCES] if case.right], head, gold)
     with right_side:
         _show_sentences(
-            "Least often right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head, gold
+            "Least often right",
+            [case for case in best[::-1][:MOST_SENTENCES] if case.right < len(case.arcs)],
+            head,
+            gold,
         )
 
 
-def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
+def _load_pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
     """Return where every head points in the built-in sentences; None if the visitor has stopped reading them.
 
     Raises what the model raises, and Busy.
     """
-    task = studies.pointing(model)
+    task = studies.make_pointers_task(model)
     if task.left and task.stored() is None:
         remark("You stopped reading the built-in sentences.")
-        st.button("Continue", key="read_sentences", on_click=go_on, args=(task,))
+        st.button("Continue", key="read_sentences", on_click=start_task, args=(task,))
         return None
-    return outcome(task, "sentences")
+    return load_result(task, "sentences")
 
 
 def _show_sentences(title: str, listed: Sequence[SentenceAnswers], head: Head, gold: str) -> None:
@@ -318,8 +324,8 @@ def _show_sentences(title: str, listed: Sequence[SentenceAnswers], head: Head, g
         missed = [arc for arc in answers.arcs if not arc.right][:3]
         case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
         words = f"{' '.join(sentence.forms)}  ({answers.right} of {len(answers.arcs)})"
-        readable.show_link(words, role_cases.link(sentence, case, gold))
+        readable.show_link(words, role_cases.make_explore_parameters(sentence, case, gold))
         for arc in missed:
             forms = sentence.forms
             expected = " or ".join(forms[i] for i in arc.gold)
-            st.caption(plain(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, correct: “{expected}”"))
+            st.caption(escape_markdown(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, correct: “{expected}”"))

@@ -7,18 +7,18 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.analysis.chance import ChanceRoles, by_chance
-from mha_viz.analysis.unusual import LINKING
-from mha_viz.app.service.caches import lasting
-from mha_viz.app.service.studies import READY, Evidence
-from mha_viz.app.widgets.parts import plain, remark
+from mha_viz.analysis.chance import ChanceRoles, find_chance_roles
+from mha_viz.analysis.unusual import LINKING_ROLES
+from mha_viz.app.service.caches import cache_results
+from mha_viz.app.service.studies import CACHED_RESULTS, Evidence
+from mha_viz.app.widgets.parts import escape_markdown, remark
 from mha_viz.figures.words.report_columns import LEAST_Q
-from mha_viz.figures.words.role_words import OLDER_RULE, is_older
-from mha_viz.figures.words.use_words import is_used, several_in_words
+from mha_viz.figures.words.role_words import OLDER_RULE, has_older_rule
+from mha_viz.figures.words.use_words import count_in_words, is_used
 from mha_viz.models.getting import catalog
 
-FEW = 1000  # tokens of text
-HALF = 0.0005  # so that q is rounded up
+FEW_TOKENS = 1000  # tokens of text
+ROUNDING = 0.0005  # so that q is rounded up
 RULE = (
     "A head has a relation’s name if its 95% interval begins ten points above the best fixed offset (coreference: two "
     "rules). That proves neither that the model uses it nor that it holds in other text."
@@ -32,30 +32,30 @@ def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool
     """
     layers, heads = evidence.profiles[0].shape if evidence else (0, 0)
     st.markdown(
-        f"## What the {f'{layers * heads} ' if evidence else ''}heads of {plain(model.label.partition(',')[0])} do"
+        f"## What the {f'{layers * heads} ' if evidence else ''}heads of {escape_markdown(model.label.partition(',')[0])} do"
     )
     if evidence is None:
         return
-    st.markdown(_sentence(evidence, layers * heads, is_open))
-    pieces = evidence.profiles[0].facts["counts"].get("pieces", FEW)
-    if pieces < FEW:
+    st.markdown(_write_sentence(evidence, layers * heads, is_open))
+    pieces = evidence.profiles[0].facts["counts"].get("pieces", FEW_TOKENS)
+    if pieces < FEW_TOKENS:
         remark(f"This corpus has {pieces:,} tokens: too few for position, delimiter and broad roles to mean much.")
 
 
-def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
+def _write_sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
     head_count = len({finding.head for finding in evidence.findings()})
     if not head_count:
         return f"None of the {heads} heads has a role."
-    return f"**{head_count}** have a role.{'' if is_open else f' Click one.{_links(evidence)}'}"
+    return f"**{head_count}** have a role.{'' if is_open else f' Click one.{_count_linking(evidence)}'}"
 
 
-@lasting(READY)
-def _links(evidence: Evidence) -> str:
+@cache_results(CACHED_RESULTS)
+def _count_linking(evidence: Evidence) -> str:
     """Say how many heads link words and, if they were switched off, how many of them are used.
 
     If not all were switched off, also say how many were.
     """
-    linking = {finding.head for finding in evidence.findings() if finding.role in LINKING}
+    linking = {finding.head for finding in evidence.findings() if finding.role in LINKING_ROLES}
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
     rows: list[Any] = [row for table in tables for row in table.itertuples()]
     measured = {(row.layer, row.head) for row in rows}
@@ -63,35 +63,35 @@ def _links(evidence: Evidence) -> str:
     out_of = f" of {len(measured)}" if len(measured) < len(linking) else ""
     if not linking:
         return ""
-    words = f" ({several_in_words(len(used), out_of, (row.measure for row in rows))})" if rows else ""
+    words = f" ({count_in_words(len(used), out_of, (row.measure for row in rows))})" if rows else ""
     return f" **{len(linking)}** link words{words}."
 
 
-def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
+def _write_certainty(highest_q: float, chance: ChanceRoles | None) -> str:
     """Say how certain roles that link words are, such as " Linking words, against fixed offsets: q < 0.001; …".
 
     If the largest number of roles found in a random draw is known, it follows: "chance: 0 in 20 draws".
     """
     parts = []
     if not math.isnan(highest_q):
-        parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + HALF:.3f}")
+        parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + ROUNDING:.3f}")
     if chance is not None:
         most = max(chance.drawn)
         parts.append(f"chance: {'up to ' * bool(most)}{most} in {len(chance.drawn)} draws")
     return f" Linking words, against fixed offsets: {'; '.join(parts)}." if parts else ""
 
 
-def corpus(evidence: Evidence) -> None:
+def show_corpus(evidence: Evidence) -> None:
     """Say on which corpus the roles were measured, and whether by the rule of an older version."""
     sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
     read = f" ({sentences:,} sentences)" if len(evidence.profiles) == 1 and sentences else ""
-    older = f", {OLDER_RULE}" if is_older(evidence.findings()) else ""
-    st.caption(f"Measured on {plain(evidence.label)}{read}{older}.")
+    older = f", {OLDER_RULE}" if has_older_rule(evidence.findings()) else ""
+    st.caption(f"Measured on {escape_markdown(evidence.label)}{read}{older}.")
 
 
-def trust(evidence: Evidence) -> None:
+def show_trust(evidence: Evidence) -> None:
     """Say how many roles of each kind there are, how far they can be trusted, and what was left out of the corpus."""
-    for paragraph in _summary(evidence):
+    for paragraph in _write_summary(evidence):
         st.markdown(paragraph)
     left_out = sum(p.facts["left_out"] for p in evidence.profiles)
     if left_out:
@@ -99,14 +99,14 @@ def trust(evidence: Evidence) -> None:
         remark(f"{left_out} left out: {' '.join(first)}")
 
 
-@lasting(READY)
-def _summary(evidence: Evidence) -> tuple[str, ...]:
+@cache_results(CACHED_RESULTS)
+def _write_summary(evidence: Evidence) -> tuple[str, ...]:
     """Return paragraphs on how many heads have roles, what a role is, and how many roles the untrained model has."""
     layers, heads = evidence.profiles[0].shape
     findings = evidence.findings()
     head_count = len({finding.head for finding in findings})
     q = max((f.q for f in evidence.profiles[0].findings() if not math.isnan(f.q)), default=math.nan)
-    without = f"for **{layers * heads - head_count}** no role was found.{_sure(q, by_chance(evidence.profiles[0]))}"
+    without = f"for **{layers * heads - head_count}** no role was found.{_write_certainty(q, find_chance_roles(evidence.profiles[0]))}"
     with_roles = f"**{head_count}** of {layers * heads} heads have a role, some several; {without}"
     untrained = evidence.profiles[0].untrained.get("roles")
     if untrained is None:

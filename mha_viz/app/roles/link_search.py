@@ -8,28 +8,28 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
-from mha_viz.analysis.links import Conditions, unpacked
-from mha_viz.app.roles.measuring import FILES
+from mha_viz.analysis.links import Conditions, unpack_links
+from mha_viz.app.roles.measuring import FILES_KEY
 from mha_viz.app.roles.readable import show_link
 from mha_viz.app.service import searches, studies
-from mha_viz.app.service.jobs import Job, queue_of
-from mha_viz.app.service.role_cases import around, link
-from mha_viz.app.service.searches import Wanted, wanted
-from mha_viz.app.service.studies import Evidence, sentences_given
+from mha_viz.app.service.jobs import Job, get_queue
+from mha_viz.app.service.role_cases import cut_around, make_explore_parameters
+from mha_viz.app.service.searches import LinkRequest, make_link_request
+from mha_viz.app.service.studies import Evidence, make_built_in_corpus
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.widgets.parts import complain, guarded, plain, remark
-from mha_viz.app.widgets.study_progress import progress, stopping
+from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark
+from mha_viz.app.widgets.study_progress import show_progress, show_stopping
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
-from mha_viz.figures.words.glosses import labelled
+from mha_viz.figures.words.glosses import label_relation
 from mha_viz.models.getting import catalog
-from mha_viz.numerals import done, weight
+from mha_viz.numerals import format_done, format_weight
 from mha_viz.text import clean
 
 PARAMETER = "search"
 ALL = "all"  # a search without conditions
-LONGEST = 60  # the most characters of one condition
+MOST_CHARACTERS = 60  # the most characters of one condition
 ROWS = {
     "From": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
     "To": {"key_word": "Word", "key_pos": "Part of speech", "key_relation": "Relation to its head"},
@@ -46,32 +46,34 @@ FIELDS = tuple(name for row in ROWS.values() for name in row)
 
 def show_link_search(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the form, and the results of the search."""
-    parameter = address.now().get(PARAMETER)
+    parameter = address.get_parameters().get(PARAMETER)
     with st.expander("Search this head’s links", expanded=parameter is not None):
-        source = source_of(model, evidence)
+        source = choose_source(model, evidence)
         conditions = read(parameter or "")
-        _form(model, source, head, conditions, parameter or "")
+        _show_form(model, source, head, conditions, parameter or "")
         if parameter is not None:
-            _outcome(model, source, head, conditions)
+            _show_outcome(model, source, head, conditions)
 
 
 def read(parameter: str) -> dict[str, str]:
     """Return the conditions in the URL parameter."""
     values = dict(parse_qsl(parameter))
-    return {name: clean(values[name])[:LONGEST].strip() for name in FIELDS if values.get(name, "").strip()}
+    return {name: clean(values[name])[:MOST_CHARACTERS].strip() for name in FIELDS if values.get(name, "").strip()}
 
 
-def source_of(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
+def choose_source(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
     """Return the sentences to search: the visitor's own file, or else the built-in ones."""
     digest = evidence.profiles[0].facts["sha256"]
-    names: dict[str, str] = st.session_state.get(FILES, {})
-    source = studies.source_measured(model, digest) if digest in names else None
-    return sentences_given() if source is None else source._replace(name=names[digest])
+    names: dict[str, str] = st.session_state.get(FILES_KEY, {})
+    source = studies.find_measured_source(model, digest) if digest in names else None
+    return make_built_in_corpus() if source is None else source._replace(name=names[digest])
 
 
-def _form(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str) -> None:
+def _show_form(
+    model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str
+) -> None:
     st.markdown(
-        f"Searches {plain(source.name)} for links from each word to the one with its largest weight. "
+        f"Searches {escape_markdown(source.name)} for links from each word to the one with its largest weight. "
         "Empty fields match anything."
     )
     with st.form(f"search_{head}", border=False):
@@ -80,47 +82,50 @@ def _form(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dic
             label.markdown(f"**{title}**")
             for column, (name, words) in zip(columns, row.items(), strict=True):
                 value = conditions.get(name, "")
-                column.text_input(words, value, key=_key(name, parameter), max_chars=LONGEST)
+                column.text_input(words, value, key=_make_key(name, parameter), max_chars=MOST_CHARACTERS)
         st.form_submit_button("Search", key="search_links", on_click=_start, args=(model, source, head, parameter))
 
 
-def _key(name: str, parameter: str) -> str:
+def _make_key(name: str, parameter: str) -> str:
     """Return the key of a field. It contains the URL's value, so that Back also changes the field."""
     return f"search_{name}_{parameter}"
 
 
 @guarded()
 def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str) -> None:
-    typed = {name: clean(str(st.session_state.get(_key(name, parameter)) or ""))[:LONGEST].strip() for name in FIELDS}
+    typed = {
+        name: clean(str(st.session_state.get(_make_key(name, parameter)) or ""))[:MOST_CHARACTERS].strip()
+        for name in FIELDS
+    }
     after = urlencode({name: value for name, value in typed.items() if value})
     address.go(search=after or ALL)
-    searches.start(model, source, _wanted(model, source, head, read(after)))
+    searches.start(model, source, _make_request(model, source, head, read(after)))
 
 
-def _wanted(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> Wanted:
-    return wanted("search", model, source.digest, head, tuple(Conditions(**conditions)))
+def _make_request(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> LinkRequest:
+    return make_link_request("search", model, source.digest, head, tuple(Conditions(**conditions)))
 
 
-def _outcome(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> None:
-    search = _wanted(model, source, head, conditions)
-    searches_queue = queue_of("search")
+def _show_outcome(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> None:
+    search = _make_request(model, source, head, conditions)
+    searches_queue = get_queue("search")
     result, job = searches_queue.results.get(search), searches_queue.under_way(search)
     if job is not None:
-        progress(job, _progress_words)
+        show_progress(job, _describe_progress)
     elif searches_queue.stopping(search):
         words = "The search is being stopped; its results so far follow."
-        stopping(partial(searches_queue.stopping, search), words)
+        show_stopping(partial(searches_queue.stopping, search), words)
     elif result is not None:
-        _result(result, head)
+        _show_result(result, head)
     elif (failed := searches_queue.failed(search)) and failed.error:
         complain(failed.error)
 
 
-def _progress_words(job: Job) -> str:
-    return f"Reading the corpus: {done(job.fraction)}"
+def _describe_progress(job: Job) -> str:
+    return f"Reading the corpus: {format_done(job.fraction)}"
 
 
-def _result(result: dict[str, Any], head: Head) -> None:
+def _show_result(result: dict[str, Any], head: Head) -> None:
     st.markdown(
         f"**{result['matches']:,}** of {result['links_read']:,} links match, in "
         f"**{result['matching_sentences']:,}** of {result['sentences_read']:,} sentences."
@@ -129,24 +134,26 @@ def _result(result: dict[str, Any], head: Head) -> None:
         remark(f"The search was stopped after {result['sentences_read']:,} of {result['sentences']:,} sentences.")
     left, right = st.columns([3, 2], gap="large")
     with left:
-        for match in unpacked(result):
+        for match in unpack_links(result):
             gold = ".".join(part.partition(":")[0] for part in match.relation if part)
-            words = around(match.sentence.forms, (match.query, match.key))
-            show_link(words, link(match.sentence, CaseInLink(head, "q", match.query), gold))
+            words = cut_around(match.sentence.forms, (match.query, match.key))
+            show_link(words, make_explore_parameters(match.sentence, CaseInLink(head, "q", match.query), gold))
             ends = " → ".join(f"“{match.sentence.forms[word]}”" for word in (match.query, match.key))
             st.caption(
-                plain(f"{ends}, weight {weight(match.weight)}{f', {match.relation[0]}' if match.relation[0] else ''}")
+                escape_markdown(
+                    f"{ends}, weight {format_weight(match.weight)}{f', {match.relation[0]}' if match.relation[0] else ''}"
+                )
             )
     if result["counts"]:
         with right:
-            st.dataframe(_counts(result["counts"]), hide_index=True, width="stretch", key="search_counts")
+            st.dataframe(_tabulate_counts(result["counts"]), hide_index=True, width="stretch", key="search_counts")
 
 
-def _counts(counts: list[list[Any]]) -> Any:
+def _tabulate_counts(counts: list[list[Any]]) -> Any:
     import pandas as pd
 
     columns = ["from", "to", "relation", "direction", "links"]
     lines = sorted(counts, key=lambda line: (-line[-1], line))
     table = pd.DataFrame(lines, columns=columns)
     ways = {"dep_to_head": "→ its syntactic head", "head_row": "→ dependent"}
-    return table.assign(relation=table["relation"].map(labelled), direction=table["direction"].replace(ways))
+    return table.assign(relation=table["relation"].map(label_relation), direction=table["direction"].replace(ways))

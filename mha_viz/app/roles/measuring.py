@@ -9,21 +9,21 @@ import streamlit as st
 from mha_viz.analysis.profile import Profile
 from mha_viz.app.roles import folder
 from mha_viz.app.service import studies
-from mha_viz.app.service.jobs import Job, queue_of
-from mha_viz.app.service.studies import Evidence, given, sentences_given
+from mha_viz.app.service.jobs import Job, get_queue
+from mha_viz.app.service.studies import Evidence, load_bundled, make_built_in_corpus
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated import built_in
-from mha_viz.app.widgets.parts import complain, guarded, plain, remark
-from mha_viz.app.widgets.study_progress import progress, stopping
+from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark
+from mha_viz.app.widgets.study_progress import show_progress, show_stopping
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models.getting import catalog
-from mha_viz.numerals import counted, done
+from mha_viz.numerals import counted, format_done
 from mha_viz.text import clean
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
-SOON = 0.1  # seconds between two polls while a file is read
-FILES = "roles_files"  # corpora measured during this visit: digest → name
+POLL_INTERVAL_S = 0.1  # seconds between two polls while a file is read
+FILES_KEY = "roles_files"  # corpora measured during this visit: digest → name
 CORPORA = {
     GOLD: "published",
     folder.CHOICE: "profiles of this server",
@@ -32,54 +32,56 @@ CORPORA = {
 }
 
 
-def shipped_evidence(model: catalog.Model) -> Evidence | None:
-    return given(model.name) if model.kind in ("bundled", "own") else None
+def find_bundled_evidence(model: catalog.Model) -> Evidence | None:
+    return load_bundled(model.name) if model.kind in ("bundled", "own") else None
 
 
-def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
+def load_evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     """Return the measurements of a model on a corpus; None while the page shows how to measure them instead."""
     if corpus == folder.CHOICE:
-        return folder.evidence(model.name)
+        return folder.load_evidence(model.name)
     if corpus == GOLD:
-        return shipped_evidence(model)
+        return find_bundled_evidence(model)
     if corpus == UPLOAD:
-        _upload(model)
+        _show_upload(model)
         return None
     digest = built_in().digest if corpus == GRAMMAR else corpus
     profile = studies.profile(model, digest)
     if profile is not None:
-        unkept = studies.unkept(model, digest)
+        unkept = studies.find_write_error(model, digest)
         if unkept is not None:
             remark(
                 f"These results will be lost when the server stops: they could not be written to disk. {unkept.problem}"
             )
-        return Evidence("the built-in sentences" if corpus == GRAMMAR else _name(profile), (profile,))
-    under_way = studies.under_way(model, digest)
+        return Evidence("the built-in sentences" if corpus == GRAMMAR else _name_corpus(profile), (profile,))
+    under_way = studies.find_running(model, digest)
     if under_way is not None:
-        progress(under_way, partial(_progress_words, model))
+        show_progress(under_way, partial(_describe_progress, model))
         return None
-    if studies.stopping(model, digest):
-        stopping(partial(studies.stopping, model, digest), "Measuring is being stopped; the results so far are kept.")
+    if studies.is_stopping(model, digest):
+        show_stopping(
+            partial(studies.is_stopping, model, digest), "Measuring is being stopped; the results so far are kept."
+        )
         return None
-    failed = studies.failed(model, digest)
+    failed = studies.find_failure(model, digest)
     if failed is not None:
         error, source = failed
         complain(error)
         st.button("Continue", key="go_on", on_click=_start, args=(model, source))
     elif corpus == GRAMMAR:
-        _offer(model)
+        _offer_measurement(model)
     else:
         remark("The results in this link were measured on a file that is no longer on this server.")
-        _upload(model)
+        _show_upload(model)
     return None
 
 
-def _offer(model: catalog.Model) -> None:
+def _offer_measurement(model: catalog.Model) -> None:
     st.markdown(
         f"The heads have not been measured on the built-in corpus yet: {len(built_in().sentences):,} English sentences "
         "with their correct dependencies and coreference. A small model reads them in seconds, a large one in minutes."
     )
-    st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, sentences_given()))
+    st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, make_built_in_corpus()))
 
 
 @guarded()
@@ -87,65 +89,69 @@ def _start(model: catalog.Model, source: StudyCorpus) -> None:
     studies.start(model, source)
 
 
-def _progress_words(model: catalog.Model, study: Job) -> str:
-    earlier = queue_of("study").before(study)
+def _describe_progress(model: catalog.Model, study: Job) -> str:
+    earlier = get_queue("study").before(study)
     if earlier:
         return f"Waiting for {counted(earlier, 'study', 'studies')} of other visitors"
-    return f"Reading the corpus with {plain(model.label)}: {done(study.fraction)}"
+    return f"Reading the corpus with {escape_markdown(model.label)}: {format_done(study.fraction)}"
 
 
-def _upload(model: catalog.Model) -> None:
+def _show_upload(model: catalog.Model) -> None:
     st.markdown(
         "CoNLL-U: all measures (coreference if MISC has `Entity=`, as in GUM). GAP table: pronouns and names. Plain "
         "text, one sentence per line: position, delimiters, entropy and distances. At most 8 MB. Only numbers are "
         "stored, and which lines were left out. Only you see the file’s name and sentences, during this visit."
     )
     file = st.file_uploader("Corpus", type=["conllu", "conllup", "cupt", "conll", "tsv", "txt"], key="corpus_file")
-    for digest, name in st.session_state.get(FILES, {}).items():
-        st.button(plain(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
+    for digest, name in st.session_state.get(FILES_KEY, {}).items():
+        st.button(escape_markdown(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
                   help=None if studies.profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
     if file is None:
         return
     try:
-        source = _source(file.getvalue(), clean(file.name)[:80])
+        source = _read_source(file.getvalue(), clean(file.name)[:80])
     except MhaVizError as error:
         complain(error)
         return
     for line in source.left_out:
         remark(f"Left out: {line}")
     st.button(
-        f"Measure {plain(source.name)}", type="primary", key="measure_file", on_click=_start_file, args=(model, source)
+        f"Measure {escape_markdown(source.name)}",
+        type="primary",
+        key="measure_file",
+        on_click=_start_file,
+        args=(model, source),
     )
 
 
-def _source(data: bytes, name: str) -> StudyCorpus:
+def _read_source(data: bytes, name: str) -> StudyCorpus:
     """Read an uploaded file and return its content.
 
     Raises CorpusError, and Busy. Reading stops if no tab waits for it.
     """
-    source = studies.source(data, name)
+    source = studies.find_source(data, name)
     if source is not None:
         return source
     job = studies.read(data, name)
     with st.spinner("Reading the file…", show_time=True):
         sign = st.empty()
-        while not job.wait(SOON):
+        while not job.wait(POLL_INTERVAL_S):
             job.look()
             sign.empty()  # Streamlit ends an abandoned run here
-    source = studies.source(data, name)
+    source = studies.find_source(data, name)
     if source is None:
         raise job.error or Cancelled("The file was not read completely.", "Choose it again.")
     return source
 
 
-def _name(profile: Profile) -> str:
+def _name_corpus(profile: Profile) -> str:
     """Return the name of a corpus: its file name for visitors who uploaded it during this visit, else a description."""
-    names: dict[str, str] = st.session_state.get(FILES, {})
+    names: dict[str, str] = st.session_state.get(FILES_KEY, {})
     return names.get(profile.facts["sha256"], profile.corpus)
 
 
 @guarded()
 def _start_file(model: catalog.Model, source: StudyCorpus) -> None:
     studies.start(model, source)
-    st.session_state[FILES] = {**st.session_state.get(FILES, {}), source.digest: source.name}
+    st.session_state[FILES_KEY] = {**st.session_state.get(FILES_KEY, {}), source.digest: source.name}
     address.go(corpus=source.digest)

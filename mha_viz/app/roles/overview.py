@@ -10,46 +10,46 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from mha_viz.analysis.corpus_why import WHY, FoundBy, found_by
-from mha_viz.analysis.findings import CORPORA, Elsewhere, Finding
+from mha_viz.analysis.corpus_why import WHY, HeadShares, load_head_shares
+from mha_viz.analysis.findings import CORPUS_SEPARATOR, Finding, OtherCorpusScore
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
-from mha_viz.analysis.shipped import HeadRecipe, of_heads
+from mha_viz.analysis.shipped import HeadRecipe, list_head_recipes
 from mha_viz.app.roles import filters, score_rows
 from mha_viz.app.roles.score_rows import ScoreRow
-from mha_viz.app.service.caches import lasting
+from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import PERCENT, percentages, say_unused
+from mha_viz.app.widgets.parts import PERCENT, say_unused, to_percentages
 from mha_viz.attention import Head
-from mha_viz.figures.charts.role_map import strength
+from mha_viz.figures.charts.role_map import colour_strength
 from mha_viz.figures.drawing.theme import DARK, LIGHT
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import rule_plainly
+from mha_viz.figures.words.glosses import simplify_rule
 from mha_viz.figures.words.role_words import (
     COLOURS,
     GROUP_COLOURS,
     RULES,
-    STANDINGS,
     STATE_WORDS,
-    at_a_glance,
-    beside_rule,
-    best_baseline,
-    by_head,
-    counted_states,
-    does_in_list,
-    glyph,
-    linked_words,
-    numbers_elsewhere,
-    rule_in_list,
-    standing_with_numbers,
-    strongest_first,
+    STATUS_WORDS,
+    compare_elsewhere,
+    compare_with_rule,
+    count_states,
+    describe_evidence,
+    describe_in_list,
+    describe_rule_in_list,
+    find_best_baseline,
+    glyph_name,
+    group_by_head,
+    label_role,
+    sort_by_strength,
+    summarise_role,
 )
-from mha_viz.figures.words.use_words import USE, is_used, most_in_words, use_explained, use_in_words
+from mha_viz.figures.words.use_words import USE, describe_most, describe_use, explain_use, is_used
 from mha_viz.numerals import counted
 
-IN_A_TIP = 2  # roles in a square's tooltip, which would cover the map; the card has all
-CHARTS = 24  # cached tables of roles: one per evidence and filter
+MOST_IN_TIP = 2  # roles in a square's tooltip, which would cover the map; the card has all
+CACHED_MAPS = 24  # cached tables of roles: one per evidence and filter
 PERCENTAGES = (
     "score",
     "low",
@@ -70,19 +70,23 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     Below are the kinds of roles; a click on one shows those roles only.
     """
     apply_style("role_map")
-    kinds = filters.from_url().kinds
+    kinds = filters.read_filters().kinds
     say_unused(
-        [f"kinds={kind[:20]}" for kind in address.now().get("kinds", "").split(".") if kind and kind not in COLOURS]
+        [
+            f"kinds={kind[:20]}"
+            for kind in address.get_parameters().get("kinds", "").split(".")
+            if kind and kind not in COLOURS
+        ]
     )
-    below = f"{_legend(evidence, kinds)}{_shapes(evidence)}{_states(evidence, kinds)}"
-    st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{below}</div>')
+    below = f"{_draw_legend(evidence, kinds)}{_explain_shapes(evidence)}{_draw_states(evidence, kinds)}"
+    st.html(f'<div class="mha-map">{_draw_squares(evidence, kinds, chosen)}{below}</div>')
 
 
-def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
+def _draw_squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
     layers, heads = evidence.profiles[0].shape
-    first = next(iter(by_head(filtered(evidence, kinds))), evidence.profiles[0].heads()[0])
+    first = next(iter(group_by_head(filter_findings(evidence, kinds))), evidence.profiles[0].heads()[0])
     stop = chosen or first  # the square that the Tab key reaches
-    to_head, static_squares = _link_to(head="HEAD").removesuffix("HEAD"), _drawn_squares(evidence, kinds)
+    to_head, static_squares = _make_link(head="HEAD").removesuffix("HEAD"), _draw_static_squares(evidence, kinds)
 
     def square(head: Head) -> str:
         current = ' aria-current="true"' if head == chosen else ""
@@ -100,83 +104,87 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
     return f'<table role="grid" aria-label="{label}" style="{size}">{columns}<tbody>{rows}</tbody></table>'
 
 
-@lasting(CHARTS)
-def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, str]:
+@cache_results(CACHED_MAPS)
+def _draw_static_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, str]:
     """Return the square of each head without its link: the rest of its tag, and its content.
 
     The link depends on the visitor, so it cannot be cached.
     """
-    roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
-    recipes = recipes_of(evidence)
-    by_keys = _keys_of(evidence)
-    return {head: _square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in profile.heads()}
+    roles, profile = group_by_head(filter_findings(evidence, kinds)), evidence.profiles[0]
+    recipes = load_recipes(evidence)
+    by_keys = _load_keys(evidence)
+    return {
+        head: _draw_square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in profile.heads()
+    }
 
 
-def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
+def load_recipes(evidence: Evidence) -> dict[Head, HeadRecipe]:
     """Return the recipe of each head; empty for a model without recipes."""
-    return {recipe.head: recipe for recipe in of_heads(*weights_of(evidence))}
+    return {recipe.head: recipe for recipe in list_head_recipes(*identify_weights(evidence))}
 
 
-def weights_of(evidence: Evidence) -> tuple[str, str]:
+def identify_weights(evidence: Evidence) -> tuple[str, str]:
     """Return the name and the revision of the model that was measured."""
     profile = evidence.profiles[0]
     return profile.model, str(profile.facts.get("revision", ""))
 
 
-def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
+def _draw_square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: HeadShares | None) -> str:
     no_role = "no role was found"
-    does = "; ".join(map(at_a_glance, findings)) or no_role
+    does = "; ".join(map(summarise_role, findings)) or no_role
     further = (
-        recipe and f"on average it {recipe.words(rule_plainly)}",
+        recipe and f"on average it {recipe.words(simplify_rule)}",
         keys and f"attention depends on {keys.words}",
     )
     besides = "".join(f"; {words}" for words in further if words)
     description = escape(f"{both(head)}: {does}{besides}")
-    in_short = "; ".join(map(at_a_glance, findings[:IN_A_TIP])) or no_role
-    more = f"; {len(findings) - IN_A_TIP} more" if len(findings) > IN_A_TIP else ""
+    in_short = "; ".join(map(summarise_role, findings[:MOST_IN_TIP])) or no_role
+    more = f"; {len(findings) - MOST_IN_TIP} more" if len(findings) > MOST_IN_TIP else ""
     tip = escape(f"{both(head)}: {in_short}{more}{besides}")
     style, content, state = "", "", ""
     if findings:
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
         colour = COLOURS[findings[0].role]
-        style = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
-        content = f"{_draw_sign(glyph(findings[0]))}<span>{''.join(map(_dot, _further(findings)))}</span>"
+        style = f"{_write_colours(colour)}--strength:{100 * colour_strength(findings[0]):.0f}%"
+        content = f"{_draw_sign(glyph_name(findings[0]))}<span>{''.join(map(_draw_dot, _list_further_kinds(findings)))}</span>"
     return f'{state}aria-label="{description}" data-tip="{tip}" style="{style}">{content}'
 
 
-def _further(findings: list[Finding]) -> Iterable[str]:
+def _list_further_kinds(findings: list[Finding]) -> Iterable[str]:
     """Return the kinds of a head's roles after the first; they are drawn as shapes in the corner of its square."""
     return dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
 
 
-def _dot(role: str) -> str:
-    return f'<i class="{role}" style="{_colours(COLOURS[role])}"></i>'
+def _draw_dot(role: str) -> str:
+    return f'<i class="{role}" style="{_write_colours(COLOURS[role])}"></i>'
 
 
 def show_found_by(evidence: Evidence, head: Head) -> None:
     """Show what a head's attention depends on, as a bar with a legend. The tooltip has the shares."""
-    keys = _keys_of(evidence).get(head)
+    keys = _load_keys(evidence).get(head)
     if keys is not None:
         says = escape(f"Its attention depends on {keys.words}")
-        bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
-        parts = "".join(f"<span>{_of_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0)
+        bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_draw_parts(keys)}</s>'
+        parts = "".join(
+            f"<span>{_draw_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0
+        )
         st.html(f'<p class="mha-keys">Attention depends on{bar}<small>{parts}</small></p>')
 
 
-@lasting(CHARTS)
-def _keys_of(evidence: Evidence) -> Mapping[Head, FoundBy]:
-    return found_by(evidence.table(WHY))
+@cache_results(CACHED_MAPS)
+def _load_keys(evidence: Evidence) -> Mapping[Head, HeadShares]:
+    return load_head_shares(evidence.table(WHY))
 
 
-def _parts_of(keys: FoundBy) -> str:
-    return "".join(_of_group(group, share) for group, share in keys.shares.items() if share > 0)
+def _draw_parts(keys: HeadShares) -> str:
+    return "".join(_draw_group(group, share) for group, share in keys.shares.items() if share > 0)
 
 
-def _of_group(group: str, share: float = 1) -> str:
-    return _part(group.replace(" ", "-"), share, GROUP_COLOURS.get(group))
+def _draw_group(group: str, share: float = 1) -> str:
+    return _draw_part(group.replace(" ", "-"), share, GROUP_COLOURS.get(group))
 
 
-def _part(kind: str, share: float, number: int | None) -> str:
+def _draw_part(kind: str, share: float, number: int | None) -> str:
     colour = "" if number is None else f"--colour:light-dark({LIGHT.heads[number]},{DARK.heads[number]});"
     return f'<u class="{kind}" style="{colour}flex:{share:.4f} 0 0"></u>'
 
@@ -185,11 +193,11 @@ def _draw_sign(name: str) -> str:
     return f'<b class="{name}"></b>'
 
 
-def _colours(number: int) -> str:
+def _write_colours(number: int) -> str:
     return f"--own:light-dark({LIGHT.heads[number]},{DARK.heads[number]});"
 
 
-def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
+def _draw_legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     """Return the kinds of roles with their symbols, as links that show one kind only, or all again."""
     existing_kinds = {finding.role for finding in evidence.findings()}
     links: list[str] = []
@@ -198,30 +206,32 @@ def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
             others = tuple(kind for kind in kinds if kind != role)
             shown_kinds = others if role in kinds else tuple(kind for kind in COLOURS if kind in (*kinds, role))
             links.append(
-                f'<a href="{_link_to(kinds=".".join(shown_kinds))}" target="_self" '
+                f'<a href="{_make_link(kinds=".".join(shown_kinds))}" target="_self" '
                 f'aria-current="{str(role in kinds).lower()}" tabindex="{-1 if links else 0}" '
-                f'style="{_colours(colour)}">{_draw_sign("previous" if role == "position" else role)}{role}</a>'
+                f'style="{_write_colours(colour)}">{_draw_sign("previous" if role == "position" else role)}{role}</a>'
             )
     return f'<p role="toolbar" aria-label="Show">{"".join(links)}</p>'
 
 
-def _states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
+def _draw_states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     """Explain the border and the filling of squares, which compare the head with the strongest simple rule.
 
     The tooltip names the rule.
     """
-    rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in filtered(evidence, kinds))]
+    rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in filter_findings(evidence, kinds))]
     if not rules:
         return ""
-    states = "".join(f"<span>{_mark(state)}{words.split()[0]}</span>" for state, words in STATE_WORDS.items())
+    states = "".join(f"<span>{_draw_mark(state)}{words.split()[0]}</span>" for state, words in STATE_WORDS.items())
     rule_names = escape(" or ".join(rules).replace("or the rule", "or"))
     return f'<div class="states" title="{rule_names}">{states}the rule</div>'
 
 
-def _shapes(evidence: Evidence) -> str:
+def _explain_shapes(evidence: Evidence) -> str:
     """Explain the shapes in the corners of squares, which are kinds of further roles, behind a button."""
-    further_kinds = {role for findings in by_head(evidence.findings()).values() for role in _further(findings)}
-    entries = "".join(f"<span>{_dot(role)}also {role}</span>" for role in COLOURS if role in further_kinds)
+    further_kinds = {
+        role for findings in group_by_head(evidence.findings()).values() for role in _list_further_kinds(findings)
+    }
+    entries = "".join(f"<span>{_draw_dot(role)}also {role}</span>" for role in COLOURS if role in further_kinds)
     if not entries:
         return ""
     what = "What the shapes in the corners mean"
@@ -229,18 +239,20 @@ def _shapes(evidence: Evidence) -> str:
     return f"<details>{button}<ol><li>{entries}</li></ol></details>"
 
 
-def _link_to(**changes: str) -> str:
+def _make_link(**changes: str) -> str:
     """Return the address of this page with these parameters, and without the pin of the open head."""
-    others = {name: value for name, value in address.now().items() if name not in ("on", "pin", "link", *changes)}
+    others = {
+        name: value for name, value in address.get_parameters().items() if name not in ("on", "pin", "link", *changes)
+    }
     return escape(f"?{urlencode({**others, **{name: value for name, value in changes.items() if value}})}")
 
 
-def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
+def filter_findings(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
     """Return the roles of these kinds, or all roles if none is chosen."""
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
-def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
+def show_role_lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
     """Show one line for each role: what the head does and how often, what the strongest simple rule does, and a bar.
 
     The bar has a tick for the rule. For roles of several heads, each line names its head. For roles of one head
@@ -250,11 +262,11 @@ def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) ->
     is_one_head = used is not None
     first = next((finding for finding in findings if finding.state), None) if is_one_head else None
     body = "".join(
-        f"<li>{'' if is_one_head else _name(f.head)}<b>{escape(does_in_list(f, after if is_one_head else None))}</b>"
-        f"{_mark_used(used[f.detail]) if used and f.detail in used else '; '}"
+        f"<li>{'' if is_one_head else _link_head(f.head)}<b>{escape(describe_in_list(f, after if is_one_head else None))}</b>"
+        f"{_draw_used_mark(used[f.detail]) if used and f.detail in used else '; '}"
         f"{_describe_comparison(f, after if is_one_head else None, f == first, is_one_head)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
-        f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
+        f'<s class="k1" style="left:{100 * find_best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, after in zip(findings, (None, *findings), strict=False)
     )
     apply_style("score_rows")
@@ -266,112 +278,112 @@ def _describe_comparison(finding: Finding, after: Finding | None, is_first: bool
 
     The first of these marks on a card unfolds the explanation of all rules.
     """
-    short = escape(rule_in_list(finding, after))
+    short = escape(describe_rule_in_list(finding, after))
     if not finding.state:
         return short
-    marked, words = f"{_mark(finding.state)}&nbsp;{short}", escape(beside_rule(finding, is_told=is_first))
+    marked, words = f"{_draw_mark(finding.state)}&nbsp;{short}", escape(compare_with_rule(finding, is_told=is_first))
     folded = f"<details class='rule'><summary>{marked}</summary></details>" if is_first else marked
     return f"{folded}<small>{words}</small>" if has_words else marked
 
 
-def _mark(state: str) -> str:
+def _draw_mark(state: str) -> str:
     """Return the mark of one of STATES, with a description for screen readers."""
     return (
         f'<s class="mha-state {state}" role="img" aria-label="{STATE_WORDS[state]}:" title="{STATE_WORDS[state]}"></s>'
     )
 
 
-def _mark_used(measure: str) -> str:
+def _draw_used_mark(measure: str) -> str:
     """Return the mark at the end of a line that says that the head is used for the role."""
-    return f", <details><summary>{most_in_words(measure)}</summary><span>{use_explained(measure)}</span></details>"
+    return f", <details><summary>{describe_most(measure)}</summary><span>{explain_use(measure)}</span></details>"
 
 
-def _name(head: Head) -> str:
-    return f'<a href="{_link_to(head=str(head))}" target="_self">{both(head)}</a>'
+def _link_head(head: Head) -> str:
+    return f'<a href="{_make_link(head=str(head))}" target="_self">{both(head)}</a>'
 
 
 def show_strongest(evidence: Evidence) -> None:
     """Show the strongest role of each kind on the map, while no head is open."""
     strongest: dict[str, Finding] = {}
-    for finding in strongest_first(filtered(evidence, filters.from_url().kinds)):
+    for finding in sort_by_strength(filter_findings(evidence, filters.read_filters().kinds)):
         strongest.setdefault(finding.role, finding)
     st.markdown("**Strongest by kind**")
-    lines([strongest[role] for role in COLOURS if role in strongest])
+    show_role_lines([strongest[role] for role in COLOURS if role in strongest])
 
 
 def show_table(evidence: Evidence) -> None:
     """Show a line for every role on the map, grouped by how far it can be trusted, and all numbers on request."""
-    kinds = filters.from_url().kinds
-    findings = strongest_first(filtered(evidence, kinds))
+    kinds = filters.read_filters().kinds
+    findings = sort_by_strength(filter_findings(evidence, kinds))
     rows: list[ScoreRow | str] = []
     for status in (ESTABLISHED, SUGGESTED):
         of_status = [finding for finding in findings if finding.status == status]
-        rows += [with_standing(status, of_status), *map(_row, of_status)] if of_status else []
-    score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
+        rows += [describe_standing(status, of_status), *map(_make_row, of_status)] if of_status else []
+    score_rows.draw_rows("Role", ("best simple rule",), rows, second="Head", bar="this head")
     with st.expander("All numbers of these roles"):
         columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}
         columns["gain in points"] = st.column_config.NumberColumn(format="%.1f")
         columns["in words"] = st.column_config.TextColumn(width="large")
-        score_rows.all_numbers("roles", table_of_roles(evidence, kinds), columns, "head")
+        score_rows.show_all_numbers("roles", tabulate_roles(evidence, kinds), columns, "head")
 
 
-def _row(finding: Finding) -> ScoreRow:
+def _make_row(finding: Finding) -> ScoreRow:
     """Return a row for a role, with how the head compares with the rule."""
-    state = f", {STATE_WORDS[finding.state]}{numbers_elsewhere(finding)}" if finding.state else ""
-    return ScoreRow(f"{linked_words(finding)}{state}", finding.head, finding.score, (best_baseline(finding)[1],))
+    state = f", {STATE_WORDS[finding.state]}{compare_elsewhere(finding)}" if finding.state else ""
+    return ScoreRow(f"{label_role(finding)}{state}", finding.head, finding.score, (find_best_baseline(finding)[1],))
 
 
-def with_standing(status: str, findings: Sequence[Finding]) -> str:
+def describe_standing(status: str, findings: Sequence[Finding]) -> str:
     """Explain a standing, and say how many roles of each kind have it."""
     kinds = [[finding for finding in findings if finding.role == role] for role in COLOURS]
-    listed = ", ".join(f"{kind[0].role} {_count(kind)}" for kind in kinds if kind)
-    return f"{status[:1].upper()}{status[1:]}: {listed}. {STANDINGS[status]}"
+    listed = ", ".join(f"{kind[0].role} {_count_roles(kind)}" for kind in kinds if kind)
+    return f"{status[:1].upper()}{status[1:]}: {listed}. {STATUS_WORDS[status]}"
 
 
-def _count(findings: Sequence[Finding]) -> str:
+def _count_roles(findings: Sequence[Finding]) -> str:
     heads = len({finding.head for finding in findings})
-    on_heads, states = counted(heads, "head"), counted_states(findings)
+    on_heads, states = counted(heads, "head"), count_states(findings)
     count = on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
     return f"{count} ({states})" if states else count
 
 
-@lasting(CHARTS)
-def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
+@cache_results(CACHED_MAPS)
+def tabulate_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     """Return a data frame with one row per role. Cached, so callers must not change it."""
     import pandas as pd
 
-    findings = filtered(evidence, kinds)
-    uses = _uses(evidence.table("used"))
+    findings = filter_findings(evidence, kinds)
+    uses = _describe_uses(evidence.table("used"))
     rows = [
         {
             "head": both(f.head),
             "role": f.role,
-            "what": linked_words(f),
+            "what": label_role(f),
             "status": f.status,
-            "corpora": CORPORA.join(f.corpora),
+            "corpora": CORPUS_SEPARATOR.join(f.corpora),
             "against the rule": STATE_WORDS.get(f.state, ""),
-            **dict(zip(PERCENTAGES, _shares(f), strict=True)),
+            **dict(zip(PERCENTAGES, _list_shares(f), strict=True)),
             USE: uses.get((*f.head, f.role, f.detail), ""),
             "gain in points": 100 * f.gain,
             "n": f.n,
             "documents": f.documents,
-            "in words": standing_with_numbers(f),
+            "in words": describe_evidence(f),
         }
         for f in findings
     ]
     columns = ["head", "role", "what", "status", "corpora", "against the rule", *PERCENTAGES]
     columns += [USE, "gain in points", "n", "documents", "in words"]
-    return percentages(pd.DataFrame(rows, columns=columns), PERCENTAGES)
+    return to_percentages(pd.DataFrame(rows, columns=columns), PERCENTAGES)
 
 
-def _uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
+def _describe_uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
     """Return, in words, whether the head of each role is used for it, for roles where that was measured."""
     rows: Iterable[Any] = () if table is None else table.itertuples(index=False)
-    return {(r.layer, r.head, r.role, r.detail): use_in_words(is_used(r.used), r.measure) for r in rows}
+    return {(r.layer, r.head, r.role, r.detail): describe_use(is_used(r.used), r.measure) for r in rows}
 
 
-def _shares(finding: Finding) -> tuple[float, ...]:
-    elsewhere = finding.elsewhere or Elsewhere("", math.nan)
+def _list_shares(finding: Finding) -> tuple[float, ...]:
+    elsewhere = finding.elsewhere or OtherCorpusScore("", math.nan)
     choice = finding.beside.choice, finding.beside.nearest
     rules = finding.baseline, finding.upos, elsewhere.upos, *choice, finding.untrained
     return finding.score, finding.low, finding.high, elsewhere.score, *rules

@@ -18,26 +18,26 @@ from mha_viz.app.roles import (
     repeated,
     replications,
 )
-from mha_viz.app.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, evidence_on, shipped_evidence
+from mha_viz.app.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, find_bundled_evidence, load_evidence
 from mha_viz.app.roles.overview import show_map, show_strongest, show_table
-from mha_viz.app.service.caches import ready
+from mha_viz.app.service.caches import is_ready
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address
 from mha_viz.app.url.annotated import built_in
 from mha_viz.app.widgets import download_panel, inference, navigation
-from mha_viz.app.widgets.bound import bound, go, in_link
+from mha_viz.app.widgets.bound import bound, go, read_option
 from mha_viz.app.widgets.parts import complain, guarded, remark, say_complaint
-from mha_viz.app.widgets.request import model_of, refused
+from mha_viz.app.widgets.request import read_model, refuse_encoder_decoder
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import MhaVizError
 from mha_viz.lab import toy_maps
 from mha_viz.models.getting import catalog
-from mha_viz.study.own_profiles import own_profiles
+from mha_viz.study.own_profiles import find_own_profiles
 
-TRAINED = (toy_maps.TOY, toy_maps.REPEATER)
-NUMBERS = {
+TOY_MODELS = (toy_maps.TOY, toy_maps.REPEATER)
+NUMBER_PARAMETERS = {
     "relation",
     "level",
     link_search.PARAMETER,
@@ -49,47 +49,47 @@ def show_roles(where: Address) -> None:
     """Show the page for the request in the URL."""
     say_complaint()
     try:
-        model = model_of(where)
+        model = read_model(where)
     except MhaVizError as error:
         complain(error)
-        model = catalog.default()
+        model = catalog.choose_default()
     with st.container(key="roles_first"):
         title, choices = st.columns([7, 4], gap="large", vertical_alignment="bottom")
         with choices, st.container(horizontal=True):
-            corpus = _choices(model, address.now().get("corpus"))
+            corpus = _show_choices(model, address.get_parameters().get("corpus"))
         left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with left:
-        is_here, evidence, head = ready(model), None, None
-        if is_here and not refused(where, "roles are measured"):
-            evidence = evidence_on(model, corpus)
+        is_here, evidence, head = is_ready(model), None, None
+        if is_here and not refuse_encoder_decoder(where, "roles are measured"):
+            evidence = load_evidence(model, corpus)
         if evidence is not None:
-            evidence = evidence._replace(repeats=repeated.measured_heads(model))
-            head = _existing(evidence, where.head)
+            evidence = evidence._replace(repeats=repeated.load_heads(model))
+            head = _find_head(evidence, where.head)
         with title:
             headline.show_headline(model, evidence, head is not None)
         if not is_here:
             return inference.download(model)
         if evidence is not None:
             show_map(evidence, head)
-            headline.corpus(evidence)
+            headline.show_corpus(evidence)
         elif where.head is not None:
-            link_groups.show_under_way(model, where.head)
+            link_groups.show_running(model, where.head)
     with right:
         if evidence is not None and head is not None:
             head_card.show_head_card(model, evidence, head)
         elif evidence is not None and evidence.findings():
             show_strongest(evidence)
-    _learning(model)
+    _link_training(model)
     repeated.show_repeated(model)
     if evidence is None:
-        return download_panel.of_charts(charts.on_repeats(model))
-    _numbers(model, evidence, head)
-    download_panel.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
+        return download_panel.show_chart_downloads(charts.make_repeat_charts(model))
+    _show_numbers(model, evidence, head)
+    download_panel.show_chart_downloads([*charts.make_charts(model, evidence, head), *charts.make_repeat_charts(model)])
 
 
-def _numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
+def _show_numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
     """Show all measurements on request: of the open head, of all roles and relations, on other corpora and models."""
-    if NUMBERS & address.now().keys() or not evidence.findings():
+    if NUMBER_PARAMETERS & address.get_parameters().keys() or not evidence.findings():
         st.session_state.setdefault("numbers", True)
     with st.expander("Numbers", on_change="rerun", key="numbers") as box:
         if not box.open:
@@ -98,23 +98,23 @@ def _numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -> Non
             if head is not None:
                 head_card.show_numbers(model, evidence, head)
         show_table(evidence)
-        headline.trust(evidence)
+        headline.show_trust(evidence)
         relations.show_relations(evidence)
         replications.show_replications(model, evidence)
-        relations.beside_another_model(model, evidence)
+        relations.show_other_model(model, evidence)
         if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
-            relations.statistics(built_in())
+            relations.show_statistics(built_in())
 
 
-def _learning(model: catalog.Model) -> None:
+def _link_training(model: catalog.Model) -> None:
     """Show a link to the training of a toy model."""
     name = model.name.partition("@")[0]
-    if name in TRAINED:
-        why = navigation.page("why heads differ")
+    if name in TOY_MODELS:
+        why = navigation.find_page("why heads differ")
         st.page_link(why, label=":primary[**▶ Watch its heads learn**]", query_params={"experiment": name})
 
 
-def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
+def _find_head(evidence: Evidence, linked: Head | None) -> Head | None:
     """Return the head in the URL; None, with a remark, if the model has no such head."""
     heads = evidence.profiles[0].heads()
     if linked is None or linked in heads:
@@ -123,21 +123,21 @@ def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
     return None
 
 
-def _choices(model: catalog.Model, corpus: str | None) -> str:
+def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     """Show the controls for model and corpus. Return the chosen corpus."""
-    names = [m.name for m in catalog.offered()]
-    names += [name for name in own_profiles() if name not in names and not catalog.hosted()]
+    names = [m.name for m in catalog.list_offered()]
+    names += [name for name in find_own_profiles() if name not in names and not catalog.is_hosted()]
     names = names if model.name in names else [*names, model.name]
-    shipped = shipped_evidence(model)
+    shipped = find_bundled_evidence(model)
     is_built_in = shipped is not None and {p.corpus for p in shipped.profiles} <= {*BUILT_IN}
     offered = [c for c in CORPORA if (shipped or c != GOLD) and not (is_built_in and c == GRAMMAR)]
-    if model.name not in own_profiles():
+    if model.name not in find_own_profiles():
         offered.remove(folder.CHOICE)
-    in_link("corpus", offered, "(?![0-9a-f]{64}$).+")
+    read_option("corpus", offered, "(?![0-9a-f]{64}$).+")
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     bound(
-        st.selectbox, "Model", "model", model.name, names, change=filters.of_model, go=go, key="roles_model",
-        format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name)
+        st.selectbox, "Model", "model", model.name, names, change=filters.make_model_parameters, go=go, key="roles_model",
+        format_func=lambda name: next((m.label for m in catalog.list_offered() if m.name == name), name)
     )  # fmt: skip
     bound(
         st.segmented_control, "Corpus", "corpus", chosen if chosen in offered else UPLOAD, offered,

@@ -10,24 +10,24 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from mha_viz.analysis.examples import Example, spans
+from mha_viz.analysis.examples import Example, list_spans
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.repeats import CORPUS
-from mha_viz.app.roles.measuring import FILES
+from mha_viz.app.roles.measuring import FILES_KEY
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.role_cases import RoleCase
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url.annotated import built_in
 from mha_viz.app.widgets import navigation
-from mha_viz.app.widgets.parts import complain, plain
+from mha_viz.app.widgets.parts import complain, escape_markdown
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.corpus.uploads import NEUTRAL
+from mha_viz.corpus.uploads import NEUTRAL_NAME
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.words.glosses import labelled
-from mha_viz.figures.words.role_words import DIRECTIONS, SHORT, by_head
+from mha_viz.figures.words.glosses import label_relation
+from mha_viz.figures.words.role_words import DIRECTIONS, SHORT_NAMES, group_by_head
 from mha_viz.models.getting import catalog
 
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
@@ -40,16 +40,16 @@ RULE = "Chosen from all cases in {corpus}."
 
 def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the recorded cases for the roles of a head."""
-    shown, corpora = readable_cases(model, evidence, head)
-    findings = [f for f in by_head(evidence.findings()).get(head, []) if f.corpora != (CORPUS,)]
+    shown, corpora = list_readable_cases(model, evidence, head)
+    findings = [f for f in group_by_head(evidence.findings()).get(head, []) if f.corpora != (CORPUS,)]
     if not findings:
         return
     st.markdown("**Sentences for and against each role**")
     readable = {(example.role, example.detail) for example in shown}
     roles = [(f.role, f.detail) for f in findings if (f.role, f.detail) in readable]
     if roles:
-        _role(head, roles, shown, corpora)
-    _missing([finding for finding in findings if (finding.role, finding.detail) not in readable])
+        _show_role(head, roles, shown, corpora)
+    _explain_missing([finding for finding in findings if (finding.role, finding.detail) not in readable])
 
 
 def show_right_case(case: RoleCase | None) -> None:
@@ -60,25 +60,25 @@ def show_right_case(case: RoleCase | None) -> None:
         _show_case(case)
 
 
-def _missing(findings: Sequence[Finding]) -> None:
+def _explain_missing(findings: Sequence[Finding]) -> None:
     """Say for which roles no sentences can be shown, by corpus, and what to do about it."""
     for corpora in dict.fromkeys(finding.corpora for finding in findings):
-        roles = "; ".join(named(f.role, f.detail) for f in findings if f.corpora == corpora)
+        roles = "; ".join(name_role(f.role, f.detail) for f in findings if f.corpora == corpora)
         annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
         why = NOT_SHIPPED.format(annotation=annotation)
-        if corpora == (NEUTRAL,):
+        if corpora == (NEUTRAL_NAME,):
             why = "Only the person who chose the file sees them, during the same visit."
-        st.caption(plain(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}. ") + why)
+        st.caption(escape_markdown(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}. ") + why)
 
 
-def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
+def _show_role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
     """Show the cases of one of these roles, which the visitor can choose."""
-    st.caption(RULE.format(corpus=plain(" and ".join(corpora))))
+    st.caption(RULE.format(corpus=escape_markdown(" and ".join(corpora))))
     role = roles[0]
     if len(roles) > 1:
-        role = st.selectbox("Role", roles, key=f"card_role_{head}", format_func=lambda role: named(*role)) or role
+        role = st.selectbox("Role", roles, key=f"card_role_{head}", format_func=lambda role: name_role(*role)) or role
     else:
-        st.markdown(plain(named(*role)))
+        st.markdown(escape_markdown(name_role(*role)))
     cases = [example for example in shown if (example.role, example.detail) == role]
     columns = st.container(key="role_cases").columns(len(KINDS), gap="large")
     for column, (kind, title) in zip(columns, KINDS.items(), strict=True):
@@ -86,46 +86,46 @@ def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example]
             st.markdown(f"**{title}**")
             of_this_kind = [example for example in cases if example.kind == kind]
             for example in of_this_kind:
-                _show_case(role_cases.recorded_case(example))
+                _show_case(role_cases.describe_case(example))
             if not of_this_kind:
                 st.markdown("none")
 
 
-def named(role: str, detail: str) -> str:
+def name_role(role: str, detail: str) -> str:
     """Name a role in a few words."""
     if role == "syntax":
         relation, direction = detail.split()
-        return f"{labelled(relation)}, {DIRECTIONS[direction]}"
-    return f"{role}: {SHORT[detail] if role == 'delimiter' else detail.replace('_', ' ')}"
+        return f"{label_relation(relation)}, {DIRECTIONS[direction]}"
+    return f"{role}: {SHORT_NAMES[detail] if role == 'delimiter' else detail.replace('_', ' ')}"
 
 
-def readable_cases(model: catalog.Model, evidence: Evidence, head: Head) -> tuple[list[Example], list[str]]:
+def list_readable_cases(model: catalog.Model, evidence: Evidence, head: Head) -> tuple[list[Example], list[str]]:
     """Return the cases of a head that this visitor may read, and the names of their corpora."""
     shown: list[Example] = []
     corpora: list[str] = []
     for profile in evidence.profiles:
         if "evidence" in profile.tables:
-            cases = role_cases.cases_of(head, profile, _sentences(model, profile))
+            cases = role_cases.select_cases(head, profile, _load_sentences(model, profile))
             shown += cases
-            corpora += [_name(profile)] * bool(cases)
+            corpora += [_name_corpus(profile)] * bool(cases)
     return shown, corpora
 
 
-def _name(profile: Profile) -> str:
+def _name_corpus(profile: Profile) -> str:
     if profile.facts["sha256"] == built_in().digest:
         return "the built-in sentences"
-    names: dict[str, str] = st.session_state.get(FILES, {})
+    names: dict[str, str] = st.session_state.get(FILES_KEY, {})
     return names.get(profile.facts["sha256"], profile.corpus)
 
 
-def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, Sentence]:
+def _load_sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, Sentence]:
     """Return the sentences of a profile's cases that this visitor may read."""
-    sentences, digest = role_cases.bundled_sentences(profile), profile.facts["sha256"]
-    if sentences or digest not in st.session_state.get(FILES, {}):
+    sentences, digest = role_cases.load_bundled_sentences(profile), profile.facts["sha256"]
+    if sentences or digest not in st.session_state.get(FILES_KEY, {}):
         return sentences
     try:
         with st.spinner("Reading the file…", show_time=True):
-            return studies.excerpts(model, digest, spans(profile.tables["evidence"]))
+            return studies.load_excerpts(model, digest, list_spans(profile.tables["evidence"]))
     except MhaVizError as error:
         complain(error)
         return {}
@@ -134,12 +134,12 @@ def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, 
 def _show_case(case: RoleCase) -> None:
     """Show the sentence as a link, with the head's answer in it."""
     show_link(case.words, case.parameters)
-    st.caption(plain(case.answer))
+    st.caption(escape_markdown(case.answer))
 
 
 def show_link(words: str, query: dict[str, str] | None) -> None:
     """Show ``words`` as a link to the Explore page with these parameters; without parameters, as plain text."""
     if query is None:
-        st.markdown(plain(words))
+        st.markdown(escape_markdown(words))
     else:
-        st.page_link(navigation.page("explore"), label=plain(words), query_params=query)
+        st.page_link(navigation.find_page("explore"), label=escape_markdown(words), query_params=query)

@@ -13,31 +13,31 @@ import streamlit as st
 from mha_viz.analysis.findings import AGREEMENT_ODD, DOCUMENTS
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.syntax import OFFSETS, Relations, gold
+from mha_viz.analysis.syntax import OFFSETS, Relations, count_gold
 from mha_viz.app.roles import filters, score_rows
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import studies
-from mha_viz.app.service.caches import lasting
-from mha_viz.app.service.studies import Evidence, given
-from mha_viz.app.widgets.parts import PERCENT, complain, percentages, plain, remark
+from mha_viz.app.service.caches import cache_results
+from mha_viz.app.service.studies import Evidence, load_bundled
+from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, remark, to_percentages
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import asked_for, labelled, link
+from mha_viz.figures.words.glosses import find_roles, label_relation, link
 from mha_viz.figures.words.role_words import DIRECTIONS
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import signed
 
-FEWEST = 20  # the fewest held-out cases of a relation that is listed
-TABLES = 16  # cached tables: one per evidence and level
-AS_CASES = "Wilson interval: cases of one document count as independent, too."
+LEAST_CASES = 20  # the fewest held-out cases of a relation that is listed
+CACHED_TABLES = 16  # cached tables: one per evidence and level
+INTERVAL_HELP = "Wilson interval: cases of one document count as independent, too."
 # The columns with shares, and what each of them shows.
 SHARES = MappingProxyType(
     {
         "score": "Share of the held-out cases in which the head is right.",
-        "low": f"Lower end of the 95% interval of the score. {AS_CASES}",
-        "high": f"Upper end of the 95% interval of the score. {AS_CASES}",
+        "low": f"Lower end of the 95% interval of the score. {INTERVAL_HELP}",
+        "high": f"Upper end of the 95% interval of the score. {INTERVAL_HELP}",
         "score on the other half": "Its score on the half of the sentences that chose it: optimistic.",
         "offset": "The best fixed offset, such as “the head is the next word”.",
         "parts of speech": "The nearest word on one side with one of certain parts of speech; it knows the gold tags.",
@@ -61,35 +61,35 @@ MENTIONS = MappingProxyType(
 def show_relations(evidence: Evidence) -> None:
     """Show the tables of relations, coreference and GAP for which the corpus has gold annotation."""
     if evidence.table("syntax_chosen") is not None:
-        _syntax(evidence)
-    _coreference(evidence)
+        _show_syntax(evidence)
+    _show_coreference(evidence)
 
 
-def _syntax(evidence: Evidence) -> None:
+def _show_syntax(evidence: Evidence) -> None:
     source = evidence.source("syntax_chosen")
-    st.markdown(f"## Dependency relations, on {plain(source.corpus if source else '')}")
+    st.markdown(f"## Dependency relations, on {escape_markdown(source.corpus if source else '')}")
     st.markdown(
         "Measured on sentences that did not choose the head. The rule by parts of speech knows the gold annotation."
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
-    typed, level = filters.relation(left), filters.level(right)
-    table = relations_table(evidence, level)
+    typed, level = filters.show_relation_filter(left), filters.show_level_control(right)
+    table = tabulate_relations(evidence, level)
     if typed:
-        meant = asked_for(typed)
+        meant = find_roles(typed)
         holds = table["relation"].str.contains(typed, regex=False)
         table = table[holds if holds.any() else table["relation"].isin(meant)]
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
-        remark(f"No relation{matches} has {FEWEST} held-out cases or more.")
+        remark(f"No relation{matches} has {LEAST_CASES} held-out cases or more.")
         return
     columns = {
         "best fixed offset": "offset",
         "rule by parts of speech": "parts of speech",
         "best untrained head": "untrained",
     }
-    score_rows.draw("Relation", columns, _rows(table, _linked(table), tuple(columns.values())))
+    score_rows.draw_rows("Relation", columns, _iter_rows(table, _label_rows(table), tuple(columns.values())))
     with st.expander("All numbers of the relations"):
-        score_rows.all_numbers("relations", percentages(table, SHARES), _columns())
+        score_rows.show_all_numbers("relations", to_percentages(table, SHARES), _configure_columns())
     beaten = table[table["better"] != "the head"]
     if len(beaten):
         st.markdown(
@@ -97,18 +97,18 @@ def _syntax(evidence: Evidence) -> None:
         )
 
 
-def _linked(table: Any) -> list[str]:
+def _label_rows(table: Any) -> list[str]:
     """Return a label for each row, such as "its verb → subject (nsubj)"."""
     return [f"{words} ({relation})" for words, relation in zip(table["in words"], table["relation"], strict=True)]
 
 
-@lasting(TABLES)
-def relations_table(evidence: Evidence, level: str) -> Any:
+@cache_results(CACHED_TABLES)
+def tabulate_relations(evidence: Evidence, level: str) -> Any:
     """Return the relations of one level, largest gain first. Cached, so callers must not change the table."""
     import pandas as pd
 
     all_relations = evidence.table("syntax_chosen")
-    chosen = all_relations[(all_relations["level"] == level) & (all_relations["n_odd"] >= FEWEST)]
+    chosen = all_relations[(all_relations["level"] == level) & (all_relations["n_odd"] >= LEAST_CASES)]
     # The columns are sorted from simple to complex, so that the simpler one wins a tie.
     rules = {"offset": chosen["offset_odd"], "parts of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
     table = pd.DataFrame(
@@ -133,14 +133,14 @@ def relations_table(evidence: Evidence, level: str) -> Any:
     return table.sort_values("gain", ascending=False)
 
 
-def _rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
+def _iter_rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
     """Yield a ScoreRow for each row of a table with the columns "best head", "score" and these baselines."""
     for what, (_, line) in zip(words, table.iterrows(), strict=True):
         head = Head.parse(line["best head"].split()[0])
         yield ScoreRow(what, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
 
 
-def _columns() -> dict[str, Any]:
+def _configure_columns() -> dict[str, Any]:
     number = st.column_config.NumberColumn
     return {
         **{name: number(name, format=PERCENT, help=words) for name, words in SHARES.items()},
@@ -152,22 +152,24 @@ def _columns() -> dict[str, Any]:
     }
 
 
-def _coreference(evidence: Evidence) -> None:
+def _show_coreference(evidence: Evidence) -> None:
     """Show every kind of mention, and GAP, from all profiles that measured them."""
-    sources = [p.corpus for p in coreferent(evidence)]
+    sources = [p.corpus for p in list_coreference_profiles(evidence)]
     if not sources:
         if any("gap" in p.tables for p in evidence.profiles):
             remark("No row of this table could be scored: in each, the pronoun refers to neither name.")
         return
-    st.markdown(f"## Coreference, on {plain(' and '.join(sources))}")
+    st.markdown(f"## Coreference, on {escape_markdown(' and '.join(sources))}")
     st.markdown(
         "Right if, of all earlier mentions, the head looks most at one of the same person or thing; in GAP, if it "
         "looks more at the right one of the two names."
     )
-    shown = mentions(evidence)
+    shown = tabulate_mentions(evidence)
     numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "agreement", "untrained")
     columns = {
-        name: st.column_config.NumberColumn(name, format=PERCENT, help=AS_CASES if name in ("low", "high") else None)
+        name: st.column_config.NumberColumn(
+            name, format=PERCENT, help=INTERVAL_HELP if name in ("low", "high") else None
+        )
         for name in numbers
     }
     better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
@@ -177,26 +179,26 @@ def _coreference(evidence: Evidence) -> None:
         "nearest that agrees": "agreement",
         "best untrained head": "untrained",
     }
-    score_rows.draw("Mention", names, _rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
+    score_rows.draw_rows("Mention", names, _iter_rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
     with st.expander("All numbers of coreference"):
-        score_rows.all_numbers("coreference", percentages(shown, numbers), {**columns, "better": better})
+        score_rows.show_all_numbers("coreference", to_percentages(shown, numbers), {**columns, "better": better})
     beaten = shown[shown["better"] != "the head"]
     if len(beaten):
         listed = "; ".join(MENTIONS[name] for name in beaten["mention"])
         st.markdown(f"A simpler rule does at least as well as the best head for: {listed}.")
 
 
-def coreferent(evidence: Evidence) -> list[Profile]:
+def list_coreference_profiles(evidence: Evidence) -> list[Profile]:
     """Return the profiles that measured coreference."""
     return [p for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
 
 
-@lasting(TABLES)
-def mentions(evidence: Evidence) -> Any:
+@cache_results(CACHED_TABLES)
+def tabulate_mentions(evidence: Evidence) -> Any:
     """Return a table with one row per kind of mention. Cached, so callers must not change it."""
     import pandas as pd
 
-    table = pd.concat([p.tables["coreference_chosen"] for p in coreferent(evidence)], ignore_index=True)
+    table = pd.concat([p.tables["coreference_chosen"] for p in list_coreference_profiles(evidence)], ignore_index=True)
     rules = {  # the simpler one wins a tie
         "nearest": table["nearest_odd"],
         "same form": table["same_form_odd"],
@@ -223,10 +225,10 @@ def mentions(evidence: Evidence) -> Any:
 # ---- Two models -----------------------------------------------------------------------------------------
 
 
-def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
+def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
     """Show the best heads of two models for every relation, if both were measured on the same corpus."""
     source = evidence.source("syntax_chosen") or evidence.profiles[0]
-    others = [m for m in (*catalog.offered(), *_list_other_models(model)) if m.name != model.name]
+    others = [m for m in (*catalog.list_offered(), *_list_other_models(model)) if m.name != model.name]
     measured = {m.name: other for m in others if (other := _find_profile(m, source.facts["sha256"])) is not None}
     with st.expander("Compare with another model"):
         if not measured:
@@ -245,11 +247,11 @@ def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
             for what, head, score, offset, _, _, other, _, _ in shown.itertuples(index=False, name=None)
         ]
         ticks = (f"the best head of {name}", "best fixed offset")
-        score_rows.draw("Relation", ticks, rows, bar=f"the best head of {model.name}")
+        score_rows.draw_rows("Relation", ticks, rows, bar=f"the best head of {model.name}")
         if st.toggle("All numbers of both models", key="numbers_of_both"):
             percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
             columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
-            score_rows.all_numbers("models", percentages(shown, percents), columns, f"{model.name}: head")
+            score_rows.show_all_numbers("models", to_percentages(shown, percents), columns, f"{model.name}: head")
 
 
 def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
@@ -258,7 +260,7 @@ def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
     ``model`` is added to them.
     """
     names = st.session_state.setdefault("roles_typed", [])
-    if model.name not in names and model.name not in {m.name for m in catalog.offered()}:
+    if model.name not in names and model.name not in {m.name for m in catalog.list_offered()}:
         names.append(model.name)
     models = []
     for name in names:
@@ -269,7 +271,7 @@ def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
 
 def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of another model on the corpus with this digest."""
-    shipped = given(model.name) if model.kind in ("bundled", "own") else None
+    shipped = load_bundled(model.name) if model.kind in ("bundled", "own") else None
     same = [p for p in shipped.profiles if p.facts["sha256"] == digest] if shipped else []
     try:
         return same[0] if same else studies.profile(model, digest)
@@ -286,8 +288,8 @@ def _join_best(table: Any, other_table: Any, first: str, second: str) -> Any:
     import pandas as pd
 
     merged = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
-    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= FEWEST)]
-    shown = {"relation": merged["relation"].map(labelled)}
+    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= LEAST_CASES)]
+    shown = {"relation": merged["relation"].map(label_relation)}
     for number, name in (("1", first), ("2", second)):
         pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
         shown[f"{name}: head"] = [both(Head(*pair)) for pair in pairs]
@@ -300,12 +302,12 @@ def _join_best(table: Any, other_table: Any, first: str, second: str) -> Any:
 # ---- The built-in corpus --------------------------------------------------------------------------------
 
 
-def statistics(corpus: Corpus) -> None:
+def show_statistics(corpus: Corpus) -> None:
     """Show the distances between heads and dependents in a corpus, and how often a fixed offset would be right."""
     with st.expander(f"The built-in corpus: {len(corpus.sentences)} sentences, and how hard they are"):
-        st.markdown("  \n".join(plain(" ".join(sentence.forms)) for sentence in corpus.sentences[:3]))
+        st.markdown("  \n".join(escape_markdown(" ".join(sentence.forms)) for sentence in corpus.sentences[:3]))
         st.dataframe(
-            _distances(corpus),
+            _tabulate_distances(corpus),
             hide_index=True,
             width="stretch",
             column_config={
@@ -316,15 +318,15 @@ def statistics(corpus: Corpus) -> None:
 
 
 @cache
-def _distances(corpus: Corpus) -> Any:
+def _tabulate_distances(corpus: Corpus) -> Any:
     import pandas as pd
 
     relations = Relations(corpus.sentences)
-    counted = gold(relations, [*enumerate(map(relations.tree, corpus.sentences))])
+    counted = count_gold(relations, [*enumerate(map(relations.make_tree, corpus.sentences))])
     n, offset = counted.n.sum(axis=0)[0], counted.offset.sum(axis=0)[0]  # [row], [row, offset]
     rows = [
         {
-            "relation": labelled(row.relation),
+            "relation": label_relation(row.relation),
             "n": int(n[number]),
             "distances": offset[number].tolist(),
             "best offset": signed(OFFSETS[int(offset[number].argmax())]),

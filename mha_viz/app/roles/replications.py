@@ -14,30 +14,30 @@ from mha_viz.analysis.replication import OUTCOMES, Replication, replicate
 from mha_viz.app.roles import score_rows
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import studies
-from mha_viz.app.service.caches import lasting
+from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.widgets.bound import go
-from mha_viz.app.widgets.parts import PERCENT, complain, guarded, percentages, plain
+from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, guarded, to_percentages
 from mha_viz.figures.layout.caption import both
 from mha_viz.figures.words.role_words import DIRECTIONS, plain_name, standing
 from mha_viz.models.getting import catalog
 
-TABLES = 8  # cached tables
+CACHED_TABLES = 8  # cached tables
 
 
 def show_replications(model: catalog.Model, evidence: Evidence) -> None:
     """Show how the model's roles replicate on the corpus of the page, or the button to choose a corpus."""
-    reference = _reference_evidence(model)
+    reference = _load_reference(model)
     if reference is None:
         return
     here = evidence.profiles[0]
     if here.facts["sha256"] in {profile.facts["sha256"] for profile in reference.profiles}:
-        _empty()
+        _offer_upload()
         return
-    st.markdown(f"## Do the roles found on {plain(reference.label)} hold here?")
-    replications = _replications(reference, here)
+    st.markdown(f"## Do the roles found on {escape_markdown(reference.label)} hold here?")
+    replications = _find_replications(reference, here)
     if not replications:
-        st.markdown(f"No role was found on {plain(reference.label)}, so there is none to look for here.")
+        st.markdown(f"No role was found on {escape_markdown(reference.label)}, so there is none to look for here.")
         return
     outcomes = Counter(replication.outcome for replication in replications)
     counted = "; ".join(f"{outcome}: **{outcomes[outcome]}**" for outcome in OUTCOMES if outcomes[outcome])
@@ -47,28 +47,30 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
         "*but weaker* with less than three quarters of the score there. Otherwise, either the head does as well as "
         "before but a simple rule does too, or the head itself does it less, or not at all."
     )
-    score_rows.draw("Role", ("baseline here", "score there"), map(_row, replications), second="Head", bar="score here")
+    score_rows.draw_rows(
+        "Role", ("baseline here", "score there"), map(_make_row, replications), second="Head", bar="score here"
+    )
     number = st.column_config.NumberColumn
     shares = ("score there", "baseline there", "score here", "baseline here")
     config = {name: number(name, format=PERCENT) for name in shares}
     with st.expander("All numbers of these roles"):
-        table = _table(reference, here)
-        shown = percentages(table, [name for name in shares if name in table])
-        score_rows.all_numbers("replications", shown, config, "head")
+        table = _tabulate(reference, here)
+        shown = to_percentages(table, [name for name in shares if name in table])
+        score_rows.show_all_numbers("replications", shown, config, "head")
 
 
-def _name(finding: Finding) -> str:
+def _name_role(finding: Finding) -> str:
     way = DIRECTIONS.get(finding.detail.partition(" ")[2])
     return f"{plain_name(finding)}, {way}" if way else plain_name(finding)
 
 
-def _row(replication: Replication) -> ScoreRow:
+def _make_row(replication: Replication) -> ScoreRow:
     finding, measured, outcome = replication
     here = (math.nan, math.nan) if measured is None else (measured.score, measured.baseline)
-    return ScoreRow(f"{_name(finding)}: {outcome}", finding.head, here[0], (here[1], finding.score))
+    return ScoreRow(f"{_name_role(finding)}: {outcome}", finding.head, here[0], (here[1], finding.score))
 
 
-def _reference_evidence(model: catalog.Model) -> Evidence | None:
+def _load_reference(model: catalog.Model) -> Evidence | None:
     """Return the profiles in which the roles of a model were found.
 
     None if there are none, or, with an error on the page, if they cannot be read.
@@ -78,7 +80,7 @@ def _reference_evidence(model: catalog.Model) -> Evidence | None:
     return None
 
 
-def _empty() -> None:
+def _offer_upload() -> None:
     with st.expander("Do these roles hold on another corpus?"):
         st.markdown("Measure your own treebank (CoNLL-U) to see which roles hold there.")
         st.button("Choose a file", key="replicate_file", on_click=_on_file)
@@ -89,21 +91,21 @@ def _on_file() -> None:
     go(corpus="file")
 
 
-@lasting(TABLES)
-def _replications(reference: Evidence, here: Profile) -> tuple[Replication, ...]:
+@cache_results(CACHED_TABLES)
+def _find_replications(reference: Evidence, here: Profile) -> tuple[Replication, ...]:
     return replicate(reference.findings(), here)
 
 
-@lasting(TABLES)
-def _table(reference: Evidence, here: Profile) -> Any:
+@cache_results(CACHED_TABLES)
+def _tabulate(reference: Evidence, here: Profile) -> Any:
     """Return a data frame with one row per role. Cached, so callers must not change it."""
     import pandas as pd
 
     lines = []
-    for finding, measured, outcome in _replications(reference, here):
+    for finding, measured, outcome in _find_replications(reference, here):
         line = {
             "head": both(finding.head),
-            "role": f"{finding.role}: {_name(finding)}",
+            "role": f"{finding.role}: {_name_role(finding)}",
             "status": standing(finding),
             "outcome": outcome,
             "score there": finding.score,

@@ -36,7 +36,7 @@ class ScoreRow(NamedTuple):
     baselines: tuple[float, ...]
 
 
-def draw(
+def draw_rows(
     heading: str,
     baselines: Iterable[str],
     rows: Iterable[ScoreRow | str],
@@ -48,12 +48,14 @@ def draw(
     ``second``: the heading of the second column; ``bar``: whose score the bars show.
     """
     names = tuple(baselines)
-    here = {name: value for name, value in address.now().items() if name not in ("head", "on", "pin", "link")}
+    here = {
+        name: value for name, value in address.get_parameters().items() if name not in ("head", "on", "pin", "link")
+    }
     key = "".join(
         f'<span class="mha-key"><s class="k{number}"></s></span>{escape(name)}'
         for number, name in enumerate(names, start=1)
     )
-    body = "".join(_line(row, names, here) for row in rows)
+    body = "".join(_write_line(row, names, here) for row in rows)
     apply_style("score_rows")
     st.html(
         f'<table class="mha-rows"><caption>Bar: {escape(bar)}. Ticks: {key}</caption>'
@@ -62,7 +64,7 @@ def draw(
     )
 
 
-def all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: str = "best head") -> None:
+def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: str = "best head") -> None:
     """Show a data frame. The checkbox before a row opens the card of the head in the column ``head``."""
     heads = [written.split()[0] for written in table[head]]
     st.dataframe(
@@ -81,7 +83,7 @@ def _on_row(key: str, heads: list[str]) -> None:
             go(head=heads[row], on=None, pin=None, link=None)
 
 
-def _line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, str]) -> str:
+def _write_line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, str]) -> str:
     if isinstance(row, str):
         return f'</tbody><tbody><tr><th colspan="3" scope="rowgroup">{escape(row)}</th></tr>'
     scores = [
@@ -93,14 +95,14 @@ def _line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, str]) 
     score, written = (0.0, "–") if math.isnan(row.score) else (row.score, percent(row.score))
     words = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
     return (
-        f"<tr><td>{escape(row.what)}</td><td>{_second(row.head, here)}</td>"
+        f"<tr><td>{escape(row.what)}</td><td>{_write_second_cell(row.head, here)}</td>"
         f'<td><div class="mha-score"><div class="mha-bar" title="{escape(words)}">'
         f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(words)}</span></div>'
         f"<b>{written}</b></div></td></tr>"
     )
 
 
-def _second(head: Head | str, here: Mapping[str, str]) -> str:
+def _write_second_cell(head: Head | str, here: Mapping[str, str]) -> str:
     if isinstance(head, str):
         return escape(head)
     link = escape(f"?{urlencode({**here, 'head': str(head)})}")

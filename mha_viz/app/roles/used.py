@@ -6,12 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.analysis.findings import whole_number
-from mha_viz.app.widgets.parts import plain
+from mha_viz.analysis.findings import parse_whole_number
+from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.corpus.limits import name_sample
-from mha_viz.figures.words.glosses import gloss, labelled
-from mha_viz.figures.words.role_words import DIRECTIONS, over
-from mha_viz.figures.words.use_words import USE, is_used, use_explained, use_in_words
+from mha_viz.figures.words.glosses import find_gloss, label_relation
+from mha_viz.figures.words.role_words import DIRECTIONS, describe_documents
+from mha_viz.figures.words.use_words import USE, describe_use, explain_use, is_used
 from mha_viz.numerals import with_interval
 from mha_viz.request import Request
 
@@ -22,29 +22,29 @@ def show_use(rows: Any) -> None:
         return
     first = rows.iloc[0]
     st.markdown("**Is it used?** What changes without it, at the words that it attends from")
-    st.dataframe([_line(row) for row in rows.itertuples(index=False)], hide_index=True, width="content")
+    st.dataframe([_describe_effect(row) for row in rows.itertuples(index=False)], hide_index=True, width="content")
     corpus = name_sample(first["corpus"], first["every"])
     st.caption(
-        plain(
+        escape_markdown(
             f"Off ({Request(method=first['method']).manner}) on {corpus}; {first['measure']}. Used: "
-            f"{use_explained(first['measure'])}"
+            f"{explain_use(first['measure'])}"
         )
     )
 
 
-def _line(row: Any) -> dict[str, str]:
+def _describe_effect(row: Any) -> dict[str, str]:
     return {
-        USE: use_in_words(is_used(row.used), row.measure),  # first, in sight on a phone
-        "role": _name(row),
-        "words": f"{int(row.n):,}{over(whole_number(getattr(row, 'documents', None)))}",
+        USE: describe_use(is_used(row.used), row.measure),  # first, in sight on a phone
+        "role": _name_role(row),
+        "words": f"{int(row.n):,}{describe_documents(parse_whole_number(getattr(row, 'documents', None)))}",
         "change": with_interval(row.effect, row.ci_low, row.ci_high, 3),
         "more than other heads": with_interval(row.more, row.more_low, row.more_high, 3),
     }
 
 
-def _name(row: Any) -> str:
+def _name_role(row: Any) -> str:
     if row.role == "syntax":
         relation, direction = str(row.detail).split()
-        return f"{labelled(relation)}, {DIRECTIONS[direction]}"
-    meaning = gloss(str(row.detail))
+        return f"{label_relation(relation)}, {DIRECTIONS[direction]}"
+    meaning = find_gloss(str(row.detail))
     return meaning.name if meaning else str(row.detail)

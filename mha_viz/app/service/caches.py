@@ -23,20 +23,20 @@ from weakref import WeakSet
 
 import numpy as np
 
-from mha_viz.analysis.distance import divergence, from_head, nearest
+from mha_viz.analysis.distance import compute_divergences_from, divergence, find_nearest_heads
 from mha_viz.app.service.reader import Reader, verbs
-from mha_viz.app.url.annotated import words_of
+from mha_viz.app.url.annotated import read_words
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
-from mha_viz.figures.layout.packet import OpenHead, Overview, RankedLink, overview, packet
-from mha_viz.figures.layout.panels import Panel, opened, pack
-from mha_viz.files.assets import asset
+from mha_viz.figures.layout.packet import OpenHead, Overview, RankedLink, compute_overview, packet
+from mha_viz.figures.layout.panels import Panel, opened, pack_comparison
+from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog, hub
-from mha_viz.models.getting.folder import Facts, stamps
-from mha_viz.process.messages import size_of
-from mha_viz.process.turns import Turns
+from mha_viz.models.getting.folder import Facts, read_stamps
+from mha_viz.process.messages import estimate_size
+from mha_viz.process.turns import FairWorker
 from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, align
 
@@ -119,10 +119,10 @@ class Once(Generic[V]):
 
 _caches: WeakSet[BoundedCache[Any, Any]] = WeakSet()
 _caches_lock = threading.Lock()
-_results: list[Callable[[], None]] = []  # functions that clear the results of :func:`lasting`
+_results: list[Callable[[], None]] = []  # functions that clear the results of :func:`cache_results`
 
 
-def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
+def cache_results(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
     """Return a decorator that caches the ``most`` latest results of a function until all visitors have left."""
 
     def decorate(function: Callable[P, V]) -> Callable[P, V]:
@@ -133,7 +133,7 @@ def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
     return decorate
 
 
-def rest() -> None:
+def release_caches() -> None:
     """Shrink all caches to what they keep when there are no visitors."""
     with _caches_lock:
         caches = list(_caches)
@@ -148,7 +148,7 @@ PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
 FAILURES = 64  # models that could not be loaded, with the reason…
 FAILURE_SECONDS = 60.0  # …for this many seconds, or until somebody tries again
-WARM_AFTER = 1.0  # seconds after the first picture
+WARM_DELAY_S = 1.0  # seconds after the first picture
 
 Key = tuple[object, ...]
 
@@ -157,8 +157,10 @@ class ModelService:
     """Answers requests to models, from a cache or from the process that runs models, as Futures."""
 
     def __init__(self) -> None:
-        self._turns = Turns("inference")
-        self.asker: Callable[[], tuple[str, str]] = _nobody  # gives the visitor and the tab that a request comes from
+        self._turns = FairWorker("inference")
+        self.asker: Callable[[], tuple[str, str]] = (
+            _get_nobody  # gives the visitor and the tab that a request comes from
+        )
         self._reader = _reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
@@ -169,22 +171,22 @@ class ModelService:
         self._parameters = BoundedCache[tuple[str, int], Parameters](
             TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
         )
-        self._answers = BoundedCache[Key, Any](PACKET_BYTES, size_of)
+        self._answers = BoundedCache[Key, Any](PACKET_BYTES, estimate_size)
         self._warming = False
         self._begin()
 
     def _begin(self) -> None:
-        first = first_reading()
-        self.readings.put(_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
+        first = load_first_reading()
+        self.readings.put(_make_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
 
-    def begin_again(self) -> None:
+    def reset(self) -> None:
         """Reset the service to its initial state.
 
         The process that runs models is kept if it holds nothing but the default model, because the next visitor needs
         that.
         """
         self._begin()
-        if self._reader.loaded - {catalog.default().name}:
+        if self._reader.loaded - {catalog.choose_default().name}:
             self._reader.close()
             self._warming = False
         with contextlib.suppress(MhaVizError):
@@ -205,12 +207,14 @@ class ModelService:
         separate: dict[Callable[..., object], BoundedCache[Key, Any]]
         separate = {verbs.read: self.readings, verbs.trace: self._traces}
         verb_cache = separate.get(verb, self._answers)
-        key = _key(verb, *values, *sorted(named.items()))
+        key = _make_key(verb, *values, *sorted(named.items()))
 
         def work() -> V:
             value: V | None = verb_cache.get(key)  # another visitor's request may have been answered meanwhile
             if value is None:
-                value = verb_cache.put(key, self._shared(self._reader.ask(verb, *_as_words(*values), **named)))
+                value = verb_cache.put(
+                    key, self._share_parameters(self._reader.ask(verb, *_fill_words(*values), **named))
+                )
             return value
 
         value = verb_cache.get(key)
@@ -223,7 +227,9 @@ class ModelService:
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
         """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
         key = (attention.key, wanted, link, start)
-        thumbnails = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
+        thumbnails = self._overviews.get(attention.key) or self._overviews.put(
+            attention.key, compute_overview(attention)
+        )
         return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, thumbnails))
 
     def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
@@ -238,7 +244,7 @@ class ModelService:
         editable = False if places is None else places
 
         def pack_and_open() -> bytes:
-            together = pack(panels, editable=editable)
+            together = pack_comparison(panels, editable=editable)
             return opened(together, **start)
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
@@ -250,8 +256,8 @@ class ModelService:
 
     def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """Return the ``count`` heads most similar to ``head``, most similar first, with the divergence in nats."""
-        distances = from_head(attention, head)
-        others = nearest(distances, attention.place(head), count)
+        distances = compute_divergences_from(attention, head)
+        others = find_nearest_heads(distances, attention.place(head), count)
         heads = attention.every_head()
         return [(heads[other], float(distances[other])) for other in others]
 
@@ -293,17 +299,17 @@ class ModelService:
 
     def has_reading(self, request: Request) -> bool:
         """Return whether the reading is cached, so that no model is needed."""
-        return self.readings.get(_key(verbs.read, request)) is not None
+        return self.readings.get(_make_key(verbs.read, request)) is not None
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
         if not self._warming:
             self._warming = True
-            later = threading.Timer(WARM_AFTER, self._warm, (model,))
+            later = threading.Timer(WARM_DELAY_S, self._load_model, (model,))
             later.daemon = True
             later.start()
 
-    def _warm(self, model: catalog.Model) -> None:
+    def _load_model(self, model: catalog.Model) -> None:
         with contextlib.suppress(Busy):  # in that case a visitor's request will load it
             self.ask(verbs.load, model.name)
 
@@ -311,7 +317,7 @@ class ModelService:
         characters = sum(len(value.text) + len(value.pair) for value in values if isinstance(value, Request))
         return self._turns.submit(work, *self.asker(), characters)
 
-    def _shared(self, value: V) -> V:
+    def _share_parameters(self, value: V) -> V:
         """Return the value; let a trace share its parameters with earlier traces of the same layer.
 
         The parameters are most of a trace's bytes.
@@ -326,27 +332,27 @@ class ModelService:
         return value
 
 
-def _nobody() -> tuple[str, str]:
+def _get_nobody() -> tuple[str, str]:
     return "", ""
 
 
-def _key(verb: Callable[..., object], *values: object) -> Key:
+def _make_key(verb: Callable[..., object], *values: object) -> Key:
     """Return the cache key for a call of a verb.
 
     If the model comes from a folder, the key includes the state of its files, which may change.
     """
-    model = catalog.resolve(verbs.model_of(*values))
-    of_files = [stamps(Path(model.path))] if model.kind == "folder" else []
+    model = catalog.resolve(verbs.find_model_name(*values))
+    of_files = [read_stamps(Path(model.path))] if model.kind == "folder" else []
     return (verb.__name__, *values, *of_files)
 
 
-def _as_words(request: Any, *values: Any) -> tuple[Any, ...]:
+def _fill_words(request: Any, *values: Any) -> tuple[Any, ...]:
     """Return the values of a call, with the words of the text added to the request if the text gives them (CoNLL-U).
 
     For other texts the tokenizer finds the words.
     """
     if isinstance(request, Request) and not request.pair:
-        request = replace(request, words=words_of(request.text) or ())
+        request = replace(request, words=read_words(request.text) or ())
     return (request, *values)
 
 
@@ -364,32 +370,32 @@ def model_service() -> ModelService:
 
 def idle() -> None:
     """Free what this module and others cached for visitors; called once all visitors have left."""
-    rest()
-    model_service().begin_again()
+    release_caches()
+    model_service().reset()
 
 
-def ready(model: catalog.Model) -> bool:
+def is_ready(model: catalog.Model) -> bool:
     """Return whether the files of ``model`` are on this machine."""
-    return facts(model) is not None
+    return read_facts(model) is not None
 
 
-def facts(model: catalog.Model) -> Facts | None:
+def read_facts(model: catalog.Model) -> Facts | None:
     """Return what the files of ``model`` say about it; None if they are not on this machine.
 
-    The files of models that come with the app are read only once. Raises what ``hub.facts`` raises.
+    The files of models that come with the app are read only once. Raises what ``hub.read_facts`` raises.
     """
-    return _of_the_app(model) if model.kind in ("bundled", "own") else hub.facts(model)
+    return _read_bundled_facts(model) if model.kind in ("bundled", "own") else hub.read_facts(model)
 
 
-_of_the_app = cache(hub.facts)
+_read_bundled_facts = cache(hub.read_facts)
 
 
-def first_reading() -> Attention:
+def load_first_reading() -> Attention:
     """Load the stored reading of the first example by the default model, so that the first picture does not need torch.
 
     ``tests/test_first_reading.py`` checks that it equals a live reading.
     """
-    with np.load(asset("first_reading.npz"), allow_pickle=False) as stored:
+    with np.load(asset_path("first_reading.npz"), allow_pickle=False) as stored:
         about = json.loads(str(stored["reading"]))
         tokens = tuple(Token(**token) for token in about["tokens"])
         text = TokenizedText(about["text"], "", tokens)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mha_viz.app.service.caches import model_service
-from mha_viz.app.service.jobs import KINDS, Job, queue_of
+from mha_viz.app.service.jobs import KINDS, Job, get_queue
 from mha_viz.errors import Cancelled
 from mha_viz.model_names import quote_model
 from mha_viz.models.getting.catalog import Model
 from mha_viz.models.getting.hub import fetch
-from mha_viz.models.getting.refusals import hub_error
+from mha_viz.models.getting.refusals import explain_error
 
 KIND = "download"
 
@@ -19,12 +19,12 @@ def start(model: Model) -> Job:
     Raises Busy if too many downloads are waiting or, on a public server, if this visitor is already waiting for another
     model.
     """
-    return queue_of(KIND).submit(model, quote_model(model.name), lambda job: _fetch(model, job))
+    return get_queue(KIND).submit(model, quote_model(model.name), lambda job: _fetch(model, job))
 
 
-def waits(job: Job) -> bool:
+def is_waiting(job: Job) -> bool:
     """Return whether the job is waiting for other downloads."""
-    return queue_of(KIND).before(job) >= KINDS[KIND].workers
+    return get_queue(KIND).before(job) >= KINDS[KIND].workers
 
 
 def _fetch(model: Model, job: Job) -> None:
@@ -36,6 +36,6 @@ def _fetch(model: Model, job: Job) -> None:
     try:
         fetch(model, tell)
     except Exception as error:
-        answer = hub_error(error, model)
+        answer = explain_error(error, model)
         model_service().fail(model, answer)  # the next run of a page may not know this job
         raise answer from error

@@ -21,31 +21,31 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from mha_viz.app.service import profiles
 from mha_viz.app.service.caches import BoundedCache, Once
-from mha_viz.app.service.visitors import NOBODY, session, visitor
+from mha_viz.app.service.visitors import NOBODY, get_session, get_visitor
 from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError, RunFailed, StudyFailed
 from mha_viz.models.getting import catalog
-from mha_viz.process.messages import size_of
-from mha_viz.process.steps import Steps, completed
+from mha_viz.process.messages import estimate_size
+from mha_viz.process.steps import Steps, run_steps
 
 _LOG = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
-class Rules(NamedTuple):
+class QueueRules(NamedTuple):
     """The rules of a queue.
 
     Attributes:
         ``one``: what is submitted there, in the singular.
-        ``many``: the same word in the plural.
+        ``plural``: the same word in the plural.
         stop: a sentence that says what visitors can do about their own job.
         ``places``: at most this many jobs may wait or run.
-        ``forgotten``: seconds without polling after which a visitor counts as gone.
-        ``at_home``: the same limit on the visitor's own machine, where other pages may be open meanwhile; 0 for no
+        ``timeout_s``: seconds without polling after which a visitor counts as gone.
+        ``local_timeout_s``: the same limit on the visitor's own machine, where other pages may be open meanwhile; 0 for no
             difference.
         workers: at most this many jobs run at once.
         failure: the error of a job that failed unexpectedly.
-        ``several_at_home``: whether a visitor on their own machine may have several jobs.
+        ``several_locally``: whether a visitor on their own machine may have several jobs.
         one_per_tab: whether a tab that submits another job leaves its previous job; for pages that submit by
             themselves.
         cached: bytes of results that are cached.
@@ -57,58 +57,58 @@ class Rules(NamedTuple):
     many: str
     stop: str = "Stop it, or wait until it is done."
     places: int = 16
-    forgotten: float = 10.0
-    at_home: float = 0.0
+    timeout_s: float = 10.0
+    local_timeout_s: float = 0.0
     workers: int = 1
     failure: type[Failed] = Failed
-    several_at_home: bool = False
+    several_locally: bool = False
     one_per_tab: bool = False
     cached: int = 16_000_000
     at_rest: int = 0
-    size: Callable[[Any], int] = size_of
+    size: Callable[[Any], int] = estimate_size
 
-    def longest_silence(self) -> float:
+    def get_timeout(self) -> float:
         """Return after how many seconds without polling a visitor counts as gone."""
-        return self.forgotten if catalog.hosted() else self.at_home or self.forgotten
+        return self.timeout_s if catalog.is_hosted() else self.local_timeout_s or self.timeout_s
 
 
-HIDDEN = 75.0  # a hidden tab polls once a minute
+HIDDEN_TAB_S = 75.0  # a hidden tab polls once a minute
 # By kind of work. On one's own machine, downloads never time out.
-KINDS: Mapping[str, Rules] = MappingProxyType(
+KINDS: Mapping[str, QueueRules] = MappingProxyType(
     {
-        "download": Rules(
+        "download": QueueRules(
             "download", "downloads", "Wait until it is finished, or cancel it.",
-            places=8, forgotten=90.0, at_home=math.inf, workers=2, several_at_home=True,
+            places=8, timeout_s=90.0, local_timeout_s=math.inf, workers=2, several_locally=True,
         ),
-        "file": Rules(
+        "file": QueueRules(
             "file", "files", "Wait until it is read, then choose this one again.",
-            forgotten=5.0, workers=2, one_per_tab=True, cached=60_000_000,
+            timeout_s=5.0, workers=2, one_per_tab=True, cached=60_000_000,
         ),
-        "study": Rules(
+        "study": QueueRules(
             "study", "studies", "Stop it on the Roles page, or wait until it is done.",
-            places=8, forgotten=HIDDEN, at_home=600.0, failure=StudyFailed, cached=200_000_000, size=profiles.size,
+            places=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, failure=StudyFailed, cached=200_000_000, size=profiles.count_bytes,
         ),
-        "pointers": Rules(
+        "pointers": QueueRules(
             "reading of the built-in sentences", "readings of the built-in sentences",
             "Stop it in the card of its head, or wait until it is done.", one_per_tab=True, cached=200_000_000,
         ),
-        "search": Rules(
+        "search": QueueRules(
             "search", "searches", "Stop it in the card of its head, or wait until it is done.",
-            places=8, forgotten=HIDDEN, at_home=600.0, cached=20_000_000,
+            places=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cached=20_000_000,
         ),
-        "groups": Rules(
+        "groups": QueueRules(
             "sampling of links", "samplings of links", "Stop it in the card of its head, or wait until it is done.",
-            places=8, forgotten=HIDDEN, at_home=600.0, cached=20_000_000,
+            places=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cached=20_000_000,
         ),
-        "repeats": Rules(
+        "repeats": QueueRules(
             "measurement of a causal model", "measurements of causal models",
-            "Stop it on the Roles page, or wait until it is done.", places=8, forgotten=20.0, one_per_tab=True,
+            "Stop it on the Roles page, or wait until it is done.", places=8, timeout_s=20.0, one_per_tab=True,
         ),
-        "training": Rules(
+        "training": QueueRules(
             "training", "trainings", "Stop it first, or wait until it is done; another of your tabs may show it.",
-            places=6, forgotten=5.0, failure=RunFailed, cached=64 * 1024 * 1024, at_rest=8 * 1024 * 1024,
+            places=6, timeout_s=5.0, failure=RunFailed, cached=64 * 1024 * 1024, at_rest=8 * 1024 * 1024,
         ),
-        "each_head": Rules("study of effects", "studies of effects", one_per_tab=True),
+        "each_head": QueueRules("study of effects", "studies of effects", one_per_tab=True),
     }
 )  # fmt: skip
 
@@ -125,9 +125,9 @@ class Job:
         begun: False while it waits for a worker.
     """
 
-    def __init__(self, rules: Rules, name: str, on_stop: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, rules: QueueRules, name: str, on_stop: Callable[[], None] = lambda: None) -> None:
         self.name = name
-        self.owner = visitor()
+        self.owner = get_visitor()
         self.fraction = 0.0
         self.size = 0
         self.error: MhaVizError | None = None
@@ -154,22 +154,22 @@ class Job:
 
     def join(self) -> None:
         """Let this visitor wait for the job, even after pressing Stop before."""
-        self._gone.discard(visitor())
+        self._gone.discard(get_visitor())
         self.look()
 
     def look(self) -> None:
         """Record that this visitor is still waiting."""
         if not self.left:
-            self._seen[visitor(), session()] = time.monotonic()
+            self._seen[get_visitor(), get_session()] = time.monotonic()
 
     def leave(self) -> None:
         """Stop waiting in this tab; the visitor's other tabs may go on waiting."""
-        self._seen.pop((visitor(), session()), None)
+        self._seen.pop((get_visitor(), get_session()), None)
 
-    def let_go(self) -> None:
+    def cancel(self) -> None:
         """Withdraw this visitor from the job in all tabs; stop the job if nobody else is waiting."""
-        self._gone.add(visitor())
-        for place in [place for place in list(self._seen) if place[0] == visitor()]:
+        self._gone.add(get_visitor())
+        for place in [place for place in list(self._seen) if place[0] == get_visitor()]:
             self._seen.pop(place, None)
         if self.stopped():
             self._on_stop()
@@ -177,7 +177,7 @@ class Job:
     @property
     def left(self) -> bool:
         """Whether this visitor has withdrawn."""
-        return visitor() in self._gone
+        return get_visitor() in self._gone
 
     @property
     def finished(self) -> bool:
@@ -206,7 +206,7 @@ class Job:
             raise Cancelled("Cancelled: no open page was waiting for the result.", "Open the page again.")
 
     def _waiting_visitors(self) -> set[str]:
-        now, longest = time.monotonic(), self._rules.longest_silence()
+        now, longest = time.monotonic(), self._rules.get_timeout()
         return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}
 
     def belongs_to(self, who: str) -> bool:
@@ -219,7 +219,7 @@ class Job:
         self._over.set()
 
 
-def in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
+def run_in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
     """Return the work of a job that computes in ``steps``; the job can be stopped between them."""
 
     def work(job: Job) -> R:
@@ -228,7 +228,7 @@ def in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
             job.check()
 
         job.check()
-        return completed(steps(), tell)
+        return run_steps(steps(), tell)
 
     return work
 
@@ -248,7 +248,7 @@ class JobQueue(Generic[K, R]):
     leaves the queue at once.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: QueueRules) -> None:
         self._rules = rules
         self._changed = threading.Condition()  # guards the jobs too
         self.results = BoundedCache[K, R](rules.cached, rules.size, rules.at_rest)
@@ -280,10 +280,10 @@ class JobQueue(Generic[K, R]):
             return job
 
     def _check_place(self) -> None:
-        rules, who = self._rules, visitor()
+        rules, who = self._rules, get_visitor()
         live = [entry.job for entry in self._entries if not entry.job.stopped()]
         mine = [job for job in live if job.belongs_to(who)]
-        if mine and not (rules.several_at_home and not catalog.hosted()):
+        if mine and not (rules.several_locally and not catalog.is_hosted()):
             raise Busy(f"You already have a {rules.one} running: {mine[0].name}.", rules.stop)
         if len(live) >= rules.places:
             raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
@@ -350,7 +350,7 @@ class JobQueue(Generic[K, R]):
             error = raised
         except Exception as raised:  # a fault of the program or the machine: the page reports it, the server lives on
             _LOG.exception("A %s failed", self._rules.one)
-            why = "" if catalog.hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
+            why = "" if catalog.is_hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
             error = self._rules.failure(f"The {self._rules.one} failed{why}.", "Try again.")
         with self._changed:
             self._close(entry, error)
@@ -375,7 +375,7 @@ QUEUES: Mapping[str, Once[JobQueue[Any, Any]]] = MappingProxyType(
 )
 
 
-def queue_of(kind: str) -> JobQueue[Any, Any]:
+def get_queue(kind: str) -> JobQueue[Any, Any]:
     """Return the queue for one of KINDS; there is only one per process."""
     return QUEUES[kind]()
 
@@ -399,14 +399,14 @@ class Task(NamedTuple, Generic[R]):
 
     def stored(self) -> R | None:
         """Return the cached result; None if there is none."""
-        result: R | None = queue_of(self.kind).results.get(self.key)
+        result: R | None = get_queue(self.kind).results.get(self.key)
         return result
 
     def begin(self) -> Job:
         """Submit the job, or join it if it is under way. Raises Busy."""
-        return queue_of(self.kind).submit(self.key, self.name, in_steps(self.steps))
+        return get_queue(self.kind).submit(self.key, self.name, run_in_steps(self.steps))
 
     @property
     def left(self) -> bool:
         """Whether this visitor has withdrawn from the job."""
-        return queue_of(self.kind).left(self.key)
+        return get_queue(self.kind).left(self.key)

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mha_viz.analysis.profile import Profile
-from mha_viz.files import OLD_SECONDS, assets, remove_old
+from mha_viz.files import OLD_SECONDS, assets, remove_if_stale
 from mha_viz.models.getting import catalog, hub
-from mha_viz.models.getting.budget import PROFILES_SETTING, megabytes
+from mha_viz.models.getting.budget import PROFILES_SETTING, read_megabytes
 
 DISK = PROFILES_SETTING  # the environment variable for the limit, in 10^6 bytes
 NAME = re.compile(r"[0-9a-f]{32}")  # of a profile's folder; anything else beside it is never deleted
@@ -25,12 +25,12 @@ NAME = re.compile(r"[0-9a-f]{32}")  # of a profile's folder; anything else besid
 
 def home() -> Path:
     """Return the folder that holds all profiles."""
-    return assets.home() / "profiles"
+    return assets.storage_folder() / "profiles"
 
 
-def budget() -> int:
+def read_budget() -> int:
     """Return the limit on the bytes of all profiles. Raises SettingError."""
-    return megabytes(DISK) * 10**6
+    return read_megabytes(DISK) * 10**6
 
 
 def key(model: catalog.Model, digest: str) -> str:
@@ -41,7 +41,7 @@ def key(model: catalog.Model, digest: str) -> str:
     return hashlib.sha256(repr((model.name, stamp, digest)).encode()).hexdigest()[:32]
 
 
-def made(folder: Path) -> Path | None:
+def ensure_folder(folder: Path) -> Path | None:
     """Create the folder if necessary and return it; return None if it cannot be written.
 
     Profiles then stay in memory.
@@ -59,27 +59,27 @@ def mark_used(folder: Path) -> None:
         os.utime(folder)
 
 
-def size(profile: Profile) -> int:
+def count_bytes(profile: Profile) -> int:
     """Return how many bytes of memory a profile takes."""
     tables = (*profile.tables.values(), *profile.untrained.values())
     return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
 
 
-def tidy(at_work: Path | None = None) -> None:
+def delete_excess(at_work: Path | None = None) -> None:
     """Delete unfinished sums after a day, and the least recently used profiles beyond the size limit.
 
     Nothing in the folder ``at_work`` is deleted. Folders that cannot be read or written, or that another process
     deletes meanwhile, are skipped. Raises SettingError.
     """
-    most = budget()
+    most = read_budget()
     folders = [path for path in _list_files(home()) if _is_profile(path)]
     for folder in folders:
         if folder != at_work:
             with contextlib.suppress(OSError):
                 _forget_unfinished(folder)
-    sizes = {folder: _total(folder) for folder in folders}
+    sizes = {folder: _count_folder_bytes(folder) for folder in folders}
     total = sum(sizes.values())
-    for folder in sorted(sizes, key=_last_use):
+    for folder in sorted(sizes, key=_read_last_use):
         if total <= most:
             break
         if folder != at_work:
@@ -89,10 +89,10 @@ def tidy(at_work: Path | None = None) -> None:
 
 def _forget_unfinished(folder: Path) -> None:
     """Delete sums and partial files that were not written to for a day; remove the folder if it is then empty."""
-    idle = _last_use(folder) < time.time() - OLD_SECONDS
+    idle = _read_last_use(folder) < time.time() - OLD_SECONDS
     for path in folder.rglob(".*"):
         if path.suffix in (".npz", ".part"):
-            remove_old(path)
+            remove_if_stale(path)
     if idle:
         with contextlib.suppress(OSError):  # the folder contains a profile
             folder.rmdir()
@@ -111,23 +111,23 @@ def _is_profile(path: Path) -> bool:
     return False
 
 
-def _total(folder: Path) -> int:
+def _count_folder_bytes(folder: Path) -> int:
     """Return the total bytes of all readable files below a folder."""
     total = 0
     with contextlib.suppress(OSError):  # another process may delete the folder
         for path in folder.rglob("*"):
-            total += _size(path)
+            total += _count_file_bytes(path)
     return total
 
 
-def _size(path: Path) -> int:
+def _count_file_bytes(path: Path) -> int:
     try:
         return path.lstat().st_size
     except OSError:  # another process deleted the file meanwhile
         return 0
 
 
-def _last_use(path: Path) -> float:
+def _read_last_use(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:

@@ -8,28 +8,28 @@ from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote
 
-from mha_viz.analysis.examples import Example, examples, spans
+from mha_viz.analysis.examples import Example, list_examples, list_spans
 from mha_viz.analysis.profile import Profile
-from mha_viz.app.service.caches import model_service, ready
+from mha_viz.app.service.caches import is_ready, model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.url.annotated import Annotated, annotated, built_in
+from mha_viz.app.url.annotated import Annotated, built_in, find_annotation
 from mha_viz.attention import Head
-from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.excerpts import SentenceSpan, excerpts, shorter
+from mha_viz.corpus.conllu import format_conllu
+from mha_viz.corpus.excerpts import SentenceSpan, extract_excerpts, iter_shortened
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.words.glosses import gloss
-from mha_viz.figures.words.role_words import by_head
+from mha_viz.figures.words.glosses import find_gloss
+from mha_viz.figures.words.role_words import group_by_head
 from mha_viz.models.getting import catalog
-from mha_viz.numerals import weight
+from mha_viz.numerals import format_weight
 from mha_viz.request import Request
 
-AROUND, IN_SHORT = 12, 5  # words on each side of a link: in general, and in a head's card
-FEWEST = 4  # minimum words of a sentence in a head's card
-PATIENCE = 10  # seconds to wait for the model
+CONTEXT_WORDS, SHORT_CONTEXT_WORDS = 12, 5  # words on each side of a link: in general, and in a head's card
+LEAST_WORDS = 4  # minimum words of a sentence in a head's card
+PATIENCE_S = 10  # seconds to wait for the model
 
 
 class RoleCase(NamedTuple):
@@ -46,12 +46,12 @@ class RoleCase(NamedTuple):
     answer: str
 
 
-def right_case(
+def find_right_case(
     model: catalog.Model, evidence: Evidence, head: Head, shown: Sequence[Example], role: tuple[str, str] | None = None
 ) -> RoleCase | None:
     """Find a sentence in which a head is right.
 
-    This is the recorded case with the largest weight, preferably one of ``FEWEST`` words or more. For coreference
+    This is the recorded case with the largest weight, preferably one of ``LEAST_WORDS`` words or more. For coreference
     without sentences that may be shown, it is the example in the role's gloss, if the model, which reads it now, is
     right there.
 
@@ -62,21 +62,23 @@ def right_case(
         shown: the recorded cases of the head that may be shown.
         role: its name and detail; by default the head's first role that has such a sentence.
     """
-    for finding in by_head(evidence.findings()).get(head, []):
+    for finding in group_by_head(evidence.findings()).get(head, []):
         name = (finding.role, finding.detail)
         if role not in (None, name):
             continue
         right = [example for example in shown if (example.role, example.detail) == name and example.right]
         if right:
-            return recorded_case(next((e for e in right if len(e.sentence.forms) >= FEWEST), right[0]), IN_SHORT)
-        if finding.role == "coreference" and (meaning := gloss(finding.detail)):
-            in_gloss = _in_gloss(model, head, meaning.example)
+            return describe_case(
+                next((e for e in right if len(e.sentence.forms) >= LEAST_WORDS), right[0]), SHORT_CONTEXT_WORDS
+            )
+        if finding.role == "coreference" and (meaning := find_gloss(finding.detail)):
+            in_gloss = _check_gloss_example(model, head, meaning.example)
             if in_gloss is not None:
                 return in_gloss
     return None
 
 
-def _in_gloss(model: catalog.Model, head: Head, example: str) -> RoleCase | None:
+def _check_gloss_example(model: catalog.Model, head: Head, example: str) -> RoleCase | None:
     """Return the example of a role if the head is right there; None otherwise.
 
     The head is right if it gives the right answer more weight than any other word.
@@ -85,60 +87,62 @@ def _in_gloss(model: catalog.Model, head: Head, example: str) -> RoleCase | None
     query, key = (next(place for place, word in enumerate(words) if mark in word) for mark in "*_")
     forms = [re.sub("[*_]", "", word) for word in words]
     text = " ".join(forms)
-    if not ready(model):
+    if not is_ready(model):
         return None
     with suppress(MhaVizError, TimeoutError):
-        reading = model_service().cached(verbs.read, Request(model.name, text)).result(PATIENCE).by_words()
+        reading = model_service().cached(verbs.read, Request(model.name, text)).result(PATIENCE_S).by_words()
         ordinary = [place for place, is_special in enumerate(reading.queries.special) if not is_special]
         row = reading[head][ordinary[query], ordinary]
         if len(row) == len(forms) and int(row.argmax()) == key:
-            parameters = {**_same_model(), "text": text, "case": str(CaseInLink(head, "q", query))}
-            return RoleCase(text, parameters, f"“{forms[query]}” → “{forms[key]}” ({weight(float(row[key]))}), right")
+            parameters = {**_read_model_parameters(), "text": text, "case": str(CaseInLink(head, "q", query))}
+            return RoleCase(
+                text, parameters, f"“{forms[query]}” → “{forms[key]}” ({format_weight(float(row[key]))}), right"
+            )
     return None
 
 
 # ---- Recorded cases -----------------------------------------------------------------------------------------
 
 
-def bundled_sentences(profile: Profile) -> Mapping[SentenceSpan, Sentence]:
+def load_bundled_sentences(profile: Profile) -> Mapping[SentenceSpan, Sentence]:
     """Return the sentences of a profile's cases that everybody may read: its own, or the built-in ones."""
-    wanted_spans = spans(profile.tables["evidence"])
+    wanted_spans = list_spans(profile.tables["evidence"])
     if profile.sentences:
         return dict(zip(wanted_spans, profile.sentences, strict=True))
     if profile.facts["sha256"] == built_in().digest:
-        return dict(zip(wanted_spans, excerpts(built_in().sentences, wanted_spans), strict=True))
+        return dict(zip(wanted_spans, extract_excerpts(built_in().sentences, wanted_spans), strict=True))
     return {}
 
 
-def cases_of(head: Head, profile: Profile, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
+def select_cases(head: Head, profile: Profile, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
     """Return the recorded cases of a head, with these sentences."""
     table = profile.tables["evidence"]
     rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
-    return examples(rows, sentences) if len(rows) else ()
+    return list_examples(rows, sentences) if len(rows) else ()
 
 
-def bundled_cases(evidence: Evidence, head: Head) -> list[Example]:
+def list_bundled_cases(evidence: Evidence, head: Head) -> list[Example]:
     """Return the recorded cases of a head whose sentences everybody may read."""
     profiles = [profile for profile in evidence.profiles if "evidence" in profile.tables]
-    return [case for profile in profiles for case in cases_of(head, profile, bundled_sentences(profile))]
+    return [case for profile in profiles for case in select_cases(head, profile, load_bundled_sentences(profile))]
 
 
-def recorded_case(example: Example, near: int = AROUND) -> RoleCase:
+def describe_case(example: Example, near: int = CONTEXT_WORDS) -> RoleCase:
     """Describe a recorded case, with ``near`` words of context on both sides of the link."""
-    words = around(example.sentence.forms, (example.word, example.answer), near)
+    words = cut_around(example.sentence.forms, (example.word, example.answer), near)
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
     if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
     gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
     mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
-    parameters = link(example.sentence, as_case(example), opened(example))
-    return RoleCase(words, parameters, f"{answer} ({weight(example.weight)}), {mark}")
+    parameters = make_explore_parameters(example.sentence, make_link_case(example), encode_gold(example))
+    return RoleCase(words, parameters, f"{answer} ({format_weight(example.weight)}), {mark}")
 
 
 # ---- Links to Explore ---------------------------------------------------------------------------------------
 
 
-def opened(example: Example) -> str:
+def encode_gold(example: Example) -> str:
     """Return the gold annotation that Explore shows for a case, such as "nsubj.dep_to_head" or "coreference".
 
     Empty for roles without annotation.
@@ -146,35 +150,35 @@ def opened(example: Example) -> str:
     return {"syntax": example.detail.replace(" ", "."), "coreference": "coreference"}.get(example.role, "")
 
 
-def as_case(example: Example) -> CaseInLink:
+def make_link_case(example: Example) -> CaseInLink:
     """Return the case as a link names it. For "head_to_dep" the word is the key, otherwise the query."""
     return CaseInLink(example.head, "k" if example.detail.endswith("head_to_dep") else "q", example.word)
 
 
-def link(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | None:
+def make_explore_parameters(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | None:
     """Return the URL parameters with which Explore shows a sentence and its annotation; None if too long for a link."""
     text = " ".join(sentence.forms)
-    annotation = annotated(text)
+    annotation = find_annotation(text)
     texts: Iterable[str] = [text]
     if not isinstance(annotation, Annotated) or annotation.sentence.words != sentence.words:
-        texts = map(_pasted, shorter(sentence, coreference=gold == "coreference"))
-    same = _same_model()
+        texts = map(_format_conllu, iter_shortened(sentence, coreference=gold == "coreference"))
+    same = _read_model_parameters()
     room = address.MAX_ENCODED - len(quote(same.get("tray", "")))
     fits = next((text for text in texts if len(quote(text)) <= room), None)
     return None if fits is None else {**same, "text": fits, "case": str(case), **({"gold": gold} if gold else {})}
 
 
-def _pasted(sentence: Sentence) -> str:
+def _format_conllu(sentence: Sentence) -> str:
     """Return a sentence as CoNLL-U lines without comments, as it can be pasted."""
-    return "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
+    return "\n".join(line for line in format_conllu([sentence]).splitlines() if line and not line.startswith("#"))
 
 
-def around(forms: Sequence[str], ends: Sequence[int], near: int = AROUND) -> str:
+def cut_around(forms: Sequence[str], ends: Sequence[int], near: int = CONTEXT_WORDS) -> str:
     """Return the sentence; if it is long, only ``near`` words around both ends of a link."""
-    return " ".join(_shortened(forms, [min(max(word, 0), len(forms) - 1) for word in ends], near))
+    return " ".join(_iter_around(forms, [min(max(word, 0), len(forms) - 1) for word in ends], near))
 
 
-def _shortened(forms: Sequence[str], ends: Sequence[int], near: int) -> Iterator[str]:
+def _iter_around(forms: Sequence[str], ends: Sequence[int], near: int) -> Iterator[str]:
     last = -1
     for i in (i for i in range(len(forms)) if any(abs(i - end) <= near for end in ends)):
         if i != last + 1:
@@ -185,5 +189,5 @@ def _shortened(forms: Sequence[str], ends: Sequence[int], near: int) -> Iterator
         yield "…"
 
 
-def _same_model() -> dict[str, str]:
-    return {name: value for name, value in address.now().items() if name in ("model", "tray")}
+def _read_model_parameters() -> dict[str, str]:
+    return {name: value for name, value in address.get_parameters().items() if name in ("model", "tray")}

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mha_viz.app.service import profiles
-from mha_viz.app.service.jobs import Job, queue_of
+from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models.getting import catalog, hub
 from mha_viz.process import apart
 
-CHILD = "mha_viz.study.head_child"
-LISTED = 20  # sentences per search
+CHILD_MODULE = "mha_viz.study.head_child"
+MOST_LISTED = 20  # sentences per search
 SUBJECTS = {"search": "The search", "groups": "The sampling of links"}  # in messages
-GRACE = 10.0  # seconds for a stopped search to hand over its results
+GRACE_S = 10.0  # seconds for a stopped search to hand over its results
 
 
-class Wanted(NamedTuple):
+class LinkRequest(NamedTuple):
     """A search or sampling of a head's links, as a key for jobs and results.
 
     Attributes:
@@ -40,18 +40,20 @@ class Wanted(NamedTuple):
     conditions: tuple[str, ...] = ()
 
 
-def wanted(kind: str, model: catalog.Model, digest: str, head: Head, conditions: tuple[str, ...] = ()) -> Wanted:
+def make_link_request(
+    kind: str, model: catalog.Model, digest: str, head: Head, conditions: tuple[str, ...] = ()
+) -> LinkRequest:
     """Return the key for a search or sampling of a head's links in the corpus with this digest."""
-    return Wanted(kind, profiles.key(model, digest), head, conditions)
+    return LinkRequest(kind, profiles.key(model, digest), head, conditions)
 
 
-def start(model: catalog.Model, source: StudyCorpus, what: Wanted) -> Job:
+def start(model: catalog.Model, source: StudyCorpus, what: LinkRequest) -> Job:
     """Start the job, or join it if it is under way. Its result is what the child process packs. Raises Busy."""
     name = f"{model.label} {what.head} in {source.name}"
-    return queue_of(what.kind).submit(what, name, lambda job: _result(model, source, what, job))
+    return get_queue(what.kind).submit(what, name, lambda job: _run_child(model, source, what, job))
 
 
-def _result(model: catalog.Model, source: StudyCorpus, what: Wanted, job: Job) -> dict[str, Any]:
+def _run_child(model: catalog.Model, source: StudyCorpus, what: LinkRequest, job: Job) -> dict[str, Any]:
     folder = hub.local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
@@ -62,24 +64,24 @@ def _result(model: catalog.Model, source: StudyCorpus, what: Wanted, job: Job) -
         "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
         "head": list(what.head),
         "conditions": list(what.conditions),
-        "most": LISTED,
+        "most": MOST_LISTED,
         "data": source.data,
     }
     result: dict[str, Any] | None = apart.run(
-        CHILD, order, _bounds(folder, SUBJECTS[what.kind]), job.tell, cancelled=job.stopped
+        CHILD_MODULE, order, _make_bounds(folder, SUBJECTS[what.kind]), job.tell, cancelled=job.stopped
     )
     if result is None:
         raise Cancelled(f"{SUBJECTS[what.kind]} was stopped before anything was read.", "Start it again.")
     return result
 
 
-def _bounds(folder: Path, subject: str) -> apart.Bounds:
+def _make_bounds(folder: Path, subject: str) -> apart.Bounds:
     """Return the limits of the child process.
 
     On one's own machine: all cores and no time limit. On a public server: half of the cores and five minutes.
     """
-    if not catalog.hosted():
-        return apart.Bounds(threads=0, grace=GRACE, what=subject, answer_bytes=10**9)
+    if not catalog.is_hosted():
+        return apart.Bounds(threads=0, grace=GRACE_S, what=subject, answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     threads = max(1, (os.cpu_count() or 1) // 2)
-    return apart.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE, subject, "Choose a shorter corpus.")
+    return apart.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE_S, subject, "Choose a shorter corpus.")

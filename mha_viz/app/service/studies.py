@@ -18,38 +18,38 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.profile import FACTS, Profile, profile_of, read_findings, read_profile
+from mha_viz.analysis.profile import FACTS_FILE, Profile, parse_profile, read_findings, read_profile
 from mha_viz.analysis.repeats import DecoderHeads
-from mha_viz.analysis.shipped import given_corpora, given_folders, given_roles, united
+from mha_viz.analysis.shipped import list_bundled_corpora, list_bundled_folders, load_bundled_roles, merge_roles
 from mha_viz.analysis.syntax import Pointers
-from mha_viz.analysis.unusual import Habits, given_habits, read_habits
+from mha_viz.analysis.unusual import Habits, load_bundled_habits, read_habits
 from mha_viz.app.service import profiles
-from mha_viz.app.service.caches import BoundedCache, Once, lasting, model_service
-from mha_viz.app.service.jobs import Job, Task, queue_of
-from mha_viz.app.service.profiles import tidy
+from mha_viz.app.service.caches import BoundedCache, Once, cache_results, model_service
+from mha_viz.app.service.jobs import Job, Task, get_queue
+from mha_viz.app.service.profiles import delete_excess
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url.annotated import built_in
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpts import SentenceSpan, read_excerpts
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.corpus.uploads import NEUTRAL, StudyCorpus, words
+from mha_viz.corpus.uploads import NEUTRAL_NAME, StudyCorpus, words
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
 from mha_viz.models.getting import catalog, hub
 from mha_viz.process import apart
-from mha_viz.process.messages import size_of
-from mha_viz.process.steps import Steps, each, ranges
-from mha_viz.quotes import series
+from mha_viz.process.messages import estimate_size
+from mha_viz.process.steps import Steps, map_in_steps, split_range
+from mha_viz.quotes import join_names
 
-CHILD = "mha_viz.study.child"
-AT_A_TIME = 50  # built-in sentences per step
+CHILD_MODULE = "mha_viz.study.child"
+SENTENCES_PER_STEP = 50  # built-in sentences per step
 CACHE_BYTES = 200_000_000  # of profiles that could not be written to the disk…
 UNWRITTEN_BYTES = 20_000_000  # …and when all visitors have left
 SOURCE_BYTES = 60_000_000  # of uploaded files
-BYTES_OF_WORD = 500  # per annotated word in memory
+BYTES_PER_WORD = 500  # per annotated word in memory
 MOST_WORDS = 100_000  # in a study on a public server
-GRACE = 20.0  # seconds in which a stopped study can save its sums
+GRACE_S = 20.0  # seconds in which a stopped study can save its sums
 BUILT_IN = ("the built-in sentences",)  # the corpora of a model that was measured here
-READY = 16  # Evidence objects whose roles and baselines are cached
+CACHED_RESULTS = 16  # Evidence objects whose roles and baselines are cached
 
 
 class Evidence(NamedTuple):
@@ -78,81 +78,81 @@ class Evidence(NamedTuple):
         return _findings(self)
 
 
-@lasting(READY)
+@cache_results(CACHED_RESULTS)
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:
-    roles = united(measured.findings() for measured in evidence.profiles)
+    roles = merge_roles(measured.findings() for measured in evidence.profiles)
     found = {(f.head, f.role, f.detail) for f in roles}
     on_repeats = evidence.repeats.findings() if evidence.repeats else ()
     return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in found))
 
 
-_given_lock = threading.Lock()
+_bundled_lock = threading.Lock()
 
 
-def given(name: str) -> Evidence | None:
+def load_bundled(name: str) -> Evidence | None:
     """Return the bundled profiles of a model that comes with the app; None for other models.
 
     All callers get the same object, so that results computed from it can be cached without comparing its tables.
     """
-    with _given_lock:
-        return _load_given(name)
+    with _bundled_lock:
+        return _read_bundled(name)
 
 
 @cache
-def _load_given(name: str) -> Evidence | None:
-    profiles_of_model = tuple(map(read_profile, given_folders(name)))
-    return Evidence(series(given_corpora(name)), profiles_of_model) if profiles_of_model else None
+def _read_bundled(name: str) -> Evidence | None:
+    profiles_of_model = tuple(map(read_profile, list_bundled_folders(name)))
+    return Evidence(join_names(list_bundled_corpora(name)), profiles_of_model) if profiles_of_model else None
 
 
-def sentences_given() -> StudyCorpus:
+def make_built_in_corpus() -> StudyCorpus:
     """Return the built-in sentences as a corpus that can be measured."""
     corpus = built_in()
     return StudyCorpus(*BUILT_IN, corpus.digest, words(corpus))
 
 
-class Unwritten(NamedTuple):
+class UnwrittenProfile(NamedTuple):
     """A profile that could not be written to disk and exists only in memory, with the error."""
 
     profile: Profile
     error: MhaVizError
 
 
-class _Stored:
+class _ServerState:
     """What this server keeps besides results.
 
     Profiles that could not be written to disk; and, until all visitors have left, measured files and excerpts of them.
     """
 
     def __init__(self) -> None:
-        tidy()
-        self.unwritten = BoundedCache[str, Unwritten](
-            CACHE_BYTES, lambda one: profiles.size(one.profile), UNWRITTEN_BYTES
+        delete_excess()
+        self.unwritten = BoundedCache[str, UnwrittenProfile](
+            CACHE_BYTES, lambda one: profiles.count_bytes(one.profile), UNWRITTEN_BYTES
         )
-        self.measured = BoundedCache[str, StudyCorpus](SOURCE_BYTES, size_of)
+        self.measured = BoundedCache[str, StudyCorpus](SOURCE_BYTES, estimate_size)
         self.excerpts = BoundedCache[str, Mapping[SentenceSpan, Sentence]](
-            SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_OF_WORD * len(s.words) for s in sentences.values())
+            SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_PER_WORD * len(s.words) for s in sentences.values())
         )
 
 
-stored = Once(_Stored)
+server_state = Once(_ServerState)
 
 
 # ---- Files ----------------------------------------------------------------------------------------------
 
 
-def source(data: bytes, name: str) -> StudyCorpus | None:
+def find_source(data: bytes, name: str) -> StudyCorpus | None:
     """Return the parsed file if it was read a moment ago, else None. Raises the CorpusError that reading it raised."""
-    key = _of_file(data, name)
-    content, failed_job = queue_of("file").results.get(key), queue_of("file").failed(key)
+    key = _make_file_key(data, name)
+    content, failed_job = get_queue("file").results.get(key), get_queue("file").failed(key)
     if content is None and failed_job is not None and isinstance(failed_job.error, CorpusError):
         raise failed_job.error
     return content
 
 
 def read(data: bytes, name: str) -> Job:
-    """Start reading a file, or join the job that reads it; afterwards :func:`source` returns it. Raises Busy."""
-    key = _of_file(data, name)
-    return queue_of("file").submit(key, name, lambda job: uploads.read_apart(data, name, job.stopped))
+    """Start reading a file, or join the job that reads it; afterwards :func:`find_source` returns it. Raises Busy."""
+    key = _make_file_key(data, name)
+    return get_queue("file").submit(key, name, lambda job: uploads.parse_in_child(data, name, job.stopped))
 
 
 # ---- Profiles -------------------------------------------------------------------------------------------
@@ -161,11 +161,11 @@ def read(data: bytes, name: str) -> Job:
 def profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of a model on the corpus with this digest; None if it was not measured."""
     key = profiles.key(model, digest)
-    folder, unwritten = profiles.home() / key, stored().unwritten.get(key)
-    profile = unwritten.profile if unwritten else queue_of("study").results.get(key)
-    if profile is None and (folder / FACTS).is_file():
+    folder, unwritten = profiles.home() / key, server_state().unwritten.get(key)
+    profile = unwritten.profile if unwritten else get_queue("study").results.get(key)
+    if profile is None and (folder / FACTS_FILE).is_file():
         try:
-            profile = queue_of("study").results.put(key, read_profile(folder))
+            profile = get_queue("study").results.put(key, read_profile(folder))
         except MhaVizError:  # damaged or of an older version: measured again on request
             return None
     if profile is not None:
@@ -173,9 +173,9 @@ def profile(model: catalog.Model, digest: str) -> Profile | None:
     return profile
 
 
-def unkept(model: catalog.Model, digest: str) -> MhaVizError | None:
+def find_write_error(model: catalog.Model, digest: str) -> MhaVizError | None:
     """Return the error if a profile could not be written to disk and is only in memory, else None."""
-    unwritten = stored().unwritten.get(profiles.key(model, digest))
+    unwritten = server_state().unwritten.get(profiles.key(model, digest))
     return unwritten.error if unwritten else None
 
 
@@ -184,7 +184,7 @@ def reference_evidence(model: catalog.Model) -> Evidence | None:
 
     None if neither exists. Raises what :func:`profile` raises.
     """
-    shipped = given(model.name) if model.kind in ("bundled", "own") else None
+    shipped = load_bundled(model.name) if model.kind in ("bundled", "own") else None
     if shipped is not None:
         return shipped
     measured = profile(model, built_in().digest)
@@ -210,13 +210,15 @@ class RoleSummary(NamedTuple):
 def summarise(model: catalog.Model) -> RoleSummary:
     """Return the stored summary of a model's heads, read without pandas or torch. Damaged profiles are skipped."""
     if model.kind in ("bundled", "own"):
-        corpora = given_corpora(model.name)
-        return RoleSummary(given_roles(model.name), corpora or BUILT_IN, bool(corpora), given_habits(model.name))
+        corpora = list_bundled_corpora(model.name)
+        return RoleSummary(
+            load_bundled_roles(model.name), corpora or BUILT_IN, bool(corpora), load_bundled_habits(model.name)
+        )
     folder = profiles.home() / profiles.key(model, built_in().digest)
     roles: tuple[Finding, ...] | None = None
     habits: Habits = {}
     with suppress(MhaVizError):
-        roles = read_findings(folder) if (folder / FACTS).is_file() else None
+        roles = read_findings(folder) if (folder / FACTS_FILE).is_file() else None
     with suppress(MhaVizError):
         habits = read_habits(folder)
     return RoleSummary(roles or (), BUILT_IN, roles is not None, habits)
@@ -231,34 +233,34 @@ def start(model: catalog.Model, source: StudyCorpus) -> Job:
     Raises CorpusError if the corpus has more words than a public server measures, and Busy if this visitor has another
     study or too many are waiting.
     """
-    if catalog.hosted() and source.words > MOST_WORDS:
+    if catalog.is_hosted() and source.words > MOST_WORDS:
         raise CorpusError(
             f"This file has {source.words:,} words; this server measures at most {MOST_WORDS:,}.",
             "Split it, or measure it on your own machine: mha-viz profile.",
         )
     key = profiles.key(model, source.digest)
-    job = queue_of("study").submit(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
-    stored().measured.put(key, source._replace(name=NEUTRAL) if source.data else source)
+    job = get_queue("study").submit(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
+    server_state().measured.put(key, source._replace(name=NEUTRAL_NAME) if source.data else source)
     return job
 
 
-def under_way(model: catalog.Model, digest: str) -> Job | None:
+def find_running(model: catalog.Model, digest: str) -> Job | None:
     """Return the running or waiting study of a model on a corpus, submitted by any visitor; None if there is none."""
-    return queue_of("study").under_way(profiles.key(model, digest))
+    return get_queue("study").under_way(profiles.key(model, digest))
 
 
-def stopping(model: catalog.Model, digest: str) -> bool:
+def is_stopping(model: catalog.Model, digest: str) -> bool:
     """Return whether a study was stopped and is still saving its sums."""
-    return queue_of("study").stopping(profiles.key(model, digest))
+    return get_queue("study").stopping(profiles.key(model, digest))
 
 
-def failed(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyCorpus] | None:
+def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyCorpus] | None:
     """Return why the last study of a model on a corpus failed, and the corpus to restart it with.
 
     None if it did not fail. An uploaded file comes without its name, which only the visitor who uploaded it may see.
     """
     key = profiles.key(model, digest)
-    job, source = queue_of("study").failed(key), stored().measured.get(key)
+    job, source = get_queue("study").failed(key), server_state().measured.get(key)
     return (job.error, source) if job and job.error and source else None
 
 
@@ -266,8 +268,8 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
     folder = hub.local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
-    sums = profiles.made(profiles.home() / key)
-    tidy(sums)
+    sums = profiles.ensure_folder(profiles.home() / key)
+    delete_excess(sums)
     order = {
         "folder": str(folder),
         "name": model.name,
@@ -275,80 +277,80 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
         "sums": str(sums) if sums else None,
         "data": source.data,
     }
-    bounds = _bounds(folder)._replace(writable=(str(sums),) if sums else ())
-    profile = profile_of(apart.run(CHILD, order, bounds, job.tell, cancelled=job.stopped))
-    queue_of("study").results.put(key, profile)  # before it is written, so that no failure loses it
+    bounds = _make_bounds(folder)._replace(writable=(str(sums),) if sums else ())
+    profile = parse_profile(apart.run(CHILD_MODULE, order, bounds, job.tell, cancelled=job.stopped))
+    get_queue("study").results.put(key, profile)  # before it is written, so that no failure loses it
     try:
         if sums is None:
             raise ExportError("The folder of profiles cannot be written.")
         profile.write(sums)
-        stored().unwritten.drop(key)
+        server_state().unwritten.drop(key)
     except ExportError as error:
-        stored().unwritten.put(key, Unwritten(profile, error))
-    tidy(sums)
+        server_state().unwritten.put(key, UnwrittenProfile(profile, error))
+    delete_excess(sums)
     return profile
 
 
-def excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpan]) -> Mapping[SentenceSpan, Sentence]:
+def load_excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpan]) -> Mapping[SentenceSpan, Sentence]:
     """Return sentences of an uploaded file; empty if the file is no longer stored.
 
     The caller must make sure that the visitor has that file. Raises CorpusError.
     """
     key = profiles.key(model, digest)
-    source, sentences = source_measured(model, digest), stored().excerpts.get(key)
+    source, sentences = find_measured_source(model, digest), server_state().excerpts.get(key)
     if sentences is None and source is not None:
-        sentences = stored().excerpts.put(key, read_excerpts(source.data, spans))
+        sentences = server_state().excerpts.put(key, read_excerpts(source.data, spans))
     return sentences or {}
 
 
-def source_measured(model: catalog.Model, digest: str) -> StudyCorpus | None:
+def find_measured_source(model: catalog.Model, digest: str) -> StudyCorpus | None:
     """Return an uploaded file that was measured, without its name, as long as it is stored; None otherwise.
 
     Only for visitors who have that file.
     """
-    source = stored().measured.get(profiles.key(model, digest))
+    source = server_state().measured.get(profiles.key(model, digest))
     return source if source is not None and source.data else None
 
 
 # ---- Where heads point ----------------------------------------------------------------------------------
 
 
-def pointing(model: catalog.Model) -> Task[tuple[Pointers | None, ...]]:
+def make_pointers_task(model: catalog.Model) -> Task[tuple[Pointers | None, ...]]:
     """Return the task that finds where every head points in the built-in sentences."""
     key, words = profiles.key(model, built_in().digest), "Reading the built-in sentences"
-    return Task("pointers", key, model.label, words, lambda: pointed(model))
+    return Task("pointers", key, model.label, words, lambda: read_pointers(model))
 
 
-def pointed(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
+def read_pointers(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
     """Find where every head points in the built-in sentences, a few sentences per step.
 
     Other requests to the model then wait for at most one step.
     """
-    sentences = ranges(0, len(built_in().sentences), AT_A_TIME)
-    parts = yield from each(
-        sentences, lambda some: model_service().ask(verbs.point, model.name, some.start, some.stop).result()
+    sentences = split_range(0, len(built_in().sentences), SENTENCES_PER_STEP)
+    parts = yield from map_in_steps(
+        sentences, lambda some: model_service().ask(verbs.find_pointers, model.name, some.start, some.stop).result()
     )
     return tuple(chain.from_iterable(parts))
 
 
-def _bounds(folder: Path) -> apart.Bounds:
+def _make_bounds(folder: Path) -> apart.Bounds:
     """Return the limits of a study.
 
     On one's own machine: all cores, low priority, no time limit. On a public server: half of the cores, and ten minutes
     at a time. The model is in memory twice, trained and untrained, each with packed copies.
     """
-    if not catalog.hosted():
-        return apart.Bounds(threads=0, grace=GRACE, what="The study", answer_bytes=10**9)
+    if not catalog.is_hosted():
+        return apart.Bounds(threads=0, grace=GRACE_S, what="The study", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     return apart.Bounds(
         seconds=600,
         megabytes=3_000 + 6 * weights // 10**6,
         threads=max(1, (os.cpu_count() or 1) // 2),
-        grace=GRACE,
+        grace=GRACE_S,
         what="The study",
         less="What is done is kept; start it again to go on.",
     )
 
 
-def _of_file(data: bytes, name: str) -> str:
+def _make_file_key(data: bytes, name: str) -> str:
     return hashlib.sha256(data).hexdigest() + name

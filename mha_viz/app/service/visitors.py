@@ -19,7 +19,7 @@ TOKEN_BYTES = 16
 NOBODY = ""  # where there is no session: a worker thread, a test, a notebook
 
 
-def visitor() -> str:
+def get_visitor() -> str:
     """Return the key of the visitor whose script, callback or fragment runs in this thread: 16 hexadecimal digits.
 
     Tabs of one browser share it; without a cookie each session counts as a visitor. In a thread without a session it is
@@ -30,22 +30,22 @@ def visitor() -> str:
         return NOBODY
     address = st.context.ip_address  # None for this machine itself
     where = address if isinstance(address, str) else ""
-    browser = token(st.context.cookies.get(COOKIE)) or context.session_id.encode()
+    browser = parse_token(st.context.cookies.get(COOKIE)) or context.session_id.encode()
     return hashlib.sha256(f"{where}/".encode() + browser).hexdigest()[:16]
 
 
-def session() -> str:
+def get_session() -> str:
     """Return the session id of the tab whose script, callback or fragment runs in this thread, or :data:`NOBODY`."""
     context = get_script_run_ctx(suppress_warning=True)
     return NOBODY if context is None else context.session_id
 
 
 def asker() -> tuple[str, str]:
-    """Return :func:`visitor` and :func:`session`, for queues that serve visitors in turn."""
-    return visitor(), session()
+    """Return :func:`get_visitor` and :func:`get_session`, for queues that serve visitors in turn."""
+    return get_visitor(), get_session()
 
 
-def token(cookie: object) -> bytes:
+def parse_token(cookie: object) -> bytes:
     """Return the token in an XSRF cookie, "2|mask|masked token|time"; empty if the cookie has another form.
 
     The mask differs from page to page, the token does not.

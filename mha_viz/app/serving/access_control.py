@@ -11,15 +11,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
-from mha_viz.app.serving.paths import HEALTH, MEDIA, STREAM, base, below, new_address, pages
+from mha_viz.app.serving.paths import HEALTH, MEDIA, STREAM, find_new_address, get_base, get_relative_path, list_paths
 from mha_viz.app.serving.settings import HOSTS, ServerSettings
 from mha_viz.browser.bundle import page_style
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
 # Streamlit's sign-on, which the app does not use and whose answers write to the log; and the list of the shell's files.
-_UNUSED = ("auth/login", "auth/logout", "oauth2callback", "manifest.json")
-_NO_PAGE = """<!doctype html>
+_CLOSED_PATHS = ("auth/login", "auth/logout", "oauth2callback", "manifest.json")
+_NOT_FOUND_PAGE = """<!doctype html>
 <html lang="en">
 <meta name="viewport" content="width=device-width">
 <title>mha_viz: no such page</title>
@@ -37,38 +37,38 @@ class AccessControl:
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
         by_choice = ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
-        self._closed = (*_UNUSED, *(path for path, is_open in by_choice if not is_open))
-        self._pages = pages()
+        self._closed = (*_CLOSED_PATHS, *(path for path, is_open in by_choice if not is_open))
+        self._pages = list_paths()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "websocket":
             headers = Headers(scope=scope)
-            if below(scope) == STREAM and is_host_allowed(headers.get("host")) and _is_ours(headers):
-                await self._app(scope, _bytes_only(receive, send), send)
+            if get_relative_path(scope) == STREAM and is_host_allowed(headers.get("host")) and _has_own_origin(headers):
+                await self._app(scope, _reject_text(receive, send), send)
             else:
                 await send({"type": "websocket.close", "code": 1008})
         else:
             await self._app(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, host = below(scope), Headers(scope=scope).get("host")
+        path, host = get_relative_path(scope), Headers(scope=scope).get("host")
         if path != HEALTH and not is_host_allowed(host):  # health probes use the address
             problem = f"This server does not answer to the name “{(host or '')[:80]}”."
             remedy = f"Its owner can add names with {HOSTS} or mha-viz serve --allowed-hosts."
             await PlainTextResponse(f"{problem} {remedy}", 400)(scope, receive, send)
         elif f"{path}/".startswith(tuple(f"{closed.rstrip('/')}/" for closed in self._closed)):
             await PlainTextResponse("Not found", 404)(scope, receive, send)
-        elif (address := new_address(scope)) is not None:
+        elif (address := find_new_address(scope)) is not None:
             await RedirectResponse(address)(scope, receive, send)
         elif path.rstrip("/") in self._pages or path.startswith(MEDIA):
             await self._app(scope, receive, send)
         else:
-            await self._app(scope, receive, _Unknown(scope, receive, send))
+            await self._app(scope, receive, _NotFound(scope, receive, send))
 
 
-def _bytes_only(receive: Receive, send: Send) -> Receive:
+def _reject_text(receive: Receive, send: Send) -> Receive:
     """Return a receiver of a WebSocket's messages that closes it at the first text message.
 
     Streamlit's protocol has no text messages.
@@ -84,7 +84,7 @@ def _bytes_only(receive: Receive, send: Send) -> Receive:
     return next_message
 
 
-class _Unknown:
+class _NotFound:
     """A sender that replaces Streamlit's shell, its answer to every unknown path, by a 404."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,8 +94,8 @@ class _Unknown:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and _is_shell(message):
             self._replaced = True
-            home = f"/{base()}/" if base() else "/"
-            page = _NO_PAGE.format(home=escape(home), style=page_style("instead"))
+            home = f"/{get_base()}/" if get_base() else "/"
+            page = _NOT_FOUND_PAGE.format(home=escape(home), style=page_style("instead"))
             await HTMLResponse(page, 404)(self._scope, self._receive, self._send)
         elif not self._replaced:
             await self._send(message)
@@ -106,7 +106,7 @@ def _is_shell(start: Message) -> bool:
     return start["status"] in (200, 206, 304) and is_html
 
 
-def _is_ours(headers: Headers) -> bool:
+def _has_own_origin(headers: Headers) -> bool:
     """Return whether the request comes from a page of this server. Another port of the same host is another server."""
     origin = headers.get("origin")
     if origin is None:  # not a browser

@@ -19,11 +19,11 @@ from mha_viz.app.serving import components, streamlit_parts
 from mha_viz.app.serving.access_control import AccessControl
 from mha_viz.app.serving.components import ComponentFiles
 from mha_viz.app.serving.headers import Headers
-from mha_viz.app.serving.paths import base
+from mha_viz.app.serving.paths import get_base
 from mha_viz.app.serving.session_limit import Gate, SessionLimit
 from mha_viz.app.serving.settings import ServerSettings
 from mha_viz.app.serving.streamlit_files import StreamlitFiles
-from mha_viz.app.serving.sweeping import Waiting, sweep
+from mha_viz.app.serving.sweeping import WaitingSessions, sweep
 from mha_viz.app.serving.uploads import Uploads
 from mha_viz.files.assets import app_root
 
@@ -36,13 +36,13 @@ def app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
         runtime = Runtime.instance()
-        waiting: Waiting = runtime._session_mgr._session_storage  # type: ignore[attr-defined]
+        waiting: WaitingSessions = runtime._session_mgr._session_storage  # type: ignore[attr-defined]
         runtime.stats_mgr.register_provider(session_limit.waits)
         if streamlit_parts.has_component_files():
             components.announce(runtime.bidi_component_registry)
         sweeper = asyncio.create_task(sweep(session_limit, waiting, runtime.media_file_mgr))
         if opens_browser:
-            Thread(target=webbrowser.open, args=[_address()], daemon=True).start()
+            Thread(target=webbrowser.open, args=[_make_address()], daemon=True).start()
         yield {}
         sweeper.cancel()
         with suppress(asyncio.CancelledError):
@@ -60,18 +60,18 @@ def app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
             Middleware(Uploads),
         ],
         exception_handlers=failures,
-        on_script_error=_answered if streamlit_parts.has_error_sentences() else None,
+        on_script_error=_answer_error if streamlit_parts.has_error_sentences() else None,
     )
 
 
-def _address() -> str:
+def _make_address() -> str:
     """Return the app's address for a browser on this machine."""
     scheme = "https" if config.get_option("server.sslCertFile") else "http"
     host, port = config.get_option("browser.serverAddress"), config.get_option("server.port")
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/{base()}"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/{get_base()}"
 
 
-def _answered(error: Exception) -> bool:
+def _answer_error(error: Exception) -> bool:
     """Let the app report an unexpected error in one sentence, and keep the page as it is."""
     answer: Any = getattr(
         sys.modules.get("mha_viz.app.widgets.frame"), "on_script_error", None

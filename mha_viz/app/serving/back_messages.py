@@ -17,10 +17,10 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-FIELDS = 5_000  # maximum number of fields in a message, including its parts
-_CONTENT = 2_000_000  # bytes; the same as for the whole message
-_ADDRESS = 200_000  # bytes of an address with its parameters, which pages cut
-_MARKS = 100_000  # maximum brackets and commas in a JSON value, because lists take more memory than text
+MAX_FIELDS = 5_000  # maximum number of fields in a message, including its parts
+_MAX_BYTES = 2_000_000  # bytes; the same as for the whole message
+_MAX_ADDRESS = 200_000  # bytes of an address with its parameters, which pages cut
+_MAX_JSON_MARKS = 100_000  # maximum brackets and commas in a JSON value, because lists take more memory than text
 
 
 class FieldLimit(NamedTuple):
@@ -33,13 +33,13 @@ class FieldLimit(NamedTuple):
         is_json: whether its text is JSON, whose number of parts is limited.
     """
 
-    most: int = _CONTENT
+    most: int = _MAX_BYTES
     times: int = 1
     form: re.Pattern[bytes] | None = None
     is_json: bool = False
 
 
-def _text(form: str, most: int, times: int = 1) -> FieldLimit:
+def _limit_text(form: str, most: int, times: int = 1) -> FieldLimit:
     return FieldLimit(most, times, re.compile(form.encode("latin-1")))
 
 
@@ -47,13 +47,13 @@ _LINE = r"[^\x00-\x1f\x7f]*"
 _ANY = FieldLimit()
 _JSON = FieldLimit(is_json=True)
 _NUMBERS = FieldLimit(8_000)
-_OF_A_FILE = r"(?:[\x00-\x7f\xc0-\xff][\x80-\xbf]*){0,255}"  # a name of at most 255 characters
-_ID = _text(_LINE, 400)
-_FILE_ID = _text(r"[0-9A-Za-z-]*", 64)
+_FILE_NAME = r"(?:[\x00-\x7f\xc0-\xff][\x80-\xbf]*){0,255}"  # a name of at most 255 characters
+_ID = _limit_text(_LINE, 400)
+_FILE_ID = _limit_text(r"[0-9A-Za-z-]*", 64)
 _HASH = r"(?:[0-9a-f]{32,64})?"
-_DIGEST = _text(_HASH, 64)
-_WORD = _text(_LINE, 100)
-_NEVER = None  # no page of the app sends it
+_DIGEST = _limit_text(_HASH, 64)
+_WORD = _limit_text(_LINE, 100)
+_FORBIDDEN = None  # no page of the app sends it
 
 # The fields of each message, by the name of the message in the protocol.
 RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
@@ -63,20 +63,20 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
         "app_heartbeat": _ANY,
         "file_urls_request": _ANY,
         "backend_operation_request": _ANY,
-        "clear_cache": _NEVER,
-        "set_run_on_save": _NEVER,
-        "load_git_info": _NEVER,
-        "debug_disconnect_websocket": _NEVER,
-        "debug_shutdown_runtime": _NEVER,
+        "clear_cache": _FORBIDDEN,
+        "set_run_on_save": _FORBIDDEN,
+        "load_git_info": _FORBIDDEN,
+        "debug_disconnect_websocket": _FORBIDDEN,
+        "debug_shutdown_runtime": _FORBIDDEN,
     },
     "ClientState": {
-        "query_string": _text(_LINE, _ADDRESS),
+        "query_string": _limit_text(_LINE, _MAX_ADDRESS),
         "widget_states": _ANY,
         "page_script_hash": _DIGEST,
-        "page_name": _text(_LINE, 255),
+        "page_name": _limit_text(_LINE, 255),
         "fragment_id": _DIGEST,
         "is_auto_rerun": _ANY,
-        "cached_message_hashes": _text(_HASH, 64, 1_000),
+        "cached_message_hashes": _limit_text(_HASH, 64, 1_000),
         "context_info": _ANY,
         "is_history_navigation": _ANY,
     },
@@ -94,59 +94,59 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
         "json_value": _JSON,
         "file_uploader_state_value": _ANY,
         "json_trigger_value": _JSON,
-        "arrow_value": _NEVER,
-        "bytes_value": _NEVER,
-        "string_trigger_value": _NEVER,
-        "chat_input_value": _NEVER,
+        "arrow_value": _FORBIDDEN,
+        "bytes_value": _FORBIDDEN,
+        "string_trigger_value": _FORBIDDEN,
+        "chat_input_value": _FORBIDDEN,
     },
     "DoubleArray": {"data": _NUMBERS},
     "SInt64Array": {"data": _NUMBERS},
     "StringArray": {"data": FieldLimit(10_000, 1_000)},
     "FileUploaderState": {"uploaded_file_info": FieldLimit(10_000, 4)},
-    "UploadedFileInfo": {"name": _text(_OF_A_FILE, 1_020), "size": _ANY, "file_id": _FILE_ID, "file_urls": _ANY},
+    "UploadedFileInfo": {"name": _limit_text(_FILE_NAME, 1_020), "size": _ANY, "file_id": _FILE_ID, "file_urls": _ANY},
     "FileURLs": {"file_id": _FILE_ID, "upload_url": _ID, "delete_url": _ID},
     "ContextInfo": {
         "timezone": _WORD,
         "timezone_offset": _ANY,
         "locale": _WORD,
-        "url": _text(_LINE, _ADDRESS),
+        "url": _limit_text(_LINE, _MAX_ADDRESS),
         "is_embedded": _ANY,
         "color_scheme": _WORD,
     },
-    "FileURLsRequest": {"request_id": _ID, "file_names": _text(_OF_A_FILE, 1_020, 4), "session_id": _FILE_ID},
+    "FileURLsRequest": {"request_id": _ID, "file_names": _limit_text(_FILE_NAME, 1_020, 4), "session_id": _FILE_ID},
     "BackendOperationRequest": {
         "request_id": _ID,
         "session_id": _FILE_ID,
         "deferred_file": _ANY,
-        "install_skills": _NEVER,
-        "dismiss_skills_nudge": _NEVER,
-        "dataframe_chunk": _NEVER,
+        "install_skills": _FORBIDDEN,
+        "dismiss_skills_nudge": _FORBIDDEN,
+        "dataframe_chunk": _FORBIDDEN,
     },
-    "DeferredFileRequestPayload": {"file_id": _text(r"[0-9a-f]{32,64}", 64)},
+    "DeferredFileRequestPayload": {"file_id": _limit_text(r"[0-9a-f]{32,64}", 64)},
     # Parts of forbidden messages.
-    "ArrowTable": {"data": _NEVER, "index": _NEVER, "columns": _NEVER, "styler": _NEVER},
-    "ArrowTableStyler": {"uuid": _NEVER, "caption": _NEVER, "styles": _NEVER, "display_values": _NEVER},
-    "StringTriggerValue": {"data": _NEVER},
-    "ChatInputValue": {"data": _NEVER, "file_uploader_state": _NEVER, "audio_file_info": _NEVER},
+    "ArrowTable": {"data": _FORBIDDEN, "index": _FORBIDDEN, "columns": _FORBIDDEN, "styler": _FORBIDDEN},
+    "ArrowTableStyler": {"uuid": _FORBIDDEN, "caption": _FORBIDDEN, "styles": _FORBIDDEN, "display_values": _FORBIDDEN},
+    "StringTriggerValue": {"data": _FORBIDDEN},
+    "ChatInputValue": {"data": _FORBIDDEN, "file_uploader_state": _FORBIDDEN, "audio_file_info": _FORBIDDEN},
     "InstallSkillsRequestPayload": {},
     "DismissSkillsNudgeRequestPayload": {},
     "DataframeChunkRequestPayload": {
-        "source_id": _NEVER,
-        "offset": _NEVER,
-        "limit": _NEVER,
-        "sort": _NEVER,
+        "source_id": _FORBIDDEN,
+        "offset": _FORBIDDEN,
+        "limit": _FORBIDDEN,
+        "sort": _FORBIDDEN,
     },
-    "SortState": {"column": _NEVER, "direction": _NEVER},
+    "SortState": {"column": _FORBIDDEN, "direction": _FORBIDDEN},
 }
 # Required fields; without them, Streamlit would write to its log.
-_NEEDED = {"BackMsg": 1, "BackendOperationRequest": "deferred_file", "DeferredFileRequestPayload": "file_id"}
+_REQUIRED = {"BackMsg": 1, "BackendOperationRequest": "deferred_file", "DeferredFileRequestPayload": "file_id"}
 COSTS = {"file_urls_request": 4.0, "backend_operation_request": 4.0}  # of kinds of messages; 1 for all others
 # That cost as much as a message. The largest of ordinary use, of a page with 20 kB of annotation in its address, has
 # 63 kB, of which a tab may send eight at once.
-_BYTES = 10_000
+_BYTES_PER_TOKEN = 10_000
 
 _VARINT, _FIXED, _LENGTH, _FIXED_32 = 0, 1, 2, 5  # how a value is written
-_WRITTEN = {
+_WIRE_TYPES = {
     FieldDescriptor.TYPE_DOUBLE: _FIXED,
     FieldDescriptor.TYPE_FIXED64: _FIXED,
     FieldDescriptor.TYPE_SFIXED64: _FIXED,
@@ -159,7 +159,7 @@ _WRITTEN = {
 }
 
 
-class Allowed(NamedTuple):
+class AllowedMessage(NamedTuple):
     """A message that may be passed on."""
 
     kind: str
@@ -188,32 +188,32 @@ class _NotAllowedError(Exception):
     """Raised for a message that must not be passed on."""
 
 
-def read_allowed(data: bytes) -> Allowed | None:
+def read_allowed(data: bytes) -> AllowedMessage | None:
     """Return the message if it may be passed on, else None."""
     try:
-        kind = _Walk(data).message(BackMsg.DESCRIPTOR, 0, len(data))
+        kind = _MessageReader(data).message(BackMsg.DESCRIPTOR, 0, len(data))
         message = BackMsg.FromString(data)
     except (_NotAllowedError, DecodeError):
         return None
-    return Allowed(kind, message) if message.WhichOneof("type") == kind else None
+    return AllowedMessage(kind, message) if message.WhichOneof("type") == kind else None
 
 
-def cost(kind: str, data: bytes) -> float:
+def compute_cost(kind: str, data: bytes) -> float:
     """Return how much of its tab's rate a message costs. This depends on its kind and its size."""
-    return COSTS.get(kind, 1.0) + len(data) / _BYTES
+    return COSTS.get(kind, 1.0) + len(data) / _BYTES_PER_TOKEN
 
 
-class _Walk:
+class _MessageReader:
     """Checks a message in its encoded form."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._left = data, FIELDS
+        self._data, self._left = data, MAX_FIELDS
 
     def message(self, kind: Descriptor, at: int, end: int) -> str:
         """Check a message that ends at ``end``; return the name of its last field."""
-        fields, seen, name = _fields(kind), dict[str, int](), ""
+        fields, seen, name = _list_fields(kind), dict[str, int](), ""
         while at < end:
-            key, at = self._number(at, end)
+            key, at = self._read_number(at, end)
             field = fields.get(key >> 3)
             self._left -= 1
             if field is None or key & 7 != field.written or self._left < 0:
@@ -222,24 +222,24 @@ class _Walk:
             seen[name] = seen.get(name, 0) + 1
             if seen[name] > rule.times:
                 raise _NotAllowedError
-            begin, at = self._span(field.written, at, end)
+            begin, at = self._find_span(field.written, at, end)
             if at - begin > rule.most:
                 raise _NotAllowedError
             if field.inside is not None:
                 self.message(field.inside, begin, at)
             elif field.is_text:
-                self._check(self._data[begin:at], rule)
-        needed = _NEEDED.get(kind.full_name)
+                self._check_text(self._data[begin:at], rule)
+        needed = _REQUIRED.get(kind.full_name)
         if (needed == 1 and len(seen) != 1) or (isinstance(needed, str) and needed not in seen):
             raise _NotAllowedError
         return name
 
-    def _span(self, written: int, at: int, end: int) -> tuple[int, int]:
+    def _find_span(self, written: int, at: int, end: int) -> tuple[int, int]:
         """Return where a value begins and ends."""
         if written == _VARINT:
-            begin, (_, after) = at, self._number(at, end)
+            begin, (_, after) = at, self._read_number(at, end)
         elif written == _LENGTH:
-            size, begin = self._number(at, end)
+            size, begin = self._read_number(at, end)
             after = begin + size
         else:
             begin, after = at, at + (8 if written == _FIXED else 4)
@@ -247,7 +247,7 @@ class _Walk:
             raise _NotAllowedError
         return begin, after
 
-    def _number(self, at: int, end: int) -> tuple[int, int]:
+    def _read_number(self, at: int, end: int) -> tuple[int, int]:
         """Read a number of variable length; return it and where it ends."""
         value = shift = 0
         while at < end and shift < 70:
@@ -258,25 +258,25 @@ class _Walk:
         raise _NotAllowedError
 
     @staticmethod
-    def _check(text: bytes, rule: FieldLimit) -> None:
+    def _check_text(text: bytes, rule: FieldLimit) -> None:
         try:
             text.decode()
         except UnicodeDecodeError:
             raise _NotAllowedError from None
         if rule.form and not rule.form.fullmatch(text):
             raise _NotAllowedError
-        if rule.is_json and sum(map(text.count, (b"[", b"{", b","))) > _MARKS:
+        if rule.is_json and sum(map(text.count, (b"[", b"{", b","))) > _MAX_JSON_MARKS:
             raise _NotAllowedError
 
 
 @cache
-def _fields(kind: Descriptor) -> dict[int, _Field]:
+def _list_fields(kind: Descriptor) -> dict[int, _Field]:
     """Return the allowed fields of a kind of message, by number."""
     rules: Mapping[str, Any] = RULES.get(kind.full_name, {})
     return {
         field.number: _Field(
             field.name,
-            _LENGTH if _is_packed(field) else _WRITTEN.get(field.type, _VARINT),
+            _LENGTH if _is_packed(field) else _WIRE_TYPES.get(field.type, _VARINT),
             rules[field.name],
             field.message_type,
             field.type == FieldDescriptor.TYPE_STRING,

@@ -12,13 +12,13 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mha_viz.app.serving.paths import COMPONENTS, below
+from mha_viz.app.serving.paths import COMPONENTS, get_relative_path
 from mha_viz.browser import bundle
 
 if TYPE_CHECKING:
     from streamlit.components.v2.component_manager import BidiComponentManager
 
-_CACHED = "public, max-age=31536000, immutable"
+_CACHE_CONTROL = "public, max-age=31536000, immutable"
 
 
 class _ServedFile(NamedTuple):
@@ -33,12 +33,14 @@ class ComponentFiles:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._files = {f"{COMPONENTS}mha_{name}/{bundle.served_file(name)}": _file(name) for name in bundle.COMPONENTS}
+        self._files = {
+            f"{COMPONENTS}mha_{name}/{bundle.served_file(name)}": _make_file(name) for name in bundle.COMPONENTS
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = below(scope) if scope["type"] == "http" else ""
+        path = get_relative_path(scope) if scope["type"] == "http" else ""
         if file := self._files.get(path):
-            await _answer(file, scope)(scope, receive, send)
+            await _make_response(file, scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -51,13 +53,13 @@ def announce(manager: BidiComponentManager) -> None:
     manager.register_from_manifest(ComponentManifest(package, "", [ComponentConfig(name)]), bundle.FOLDER)
 
 
-def _file(name: str) -> _ServedFile:
+def _make_file(name: str) -> _ServedFile:
     plain = bundle.module(name).encode()
     return _ServedFile(plain, gzip.compress(plain, 9, mtime=0))
 
 
-def _answer(file: _ServedFile, scope: Scope) -> Response:
-    headers = {"Cache-Control": _CACHED, "Vary": "Accept-Encoding"}
+def _make_response(file: _ServedFile, scope: Scope) -> Response:
+    headers = {"Cache-Control": _CACHE_CONTROL, "Vary": "Accept-Encoding"}
     if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
         return Response(file.gzipped, 200, headers | {"Content-Encoding": "gzip"}, "text/javascript")
     return Response(file.plain, 200, headers, "text/javascript")

@@ -16,27 +16,27 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from mha_viz.app.serving.session_limit import address_of
+from mha_viz.app.serving.session_limit import get_client_address
 from mha_viz.app.serving.settings import ServerSettings, from_environment, is_loopback
-from mha_viz.app.serving.sweeping import descriptor_limit
+from mha_viz.app.serving.sweeping import read_descriptor_limit
 
 MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
-_GRACE = 2  # seconds that open connections have to close when the server stops
-HEAD = 15.0  # seconds for the whole head of a request
-A_TAB = 8  # connections of a browser that opens a page: six for its files, one WebSocket, one to spare
+_GRACE_S = 2  # seconds that open connections have to close when the server stops
+HEAD_S = 15.0  # seconds for the whole head of a request
+CONNECTIONS_PER_TAB = 8  # connections of a browser that opens a page: six for its files, one WebSocket, one to spare
 _TOO_MANY = b"This network address has too many connections to this server. Close some tabs, then try again."
 _REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\n"
     b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s" % (len(_TOO_MANY), _TOO_MANY)
 )
-_USUAL: Any = AutoHTTPProtocol  # depends on the HTTP parser that is installed
+_BASE_PROTOCOL: Any = AutoHTTPProtocol  # depends on the HTTP parser that is installed
 
 
 class Connections:
     """The number of open connections of each address. The addresses of this machine and of proxies have no limit."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._most = min(A_TAB * settings.per_address, descriptor_limit() // 4)
+        self._most = min(CONNECTIONS_PER_TAB * settings.per_address, read_descriptor_limit() // 4)
         self._proxies = [ipaddress.ip_network(proxy) for proxy in settings.proxies]
         self._open: Counter[str] = Counter()
 
@@ -60,7 +60,7 @@ class Connections:
             return True
 
 
-class Bounded(_USUAL):  # type: ignore[misc]
+class Bounded(_BASE_PROTOCOL):  # type: ignore[misc]
     """uvicorn's HTTP protocol with these limits. ``shares`` counts the connections of one server."""
 
     shares: Connections  # uvicorn has `connections`
@@ -68,7 +68,7 @@ class Bounded(_USUAL):  # type: ignore[misc]
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._address = address_of({"client": self.client})
+        self._address = get_client_address({"client": self.client})
         self._await_head()
         if self.shares.enter(self._address):
             transport.write(_REFUSAL)
@@ -105,7 +105,7 @@ class Bounded(_USUAL):  # type: ignore[misc]
 
     def _await_head(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD, self._end_late)
+            self._deadline = self.loop.call_later(HEAD_S, self._end_late)
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:
@@ -118,7 +118,7 @@ class Bounded(_USUAL):  # type: ignore[misc]
             self.transport.abort()
 
 
-def protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
+def make_protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
     """Return the protocol class of a server with these settings."""
     return type("Bounded", (Bounded,), {"shares": Connections(settings)})
 
@@ -128,13 +128,13 @@ def limit_connections(original: Callable[[], dict[str, Any]]) -> Callable[[], di
 
     The limits of connections come from the owner's settings.
     """
-    limited = protocol(from_environment(os.environ))
+    limited = make_protocol(from_environment(os.environ))
 
     @wraps(original)
     def options() -> dict[str, Any]:
         return original() | {
             "ws_max_size": MESSAGE_BYTES,
-            "timeout_graceful_shutdown": _GRACE,
+            "timeout_graceful_shutdown": _GRACE_S,
             "server_header": False,
             "http": limited,
         }

@@ -16,8 +16,8 @@ from typing import Any
 
 from streamlit.runtime import Runtime
 
-LONGEST = 30.0  # seconds; after that, build the file from the current state
-EVERY = 0.1  # seconds; the first pause lets typed text arrive, which a browser may send after the click
+LONGEST_WAIT_S = 30.0  # seconds; after that, build the file from the current state
+POLL_INTERVAL_S = 0.1  # seconds; the first pause lets typed text arrive, which a browser may send after the click
 
 
 def name_by_button(original: Callable[..., str]) -> Callable[..., str]:
@@ -45,16 +45,16 @@ def wait_for_the_run(original: Callable[[Any, Any, str], Awaitable[Any]]) -> Cal
     @wraps(original)
     async def handle(self: Any, request: Any, session_id: str) -> Any:
         clock = asyncio.get_running_loop().time
-        end = clock() + LONGEST
-        await asyncio.sleep(EVERY)
-        while _runs(session_id) and clock() < end:
-            await asyncio.sleep(EVERY)
+        end = clock() + LONGEST_WAIT_S
+        await asyncio.sleep(POLL_INTERVAL_S)
+        while _is_running(session_id) and clock() < end:
+            await asyncio.sleep(POLL_INTERVAL_S)
         return await original(self, request, session_id)
 
     return handle
 
 
-def _runs(session_id: str) -> bool:
+def _is_running(session_id: str) -> bool:
     """Return whether the page of a session is running."""
     info = Runtime.instance()._session_mgr.get_active_session_info(session_id)
     return info is not None and info.session._scriptrunner is not None

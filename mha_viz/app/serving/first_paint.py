@@ -8,11 +8,11 @@ from html import escape
 from urllib.parse import parse_qs
 
 from mha_viz.browser.bundle import page_style
-from mha_viz.files.assets import asset, page_files
+from mha_viz.files.assets import asset_path, page_files
 from mha_viz.text import clean
 
-WITH_SENTENCE = ("", "explore", "inside_a_head")
-LONGEST = 400  # characters of a sentence that is shown
+SENTENCE_PAGES = ("", "explore", "inside_a_head")
+MOST_CHARACTERS = 400  # characters of a sentence that is shown
 
 
 def first_paint(path: str, query: bytes) -> str:
@@ -23,15 +23,17 @@ def first_paint(path: str, query: bytes) -> str:
         query: the query of the address, percent-encoded. Its text is escaped.
     """
     parameters = parse_qs(query.decode("latin-1"), keep_blank_values=True)
-    sentence = clean(parameters.get("text", [_first_sentence()])[-1])[:LONGEST] if path in WITH_SENTENCE else ""
+    sentence = (
+        clean(parameters.get("text", [_load_first_sentence()])[-1])[:MOST_CHARACTERS] if path in SENTENCE_PAGES else ""
+    )
     below = f"<p>{escape(sentence)}</p>" if sentence.strip() else ""
-    names = "" if parameters.get("class", [""])[-1] == "1" else _names(path)
+    names = "" if parameters.get("class", [""])[-1] == "1" else _draw_names(path)
     look = "mha-first" if "text" in parameters or path else "mha-first new"
     style = f"<style>{page_style('first_paint')}</style>"
     return f'{style}\n<div class="{look}" aria-hidden="true">{names}{below}</div>\n'
 
 
-def _names(path: str) -> str:
+def _draw_names(path: str) -> str:
     first, *_ = names = [*page_files()]
     here = path or first
     titles = ((name, name.replace("_", " ").capitalize()) for name in names)
@@ -40,6 +42,6 @@ def _names(path: str) -> str:
 
 
 @cache
-def _first_sentence() -> str:
-    text: str = json.loads(asset("examples.json").read_text("utf-8"))[0]["text"]
+def _load_first_sentence() -> str:
+    text: str = json.loads(asset_path("examples.json").read_text("utf-8"))[0]["text"]
     return text

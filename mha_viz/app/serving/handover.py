@@ -22,13 +22,13 @@ def serve_instead() -> NoReturn:
         print("mha-viz: This program cannot serve app.py. Start mha-viz serve.", file=sys.stderr, flush=True)
         sys.exit(2)
     options = {name.replace("_", "."): value for name, value in context.params.items() if "_" in name}
-    flags = [f"--{name}={value}" for name, given in options.items() for value in _values(given)]
-    command, environment = process.python("-m", "mha_viz.app.serving", *flags)
+    flags = [f"--{name}={value}" for name, given in options.items() for value in _list_values(given)]
+    command, environment = process.build_python_command("-m", "mha_viz.app.serving", *flags)
     print("  streamlit run goes on as mha-viz serve.", flush=True)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the port, which is bound already
     os.execve(command[0], command, environment)
 
 
-def _values(value: object) -> list[object]:
+def _list_values(value: object) -> list[object]:
     """Return the values of an option as a list; some options may be given several times."""
     return [*value] if isinstance(value, list | tuple) else [value] if value is not None else []

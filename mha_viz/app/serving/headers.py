@@ -13,15 +13,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import file_util
 
-from mha_viz.app.serving.paths import MEDIA, below
+from mha_viz.app.serving.paths import MEDIA, get_relative_path
 from mha_viz.app.serving.settings import ServerSettings
-from mha_viz.app.serving.streamlit_files import PLACE
+from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT
 
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
 # For a downloaded file that the browser opens instead of saving: it can be displayed but cannot run anything.
-_MEDIA = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; sandbox"
-_REFUSED = ("camera", "microphone", "geolocation", "payment", "usb", "serial", "display-capture", "midi")
+_MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; sandbox"
+_REFUSED_FEATURES = ("camera", "microphone", "geolocation", "payment", "usb", "serial", "display-capture", "midi")
 
 
 class Headers:
@@ -62,7 +62,9 @@ class _Policy:
     def __init__(self, settings: ServerSettings) -> None:
         # Hashes of the inline scripts of a page, so that these run and no other inline script does.
         shell = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
-        digests = (hashlib.sha256(script.encode()).digest() for script in [*_INLINE_SCRIPT.findall(shell), PLACE])
+        digests = (
+            hashlib.sha256(script.encode()).digest() for script in [*_INLINE_SCRIPT.findall(shell), BASE_URL_SCRIPT]
+        )
         inline = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
         ancestors = " ".join(["'self'", *settings.frames])
         # WebAssembly for the 64-bit integers of protobuf.js; it does not allow eval of text.
@@ -77,12 +79,14 @@ class _Policy:
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
         # This server's WebSocket address: in some browsers 'self' does not include it.
         sockets = f" ws://{host.decode()} wss://{host.decode()}" if _HOST.fullmatch(host) else ""
-        policy = _MEDIA if below(scope).startswith(MEDIA) else self._page.replace("{sockets}", sockets)
+        policy = (
+            _MEDIA_POLICY if get_relative_path(scope).startswith(MEDIA) else self._page.replace("{sockets}", sockets)
+        )
         return [
             (b"content-security-policy", policy.encode("ascii")),
             (b"x-content-type-options", b"nosniff"),
             (b"referrer-policy", b"same-origin"),  # the address contains the sentence
             (b"cross-origin-opener-policy", b"same-origin"),  # no page that opened this one can look into it
             (b"cross-origin-resource-policy", b"same-origin"),  # no other site can load its files; frames are pages
-            (b"permissions-policy", ", ".join(f"{name}=()" for name in _REFUSED).encode("ascii")),
+            (b"permissions-policy", ", ".join(f"{name}=()" for name in _REFUSED_FEATURES).encode("ascii")),
         ]

@@ -15,8 +15,8 @@ from typing import Any
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-LATEST = 5  # a message is relied on for at most this many runs after it was sent
-_SENT = "mha_viz_sent"  # attribute of a session: number of ended runs, and that number when each message was sent
+LATEST_RUNS = 5  # a message is relied on for at most this many runs after it was sent
+_SENT_KEY = "mha_viz_sent"  # attribute of a session: number of ended runs, and that number when each message was sent
 
 
 def note_enqueued(send: Callable[[Any, ForwardMsg], None]) -> Callable[[Any, ForwardMsg], None]:
@@ -24,11 +24,11 @@ def note_enqueued(send: Callable[[Any, ForwardMsg], None]) -> Callable[[Any, For
 
     @wraps(send)
     def enqueue(self: Any, msg: ForwardMsg) -> None:
-        ended, sent = _count_sent(self)
+        ended, sent = _get_sent(self)
         kind = msg.WhichOneof("type")
         if kind == "script_finished":
-            recent = {name: run for name, run in list(sent.items()) if ended + 1 - run <= LATEST}
-            vars(self)[_SENT] = ended + 1, recent
+            recent = {name: run for name, run in list(sent.items()) if ended + 1 - run <= LATEST_RUNS}
+            vars(self)[_SENT_KEY] = ended + 1, recent
         elif kind == "ref_hash" or msg.metadata.cacheable:
             sent[msg.ref_hash or msg.hash] = ended
         send(self, msg)
@@ -44,7 +44,7 @@ def rely_on_the_latest(
     @wraps(rerun)
     def request_rerun(self: Any, client_state: ClientState | None) -> None:
         if client_state is not None:
-            _, sent = _count_sent(self)
+            _, sent = _get_sent(self)
             recent = [name for name in client_state.cached_message_hashes if name in sent]
             client_state.ClearField("cached_message_hashes")
             client_state.cached_message_hashes.extend(recent)
@@ -53,6 +53,6 @@ def rely_on_the_latest(
     return request_rerun
 
 
-def _count_sent(session: Any) -> tuple[int, dict[str, int]]:
-    sent: tuple[int, dict[str, int]] = vars(session).setdefault(_SENT, (0, {}))
+def _get_sent(session: Any) -> tuple[int, dict[str, int]]:
+    sent: tuple[int, dict[str, int]] = vars(session).setdefault(_SENT_KEY, (0, {}))
     return sent

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.types import Scope
 from streamlit import config
 
-from mha_viz.files.assets import moved, page_files
+from mha_viz.files.assets import page_files, redirect_address
 
 STREAM = "_stcore/stream"
 HEALTH = "_stcore/health"
@@ -16,37 +16,37 @@ COMPONENTS = "_stcore/bidi-components/"
 MEDIA = "media/"
 
 
-def base() -> str:
+def get_base() -> str:
     """Return ``server.baseUrlPath`` without slashes at its ends."""
     return str(config.get_option("server.baseUrlPath") or "").strip("/")
 
 
-def below(scope: Scope) -> str:
+def get_relative_path(scope: Scope) -> str:
     """Return the path relative to ``server.baseUrlPath``, without a leading slash.
 
     A path outside of it keeps its slash.
     """
-    base_path = base()
+    base_path = get_base()
     path: str = scope["path"]
     if base_path and not f"{path}/".startswith(f"/{base_path}/"):
         return path
     return path.removeprefix(f"/{base_path}" if base_path else "").removeprefix("/")
 
 
-def pages() -> frozenset[str]:
+def list_paths() -> frozenset[str]:
     """Return the paths of the app's pages: the names of all pages, and "" for the first."""
     return frozenset({"", *page_files()})
 
 
-def new_address(scope: Scope) -> str | None:
+def find_new_address(scope: Scope) -> str | None:
     """Return the current address of a page that has moved; None for any other path.
 
     The first page has moved from its name to the root.
     """
-    path = below(scope).rstrip("/")
+    path = get_relative_path(scope).rstrip("/")
     old = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
-    page, parameters = moved(path, old)
+    page, parameters = redirect_address(path, old)
     place = "" if page == next(iter(page_files())) else page
     if place == path:
         return None
-    return f"/{base()}/{place}?{urlencode(parameters)}".replace("//", "/", 1).rstrip("?")
+    return f"/{get_base()}/{place}?{urlencode(parameters)}".replace("//", "/", 1).rstrip("?")

@@ -20,21 +20,21 @@ from streamlit.proto.AuthRedirect_pb2 import AuthRedirect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg, ForwardMsgMetadata
 from streamlit.runtime import Runtime
 
-from mha_viz.app.serving.back_messages import Allowed, cost, read_allowed
-from mha_viz.app.serving.paths import STREAM, below, pages
+from mha_viz.app.serving.back_messages import AllowedMessage, compute_cost, read_allowed
+from mha_viz.app.serving.paths import STREAM, get_relative_path, list_paths
 from mha_viz.app.serving.settings import ServerSettings, is_loopback
-from mha_viz.app.serving.visitors import Recent, browser_of
+from mha_viz.app.serving.visitors import RecentVisitors, read_browser
 from mha_viz.app.serving.waits import Waits
 from mha_viz.browser.bundle import page_style
 
-RETRY = 10  # seconds until the page of a full server reloads
-RETURN = 60  # seconds within which a visitor who left, for example by reloading, is let in again
-FIRST_MESSAGE = 5  # seconds within which an open WebSocket must send a message
+RETRY_S = 10  # seconds until the page of a full server reloads
+RETURN_S = 60  # seconds within which a visitor who left, for example by reloading, is let in again
+FIRST_MESSAGE_S = 5  # seconds within which an open WebSocket must send a message
 BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: in a burst, and per second on average
 
 VISITOR: ContextVar[str] = ContextVar("visitor", default="")  # the tab whose messages a task handles
 
-_FULL = """<!doctype html>
+_FULL_PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -58,8 +58,8 @@ class SessionLimit:
         self._settings = settings
         self._open: Counter[str] = Counter()  # by address
         self._browsers: Counter[str] = Counter()  # open WebSockets by visitor
-        self._left = Recent(RETURN)
-        self._refused = Recent(3 * RETRY)
+        self._left = RecentVisitors(RETURN_S)
+        self._refused = RecentVisitors(3 * RETRY_S)
         self.emptied = time.monotonic()  # when the last WebSocket closed
         self.waits = Waits(settings.wait)
 
@@ -113,33 +113,33 @@ class Gate:
     def __init__(self, app: ASGIApp, session_limit: SessionLimit) -> None:
         self._app = app
         self._session_limit = session_limit
-        self._pages = pages()
+        self._pages = list_paths()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = below(scope) if scope["type"] in ("http", "websocket") else ""
+        path = get_relative_path(scope) if scope["type"] in ("http", "websocket") else ""
         if scope["type"] == "websocket" and path == STREAM:
-            await self._socket(scope, receive, send)
+            await self._serve_socket(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "GET" and path.rstrip("/") in self._pages:
             await self._page(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        address, browser = address_of(scope), browser_of(scope)
+        address, browser = get_client_address(scope), read_browser(scope)
         is_in = self._session_limit.holds(browser or address)
         why = "" if browser and is_in else self._session_limit.refusal(address, is_in)
         if why:
             self._session_limit.note_refused(browser or address)
-            headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
-            page = _FULL.format(why=why, retry=RETRY, style=page_style("instead"))
+            headers = {"Retry-After": str(RETRY_S), "Cache-Control": "no-store"}
+            page = _FULL_PAGE.format(why=why, retry=RETRY_S, style=page_style("instead"))
             await HTMLResponse(page, 503, headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        address = address_of(scope)
-        visitor = browser_of(scope) or address
-        if self._session_limit.refusal(address, self._session_limit.returns(visitor)) and not _resumes(scope):
+    async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = get_client_address(scope)
+        visitor = read_browser(scope) or address
+        if self._session_limit.refusal(address, self._session_limit.returns(visitor)) and not _is_resuming(scope):
             self._session_limit.note_refused(visitor)
             await _refuse(scope, receive, send)
             return
@@ -153,7 +153,7 @@ class Gate:
             self._session_limit.leave(address, visitor)
 
 
-class _Paced:
+class _PacedReceiver:
     """Receives the messages of a tab and passes on those that are allowed.
 
     It limits the tab's rate by what its messages cost, and closes the WebSocket of a tab that sends nothing.
@@ -164,16 +164,16 @@ class _Paced:
         self._tokens, self._at = float(BURST), time.monotonic()
         self._has_sent = False
 
-    async def __call__(self) -> tuple[Message, Allowed | None]:
+    async def __call__(self) -> tuple[Message, AllowedMessage | None]:
         """Return the next message and, if it is one of Streamlit's, its parsed form."""
         while True:
-            message = await (self._receive() if self._has_sent else self._first())
+            message = await (self._receive() if self._has_sent else self._receive_first())
             if message["type"] != "websocket.receive":
                 return message, None
             self._has_sent = True
             data = message.get("bytes") or b""
             allowed = read_allowed(data)
-            await self._pay(cost(allowed.kind if allowed else "", data))
+            await self._pay(compute_cost(allowed.kind if allowed else "", data))
             if allowed:
                 return message, allowed
 
@@ -184,9 +184,9 @@ class _Paced:
         if self._tokens < 0:  # too fast: read nothing from the connection for a while
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
-    async def _first(self) -> Message:
+    async def _receive_first(self) -> Message:
         try:
-            return await asyncio.wait_for(self._receive(), FIRST_MESSAGE)
+            return await asyncio.wait_for(self._receive(), FIRST_MESSAGE_S)
         except TimeoutError:
             await self._send({"type": "websocket.close", "code": 1008})
             return {"type": "websocket.disconnect", "code": 1008}
@@ -199,7 +199,7 @@ class _Tab:
     """
 
     def __init__(self, receive: Receive, send: Send, waits: Waits, visitor: str) -> None:
-        self._paced, self._send = _Paced(receive, send), send
+        self._paced, self._send = _PacedReceiver(receive, send), send
         self._waits, self._visitor = waits, visitor
 
     async def receive(self) -> Message:
@@ -216,7 +216,7 @@ class _Tab:
         self._waits.note_sent(self, message, time.monotonic() - began)
 
 
-def address_of(scope: Scope) -> str:
+def get_client_address(scope: Scope) -> str:
     """Return the client's address. An IPv6 /64 network counts as one address, since one person has many of them."""
     client = scope.get("client")
     try:
@@ -230,7 +230,7 @@ def address_of(scope: Scope) -> str:
     return str(ipaddress.ip_network((address, 64), strict=False).network_address)
 
 
-def _resumes(scope: Scope) -> bool:
+def _is_resuming(scope: Scope) -> bool:
     """Return whether the WebSocket resumes a session that is waiting for a reconnect.
 
     A session that still has a WebSocket does not count; otherwise a tab could open any number of them.
@@ -245,7 +245,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     A browser has already received its page, which would stay empty without an explanation. It is told to load the page
     again, and then gets the page that gives the reason and tries again.
     """
-    refusal = PlainTextResponse("All places are taken.", 503, {"Retry-After": str(RETRY)})
+    refusal = PlainTextResponse("All places are taken.", 503, {"Retry-After": str(RETRY_S)})
     if "origin" in Headers(scope=scope):
         reload = ForwardMsg(metadata=ForwardMsgMetadata(), auth_redirect=AuthRedirect(url=""))  # "": the page itself
         await send({"type": "websocket.accept", "subprotocol": next(iter(scope["subprotocols"]), None)})

@@ -47,13 +47,13 @@ class ServerSettings(NamedTuple):
 def from_environment(environment: Mapping[str, str]) -> ServerSettings:
     """Read the settings from an environment. Raises SettingError with the variable and its value."""
     return ServerSettings(
-        frames=_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
-        hosts=tuple(host.strip("[]") for host in _list(environment, HOSTS, _HOST, "heads.example.org")),
-        proxies=_networks(environment),
-        sessions=_count(environment, SESSIONS, ServerSettings().sessions),
-        per_address=_count(environment, SESSIONS_PER_ADDRESS, ServerSettings().per_address),
-        wait=_count(environment, WAIT, ServerSettings().wait),
-        metrics=_switch(environment, METRICS),
+        frames=_read_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
+        hosts=tuple(host.strip("[]") for host in _read_list(environment, HOSTS, _HOST, "heads.example.org")),
+        proxies=_read_networks(environment),
+        sessions=_read_count(environment, SESSIONS, ServerSettings().sessions),
+        per_address=_read_count(environment, SESSIONS_PER_ADDRESS, ServerSettings().per_address),
+        wait=_read_count(environment, WAIT, ServerSettings().wait),
+        metrics=_read_switch(environment, METRICS),
     )
 
 
@@ -69,20 +69,20 @@ def is_loopback(host: str) -> bool:
     return (inner or address).is_loopback
 
 
-def _words(environment: Mapping[str, str], name: str) -> list[str]:
+def _split_words(environment: Mapping[str, str], name: str) -> list[str]:
     return environment.get(name, "").replace(",", " ").split()
 
 
-def _list(environment: Mapping[str, str], name: str, pattern: re.Pattern[str], example: str) -> tuple[str, ...]:
-    words = _words(environment, name)
+def _read_list(environment: Mapping[str, str], name: str, pattern: re.Pattern[str], example: str) -> tuple[str, ...]:
+    words = _split_words(environment, name)
     for word in words:
         if not pattern.fullmatch(word.strip("[]")):
             raise SettingError(f"{name} contains “{word[:60]}”.", f"Expected a list such as {example}.")
     return tuple(words)
 
 
-def _networks(environment: Mapping[str, str]) -> tuple[str, ...]:
-    words = _words(environment, PROXIES)
+def _read_networks(environment: Mapping[str, str]) -> tuple[str, ...]:
+    words = _split_words(environment, PROXIES)
     for word in words:
         try:
             ipaddress.ip_network(word)
@@ -92,7 +92,7 @@ def _networks(environment: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _count(environment: Mapping[str, str], name: str, default: int) -> int:
+def _read_count(environment: Mapping[str, str], name: str, default: int) -> int:
     value = environment.get(name, "").strip()
     if not value:
         return default
@@ -101,7 +101,7 @@ def _count(environment: Mapping[str, str], name: str, default: int) -> int:
     return int(value)
 
 
-def _switch(environment: Mapping[str, str], name: str) -> bool:
+def _read_switch(environment: Mapping[str, str], name: str) -> bool:
     value = environment.get(name, "").strip()
     if value not in ("", "0", "1"):
         raise SettingError(f"{name} is “{value[:40]}”.", "Expected 1 or 0.")

@@ -38,7 +38,7 @@ _UNCONFINED = (
 @configurator_options
 def main(**flags: Any) -> None:
     """Serve the app until a signal ends it."""
-    process.prepare()
+    process.set_environment()
     options = {name.replace("_", "."): value for name, value in flags.items() if value not in (None, ())}
     try:
         process.check_docstrings()
@@ -50,26 +50,26 @@ def main(**flags: Any) -> None:
 
 def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     sys.argv = [str(app_root() / "app.py")]  # the app's own settings are in the same folder
-    application = app(chosen, opens_browser=_opens_browser(options))
+    application = app(chosen, opens_browser=_should_open_browser(options))
     address = options.setdefault("server.address", "127.0.0.1")
     port = options.get("server.port", 8501)
     if not 0 <= port < 1 << 16:
         raise SettingError(f"The port is {port}.", "Give a number from 1 to 65535.")
-    options = _hosts(address, chosen) | options
+    options = _choose_hosts(address, chosen) | options
     # Unless its owner allows it, a server for other machines offers no folders of this machine and no downloads. A
     # server on loopback with a proxy or with host names also serves other machines.
     is_private = is_loopback(address) and not chosen.proxies and not chosen.hosts
-    if not (is_private or catalog.stated()):
+    if not (is_private or catalog.has_settings()):
         os.environ[catalog.ACCESS] = "here"
         print(_LOCAL_MODELS, flush=True)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
     if missing := confined.find_missing() if sys.platform.startswith("linux") or not is_private else ():
         print(_UNCONFINED.format(", ".join(sorted(missing))), flush=True)
-    confined.hide()
-    inspection.begin()
+    confined.hide_memory()
+    inspection.use_child_processes()
     raise_descriptor_limit()
     streamlit_parts.install_parts()
-    log.bound_records(_find_visitor)
+    log.limit_records(_find_visitor)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, end_server)  # after uvicorn has closed the open connections
     # If Rich is installed, it would print errors outside the log and at full length.
@@ -84,7 +84,7 @@ def _find_visitor() -> str:
     return "" if context is None else context.session_id
 
 
-def _opens_browser(options: dict[str, Any]) -> bool:
+def _should_open_browser(options: dict[str, Any]) -> bool:
     """Return whether to open a browser, as Streamlit does on a desktop unless ``server.headless`` is set.
 
     For Streamlit itself the server is always headless; otherwise it may write files for programming assistants into the
@@ -94,7 +94,7 @@ def _opens_browser(options: dict[str, Any]) -> bool:
     return not (config.get_option("server.headless") if headless is None else headless)
 
 
-def _hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
+def _choose_hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
     """Return the option with the allowed host names.
 
     A page of another site must not reach the server under that site's host name.

@@ -17,15 +17,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import file_util
 
 from mha_viz.app.serving.first_paint import first_paint
-from mha_viz.app.serving.paths import below, pages
+from mha_viz.app.serving.paths import get_relative_path, list_paths
 from mha_viz.browser.promise import older_note_with_style
 
-_CODE = ("static/js/*", "static/css/*")
+_CODE_PATTERNS = ("static/js/*", "static/css/*")
 # Tells the client that its server is where its files are. Otherwise it would first look below the address of the page.
-PLACE = 'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
-_ADDED = f"<script>{PLACE}</script>{older_note_with_style()}".encode()
-_ON_EVERY_PAGE = ("PageLink", "Html", "BidiComponent")  # elements whose code is loaded when the first is drawn
-_IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
+BASE_URL_SCRIPT = (
+    'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
+)
+_ADDED_HTML = f"<script>{BASE_URL_SCRIPT}</script>{older_note_with_style()}".encode()
+_COMMON_ELEMENTS = ("PageLink", "Html", "BidiComponent")  # elements whose code is loaded when the first is drawn
+_IMPORT = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 
 
 class StreamlitFiles:
@@ -37,18 +39,18 @@ class StreamlitFiles:
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app, self._pages = app, pages()
+        self._app, self._pages = app, list_paths()
         static = Path(file_util.get_static_dir())
-        self._files = {file.relative_to(static).as_posix() for name in _CODE for file in static.glob(name)}
+        self._files = {file.relative_to(static).as_posix() for name in _CODE_PATTERNS for file in static.glob(name)}
         self._answers: dict[str, tuple[Message, Message]] = {}  # by path: the start of the answer, and its body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = below(scope) if scope["type"] == "http" else "/"
+        path = get_relative_path(scope) if scope["type"] == "http" else "/"
         if path in self._pages:
             uncompressed = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
-            added = _ADDED + first_paint(path, scope.get("query_string", b"")).encode()
-            await self._app(uncompressed, receive, _completing(send, added) if scope["method"] == "GET" else send)
-        elif path in self._files and _may_be_compressed(scope):
+            added = _ADDED_HTML + first_paint(path, scope.get("query_string", b"")).encode()
+            await self._app(uncompressed, receive, _append_to_page(send, added) if scope["method"] == "GET" else send)
+        elif path in self._files and _accepts_gzip(scope):
             await self._answer(path, scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -62,12 +64,12 @@ class StreamlitFiles:
 
             await self._app(scope, receive, keep)
             if messages[0]["status"] == 200:
-                self._answers[path] = await asyncio.to_thread(_compressed, *messages)
+                self._answers[path] = await asyncio.to_thread(_compress, *messages)
         for message in self._answers.get(path, messages):
             await send(message)
 
 
-def _completing(send: Send, added: bytes) -> Send:
+def _append_to_page(send: Send, added: bytes) -> Send:
     """Return a sender that appends ``added`` to the page and adds the preload header."""
     is_whole = False
 
@@ -76,7 +78,7 @@ def _completing(send: Send, added: bytes) -> Send:
         if message["type"] == "http.response.start" and message["status"] == 200:
             is_whole = True
             headers = MutableHeaders(scope=message)
-            headers.append("link", _preload())
+            headers.append("link", _make_preload_header())
             headers["content-length"] = str(int(headers["content-length"]) + len(added))
         elif is_whole and not message.get("more_body"):
             message = {**message, "body": message.get("body", b"") + added}
@@ -86,35 +88,35 @@ def _completing(send: Send, added: bytes) -> Send:
 
 
 @cache
-def _preload() -> str:
-    return ", ".join(f"<{name}>; rel=modulepreload; crossorigin" for name in _drawn_with())
+def _make_preload_header() -> str:
+    return ", ".join(f"<{name}>; rel=modulepreload; crossorigin" for name in _iter_modules())
 
 
-def _drawn_with() -> Iterator[str]:
+def _iter_modules() -> Iterator[str]:
     """Yield the modules that draw the elements of every page, and the modules that these import.
 
     Modules that the shell names itself are left out.
     """
     static = Path(file_util.get_static_dir())
     folder, shell = static / "static" / "js", (static / "index.html").read_text("utf-8")
-    waiting = [file.name for element in _ON_EVERY_PAGE for file in folder.glob(f"{element}.*.js")]
+    waiting = [file.name for element in _COMMON_ELEMENTS for file in folder.glob(f"{element}.*.js")]
     seen = set(waiting)
     while waiting:
         name = waiting.pop()
         if name not in shell:
             yield f"static/js/{name}"
-            imported = {*_IMPORTED.findall((folder / name).read_text("utf-8"))} - seen
+            imported = {*_IMPORT.findall((folder / name).read_text("utf-8"))} - seen
             seen |= imported
             waiting += sorted(imported)
 
 
-def _may_be_compressed(scope: Scope) -> bool:
+def _accepts_gzip(scope: Scope) -> bool:
     headers = Headers(scope=scope)
     is_whole = scope["method"] == "GET" and "range" not in headers and "if-none-match" not in headers
     return is_whole and "gzip" in headers.get("accept-encoding", "")
 
 
-def _compressed(start: Message, *parts: Message) -> tuple[Message, Message]:
+def _compress(start: Message, *parts: Message) -> tuple[Message, Message]:
     body = gzip.compress(b"".join(part.get("body", b"") for part in parts), 9, mtime=0)
     headers = MutableHeaders(raw=list(start["headers"]))
     del headers["accept-ranges"]

@@ -10,7 +10,7 @@ import logging
 import pkgutil
 from collections.abc import Sequence
 
-from mha_viz.library_parts import LibraryPart, lacks, lost_without, remedy
+from mha_viz.library_parts import LibraryPart, describe_missing, describe_remedy, find_losses
 
 _LOG = logging.getLogger(__name__)
 
@@ -203,9 +203,9 @@ def install_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
 
     If a part is missing, improvements that need it are left out, with one line in the log.
     """
-    losses = lost_without(parts)
+    losses = find_losses(parts)
     for loss, missing in losses.items():
-        _LOG.warning("%s %s %s", lacks(missing), loss, remedy(missing))
+        _LOG.warning("%s %s %s", describe_missing(missing), loss, describe_remedy(missing))
     for part in parts:
         if part.made_by and part.loss not in losses:
             owner = pkgutil.resolve_name(part.owner)
@@ -214,9 +214,9 @@ def install_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
 
 def has_error_sentences() -> bool:
     """Return whether a page can answer a value that no control can send."""
-    return _ERRORS not in lost_without(PARTS)
+    return _ERRORS not in find_losses(PARTS)
 
 
 def has_component_files() -> bool:
     """Return whether the components' code can be served as files."""
-    return _COMPONENTS not in lost_without(PARTS)
+    return _COMPONENTS not in find_losses(PARTS)

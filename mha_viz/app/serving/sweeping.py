@@ -27,12 +27,12 @@ except ImportError:  # Windows has no such limit
 
 _LOG = logging.getLogger(__name__)
 
-TICK = 10  # seconds
-QUIET = 60  # seconds without a visitor after which caches are freed
+TICK_S = 10  # seconds
+QUIET_S = 60  # seconds without a visitor after which caches are freed
 FETCH_BYTES = 256_000_000  # of all files that wait for a download; the oldest are deleted first
-FETCH = 60  # seconds that a browser has to download a file that was made for it
-COLLECT = 60  # seconds between two garbage collections while there are visitors
-ENOUGH = 25  # ended sessions that are worth a garbage collection
+FETCH_S = 60  # seconds that a browser has to download a file that was made for it
+COLLECT_S = 60  # seconds between two garbage collections while there are visitors
+LEAST_ENDED = 25  # ended sessions that are worth a garbage collection
 MOST_WAITING = 128
 _DESCRIPTORS = 1 << 20
 
@@ -50,7 +50,7 @@ def raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, 10_240), hard))
 
 
-def descriptor_limit() -> int:
+def read_descriptor_limit() -> int:
     """Return how many files and connections this process may have open."""
     if resource is None:
         return _DESCRIPTORS
@@ -58,7 +58,7 @@ def descriptor_limit() -> int:
     return _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
-class Waiting(SessionStorage):
+class WaitingSessions(SessionStorage):
     """Sessions whose WebSocket is closed, kept for a reconnect and shut down when their time is over.
 
     Streamlit's own storage only drops its reference; the session then holds three descriptors, its files and its memory
@@ -102,11 +102,11 @@ class Waiting(SessionStorage):
         self.ended += 1
 
 
-async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: MediaFileManager) -> None:
+async def sweep(session_limit: SessionLimit, waiting: WaitingSessions, downloads: MediaFileManager) -> None:
     """Sweep until the server ends. An error in one round is logged and does not stop the next."""
     sweeper = _Sweeper(session_limit, waiting, downloads)
     while True:
-        await asyncio.sleep(TICK)
+        await asyncio.sleep(TICK_S)
         try:
             await sweeper.sweep()
         except Exception:
@@ -116,7 +116,7 @@ async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: MediaF
 class _Sweeper:
     """Frees resources in rounds."""
 
-    def __init__(self, session_limit: SessionLimit, waiting: Waiting, downloads: MediaFileManager) -> None:
+    def __init__(self, session_limit: SessionLimit, waiting: WaitingSessions, downloads: MediaFileManager) -> None:
         self._session_limit, self._waiting, self._downloads = session_limit, waiting, downloads
         self._collected_at, self._collected, self._freed = time.monotonic(), 0, True
 
@@ -127,20 +127,20 @@ class _Sweeper:
         now = time.monotonic()
         if self._session_limit.taken:
             self._freed = False
-            if now - self._collected_at >= COLLECT and self._waiting.ended - self._collected >= ENOUGH:
+            if now - self._collected_at >= COLLECT_S and self._waiting.ended - self._collected >= LEAST_ENDED:
                 self._collected_at, self._collected = now, self._waiting.ended
                 gc.collect()
-        elif not self._freed and now - self._session_limit.emptied >= QUIET:
+        elif not self._freed and now - self._session_limit.emptied >= QUIET_S:
             self._freed, self._collected_at, self._collected = True, now, self._waiting.ended
             await asyncio.to_thread(_free_memory)
 
 
 def end_lost_sessions(original: Callable[..., None]) -> Callable[..., None]:
-    """Make the session manager store sessions that wait for a reconnect in :class:`Waiting`."""
+    """Make the session manager store sessions that wait for a reconnect in :class:`WaitingSessions`."""
 
     @wraps(original)
     def init(self: Any, session_storage: SessionStorage, *others: Any, **named: Any) -> None:
-        original(self, Waiting(float(config.get_option("server.disconnectedSessionTTL"))), *others, **named)
+        original(self, WaitingSessions(float(config.get_option("server.disconnectedSessionTTL"))), *others, **named)
 
     return init
 
@@ -158,15 +158,15 @@ def keep_until_fetched(original: Callable[[Any], set[str]]) -> Callable[[Any], s
         now, files = time.monotonic(), self._file_metadata
         since = {name: first_seen.setdefault(files[name], now) for name in original(self)}
         newest = sorted(since, key=since.__getitem__, reverse=True)
-        sizes = accumulate(_size(self, name) for name in newest)
+        sizes = accumulate(_count_bytes(self, name) for name in newest)
         return {
-            name for name, size in zip(newest, sizes, strict=True) if now - since[name] > FETCH or size > FETCH_BYTES
+            name for name, size in zip(newest, sizes, strict=True) if now - since[name] > FETCH_S or size > FETCH_BYTES
         }
 
     return list_expired
 
 
-def _size(files: MediaFileManager, name: str) -> int:
+def _count_bytes(files: MediaFileManager, name: str) -> int:
     file = files.read_file(name)
     return len(file.content) if file else 0
 
@@ -176,4 +176,4 @@ def _free_memory() -> None:
     empty: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "idle", None)  # loaded by the first visitor
     if empty is not None:
         empty()
-    process.give_back_memory()
+    process.release_memory()

@@ -14,24 +14,24 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-from mha_viz.app.serving.paths import UPLOADS, below
+from mha_viz.app.serving.paths import UPLOADS, get_relative_path
 
-FILES = 2  # per session: the one in use and the one that replaces it
+MOST_FILES = 2  # per session: the one in use and the one that replaces it
 SESSION_BYTES = 16_000_000
 ALL_BYTES = 256_000_000
-SECONDS = 120.0  # limit for an upload: 8 MB at half a megabit per second take this long
+UPLOAD_S = 120.0  # limit for an upload: 8 MB at half a megabit per second take this long
 _FRAMING = 1_000_000  # the maximum number of bytes of a request besides its file
 
 _TOO_MANY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
 _FULL = "The server cannot store more uploaded files now. Try again in a minute."
-_SLOW = f"The upload took longer than {SECONDS:g} seconds. Try again on a faster connection, or with a smaller file."
+_SLOW = f"The upload took longer than {UPLOAD_S:g} seconds. Try again on a faster connection, or with a smaller file."
 _NOT_YOURS = "This upload belongs to another visitor."
 
 
 class Uploads:
     """ASGI middleware that limits the files of a session.
 
-    A session keeps at most ``FILES`` files, the newest, and only its own browser may change them.
+    A session keeps at most ``MOST_FILES`` files, the newest, and only its own browser may change them.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -39,7 +39,7 @@ class Uploads:
         self._arriving: dict[str, int] = {}  # bytes received of unfinished uploads, by session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = below(scope) if scope["type"] == "http" else ""
+        path = get_relative_path(scope) if scope["type"] == "http" else ""
         if not path.startswith(UPLOADS) or scope["method"] not in ("PUT", "DELETE"):
             await self._app(scope, receive, send)
             return
@@ -48,31 +48,31 @@ class Uploads:
             await PlainTextResponse(_NOT_YOURS, 403)(scope, receive, send)
         elif scope["method"] == "DELETE":
             await self._app(scope, receive, send)
-        elif refusal := self._refusal(session, _announced(scope)):
+        elif refusal := self._check_upload(session, _read_announced_size(scope)):
             await refusal(scope, receive, send)
         else:
             await self._receive(session, scope, receive, send)
 
-    def _refusal(self, session: str, size: int) -> Response | None:
-        if size > _max_request():
+    def _check_upload(self, session: str, size: int) -> Response | None:
+        if size > _compute_max_request():
             return PlainTextResponse(f"The file is larger than {config.get_option('server.maxUploadSize')} MB.", 413)
         if session in self._arriving:
             return PlainTextResponse(_TOO_MANY, 429, {"Retry-After": "5"})
-        return self._full(size)
+        return self._check_room(size)
 
-    def _full(self, more: int = 0) -> Response | None:
+    def _check_room(self, more: int = 0) -> Response | None:
         """Return the refusal if there is no room for ``more`` bytes, else None.
 
         Bytes that other uploads have announced but not sent take no room.
         """
-        if _stored_bytes() + sum(self._arriving.values()) + more > ALL_BYTES:
+        if _count_stored_bytes() + sum(self._arriving.values()) + more > ALL_BYTES:
             return PlainTextResponse(_FULL, 429, {"Retry-After": "60"})
         return None
 
     async def _receive(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass an upload on, and end it if it takes too long or too much room. A broken-off upload is no error."""
         self._arriving[session] = 0
-        deadline = asyncio.get_running_loop().time() + SECONDS
+        deadline = asyncio.get_running_loop().time() + UPLOAD_S
         refusal: Response | None = None
 
         async def count() -> Message:
@@ -84,7 +84,7 @@ class Uploads:
                 refusal = PlainTextResponse(_SLOW, 408)
             else:
                 self._arriving[session] += len(message.get("body", b""))
-                refusal = self._full()
+                refusal = self._check_room()
             return {"type": "http.disconnect"} if refusal else message
 
         async def trim(message: Message) -> None:
@@ -102,32 +102,32 @@ class Uploads:
             del self._arriving[session]
 
 
-def _store() -> MemoryUploadedFileManager:
+def _get_store() -> MemoryUploadedFileManager:
     store = Runtime.instance().uploaded_file_mgr
     assert isinstance(store, MemoryUploadedFileManager)
     return store
 
 
-def _stored_bytes() -> int:
-    return sum(len(file.data) for files in list(_store().file_storage.values()) for file in list(files.values()))
+def _count_stored_bytes() -> int:
+    return sum(len(file.data) for files in list(_get_store().file_storage.values()) for file in list(files.values()))
 
 
 def _trim(session: str) -> None:
     """Delete the oldest files of a session until it is within the limits."""
-    files = list(_store().file_storage.get(session, {}).values())
-    while len(files) > FILES or sum(len(file.data) for file in files) > SESSION_BYTES:
-        _store().remove_file(session, files.pop(0).file_id)
+    files = list(_get_store().file_storage.get(session, {}).values())
+    while len(files) > MOST_FILES or sum(len(file.data) for file in files) > SESSION_BYTES:
+        _get_store().remove_file(session, files.pop(0).file_id)
 
 
-def _max_request() -> int:
+def _compute_max_request() -> int:
     """Return the maximum size of a request in bytes."""
     return int(config.get_option("server.maxUploadSize")) * 1024 * 1024 + _FRAMING
 
 
-def _announced(scope: Scope) -> int:
+def _read_announced_size(scope: Scope) -> int:
     """Return the size of the request in bytes according to its header, or the maximum if it has none."""
     length = Headers(scope=scope).get("content-length", "")
-    return int(length[:12]) if length.isascii() and length.isdigit() else _max_request()
+    return int(length[:12]) if length.isascii() and length.isdigit() else _compute_max_request()
 
 
 def _is_same_browser(session: str, request: Request) -> bool:

@@ -10,11 +10,11 @@ from starlette.types import Scope
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-MOST = 4096  # visitors that are remembered
+MOST_VISITORS = 4096  # visitors that are remembered
 _COOKIE = re.compile(r"2\|[0-9a-f]{8}\|[0-9a-f]{2,128}\|\d{1,12}")  # as Streamlit writes it
 
 
-def browser_of(scope: Scope) -> str:
+def read_browser(scope: Scope) -> str:
     """Return the secret in the cookie that Streamlit gives each browser; "" without one.
 
     The cookie's own text changes.
@@ -27,7 +27,7 @@ def browser_of(scope: Scope) -> str:
     return ""
 
 
-class Recent:
+class RecentVisitors:
     """Counts of an event per visitor; counts older than ``seconds`` are forgotten."""
 
     def __init__(self, seconds: float) -> None:
@@ -42,7 +42,7 @@ class Recent:
         count = self._count(visitor) + 1
         self._noted.pop(visitor, None)
         self._noted[visitor] = time.monotonic(), count
-        while len(self._noted) > MOST:
+        while len(self._noted) > MOST_VISITORS:
             del self._noted[next(iter(self._noted))]
 
     def take(self, visitor: str) -> bool:

@@ -19,13 +19,13 @@ from starlette.types import Message
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
 
-from mha_viz.app.serving.back_messages import Allowed
+from mha_viz.app.serving.back_messages import AllowedMessage
 
-RECENT = 30.0  # seconds
-FEWEST = 20  # minimum recent waits for the numbers to mean anything
-SLOW = 3  # minimum visitors who wait too long; fewer may have caused it themselves
-MODELS = 256  # models that are known to be loaded
-SHORT = 300  # bytes; every message that a run has ended is shorter
+RECENT_S = 30.0  # seconds
+LEAST_WAITS = 20  # minimum recent waits for the numbers to mean anything
+LEAST_SLOW_VISITORS = 3  # minimum visitors who wait too long; fewer may have caused it themselves
+MOST_MODELS = 256  # models that are known to be loaded
+SHORT_MESSAGE_BYTES = 300  # bytes; every message that a run has ended is shorter
 ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
 
 
@@ -65,7 +65,7 @@ class Waits:
         self._acted: set[object] = set()  # open tabs that have acted
         self._models: set[str] = set()  # models that have answered since somebody came
 
-    def note_received(self, tab: object, received: Allowed, visitor: str = "") -> None:
+    def note_received(self, tab: object, received: AllowedMessage, visitor: str = "") -> None:
         """Record a message from a visitor's tab. A new action replaces the previous one, whose run it ends."""
         rerun = received.message.rerun_script
         if received.kind != "rerun_script" or rerun.is_auto_rerun:  # a timed rerun, for which nobody waits
@@ -86,14 +86,16 @@ class Waits:
             return
         now, action = time.monotonic(), self._begun.pop(tab)
         sent, data = ForwardMsg(), message.get("bytes") or b""
-        is_end = len(data) < SHORT and _is_read(sent, data) and sent.WhichOneof("type") == "script_finished"
+        is_end = (
+            len(data) < SHORT_MESSAGE_BYTES and _try_parse(sent, data) and sent.WhichOneof("type") == "script_finished"
+        )
         if not is_end or sent.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
             began = min(now, action.began + blocked)
             self._begun[tab] = _Action(began, action.visitor, action.model, action.counts)
             return
         if action.counts:
             self._ended.append(_Wait(now, action.visitor, max(0.0, now - action.began - blocked)))
-        if len(self._models) < MODELS:
+        if len(self._models) < MOST_MODELS:
             self._models.add(action.model)
 
     def forget(self, tab: object) -> None:
@@ -107,19 +109,19 @@ class Waits:
     def p95(self) -> float:
         """The 95th percentile, in seconds, over visitors of their median waits.
 
-        Only waits of the last ``RECENT`` seconds count; 0 if there are fewer than ``FEWEST`` of them.
+        Only waits of the last ``RECENT_S`` seconds count; 0 if there are fewer than ``LEAST_WAITS`` of them.
         """
-        medians = self._medians()
+        medians = self._compute_medians()
         return medians[math.ceil(0.95 * len(medians)) - 1] if medians else 0.0
 
-    def _medians(self) -> list[float]:
+    def _compute_medians(self) -> list[float]:
         """Return the median wait of each visitor in seconds, in increasing order.
 
         Of a visitor's unanswered actions only the longest counts; otherwise tabs that stay open and read nothing could
         keep everybody out.
         """
         now = time.monotonic()
-        while self._ended and self._ended[0].ended < now - RECENT:
+        while self._ended and self._ended[0].ended < now - RECENT_S:
             self._ended.popleft()
         waits = defaultdict[str, list[float]](list)
         for wait in self._ended:
@@ -130,12 +132,12 @@ class Waits:
                 unfinished[action.visitor] = max(now - action.began, unfinished.get(action.visitor, 0.0))
         for visitor, seconds in unfinished.items():
             waits[visitor].append(seconds)
-        return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= FEWEST else []
+        return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= LEAST_WAITS else []
 
     def refusal(self) -> str:
         """Return why nobody new is let in; "" if visitors are let in."""
-        slow = sum(seconds > self._longest for seconds in self._medians())
-        if slow < SLOW or self.p95 <= self._longest:
+        slow = sum(seconds > self._longest for seconds in self._compute_medians())
+        if slow < LEAST_SLOW_VISITORS or self.p95 <= self._longest:
             return ""
         return f"This server is busy: its visitors wait more than {self._longest:g} seconds for an answer."
 
@@ -162,7 +164,7 @@ class Waits:
         return {stat.family_name: [stat] for stat in stats if family_names is None or stat.family_name in family_names}
 
 
-def _is_read(into: ForwardMsg, sent: bytes) -> bool:
+def _try_parse(into: ForwardMsg, sent: bytes) -> bool:
     try:
         return bool(sent) and into.ParseFromString(sent) > 0
     except DecodeError:

@@ -12,29 +12,29 @@ import streamlit as st
 from mha_viz.app.service.caches import model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.widgets import inference
-from mha_viz.app.widgets.asking import WAITING
+from mha_viz.app.widgets.asking import WAIT_NOTE
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import plain
+from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer
 from mha_viz.figures.charts import answers as charts
 from mha_viz.figures.layout.caption import reading
 from mha_viz.numerals import decimal, percent
-from mha_viz.quotes import series
+from mha_viz.quotes import join_names
 from mha_viz.request import BOTH, COSINE, MASK, Question, Request
 
 if TYPE_CHECKING:
     pass
 
 R = TypeVar("R")
-SLID = 5  # maximum words with a bar
-ON = {"sentence": "the sentence vector", "answer": "the answer"}
+MOST_BARS = 5  # maximum words with a bar
+EFFECT_TARGETS = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
-def changed_thing(question: Question | None) -> str:
+def name_effect_target(question: Question | None) -> str:
     """Name what switching a head off changes: the vector, the prediction, or the cosine of two texts."""
     if question is None:
-        return ON["sentence"]
+        return EFFECT_TARGETS["sentence"]
     return "the cosine of the two texts" if question.kind == COSINE else "the prediction"
 
 
@@ -43,61 +43,61 @@ def show_answer(attention: Attention, request: Request, about: str) -> list[Page
 
     Raises what the model raises.
     """
-    answer, off = answer_of(request), request.off
-    bars = _largest(answer)
-    st.markdown(_sentence(answer, off, _place(attention, answer.question), [word for word, _ in bars]))
-    _slide(bars, max(max(ends) for _, ends in bars) if answer.words else 1.0)
+    answer, off = load_answer(request), request.off
+    bars = _select_largest(answer)
+    st.markdown(_write_sentence(answer, off, _describe_place(attention, answer.question), [word for word, _ in bars]))
+    _show_bars(bars, max(max(ends) for _, ends in bars) if answer.words else 1.0)
     if not answer.words:
         return []
-    draw = partial(charts.word_bars, answer, bool(off))
+    draw = partial(charts.draw_word_bars, answer, bool(off))
     about = about if off else f"No head is off; {reading(attention)}."
     return [PageChart("The most probable words", "words", draw, about, text=request.text)]
 
 
-def answer_of(request: Request) -> Answer:
+def load_answer(request: Request) -> Answer:
     """Return the answer, from the cache or from the model. Raises what the model raises."""
     if request.off:
         inference.measure_means(request)
-    return inference.wait(model_service().cached(verbs.answer, request), WAITING)
+    return inference.wait_for_result(model_service().cached(verbs.answer_question, request), WAIT_NOTE)
 
 
-def _place(attention: Attention, question: Question) -> str:
+def _describe_place(attention: Attention, question: Question) -> str:
     """Say where the model answers, such as "In place of “[MASK]”"; with the token's number if its word occurs twice."""
     tokens = [token.text for token in attention.text.tokens]
     if question.kind != MASK or question.place is None or question.place >= len(tokens):
         return "As the next token"
     word = tokens[question.place]
     which = f" at token {question.place}" if tokens.count(word) > 1 else ""
-    return f"In place of “{plain(word)}”{which}"
+    return f"In place of “{escape_markdown(word)}”{which}"
 
 
-def _sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collection[str]) -> str:
+def _write_sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collection[str]) -> str:
     before, after = answer.followed
-    without = f"Without {of_all(off)}{in_which(answer.question)}"
+    without = f"Without {name_heads(off)}{describe_off_texts(answer.question)}"
     if answer.question.kind == COSINE:
         change = f" {without}, **{decimal(after, 3)}**." if off else ""
         return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
-    first, second = (plain(word) for word in answer.best)
+    first, second = (escape_markdown(word) for word in answer.best)
     sentence = f"{place} the model answers **{first}**."
     if not off:
         return sentence
     sentence += f" {without}, still **{second}**." if first == second else f" {without}, **{second}**."
     followed = answer.question.word
-    changes = f" The probability of **{plain(followed)}** goes from {percent(before)} to {percent(after)}."
+    changes = f" The probability of **{escape_markdown(followed)}** goes from {percent(before)} to {percent(after)}."
     return sentence if followed in bars else sentence + changes
 
 
-def of_all(off: Sequence[Head]) -> str:
+def name_heads(off: Sequence[Head]) -> str:
     """Name up to three heads, or say how many they are."""
-    return series([*map(str, off)]) if len(off) <= 3 else f"{len(off)} heads"
+    return join_names([*map(str, off)]) if len(off) <= 3 else f"{len(off)} heads"
 
 
-def in_which(question: Question | None) -> str:
+def describe_off_texts(question: Question | None) -> str:
     """Say in which of two texts heads are off, as the end of a sentence; empty if in all texts."""
     return "" if question is None or question.off_in == BOTH else f" in the {question.off_in} text"
 
 
-def _largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
+def _select_largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
     """Return the most probable words of both answers, with their probabilities before and after.
 
     For two texts, return their similarity instead. Subwords that are parts of one character have the same name, so a
@@ -105,21 +105,21 @@ def _largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
     """
     words = answer.words or ("how alike",)
     shares = zip(words, zip(answer.before.tolist(), answer.after.tolist(), strict=True), strict=True)
-    return sorted(shares, key=lambda share: -max(share[1]))[:SLID]
+    return sorted(shares, key=lambda share: -max(share[1]))[:MOST_BARS]
 
 
-def _slide(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> None:
+def _show_bars(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> None:
     """Show bars that slide from the values before to those after heads are switched off."""
-    st.html(f'<ul class="mha-slide">{"".join(_bar(word, *ends, top) for word, ends in bars)}</ul>')
+    st.html(f'<ul class="mha-slide">{"".join(_draw_bar(word, *ends, top) for word, ends in bars)}</ul>')
 
 
-def _bar(word: str, before: float, after: float, top: float) -> str:
+def _draw_bar(word: str, before: float, after: float, top: float) -> str:
     change = percent(after) if percent(before) == percent(after) else f"{percent(before)} → {percent(after)}"
     ends = f"--before:{max(0, before) / top:.4f};--after:{max(0, after) / top:.4f}"
     return f'<li style="{ends}"><span>{escape(word)}</span><i></i><small>{change}</small></li>'
 
 
-def unit(question: Question | None) -> str:
+def name_unit(question: Question | None) -> str:
     """Return the unit of an effect on what the question asks.
 
     Without a question, it is an effect on the sentence vector.

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from mha_viz.analysis.shipped import of_heads
+from mha_viz.analysis.shipped import list_head_recipes
 from mha_viz.app.url import address
 from mha_viz.app.widgets import asking
 from mha_viz.app.widgets.bound import UrlChanges, bound
-from mha_viz.app.widgets.parts import guarded, remark, sent
+from mha_viz.app.widgets.parts import guarded, read_sent_value, remark
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import both
-from mha_viz.heads import MOST_IN_LINK, NONE, in_link
-from mha_viz.request import BOTH, BY, COSINE, METHODS, OFF_IN, RECIPE, RESAMPLE, TEXT, Request
+from mha_viz.heads import MAX_IN_LINK, NONE, format_heads
+from mha_viz.request import BOTH, COSINE, METHOD_WORDS, METHODS, OFF_CHOICES, RECIPE, RESAMPLE, TEXT, Request
 
-IN = {BOTH: "both texts", "first": "the first", "second": "the second"}
+OFF_IN_LABELS = {BOTH: "both texts", "first": "the first", "second": "the second"}
 SWITCH_ALL_ON = "Switch all heads back on"  # label of every button that does this
-ENDED = dict.fromkeys(("off", "how", "from", "in"))
-ABOUT = {
+MODE_PARAMETERS = dict.fromkeys(("off", "how", "from", "in"))
+METHOD_HELP = {
     "zero": "*zeros*: a head that is off adds nothing.",
     "mean": "*its mean*: the head’s mean output over the built-in sentences.",
     "uniform": "*uniform attention*: its output with equal weights on all tokens that it may see.",
@@ -31,7 +31,7 @@ ABOUT = {
 }
 
 
-def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None:
+def show_controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None:
     """Show the controls for which heads are off and what replaces their outputs.
 
     ``each`` is the request for switching off each head alone; it holds the current method.
@@ -39,25 +39,25 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
     how = each.method
     bound(
         st.multiselect, "Heads switched off", "off", [*map(str, off)], [*map(str, attention.every_head())],
-        change=lambda names: _put_off([*map(Head.of, names)]), format_func=lambda name: both(Head.of(name)),
+        change=lambda names: _make_off_changes([*map(Head.of, names)]), format_func=lambda name: both(Head.of(name)),
         placeholder="None", select_all=False,
         filter_mode="contains",  # Enter after L3H1 selects that head, not five whose names contain its letters
     )  # fmt: skip
-    has_recipe = how == RECIPE or of_heads(attention.model, attention.revision)
+    has_recipe = how == RECIPE or list_head_recipes(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
     bound(
         st.segmented_control, "Replace its output with", "how", how, methods, default=METHODS[0],
-        format_func=BY.__getitem__, help=" ".join(ABOUT.values()), required=True, wrap=True,
+        format_func=METHOD_WORDS.__getitem__, help=" ".join(METHOD_HELP.values()), required=True, wrap=True,
     )  # fmt: skip
     if each.question is not None and each.question.kind == COSINE:
         bound(
-            st.segmented_control, "Off in", "in", each.question.off_in, OFF_IN, default=BOTH,
-            format_func=IN.__getitem__, required=True, wrap=True,
+            st.segmented_control, "Off in", "in", each.question.off_in, OFF_CHOICES, default=BOTH,
+            format_func=OFF_IN_LABELS.__getitem__, required=True, wrap=True,
         )  # fmt: skip
     with st.container(horizontal=True):
         bound(
             st.selectbox, "A whole layer", "off", None, [f"L{layer}" for layer in range(attention.layers)], index=None,
-            change=lambda name: _with_layer(name, attention.heads), key="off_layer", placeholder="A whole layer",
+            change=lambda name: _add_layer(name, attention.heads), key="off_layer", placeholder="A whole layer",
             label_visibility="collapsed", width=170,
         )  # fmt: skip
         count = len(off) or 1
@@ -70,45 +70,49 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
         st.button(SWITCH_ALL_ON, key="all_on", disabled=not off, on_click=address.go, kwargs={"off": NONE})
 
 
-def other_text(source: str) -> None:
+def ask_other_text(source: str) -> None:
     """Show the field for the text that outputs are taken from, and say if it is empty."""
     bound(
-        st.text_input, "Type the other text, then press Enter", "from", source, change=asking.other_text("from"),
+        st.text_input, "Type the other text, then press Enter", "from", source, change=asking.make_text_change("from"),
         max_chars=2_000,
     )  # fmt: skip
     if not source.strip():
         remark("Type a text with as many words as the one above. Until then, all heads are on.")
 
 
-def _put_off(off: Sequence[Head]) -> UrlChanges:
+def _make_off_changes(off: Sequence[Head]) -> UrlChanges:
     """Return the parameters that switch off exactly these heads. Raises SettingError if they are too many."""
     count = len(set(off))
-    if count > MOST_IN_LINK:
+    if count > MAX_IN_LINK:
         raise SettingError(
-            f"{count} heads would be off; a link can hold {MOST_IN_LINK}.", "Switch some of them back on first."
+            f"{count} heads would be off; a link can hold {MAX_IN_LINK}.", "Switch some of them back on first."
         )
-    return {"off": in_link(off) or NONE}
+    return {"off": format_heads(off) or NONE}
 
 
-def _with_layer(name: str | None, heads: int) -> UrlChanges | None:
-    return None if name is None else _put_off([*_off_now(), *(Head(int(name[1:]), head) for head in range(heads))])
+def _add_layer(name: str | None, heads: int) -> UrlChanges | None:
+    return (
+        None
+        if name is None
+        else _make_off_changes([*_read_off_heads(), *(Head(int(name[1:]), head) for head in range(heads))])
+    )
 
 
 @guarded()
 def _on_random(layers: int, heads: int, count: int) -> None:
     heads_of_model = [Head(layer, head) for layer in range(layers) for head in range(heads)]
-    address.go(**_put_off(random.sample(heads_of_model, min(count, len(heads_of_model)))))
+    address.go(**_make_off_changes(random.sample(heads_of_model, min(count, len(heads_of_model)))))
 
 
 @guarded()
-def on_head() -> None:
+def toggle_head() -> None:
     """Switch the head that the message names off or on; switching the last one on ends the mode.
 
     The message comes from the switch of the open head, or from the key x on a square.
     """
-    off = {*_off_now()} ^ {Head.parse(str(sent("explorer", "off")))}
-    address.go(**(_put_off([*off]) if off else ENDED))
+    off = {*_read_off_heads()} ^ {Head.parse(str(read_sent_value("explorer", "off")))}
+    address.go(**(_make_off_changes([*off]) if off else MODE_PARAMETERS))
 
 
-def _off_now() -> tuple[Head, ...]:
+def _read_off_heads() -> tuple[Head, ...]:
     return address.url().where.request.off

@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, every_effect
+from mha_viz.analysis.distance import compute_head_divergences
+from mha_viz.analysis.effects import Effects, measure_all_effects
 from mha_viz.app.service.caches import model_service
 from mha_viz.app.service.jobs import Task
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.switch_off import answering
-from mha_viz.app.switch_off.answering import in_which, of_all
-from mha_viz.app.switch_off.controls import ENDED, SWITCH_ALL_ON, controls, other_text
+from mha_viz.app.switch_off.answering import describe_off_texts, name_heads
+from mha_viz.app.switch_off.controls import MODE_PARAMETERS, SWITCH_ALL_ON, ask_other_text, show_controls
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url
 from mha_viz.app.widgets import asking, inference
@@ -25,8 +25,8 @@ from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import complain, guarded
-from mha_viz.app.widgets.request import refused
-from mha_viz.app.widgets.study_progress import outcome
+from mha_viz.app.widgets.request import refuse_encoder_decoder
+from mha_viz.app.widgets.study_progress import load_result
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts import effects as charts
@@ -37,28 +37,31 @@ from mha_viz.numerals import percent
 from mha_viz.request import TEXT, Question, Request
 from mha_viz.view.quantities import QUANTITIES
 
-SMALL = 0.1  # an effect below this share of the largest is followed by ``PATTERN``
-MANY = 10.0  # times the largest effect; for more, a share means little
-PATTERN = "A clear pattern is not an effect."
+SMALL_SHARE = 0.1  # an effect below this share of the largest is followed by ``PATTERN_NOTE``
+LARGE_RATIO = 10.0  # times the largest effect; for more, a share means little
+PATTERN_NOTE = "A clear pattern is not an effect."
 CAUTION = "A small effect does not make a head useless: other heads may do the same."
-GUESSED = {"model": "toy", "text": "the dog [MASK] the girl ."}  # a masked word that the bundled toy model can predict
+TOY_EXAMPLE = {
+    "model": "toy",
+    "text": "the dog [MASK] the girl .",
+}  # a masked word that the bundled toy model can predict
 ALL_ON = dict.fromkeys(("off", "how", "from", "in"))
-OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
+OTHER_TEXT_PARAMETERS = dict.fromkeys(("head", "on", "pair", *address.TEXT_PARAMETERS))
 
 
-def begin_mode(page: PageReading) -> SwitchedOff | None:
+def begin_mode(page: PageReading) -> SwitchOffMode | None:
     """Return the mode for the page; None if heads cannot be switched off.
 
     That is the case for an encoder–decoder, and while another model than the requested one is drawn. Pasted CoNLL-U is
     read as the sentence it contains.
     """
-    if refused(page.url.where, "heads are switched off") or not page.is_requested:
+    if refuse_encoder_decoder(page.url.where, "heads are switched off") or not page.is_requested:
         return None
     whole = inference.read_whole_model(Url({**page.url.parameters, "text": page.url.sentence}))
-    return None if whole is None else SwitchedOff(page, whole.attention)
+    return None if whole is None else SwitchOffMode(page, whole.attention)
 
 
-class SwitchedOff:
+class SwitchOffMode:
     """The mode in which heads are switched off: the changes in the drawing, and the model's answer."""
 
     def __init__(self, page: PageReading, whole: Attention) -> None:
@@ -66,10 +69,10 @@ class SwitchedOff:
         self.where, self.whole, self.shown = where, whole, page.attention
         existing = set(whole.every_head())
         self.off = tuple(head for head in where.request.off if head in existing)  # the page has named the others
-        self.question = _question(whole, where)
+        self.question = _load_question(whole, where)
         text = whole.text
         request = Request(whole.model, text.text, text.pair, question=self.question, prefix=where.request.prefix)
-        each_head = replace(request, **where.way(text.text))
+        each_head = replace(request, **where.get_method_fields(text.text))
         self.each, self.request = each_head, replace(each_head, off=self.off)
 
     @property
@@ -84,7 +87,7 @@ class SwitchedOff:
         off = () if inference.lacks_source(self.where) else self.off
         places, divergence = [head.place(self.whole.heads) for head in off], np.array([])
         if off and self.shown.quantity == self.whole.quantity:
-            divergence = per_head(self.whole, self.shown)
+            divergence = compute_head_divergences(self.whole, self.shown)
             divergence[: off[0].layer + 1] = np.nan
         largest = np.nanmax(divergence, initial=0) or 1
         shares = [None if np.isnan(value) else round(float(value / largest), 3) for value in divergence.ravel()]
@@ -99,9 +102,9 @@ class SwitchedOff:
         apply_style("switch_off")
         drawn: list[PageChart] = []
         if self.each.method == TEXT:
-            other_text(self.each.source)
+            ask_other_text(self.each.source)
         if inference.lacks_source(self.where):
-            st.button(SWITCH_ALL_ON, key="ended", type="tertiary", on_click=address.go, kwargs=ENDED)
+            st.button(SWITCH_ALL_ON, key="ended", type="tertiary", on_click=address.go, kwargs=MODE_PARAMETERS)
             return drawn
         if self.question is None:
             answer = effect = st.container(horizontal=True, vertical_alignment="center")
@@ -113,26 +116,26 @@ class SwitchedOff:
         with guarded(complain):
             if self.question is not None:
                 with answer:
-                    drawn = answering.show_answer(self.whole, self.request, self._about(self.off))
+                    drawn = answering.show_answer(self.whole, self.request, self._describe_charts(self.off))
             with sentence_place:
-                effects = _effects(self.whole, self.each)
-                st.markdown(self._sentence(effects), width="content")
-            drawn.append(self._of_every_head(effects))
+                effects = _measure_effects(self.whole, self.each)
+                st.markdown(self._write_sentence(effects), width="content")
+            drawn.append(self._make_effects_chart(effects))
         with ways:
-            if not address.in_class():
+            if not address.is_class_view():
                 self._show_choice()  # first, so that it stays where it is
             self._show_way_back(opened)
             if self.question is None:
                 label = ":primary[Watch a prediction change (toy model)]"  # with another text than the page's
-                st.button(label, key="guess", type="tertiary", on_click=_guess)
+                st.button(label, key="guess", type="tertiary", on_click=_open_toy_example)
         return drawn
 
     def _show_choice(self) -> None:
         """Show, on request, which heads are off, what replaces them, and which answer is followed."""
         with st.popover(":primary[Choose heads]", type="tertiary", width="content"):
-            controls(self.whole, self.off, self.each)
+            show_controls(self.whole, self.off, self.each)
             if not QUANTITIES[self.where.request.quantity].of_answer:  # whose question is asked above the drawing
-                asking.panel(self.model, self.whole, self.where)
+                asking.show_panel(self.model, self.whole, self.where)
             st.caption(CAUTION)
 
     def _show_way_back(self, opened: Head) -> None:
@@ -142,39 +145,39 @@ class SwitchedOff:
         label = SWITCH_ALL_ON if len(self.off) > 1 else f"Switch {self.off[0]} on"
         st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=ALL_ON)
 
-    def _sentence(self, effects: Effects) -> str:
+    def _write_sentence(self, effects: Effects) -> str:
         """Say which heads change the vector or the prediction most and least when they are switched off.
 
         If heads are off, compare them with the head that changes it most. Raises what the model raises, and Busy.
         """
         on = "sentence" if self.question is None else "answer"
-        changes = f"changes {answering.changed_thing(self.question)}"
+        changes = f"changes {answering.name_effect_target(self.question)}"
         ranked, values = effects.ranked(on), effects.on(on)
         most = f"Removing **{both(ranked[0])}** {changes} most here"
         if not self.off:
             return f"{most}; removing **{both(ranked[-1])}**, least."
         largest = max(values[ranked[0]], 1e-12)
         if len(self.off) > 1:
-            future = model_service().cached(verbs.lost_each, self.request, (self.off,))
-            lost = inference.wait(future, "Running the model without these heads…")
+            future = model_service().cached(verbs.measure_losses, self.request, (self.off,))
+            lost = inference.wait_for_result(future, "Running the model without these heads…")
             share = float((lost.sentence if on == "sentence" else lost.answer)[0]) / largest
-            much = f"{percent(share, 0)} as much as" if share < MANY else "far more than"
+            much = f"{percent(share, 0)} as much as" if share < LARGE_RATIO else "far more than"
             largest_alone = f"removing **{ranked[0]}**, the head that alone changes it most"
-            return f"Removing **{of_all(self.off)}** together {changes} {much} {largest_alone}."
+            return f"Removing **{name_heads(self.off)}** together {changes} {much} {largest_alone}."
         if self.off[0] == ranked[0]:
             return f"{most}."
         share = values[self.off[0]] / largest
-        caution = f" {PATTERN}" if share < SMALL else ""
+        caution = f" {PATTERN_NOTE}" if share < SMALL_SHARE else ""
         return f"{most}; removing **{self.off[0]}**, {percent(share, 0)} as much.{caution}"
 
-    def _of_every_head(self, effects: Effects) -> PageChart:
+    def _make_effects_chart(self, effects: Effects) -> PageChart:
         """Return the effects of all heads, each switched off alone, as a chart with a table, for the downloads."""
         on = "sentence" if self.question is None else "answer"
-        label, about = f"Effect of each head on {answering.ON[on]}", self._about(())
-        values, unit = effects.on(on), answering.unit(self.question)
-        measured = [name for name in answering.ON if name == "sentence" or self.question is not None]
+        label, about = f"Effect of each head on {answering.EFFECT_TARGETS[on]}", self._describe_charts(())
+        values, unit = effects.on(on), answering.name_unit(self.question)
+        measured = [name for name in answering.EFFECT_TARGETS if name == "sentence" or self.question is not None]
         columns = ("head", *(f"effect_on_{name}" for name in measured))
-        draw = partial(charts.head_grid, values, unit, self.off)
+        draw = partial(charts.draw_head_grid, values, unit, self.off)
 
         def numbers() -> Table:
             heads = self.whole.every_head()
@@ -183,38 +186,38 @@ class SwitchedOff:
 
         return PageChart(label, "effects", draw, about, numbers, text=self.request.text)
 
-    def _about(self, off: tuple[Head, ...]) -> str:
+    def _describe_charts(self, off: tuple[Head, ...]) -> str:
         """Describe what the charts show, for their captions."""
         which = f"Without {', '.join(map(both, off))}" if off else "Each head switched off alone"
-        return f"{which} ({self.each.manner}{in_which(self.question)}); {reading(self.whole)}."
+        return f"{which} ({self.each.manner}{describe_off_texts(self.question)}); {reading(self.whole)}."
 
 
 @guarded()
-def _guess() -> None:
-    address.go(**OF_ANOTHER_TEXT, **GUESSED, off=NONE)
+def _open_toy_example() -> None:
+    address.go(**OTHER_TEXT_PARAMETERS, **TOY_EXAMPLE, off=NONE)
 
 
-def _question(attention: Attention, where: Address) -> Question | None:
+def _load_question(attention: Attention, where: Address) -> Question | None:
     """Return the question in the URL, or else the one about the model's own answer; None if nothing can be asked."""
     request = Request(attention.model, attention.text.text, where.request.pair, prefix=where.request.prefix)
     for place in (where, where.but(word="")):
         with suppress(MhaVizError):
-            return inference.question_about(request, place)
+            return inference.load_question(request, place)
     return None
 
 
-def _effects(attention: Attention, request: Request) -> Effects:
+def _measure_effects(attention: Attention, request: Request) -> Effects:
     """Measure the effect of each head on the text in steps that can be stopped, unless the result is cached.
 
     Raises what the model raises, Busy, and Cancelled.
     """
 
     def part(layer: int, heads: range) -> Effects:
-        return model_service().ask(verbs.effects_of, request, layer, heads).result()
+        return model_service().ask(verbs.measure_effects, request, layer, heads).result()
 
-    steps = partial(every_effect, attention.layers, attention.heads, len(attention.text), part)
+    steps = partial(measure_all_effects, attention.layers, attention.heads, len(attention.text), part)
     words = "Switching off each head in turn"
     task = Task("each_head", (attention.key, request), request.text[:40], words, steps)
     if task.stored() is None:
         inference.measure_means(request)
-    return outcome(task, "each_head")
+    return load_result(task, "each_head")

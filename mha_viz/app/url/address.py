@@ -21,53 +21,57 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.app.url import comparison, lesson
-from mha_viz.app.url.annotated import Annotated, annotated, bare, words_of
-from mha_viz.app.url.minimal_pair import replaced
+from mha_viz.app.url.annotated import Annotated, find_annotation, format_bare_conllu, read_words
+from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.attention import Head
 from mha_viz.attention.answers import SIDES
 from mha_viz.errors import UnknownHead
-from mha_viz.files.assets import asset
-from mha_viz.heads import from_link
-from mha_viz.request import BOTH, CROSS, FIELDS, METHODS, OFF_IN, PARTS, TEXT, Request
+from mha_viz.files.assets import asset_path
+from mha_viz.heads import parse_heads
+from mha_viz.request import BOTH, CROSS, FIELDS, METHODS, OFF_CHOICES, PARTS, TEXT, Request
 from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
-from mha_viz.view.settings import DEFAULTS, counting, default_scale, patterns_of
+from mha_viz.view.settings import DEFAULTS, default_scale, list_counting_settings, list_patterns
 
 # Maximum bytes of all long parameters of a link together, percent-encoded: many servers refuse addresses over 8
 # kB.
 MAX_ENCODED = 7_000
-LONG = ("text", "pair", "second", "target", "from", "like", "lesson", "tray")
+LONG_PARAMETERS = ("text", "pair", "second", "target", "from", "like", "lesson", "tray")
 CLASS = "class"  # the parameter of the view for a class
 MAX_OTHER = 900  # maximum characters of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page uses
 MAX_NAME = 40  # maximum characters of a parameter's name
-MANY = ("kinds",)  # parameters with several values, separated by dots; older links repeat the name instead
+REPEATED_PARAMETERS = (
+    "kinds",
+)  # parameters with several values, separated by dots; older links repeat the name instead
 
 # The parameters of a view (the drawing reads the same ones from the address bar: browser/explorer).
-VIEW = patterns_of("explorer")
-CASE = re.compile(rf"({VIEW['head']})\.([qk])(\d{{1,4}})", re.ASCII)
-COMPARED = patterns_of("compare")  # the parameters of a comparison
-COMPARED["pin"] += "|none"  # "none": pin nothing, where a word would be pinned by default
-OF_THESE_PANELS = counting("panels")  # parameters that contain numbers of panels or tokens of the comparison
-OF_THESE_TOKENS = (*counting("tokens"), "q", "k")
-OF_THIS_ANSWER = ("place", "word")  # a masked token, and the word whose probability is followed there
+VIEW_PATTERNS = list_patterns("explorer")
+CASE = re.compile(rf"({VIEW_PATTERNS['head']})\.([qk])(\d{{1,4}})", re.ASCII)
+PANEL_PATTERNS = list_patterns("compare")  # the parameters of a comparison
+PANEL_PATTERNS["pin"] += "|none"  # "none": pin nothing, where a word would be pinned by default
+PANEL_PARAMETERS = list_counting_settings(
+    "panels"
+)  # parameters that contain numbers of panels or tokens of the comparison
+TOKEN_PARAMETERS = (*list_counting_settings("tokens"), "q", "k")
+QUESTION_PARAMETERS = ("place", "word")  # a masked token, and the word whose probability is followed there
 # A new text has other tokens and another second text.
-OF_THIS_TEXT = (*OF_THESE_TOKENS, "case", "second", "target", "from", "like", "in", "written", *OF_THIS_ANSWER)
+TEXT_PARAMETERS = (*TOKEN_PARAMETERS, "case", "second", "target", "from", "like", "in", "written", *QUESTION_PARAMETERS)
 # Another scene of the page Why heads differ has another run and other answers.
-OF_A_SCENE = ("guess", "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer", "beside")
+SCENE_PARAMETERS = ("guess", "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer", "beside")
 # A new model has other tokens and other heads.
-OF_THIS_MODEL = (*counting("heads"), "off", "case", "written", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
-ANSWER = {  # of parameters about the model's answer
+MODEL_PARAMETERS = (*list_counting_settings("heads"), "off", "case", "written", *TOKEN_PARAMETERS, *QUESTION_PARAMETERS)
+ANSWER_PATTERNS = {  # of parameters about the model's answer
     "place": r"\d{1,4}",
     "part": "|".join(PARTS),
-    "in": "|".join(OFF_IN),
+    "in": "|".join(OFF_CHOICES),
     "path": "|".join(SIDES),
     "written": r"\d{1,4}",
 }
 MAX_WORD = 60  # characters of a followed word
 MAX_PREFIX = 200  # characters of the prefix
 # Fields of the request that are free text.
-TEXTS = ("model", "text", "pair", "target", "source", "other", "word", "prefix")
+TEXT_FIELDS = ("model", "text", "pair", "target", "source", "other", "word", "prefix")
 
 
 class CaseInLink(NamedTuple):
@@ -124,17 +128,21 @@ class Address:
     written: int = 0
     complaints: tuple[str, ...] = field(default=())
 
-    def way(self, text: str) -> dict[str, Any]:
+    def get_method_fields(self, text: str) -> dict[str, Any]:
         """Return the fields of a request that say how heads are switched off in ``text``.
 
         If the outputs come from another text and the URL names none, that is ``text`` with a word replaced.
         """
-        source = self.request.source if self.request.source or self.emptied else replaced(text)
+        source = self.request.source if self.request.source or self.emptied else replace_word(text)
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
     def unused(self, page: str) -> list[str]:
         """Return the complaints about parameters that this page reads."""
-        return [complaint for complaint in self.complaints if complaint.partition("=")[0] not in lesson.of_others(page)]
+        return [
+            complaint
+            for complaint in self.complaints
+            if complaint.partition("=")[0] not in lesson.list_foreign_parameters(page)
+        ]
 
     def but(self, **fields: Any) -> Address:
         """Return the address with some fields of its request replaced."""
@@ -142,7 +150,7 @@ class Address:
 
 
 @cache
-def examples() -> tuple[dict[str, str], ...]:
+def load_examples() -> tuple[dict[str, str], ...]:
     """Load the example sentences.
 
     Keys:
@@ -153,29 +161,29 @@ def examples() -> tuple[dict[str, str], ...]:
         head, pin: what opens, for that model.
         turns: heads that a first visit shows in turn, each with its pinned token, if any, and what it does.
     """
-    return tuple(json.loads(asset("examples.json").read_text("utf-8")))
+    return tuple(json.loads(asset_path("examples.json").read_text("utf-8")))
 
 
 class Url:
     """A URL's parameters, cut to the length that is read, with the address and the text in them."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        self.parameters = bounded(given)
+        self.parameters = cut_parameters(given)
 
     @cached_property
     def where(self) -> Address:
         """The address in the URL, parsed at first use."""
-        return _address(self.parameters)
+        return _make_address(self.parameters)
 
     @cached_property
     def text(self) -> str:
         """The text in the URL, or the first example."""
-        return self.where.request.text if "text" in self.parameters else examples()[0]["text"]
+        return self.where.request.text if "text" in self.parameters else load_examples()[0]["text"]
 
     @cached_property
     def gold(self) -> Annotated | None:
         """The annotation of the text; None if it has none or it cannot be read."""
-        annotation = None if self.where.request.pair else annotated(self.text)
+        annotation = None if self.where.request.pair else find_annotation(self.text)
         return annotation if isinstance(annotation, Annotated) else None
 
     @cached_property
@@ -183,16 +191,16 @@ class Url:
         """The text as a sentence. For pasted CoNLL-U these are its words."""
         return self.gold.text if self.gold and self.gold.pasted else self.text
 
-    def to_pin(self, shown: str) -> str:
+    def get_pin_text(self, shown: str) -> str:
         """Return the text to store with a compared head, so that it is read as the same words again.
 
         For CoNLL-U this is the annotation instead of ``shown``.
         """
-        words = words_of(self.text) if shown == self.sentence and not self.where.request.pair else None
-        return bare(words) if words and words != words_of(shown) else shown
+        words = read_words(self.text) if shown == self.sentence and not self.where.request.pair else None
+        return format_bare_conllu(words) if words and words != read_words(shown) else shown
 
 
-_held: ContextVar[Url] = ContextVar("url_of_this_run")
+_url_of_run: ContextVar[Url] = ContextVar("url_of_this_run")
 
 
 @contextmanager
@@ -206,24 +214,26 @@ def read_once() -> Iterator[list[str]]:
     if current.parameters != parameters:
         st.query_params.from_dict(current.parameters)  # all at once: each single change would send the whole URL
     counted = ("text", "pair", "typed")
-    token = _held.set(current)
+    token = _url_of_run.set(current)
     try:
         yield [n for n in parameters if len(current.parameters.get(n, "")) < len(parameters[n]) and n not in counted]
     finally:
-        _held.reset(token)
+        _url_of_run.reset(token)
 
 
 def _read_parameters() -> dict[str, str]:
     parameters = st.query_params.to_dict()
-    return parameters | {name: ".".join(st.query_params.get_all(name)) for name in MANY if name in parameters}
+    return parameters | {
+        name: ".".join(st.query_params.get_all(name)) for name in REPEATED_PARAMETERS if name in parameters
+    }
 
 
 def url() -> Url:
     """Return the URL as this run of the page has read it; in a callback or fragment, as it is now."""
-    return _held.get(None) or Url(_read_parameters())
+    return _url_of_run.get(None) or Url(_read_parameters())
 
 
-def now() -> dict[str, str]:
+def get_parameters() -> dict[str, str]:
     """Return the parameters of the URL, each with one value."""
     return dict(url().parameters)
 
@@ -233,9 +243,9 @@ def read(parameters: Mapping[str, str]) -> Address:
     return Url(parameters).where
 
 
-def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
+def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
     """Return the request in a URL with the heads ``off``. ``valid`` holds the values that match their patterns."""
-    texts = (_text(parameters, FIELDS[name].parameter) for name in TEXTS)
+    texts = (_read_text(parameters, FIELDS[name].parameter) for name in TEXT_FIELDS)
     model, text, pair, target, source, other, word, prefix = texts
     how = parameters.get("how", METHODS[0])
     return Request(
@@ -256,33 +266,33 @@ def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mappin
     )
 
 
-def _address(parameters: Mapping[str, str]) -> Address:
-    good, ignored = _matching(parameters, VIEW | COMPARED)
-    off, case = from_link(parameters.get("off", "")), _case(parameters.get("case"))
+def _make_address(parameters: Mapping[str, str]) -> Address:
+    good, ignored = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
+    off, case = parse_heads(parameters.get("off", "")), _parse_case(parameters.get("case"))
     is_way = parameters.get("how", METHODS[0]) in METHODS
-    ignored += _misfits(off=off is not None, how=is_way, case=case is not None or "case" not in parameters)
-    chosen, strange = _matching(parameters, ANSWER)
+    ignored += _list_misfits(off=off is not None, how=is_way, case=case is not None or "case" not in parameters)
+    chosen, strange = _match_patterns(parameters, ANSWER_PATTERNS)
     ignored += [name for name in strange if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
     return Address(
-        request=_request(parameters, off or (), {**good, **chosen}),
+        request=_make_request(parameters, off or (), {**good, **chosen}),
         emptied=not parameters.get("from", TEXT).strip(),
-        before=_text(parameters, "before") or None,
-        typed=_two(_numbers(parameters.get("typed"))),
-        head=_head(good.get("head")),
-        on=_numbers(good.get("on")),
-        link=_two(_numbers(good.get("link"))),
-        tokens=(*_numbers(good.get("pin")), *_numbers(good.get("link"))),
+        before=_read_text(parameters, "before") or None,
+        typed=_to_pair(_parse_numbers(parameters.get("typed"))),
+        head=_parse_head(good.get("head")),
+        on=_parse_numbers(good.get("on")),
+        link=_to_pair(_parse_numbers(good.get("link"))),
+        tokens=(*_parse_numbers(good.get("pin")), *_parse_numbers(good.get("link"))),
         words=good.get("unit", "words") == "words",
         tray=parameters.get("tray"),
         path=chosen.get("path", ""),
-        like=_text(parameters, "like"),
+        like=_read_text(parameters, "like"),
         case=case,
         written=int(chosen.get("written", 0)),
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored),
     )
 
 
-def switched_off_in(message: Mapping[str, object]) -> dict[str, Any]:
+def read_switched_off(message: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields of the request for heads that are off, from the browser's message about a reading.
 
     Without heads in the message, or if they cannot be read, no head is off.
@@ -291,7 +301,7 @@ def switched_off_in(message: Mapping[str, object]) -> dict[str, Any]:
     return {"off": where.request.off, "method": where.request.method, "source": where.request.source}
 
 
-def scale_of(quantity: str | None) -> str | None:
+def choose_scale(quantity: str | None) -> str | None:
     """Return the colour scale that a quantity opens with; None for the default.
 
     Quantities that are no shares of 1 get a scale per head.
@@ -300,51 +310,51 @@ def scale_of(quantity: str | None) -> str | None:
     return default_scale(row.name) if row and not row.is_share else None
 
 
-def _matching(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def _match_patterns(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the parameters that match their patterns, and the names of those that do not."""
     present = {name: parameters[name] for name in patterns if name in parameters}
     mismatched = [name for name, value in present.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)]
     return {name: value for name, value in present.items() if name not in mismatched}, mismatched
 
 
-def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
+def cut_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     """Cut the parameters to the length that is read.
 
     If a sentence is longer than any link of the app can hold, ``typed`` records its length, as for a typed sentence.
     """
     short = {
-        name: _shortened(value, MAX_ENCODED) if name in LONG else value[:MAX_OTHER]
+        name: _shorten(value, MAX_ENCODED) if name in LONG_PARAMETERS else value[:MAX_OTHER]
         for name, value in islice(parameters.items(), MAX_PARAMETERS)
         if len(name) <= MAX_NAME
     }
     lengths = [len(parameters.get(name, "")) for name in ("text", "pair")]
     if any(len(short.get(name, "")) < length for name, length in zip(("text", "pair"), lengths, strict=True)):
-        typed = _two(_numbers(short.get("typed"))) or (0, 0)
+        typed = _to_pair(_parse_numbers(short.get("typed"))) or (0, 0)
         short["typed"] = "-".join(str(max(both)) for both in zip(typed, lengths, strict=True))
     return short
 
 
-def fits(text: str, pair: str) -> tuple[str, str]:
+def fit_texts(text: str, pair: str) -> tuple[str, str]:
     """Return the beginnings of both sentences that fit into a link beside the compared heads.
 
     A short sentence leaves its room to the other.
     """
     text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
-    room = max(MAX_ENCODED // 2, room_for("text", "pair", "second"))
-    first = _shortened(text, max(room // 2, room - len(quote(pair))))
-    return first, _shortened(pair, room - len(quote(first)))
+    room = max(MAX_ENCODED // 2, count_room("text", "pair", "second"))
+    first = _shorten(text, max(room // 2, room - len(quote(pair))))
+    return first, _shorten(pair, room - len(quote(first)))
 
 
-def room_for(*names: str) -> int:
+def count_room(*names: str) -> int:
     """Return how many bytes of this page's link are left for these parameters, beside the other long ones."""
-    return MAX_ENCODED - _length(url().parameters, [name for name in LONG if name not in names])
+    return MAX_ENCODED - _count_encoded(url().parameters, [name for name in LONG_PARAMETERS if name not in names])
 
 
-def _length(parameters: Mapping[str, str], names: Sequence[str]) -> int:
+def _count_encoded(parameters: Mapping[str, str], names: Sequence[str]) -> int:
     return sum(len(quote(parameters.get(name, ""))) for name in names)
 
 
-def _shortened(text: str, room: int) -> str:
+def _shorten(text: str, room: int) -> str:
     """Return the longest beginning of the text that takes at most ``room`` bytes when percent-encoded.
 
     Each different character is encoded only once.
@@ -360,7 +370,7 @@ def _encoded_length(character: str) -> int:
     return len(quote(clean(character)))
 
 
-def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> dict[str, str | None]:
+def select_accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW_PATTERNS) -> dict[str, str | None]:
     """Return the parameters that a drawing may set: known names with valid values.
 
     The value None removes a parameter from the URL.
@@ -373,13 +383,13 @@ def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> 
     return changes
 
 
-def pair_of(value: str | None, count: int) -> tuple[int, int] | None:
+def parse_pair(value: str | None, count: int) -> tuple[int, int] | None:
     """Return the numbers of two panels in a value such as "0-1"; None if they are invalid or not below ``count``."""
-    two = _two(_numbers(value))
+    two = _to_pair(_parse_numbers(value))
     return two if two and max(two) < count and two[0] != two[1] else None
 
 
-def in_class() -> bool:
+def is_class_view() -> bool:
     """Return whether the page is in the view for a class."""
     return url().parameters.get(CLASS) == "1"
 
@@ -389,43 +399,45 @@ def go(**changes: str | None) -> None:
 
     Raises ComparisonFull if the compared heads no longer fit into the link.
     """
-    before = now()
+    before = get_parameters()
     after = {name: value for name, value in {**before, **changes}.items() if value is not None}
-    if _length(after, ["tray"]) > max(_length(before, ["tray"]), MAX_ENCODED - _length(after, LONG[:-1])):
-        raise comparison.too_long()
+    if _count_encoded(after, ["tray"]) > max(
+        _count_encoded(before, ["tray"]), MAX_ENCODED - _count_encoded(after, LONG_PARAMETERS[:-1])
+    ):
+        raise comparison.make_too_long_error()
     open_at(after)
 
 
 def open_at(parameters: Mapping[str, str]) -> None:
     """Replace all parameters of the URL, as one step of the browser's history."""
     st.query_params.from_dict(parameters)
-    if _held.get(None):
-        _held.set(Url(parameters))
+    if _url_of_run.get(None):
+        _url_of_run.set(Url(parameters))
 
 
-def _head(name: str | None) -> Head | None:
+def _parse_head(name: str | None) -> Head | None:
     try:
         return Head.parse(name) if name else None
     except UnknownHead:
         return None
 
 
-def _misfits(**fits: bool) -> list[str]:
+def _list_misfits(**fits: bool) -> list[str]:
     return [name for name, is_fit in fits.items() if not is_fit]
 
 
-def _case(value: str | None) -> CaseInLink | None:
+def _parse_case(value: str | None) -> CaseInLink | None:
     match = CASE.fullmatch(value or "")
     return CaseInLink(Head.parse(match[1]), cast(Literal["q", "k"], match[2]), int(match[3])) if match else None
 
 
-def _text(parameters: Mapping[str, str], name: str) -> str:
+def _read_text(parameters: Mapping[str, str], name: str) -> str:
     return clean(parameters[name]) if parameters.get(name) else ""
 
 
-def _numbers(value: str | None) -> tuple[int, ...]:
+def _parse_numbers(value: str | None) -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"[0-9]{1,7}", value or ""))
 
 
-def _two(numbers: tuple[int, ...]) -> tuple[int, int] | None:
+def _to_pair(numbers: tuple[int, ...]) -> tuple[int, int] | None:
     return (numbers[0], numbers[1]) if len(numbers) == 2 else None

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import read_conllu
-from mha_viz.corpus.tables import first_lines, is_conllu
+from mha_viz.corpus.tables import is_conllu, split_first_lines
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import CorpusError
 
-TEXTS = 64  # texts whose annotation is cached; a link carries 7 kB of text, its parsed words take ten times that
+CACHED_TEXTS = 64  # texts whose annotation is cached; a link carries 7 kB of text, its parsed words take ten times that
 
 
 @cache
@@ -39,14 +39,14 @@ class Annotated(NamedTuple):
         return " ".join(self.forms)
 
 
-@lru_cache(maxsize=TEXTS)
-def annotated(typed: str) -> Annotated | CorpusError | None:
+@lru_cache(maxsize=CACHED_TEXTS)
+def find_annotation(typed: str) -> Annotated | CorpusError | None:
     """Return the gold annotation of pasted CoNLL-U or of a sentence of the built-in corpus; None for other texts.
 
     If CoNLL-U cannot be read, even with spaces in place of tabs, or if the tree of its first sentence is invalid,
     return the error.
     """
-    if is_conllu(first_lines(typed)):
+    if is_conllu(split_first_lines(typed)):
         try:
             corpus = read_conllu(typed, "The pasted text")
         except CorpusError as error:
@@ -56,20 +56,20 @@ def annotated(typed: str) -> Annotated | CorpusError | None:
             return CorpusError(f"The pasted text, {corpus.left_out[0]}", "Correct it and paste it again.")
         more_note = (f"You pasted {more + 1} sentences; only the first is shown.",) if more else ()
         return Annotated(first, True, (*more_note, *corpus.left_out[:3]))
-    return _built_in().get(typed.strip()) if typed.rstrip().endswith((" .", " !", " ?")) else None
+    return _index_built_in().get(typed.strip()) if typed.rstrip().endswith((" .", " !", " ?")) else None
 
 
 @cache
-def _built_in() -> dict[str, Annotated]:
+def _index_built_in() -> dict[str, Annotated]:
     return {(annotation := Annotated(sentence, False)).text: annotation for sentence in built_in().sentences}
 
 
-def words_of(typed: str) -> tuple[str, ...] | None:
+def read_words(typed: str) -> tuple[str, ...] | None:
     """Return the words of a text that defines them, such as CoNLL-U; None if the tokenizer splits the text."""
-    annotation = annotated(typed)
+    annotation = find_annotation(typed)
     return annotation.forms if isinstance(annotation, Annotated) else None
 
 
-def bare(words: Sequence[str]) -> str:
-    """Return CoNLL-U that contains these words only, so that :func:`words_of` returns them."""
+def format_bare_conllu(words: Sequence[str]) -> str:
+    """Return CoNLL-U that contains these words only, so that :func:`read_words` returns them."""
     return "\n".join(f"{number}\t{word}" + 8 * "\t_" for number, word in enumerate(words, 1))

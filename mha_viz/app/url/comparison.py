@@ -19,11 +19,11 @@ import streamlit as st
 
 from mha_viz.attention import Head
 from mha_viz.errors import ComparisonFull, MhaVizError
-from mha_viz.heads import from_link, in_link
+from mha_viz.heads import format_heads, parse_heads
 from mha_viz.request import METHODS, Request
 from mha_viz.text import clean
 
-MOST = 8
+MOST_HEADS = 8
 MAX_NAME = 60  # characters of a head's name
 MAX_ENCODED = 3_500  # bytes of the list in a link, percent-encoded: half of address.MAX_ENCODED
 
@@ -53,12 +53,12 @@ def read(value: str | None) -> tuple[Comparison, bool]:
         return (), False
     if not isinstance(heads, list):
         return (), False
-    pins = [_pin(entry, readings) for entry in heads[: 4 * MOST]]
+    pins = [_parse_pin(entry, readings) for entry in heads[: 4 * MOST_HEADS]]
     good = [pin for pin in pins if pin is not None]
-    return tuple(good[:MOST]), len(good) == len(heads) <= MOST
+    return tuple(good[:MOST_HEADS]), len(good) == len(heads) <= MOST_HEADS
 
 
-def _pin(entry: Any, readings: Any) -> Pin | None:
+def _parse_pin(entry: Any, readings: Any) -> Pin | None:
     with suppress(ValueError, TypeError, IndexError, KeyError, MhaVizError):
         head, number, name = entry
         if number < 0:
@@ -66,7 +66,7 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
         text, pair, model, *more = readings[number]
         target, part, off, how, source = more + ["", "", "", METHODS[0], ""][len(more) :]
         texts = (head, name, text, pair, model, target, off, source)
-        heads = from_link(off) if all(isinstance(value, str) for value in texts) else None
+        heads = parse_heads(off) if all(isinstance(value, str) for value in texts) else None
         if heads is not None:
             way = {"off": heads, "method": how, "source": clean(source)} if heads or how not in METHODS else {}
             request = Request(clean(model)[:300], clean(text), clean(pair), target=clean(target), part=part, **way)
@@ -86,19 +86,19 @@ def write(pins: Sequence[Pin]) -> str | None:
 
 
 def _write_request(request: Request) -> list[str]:
-    """Return a request as the URL stores it; :func:`_pin` reads it."""
+    """Return a request as the URL stores it; :func:`_parse_pin` reads it."""
     texts = [request.text, request.pair, request.model]
     parts = [request.target, request.part] if request.part or request.off else []
-    off = [in_link(request.off), request.method, request.source] if request.off else []
+    off = [format_heads(request.off), request.method, request.source] if request.off else []
     return texts + parts + (off if request.source else off[:2])
 
 
 def add(pins: Comparison, pin: Pin, name: str = "") -> Comparison:
     """Append a head to the list, and tell the user, by ``name`` if given. Raises ComparisonFull."""
-    more = _checked((*pins, pin))
+    more = _check_limits((*pins, pin))
     same = sum((p.request, p.head) == (pin.request, pin.head) for p in more)
     again = " again" if same > 1 else ""
-    st.toast(f"Added {name or pin.head} to My heads{again}: {len(more)} of {MOST}.")
+    st.toast(f"Added {name or pin.head} to My heads{again}: {len(more)} of {MOST_HEADS}.")
     return more
 
 
@@ -120,7 +120,7 @@ def duplicate(pins: Comparison, index: int) -> Comparison:
     """Return the list with the head at ``index`` repeated after itself. Raises ComparisonFull."""
     if not 0 <= index < len(pins):
         return pins
-    return _checked((*pins[: index + 1], pins[index], *pins[index + 1 :]))
+    return _check_limits((*pins[: index + 1], pins[index], *pins[index + 1 :]))
 
 
 def rename(pins: Comparison, index: int, name: str) -> Comparison:
@@ -129,18 +129,18 @@ def rename(pins: Comparison, index: int, name: str) -> Comparison:
         return pins
     old = pins[index]
     renamed = replace(old, name=" ".join(clean(name).split())[:MAX_NAME])
-    return _checked((*pins[:index], renamed, *pins[index + 1 :]))
+    return _check_limits((*pins[:index], renamed, *pins[index + 1 :]))
 
 
-def _checked(pins: Comparison) -> Comparison:
-    if len(pins) > MOST:
-        raise ComparisonFull(f"At most {MOST} heads can be compared.", "Remove one of them first.")
+def _check_limits(pins: Comparison) -> Comparison:
+    if len(pins) > MOST_HEADS:
+        raise ComparisonFull(f"At most {MOST_HEADS} heads can be compared.", "Remove one of them first.")
     if len(quote(write(pins) or "")) > MAX_ENCODED:
-        raise too_long()
+        raise make_too_long_error()
     return pins
 
 
-def too_long() -> ComparisonFull:
+def make_too_long_error() -> ComparisonFull:
     """Return the error for a list that is too long for a link."""
     return ComparisonFull(
         "My heads are kept in the page’s link, and their texts together are too long for it.",

@@ -17,24 +17,24 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from mha_viz.errors import LessonFull
-from mha_viz.files.assets import moved, page_files
+from mha_viz.files.assets import page_files, redirect_address
 from mha_viz.text import clean
-from mha_viz.view.settings import owned_by
+from mha_viz.view.settings import list_owned_settings
 
 PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
-MOST = 12  # views
+MOST_VIEWS = 12  # views
 MAX_REMARK = 300  # characters
 MAX_ENCODED = 3_000  # characters of the parameter
 MAX_DECODED = 30_000  # maximum bytes after decompression; larger values are rejected
 MAX_PARAMETERS = 20  # of a view
-OF_THE_CLASS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
-_SUBJECTS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
-_OF_THE_ANSWER = ("place", "word", "second")  # parameters of the question to the model
+CLASS_PARAMETERS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
+_SUBJECT_PARAMETERS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
+_ANSWER_PARAMETERS = ("place", "word", "second")  # parameters of the question to the model
 # Parameters that only these pages read, in addition to the settings of drawings (mha_viz.view). Links to other pages
 # carry them along; a lesson's views of other pages do not.
-_OF_PAGES = {
-    "explore": (*_OF_THE_ANSWER, "gold", "case", "written"),
-    "compare": (*_OF_THE_ANSWER, "show", "with", "path", "like"),
+_PAGE_PARAMETERS = {
+    "explore": (*_ANSWER_PARAMETERS, "gold", "case", "written"),
+    "compare": (*_ANSWER_PARAMETERS, "show", "with", "path", "like"),
     "roles": ("corpus", "kinds", "relation", "level", "search", "groups"),
     "inside_a_head": ("q", "k", "divide", "costs", "step"),
     "why_heads_differ": (
@@ -59,15 +59,15 @@ def read(value: str | None) -> tuple[Lesson, bool]:
     """Return the lesson in a URL, and whether all of it could be read. Never raises."""
     if not value:
         return (), True
-    entries = _entries(value) if len(value) <= MAX_ENCODED else None
+    entries = _decode_entries(value) if len(value) <= MAX_ENCODED else None
     if entries is None:
         return (), False
-    views = [_view(entry) for entry in entries[: 4 * MOST]]
+    views = [_parse_view(entry) for entry in entries[: 4 * MOST_VIEWS]]
     good = [view for view in views if view is not None]
-    return tuple(good[:MOST]), len(good) == len(entries) <= MOST
+    return tuple(good[:MOST_VIEWS]), len(good) == len(entries) <= MOST_VIEWS
 
 
-def _entries(value: str) -> list[Any] | None:
+def _decode_entries(value: str) -> list[Any] | None:
     with suppress(ValueError, binascii.Error, zlib.error, RecursionError):
         packed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
         unpacked = zlib.decompressobj()
@@ -77,28 +77,28 @@ def _entries(value: str) -> list[Any] | None:
     return None
 
 
-def _view(entry: Any) -> LessonView | None:
+def _parse_view(entry: Any) -> LessonView | None:
     with suppress(ValueError, TypeError):
         page, query, remark = entry
         if isinstance(page, str) and isinstance(query, str) and isinstance(remark, str):
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
-            page, parameters = moved(page, dict(pairs))
+            page, parameters = redirect_address(page, dict(pairs))
             if page in page_files():
-                return LessonView(page, _of_this_page(page, parameters), clean(remark)[:MAX_REMARK])
+                return LessonView(page, _select_own_parameters(page, parameters), clean(remark)[:MAX_REMARK])
     return None
 
 
-def of_others(page: str) -> set[str]:
+def list_foreign_parameters(page: str) -> set[str]:
     """Return the parameters that are read by other pages only."""
-    owned = {name: {*names, *owned_by(name)} for name, names in _OF_PAGES.items()}
+    owned = {name: {*names, *list_owned_settings(name)} for name, names in _PAGE_PARAMETERS.items()}
     return set[str]().union(*owned.values()) - owned.get(page, set())
 
 
-def _of_this_page(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    others = of_others(page)
+def _select_own_parameters(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
+    others = list_foreign_parameters(page)
     if page == "inside_a_head" and parameters.get("step", "").isdecimal():  # of a training
         others.add("step")
-    return {name: value for name, value in parameters.items() if name not in others.union(OF_THE_CLASS)}
+    return {name: value for name, value in parameters.items() if name not in others.union(CLASS_PARAMETERS)}
 
 
 def write(lesson: Sequence[LessonView]) -> str | None:
@@ -112,9 +112,12 @@ def write(lesson: Sequence[LessonView]) -> str | None:
 
 def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
     """Return the lesson with a view appended. Raises LessonFull."""
-    more = (*lesson, LessonView(page, _of_this_page(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]))
-    if len(more) > MOST:
-        raise LessonFull(f"A lesson has at most {MOST} views.", "Remove one of them first.")
+    more = (
+        *lesson,
+        LessonView(page, _select_own_parameters(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]),
+    )
+    if len(more) > MOST_VIEWS:
+        raise LessonFull(f"A lesson has at most {MOST_VIEWS} views.", "Remove one of them first.")
     if len(write(more) or "") > MAX_ENCODED:
         raise LessonFull(
             "A lesson is kept in one link, and its views and remarks are together too long for it.",
@@ -144,7 +147,9 @@ def is_left(view: LessonView, page: str, parameters: Mapping[str, str], seen: Ma
 
     ``seen`` holds the URL's parameters with those that the page opens by itself.
     """
-    names = [name for name in _SUBJECTS if name in {**view.parameters, **_of_this_page(page, parameters)}]
+    names = [
+        name for name in _SUBJECT_PARAMETERS if name in {**view.parameters, **_select_own_parameters(page, parameters)}
+    ]
     return page != view.page or any(seen.get(name) != view.parameters.get(name) for name in names)
 
 
@@ -153,7 +158,7 @@ def is_old_number(parameters: Mapping[str, str]) -> bool:
     return PARAMETER in parameters and parameters.get(OLD_NUMBER, "").isdecimal()
 
 
-def number_of(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
+def read_number(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
     """Return the number of the open view, from 1; None if the URL names no view of this lesson."""
     wanted = parameters.get(NUMBER) or (parameters[OLD_NUMBER] if is_old_number(parameters) else "")
     return int(wanted) if wanted in map(str, range(1, len(lesson) + 1)) else None

@@ -18,17 +18,17 @@ from mha_viz.models.getting import catalog
 from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.text import clean
 
-WAITING = "Asking the model…"
+WAIT_NOTE = "Asking the model…"
 
 
-def question(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
+def read_question(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
     """Return the question that the URL asks the model about the text; None, with a remark, if nothing can be asked.
 
     If the word in the URL cannot be followed, ask for the model's own answer instead.
     """
     try:
         request = Request(model.name, attention.text.text, where.request.pair, prefix=where.request.prefix)
-        return inference.question_about(request, where)
+        return inference.load_question(request, where)
     except (ModelUnsupported, TextError) as error:
         if where.request.word or where.request.other:
             complain(error)
@@ -36,17 +36,17 @@ def question(model: catalog.Model, attention: Attention, where: Address) -> Ques
             remark(error.problem)
     except MhaVizError as error:
         complain(error)
-    return question(model, attention, where.but(word="")) if where.request.word else None
+    return read_question(model, attention, where.but(word="")) if where.request.word else None
 
 
-def panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
+def show_panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
     """Show the controls of the question, and return it."""
-    asked = question(model, attention, where)
-    controls(asked, where)
+    asked = read_question(model, attention, where)
+    show_controls(asked, where)
     return asked
 
 
-def controls(asked: Question | None, where: Address) -> None:
+def show_controls(asked: Question | None, where: Address) -> None:
     """Show controls for the masked token, the word to follow, and a second text."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if asked is not None and asked.kind == MASK and len(asked.places) > 1:
@@ -58,18 +58,27 @@ def controls(asked: Question | None, where: Address) -> None:
         if where.request.word or (asked is not None and asked.kind != COSINE):
             word, place = (asked.word, asked.place) if asked is not None else (where.request.word, 0)
             key = f"word_{place}"
-            bound(st.text_input, "Word to follow", "word", word, change=_word, key=key, max_chars=MAX_WORD, width=180)
+            bound(
+                st.text_input,
+                "Word to follow",
+                "word",
+                word,
+                change=_change_word,
+                key=key,
+                max_chars=MAX_WORD,
+                width=180,
+            )
         bound(
             st.text_input, "Second text, to compare", "second", where.request.other,
-            change=second_text, key="second_text", keeps=True, max_chars=2_000,
+            change=change_second_text, key="second_text", keeps=True, max_chars=2_000,
         )  # fmt: skip
 
 
-def _word(typed: str) -> UrlChanges:
+def _change_word(typed: str) -> UrlChanges:
     return {"word": clean(typed)[:MAX_WORD].strip() or None}
 
 
-def other_text(name: str) -> Callable[[str], UrlChanges]:
+def make_text_change(name: str) -> Callable[[str], UrlChanges]:
     """Return a callback that stores a typed text as the URL parameter ``name``.
 
     The callback raises TextError if the text does not fit into a link.
@@ -77,7 +86,7 @@ def other_text(name: str) -> Callable[[str], UrlChanges]:
 
     def change(typed: str) -> UrlChanges:
         other = clean(typed)
-        if len(quote(other)) > address.room_for(name):
+        if len(quote(other)) > address.count_room(name):
             remedy = "Shorten one of them, or remove a head with a long text from My heads."
             raise TextError("This sentence and the first are together too long for the page’s link.", remedy)
         return {name: other}
@@ -85,4 +94,4 @@ def other_text(name: str) -> Callable[[str], UrlChanges]:
     return change
 
 
-second_text = other_text("second")
+change_second_text = make_text_change("second")

@@ -13,16 +13,16 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets.parts import guarded, say_unused
 
 UrlChanges: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
-LATE = {"relation": "", "level": "base"}  # controls whose text may arrive after a click, with their defaults
+LATE_CONTROLS = {"relation": "", "level": "base"}  # controls whose text may arrive after a click, with their defaults
 
 
-def in_link(name: str, options: Collection[str], form: str) -> str:
+def read_option(name: str, options: Collection[str], form: str) -> str:
     """Return the value of a URL parameter if it is one of ``options``, else an empty string.
 
     If the value has the ``form`` of the options, a remark says that it was ignored. Values of other forms are meant for
     other pages, whose parameters are passed along.
     """
-    given = address.now().get(name, "")
+    given = address.get_parameters().get(name, "")
     if given in options:
         return given
     say_unused([f"{name}={given[:20]}"] if re.fullmatch(form, given, re.ASCII) else [])
@@ -72,11 +72,11 @@ def bound(
     # A menu's label would show that it is required.
     required = look.pop("required", False) if widget is st.selectbox else look.get("required", False)
     sent = partial(_read_choice, key, options, required)
-    return widget(label, **choices, key=key, on_change=_changed, args=(sent, go, change or write), **look)
+    return widget(label, **choices, key=key, on_change=_apply_change, args=(sent, go, change or write), **look)
 
 
 @guarded()
-def _changed(sent: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], UrlChanges | None]) -> None:
+def _apply_change(sent: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], UrlChanges | None]) -> None:
     try:
         chosen = sent()
     except Exception:  # no browser sends such a value; Streamlit parses it only now and may raise anything
@@ -103,9 +103,9 @@ def _read_choice(key: str, options: Sequence[Any] | None, required: bool) -> Any
 def go(**changes: str | None) -> None:
     """Set URL parameters with :func:`address.go`, together with the contents of some controls.
 
-    These are the controls in ``LATE`` that are on the page. A click right after typing arrives with a URL that does not
+    These are the controls in ``LATE_CONTROLS`` that are on the page. A click right after typing arrives with a URL that does not
     contain the typed text yet.
     """
-    contents = {name: str(st.session_state[name] or "") for name in LATE if name in st.session_state}
-    written = {name: None if value == LATE[name] else value or None for name, value in contents.items()}
+    contents = {name: str(st.session_state[name] or "") for name in LATE_CONTROLS if name in st.session_state}
+    written = {name: None if value == LATE_CONTROLS[name] else value or None for name, value in contents.items()}
     address.go(**{**written, **changes})

@@ -11,12 +11,12 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from mha_viz.app.widgets.bound import bound, in_link
+from mha_viz.app.widgets.bound import bound, read_option
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import entitle, formulas
+from mha_viz.app.widgets.parts import format_formulas, set_title
 from mha_viz.files.assets import app_root
 
-_OF_THE_SITE = re.compile(r"^::: |when the page was built", re.MULTILINE)  # in chapters that need `make docs`
+_SITE_ONLY = re.compile(r"^::: |when the page was built", re.MULTILINE)  # in chapters that need `make docs`
 _BLOCK = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(`[^`\n]+`)")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within this one
@@ -33,13 +33,13 @@ def chapters() -> Mapping[str, Path]:
     """
     folder = app_root() / "docs"
     files = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.md")}
-    readable = (name for name in files if not _OF_THE_SITE.search(files[name].read_text("utf-8")))
+    readable = (name for name in files if not _SITE_ONLY.search(files[name].read_text("utf-8")))
     return MappingProxyType({name: files[name] for name in sorted(readable, key=lambda name: ("/" in name, name))})
 
 
-def opened() -> str:
+def read_chapter_name() -> str:
     """Return the name of the chapter in the URL; empty if there is none. A remark reports an unknown name."""
-    return in_link("chapter", chapters(), ".+")
+    return read_option("chapter", chapters(), ".+")
 
 
 def show_chapter(name: str) -> None:
@@ -49,7 +49,7 @@ def show_chapter(name: str) -> None:
     """
     title, text = _read_chapter(name)
     apply_style("chapter")
-    entitle(title, "About")
+    set_title(title, "About")
     with st.container(key="chapter_ways", horizontal=True, vertical_alignment="center"):
         st.markdown("[← What the pictures show](?chapter=)", width="content")
         bound(
@@ -66,12 +66,12 @@ def _read_chapter(name: str) -> tuple[str, str]:
     """Return a chapter's title and its text in the Markdown that pages render."""
     text = chapters()[name].read_text("utf-8")
     parts = _BLOCK.split(_TITLE.sub("", text, count=1))
-    parts[::2] = [_prose(part, dirname(name)) for part in parts[::2]]  # the others are code
+    parts[::2] = [_render_prose(part, dirname(name)) for part in parts[::2]]  # the others are code
     title = _TITLE.match(text)
     return title[1] if title else name, "".join(parts)
 
 
-def _prose(markdown: str, folder: str) -> str:
+def _render_prose(markdown: str, folder: str) -> str:
     """Adapt prose to the app.
 
     Headings move one level down, indices are written without HTML, and links to chapters become links of the app. Of a
@@ -86,5 +86,5 @@ def _prose(markdown: str, folder: str) -> str:
         return f"[{words}](?chapter={name}{place})" if name in chapters() else words
 
     parts = _CODE.split(_LINK.sub(replace_link, _HEADING.sub("##", markdown)))
-    parts[::2] = [formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]
+    parts[::2] = [format_formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]
     return "".join(parts)

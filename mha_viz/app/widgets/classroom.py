@@ -17,16 +17,19 @@ from mha_viz.app.url import address, lesson
 from mha_viz.app.url.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson, LessonView
 from mha_viz.app.widgets import request
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.navigation import name_of
-from mha_viz.app.widgets.parts import guarded, plain, remark, say_unused
+from mha_viz.app.widgets.navigation import get_page_name
+from mha_viz.app.widgets.parts import escape_markdown, guarded, remark, say_unused
 from mha_viz.app.widgets.search_field import OPENED
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.numerals import counted
 
-WAYS = "class_ways"  # the key of the controls of a lesson: "next" and "back" (browser/scheme/lesson.js)
-LARGER = 1.2  # of charts and drawings
+WAYS_KEY = "class_ways"  # the key of the controls of a lesson: "next" and "back" (browser/scheme/lesson.js)
+TEXT_SCALE = 1.2  # of charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-MODULE, WIDEST = 7, 540  # pixels of a QR code's square, for a camera at the back of a room, and of the whole code
+MODULE_PIXELS, WIDEST_PIXELS = (
+    7,
+    540,
+)  # pixels of a QR code's square, for a camera at the back of a room, and of the whole code
 _ANIMAL = "The animal didn't cross the street because it was too tired."
 _WOMAN = "The old woman saw the young man with a small telescope."
 FIRST_HOUR = (  # the ready lesson, "What do heads do?"
@@ -61,22 +64,22 @@ FIRST_HOUR = (  # the ready lesson, "What do heads do?"
         "Four heads start at random. Will two of them end with the same job?",
     ),
 )
-WITH_A_TEXT = ("explore", "compare", "inside_a_head")  # pages whose sentence and head a link must name
+TEXT_PAGES = ("explore", "compare", "inside_a_head")  # pages whose sentence and head a link must name
 
 
-def legible(chart: Chart) -> Any:
+def draw_legible(chart: Chart) -> Any:
     """Draw the chart with Plotly; in the view for a class, with letters that can be read from the last row."""
     from mha_viz.figures.charts.chart_plotly import (
         plotly,  # imports Plotly and pandas, which the first picture must not wait for
     )
 
-    return plotly(chart, LARGER if address.in_class() else 1)
+    return plotly(chart, TEXT_SCALE if address.is_class_view() else 1)
 
 
 @contextmanager
-def answer(label: str = "Answer") -> Iterator[None]:
+def hide_answer(label: str = "Answer") -> Iterator[None]:
     """Hide the content of the block behind a click in the view for a class; show it otherwise."""
-    if address.in_class():
+    if address.is_class_view():
         with st.expander(label):
             yield
     else:
@@ -88,36 +91,40 @@ def show_class_view(pages: Sequence[Any], here: Any, show_links: Callable[[], No
 
     These are the links to the pages, the QR code, the lesson builder, and the way out.
     """
-    url = address.now()
+    url = address.get_parameters()
     views, is_complete = lesson.read(url.get(PARAMETER))
-    ignored = [address.CLASS] if address.CLASS in url and not address.in_class() else []
-    ignored += [NUMBER] if NUMBER in url and lesson.number_of(url, views) is None else []
+    ignored = [address.CLASS] if address.CLASS in url and not address.is_class_view() else []
+    ignored += [NUMBER] if NUMBER in url and lesson.read_number(url, views) is None else []
     say_unused([f"{name}={url[name][:30]}" for name in ignored])
-    if not address.in_class():
+    if not address.is_class_view():
         return
-    apply_style("classroom", {"var(--larger)": str(LARGER)})
+    apply_style("classroom", {"var(--larger)": str(TEXT_SCALE)})
     if not is_complete:
         remark("Some views of this lesson could not be read; the others are shown.")
-    _edge(pages, here, views, url, show_links)
+    _show_edge(pages, here, views, url, show_links)
     if not views:
         return
     with st.container(key="classroom"):
-        number = lesson.number_of(url, views)
+        number = lesson.read_number(url, views)
         is_left = number is not None and lesson.is_left(
-            views[number - 1], name_of(here), url, _read_shown(name_of(here))
+            views[number - 1], get_page_name(here), url, _read_shown(get_page_name(here))
         )
         if number is not None and not is_left:
             words = escape(views[number - 1].remark)
             st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
-        with st.container(key=WAYS, horizontal=True, vertical_alignment="center", width="content"):
-            _ways(pages, here, views, url, is_left)
+        with st.container(key=WAYS_KEY, horizontal=True, vertical_alignment="center", width="content"):
+            _show_ways(pages, here, views, url, is_left)
 
 
-def _edge(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], show_links: Callable[[], None]) -> None:
+def _show_edge(
+    pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], show_links: Callable[[], None]
+) -> None:
     """Show the icons at the window's edge."""
     with st.container(key="edge", horizontal=True, width="content"):
         with (
-            st.popover("Pages", icon=":material/menu:", type="tertiary", help="Pages", key=f"pages_of_{name_of(here)}"),
+            st.popover(
+                "Pages", icon=":material/menu:", type="tertiary", help="Pages", key=f"pages_of_{get_page_name(here)}"
+            ),
             st.container(key="pages"),
         ):
             show_links()
@@ -126,8 +133,8 @@ def _edge(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], s
             st.container(key="class_code", width="content"),
             st.popover("QR code", icon=":material/qr_code_2:", type="tertiary", help="QR code"),
         ):
-            _code(here)
-        _builder(pages, here, views)
+            _show_code(here)
+        _show_builder(pages, here, views)
         out = dict.fromkeys((address.CLASS, PARAMETER, NUMBER, *_find_old_number(url)))
         label = "Leave the class view"
         icon = ":material/close:"
@@ -139,9 +146,9 @@ def _edge(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], s
 # ---- The lesson -----------------------------------------------------------------------------------------------
 
 
-def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
+def _show_ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
     """Show buttons for the next and the previous view, or a button back to the view that was left."""
-    number = lesson.number_of(url, views)
+    number = lesson.read_number(url, views)
     if views and number is None:
         _show_way(pages, here, views, 1, ":primary[**Begin the lesson →**]")
     if number is not None and is_left:
@@ -158,21 +165,21 @@ def _show_way(pages: Sequence[Any], here: Any, views: Lesson, number: int, label
     It is a link if the view is on another page, and a button if it is on this one.
     """
     view = views[number - 1]
-    parameters = _with_lesson(views, number)
-    page = _page(pages, view.page)
+    parameters = _make_view_parameters(views, number)
+    page = _find_page(pages, view.page)
     if page.title == here.title:
-        st.button(label, key=f"lesson_{number}", type="tertiary", on_click=_lead, args=(parameters,))
+        st.button(label, key=f"lesson_{number}", type="tertiary", on_click=_open_view, args=(parameters,))
     else:
         st.page_link(page, label=label, query_params=parameters)
 
 
-def _lead(parameters: dict[str, str]) -> None:
+def _open_view(parameters: dict[str, str]) -> None:
     """Open another view on this page; the drawing follows it."""
     st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
     address.open_at(parameters)
 
 
-def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
+def _make_view_parameters(views: Lesson, number: int) -> dict[str, str]:
     """Return the URL parameters of a view, with those of its lesson."""
     place = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
     return {**views[number - 1].parameters, **place}
@@ -180,11 +187,11 @@ def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
 
 def begin_first_hour() -> tuple[str, dict[str, str]]:
     """Return page and URL parameters of the first view of the ready-made lesson."""
-    return FIRST_HOUR[0].page, _with_lesson(FIRST_HOUR, 1)
+    return FIRST_HOUR[0].page, _make_view_parameters(FIRST_HOUR, 1)
 
 
-def _page(pages: Sequence[Any], name: str) -> Any:
-    return next(page for page in pages if name_of(page) == name)
+def _find_page(pages: Sequence[Any], name: str) -> Any:
+    return next(page for page in pages if get_page_name(page) == name)
 
 
 def _find_old_number(url: dict[str, str]) -> list[str]:
@@ -195,17 +202,20 @@ def _find_old_number(url: dict[str, str]) -> list[str]:
 # ---- How a lesson is made -------------------------------------------------------------------------------------
 
 
-def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
+def _show_builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
     label = f"Lesson: {counted(len(views), 'view')}" if views else "Make a lesson"
     with st.popover(label, icon=":material/playlist_add:", help=label, type="tertiary", key="lesson_box"):
         st.markdown(
             "A lesson is a list of views in one link. Open a view, write what the class should notice, and add it."
         )
         st.text_input("Remark", key="lesson_remark", max_chars=lesson.MAX_REMARK)
-        st.button("Add this view", key="lesson_add", on_click=_add, args=(name_of(here),))
+        st.button("Add this view", key="lesson_add", on_click=_add, args=(get_page_name(here),))
         for number, view in enumerate(views, 1):
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"{number}. {plain(_page(pages, view.page).title)}: {plain(view.remark)}", width="stretch")
+                st.markdown(
+                    f"{number}. {escape_markdown(_find_page(pages, view.page).title)}: {escape_markdown(view.remark)}",
+                    width="stretch",
+                )
                 for name, by, end in (("up", -1, 1), ("down", 1, len(views))):
                     st.button(
                         f"Move view {number} {name}", icon=f":material/arrow_{name}ward:", type="tertiary",
@@ -214,52 +224,60 @@ def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
                 st.button("Remove", key=f"lesson_remove_{number}", on_click=_remove, args=(number,))
         if views:
             st.caption("Link to the whole lesson")
-            path = _page(pages, views[0].page).url_path
-            st.code(f"{_base(here)}/{path}?{_query(_with_lesson(views, 1))}", language=None, wrap_lines=True)
+            path = _find_page(pages, views[0].page).url_path
+            st.code(
+                f"{_find_base_address(here)}/{path}?{_encode_query(_make_view_parameters(views, 1))}",
+                language=None,
+                wrap_lines=True,
+            )
 
 
 @guarded()
 def _add(page: str) -> None:
-    views, _ = lesson.read(address.now().get(PARAMETER))
+    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
     more = lesson.add(views, page, _read_shown(page), str(st.session_state.get("lesson_remark", "")))
     address.go(
-        **{PARAMETER: lesson.write(more), NUMBER: str(len(more)), **dict.fromkeys(_find_old_number(address.now()))}
+        **{
+            PARAMETER: lesson.write(more),
+            NUMBER: str(len(more)),
+            **dict.fromkeys(_find_old_number(address.get_parameters())),
+        }
     )
     st.session_state["lesson_remark"] = ""
 
 
 @guarded()
 def _remove(number: int) -> None:
-    views, _ = lesson.read(address.now().get(PARAMETER))
+    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
     remaining = lesson.write(lesson.remove(views, number))
-    address.go(**{PARAMETER: remaining, NUMBER: None, **dict.fromkeys(_find_old_number(address.now()))})
+    address.go(**{PARAMETER: remaining, NUMBER: None, **dict.fromkeys(_find_old_number(address.get_parameters()))})
 
 
 @guarded()
 def _move(number: int, by: int) -> None:
     """Move a view up or down. The open view stays open."""
-    views, _ = lesson.read(address.now().get(PARAMETER))
-    open_number = lesson.number_of(address.now(), views)
+    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
+    open_number = lesson.read_number(address.get_parameters(), views)
     swapped = {number: number + by, number + by: number}
     place = {} if open_number is None else {NUMBER: str(swapped.get(open_number, open_number))}
-    old = dict.fromkeys(_find_old_number(address.now()))
+    old = dict.fromkeys(_find_old_number(address.get_parameters()))
     address.go(**{PARAMETER: lesson.write(lesson.move(views, number, number + by)), **place, **old})
 
 
 def _read_shown(page: str) -> dict[str, str]:
     """Return the parameters of the URL and those that the page opens by itself."""
-    return {**(request.full(address.url()) if page in WITH_A_TEXT else {}), **address.now()}
+    return {**(request.list_full_parameters(address.url()) if page in TEXT_PAGES else {}), **address.get_parameters()}
 
 
 # ---- The QR code ----------------------------------------------------------------------------------------------
 
 
-def _code(here: Any) -> None:
+def _show_code(here: Any) -> None:
     """Show a QR code with the address of this page."""
-    base = _base(here)
+    base = _find_base_address(here)
     if not base:
         return
-    picture = qr_code(f"{base}/{here.url_path}?{_query(_read_shown(name_of(here)))}")
+    picture = draw_qr_code(f"{base}/{here.url_path}?{_encode_query(_read_shown(get_page_name(here)))}")
     if picture is None:
         remark("This view’s link is too long for a QR code. Use a shorter sentence or lesson.")
         return
@@ -268,7 +286,7 @@ def _code(here: Any) -> None:
         remark(f"{base} works on this computer only. To let others in, restart with --host 0.0.0.0.")
 
 
-def qr_code(link: str) -> str | None:
+def draw_qr_code(link: str) -> str | None:
     """Return the QR code of a link as an ``img`` element; None if the link is too long."""
     import segno
 
@@ -277,16 +295,16 @@ def qr_code(link: str) -> str | None:
     except segno.DataOverflowError:
         return None
     modules = code.symbol_size()[0]
-    side = modules * min(MODULE, WIDEST // modules)
-    picture = escape(code.svg_data_uri(scale=MODULE))
+    side = modules * min(MODULE_PIXELS, WIDEST_PIXELS // modules)
+    picture = escape(code.svg_data_uri(scale=MODULE_PIXELS))
     return f'<img class="mha-code" alt="QR code of this view" width="{side}" src="{picture}">'
 
 
-def _query(parameters: dict[str, str]) -> str:
+def _encode_query(parameters: dict[str, str]) -> str:
     return urlencode(parameters, quote_via=quote)
 
 
-def _base(here: Any) -> str:
+def _find_base_address(here: Any) -> str:
     """Return the address of the app without the path of the page; empty if the browser has not reported it."""
     url = (st.context.url or "").rstrip("/")
     return url.removesuffix(f"/{here.url_path}") if here.url_path else url

@@ -15,17 +15,17 @@ from streamlit.components.v2.types import ComponentRenderer
 
 from mha_viz.browser import bundle
 
-SCHEME = "scheme"  # the key of the component that :func:`watch` mounts
-_one_at_a_time = Lock()  # pages run in threads
+SCHEME = "scheme"  # the key of the component that :func:`watch_page` mounts
+_register_lock = Lock()  # pages run in threads
 
 
 def _drawing(component: str) -> ComponentRenderer:
-    with _one_at_a_time:
-        return _registered(component)
+    with _register_lock:
+        return _register_component(component)
 
 
 @cache
-def _registered(component: str) -> ComponentRenderer:
+def _register_component(component: str) -> ComponentRenderer:
     """Register the component in the folder of this name; it draws into an element of the class ``mha-NAME``.
 
     Its code is a static file if the server provides one (``mha_viz.app.serving``); otherwise each message contains it.
@@ -53,7 +53,7 @@ def apply_style(sheet: str, values: Mapping[str, str] = MappingProxyType({})) ->
     st.html(f"<style>\n{rules}</style>")
 
 
-def explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callable[[], None]]) -> None:
+def draw_explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callable[[], None]]) -> None:
     """Draw a reading: the grid of all heads, the open head, and the ranking of heads by one link.
 
     Args:
@@ -84,7 +84,7 @@ def explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callable[[]
     )
 
 
-def sentence(
+def draw_sentence(
     content: dict[str, Any],
     key: str,
     on_read: Callable[[], None],
@@ -120,7 +120,7 @@ def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Calla
     _drawing("compare")(key=key, data=packet, on_view_change=on_view, on_edit_change=on_edit)
 
 
-def block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_head: Callable[[], None]) -> None:
+def draw_block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_head: Callable[[], None]) -> None:
     """Draw multi-head attention as a map of its steps. A click on a step opens it; a click on a head chooses it.
 
     ``content``: steps [{name, label, shape, inside}] in order, with those ``inside`` a head as one group; step, the
@@ -131,8 +131,8 @@ def block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_hea
     _drawing("block")(key=key, data=content, on_step_change=on_step, on_head_change=on_head)
 
 
-def player(content: dict[str, Any], key: str, on_step: Callable[[], None], on_next: Callable[[], None]) -> None:
-    """Draw a training step by step (:func:`mha_viz.figures.layout.frames.frames`), with Play, Pause and a slider.
+def draw_player(content: dict[str, Any], key: str, on_step: Callable[[], None], on_next: Callable[[], None]) -> None:
+    """Draw a training step by step (:func:`mha_viz.figures.layout.frames.build_frames`), with Play, Pause and a slider.
 
     In the callback ``on_step``, ``st.session_state[key].step`` is the step at which the visitor stopped. ``on_next`` is
     called when the visitor goes on to the following step.
@@ -140,7 +140,7 @@ def player(content: dict[str, Any], key: str, on_step: Callable[[], None], on_ne
     _drawing("player")(key=key, data=content, on_step_change=on_step, on_next_change=on_next)
 
 
-def follow(tokens: Sequence[int], colour: str) -> None:
+def follow_pointer(tokens: Sequence[int], colour: str) -> None:
     """Highlight the token under the pointer in charts, in the words above them and in the table.
 
     Charts must name their tokens; the table must have one row per item of ``tokens``.
@@ -148,7 +148,7 @@ def follow(tokens: Sequence[int], colour: str) -> None:
     _drawing("pointed")(key="pointed", data={"tokens": list(tokens), "colour": colour}, width="content")
 
 
-def search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
+def draw_search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
     """Draw the search for heads.
 
     ``content``: typed, the query that is answered; problem, why it cannot be answered; groups [{title, note, answers:
@@ -160,7 +160,7 @@ def search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_o
     _drawing("search")(key=key, data=content, on_query_change=on_query, on_open_change=on_open)
 
 
-def more(full: Mapping[str, str], file: str, key: str, on_class: Callable[[], None]) -> None:
+def draw_more_menu(full: Mapping[str, str], file: str, key: str, on_class: Callable[[], None]) -> None:
     """Draw the menu *More*: the link to this view, the keyboard shortcuts, the view for a class.
 
     Args:
@@ -172,7 +172,7 @@ def more(full: Mapping[str, str], file: str, key: str, on_class: Callable[[], No
     _drawing("more")(key=key, data={"full": dict(full), "file": file}, width="content", on_class_change=on_class)
 
 
-def lead(step: str, place: str) -> None:
+def lead_to_step(step: str, place: str) -> None:
     """If ``step`` of the tour is new, move view and keyboard focus to an element.
 
     ``place`` is its CSS selector or, as ``… *::part(…)``, that of a part of a drawing inside it.
@@ -180,7 +180,7 @@ def lead(step: str, place: str) -> None:
     _drawing("tour")(key="tour_lead", data={"step": step, "place": place}, width="content")
 
 
-def watch(page: int, on_linked: Callable[[], None]) -> None:
+def watch_page(page: int, on_linked: Callable[[], None]) -> None:
     """Rerun the script when the page's colour scheme changes, and mark the open page in the navigation.
 
     Args:

@@ -20,12 +20,12 @@ from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figures import Figure
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.file_names import file_name, of_all, of_heads
+from mha_viz.figures.file_names import build_file_name, name_for_all, name_for_heads
 from mha_viz.figures.layout import COLUMN_MM, LOOKS, NARROW_MM, PAGE_MM, TWO_COLUMNS_MM, Size, recipe
-from mha_viz.figures.layout.compare import As
-from mha_viz.figures.layout.panels import Panel, mismatch, pin_for
-from mha_viz.figures.layout.view import View, focus, units
-from mha_viz.view.settings import LONG_DEFAULTS, LONG_TOKENS, OPTIONS, keep_taken
+from mha_viz.figures.layout.compare import PanelKind
+from mha_viz.figures.layout.panels import Panel, choose_difference_pin, explain_mismatch
+from mha_viz.figures.layout.view import View, find_focus, units
+from mha_viz.view.settings import LONG_DEFAULTS, LONG_TOKENS, OPTIONS, keep_accepted
 
 MIME = {
     ".svg": "image/svg+xml",
@@ -94,57 +94,57 @@ class PageChart:
     code: str = ""
     text: str = ""
 
-    def offer(self) -> Offer:
+    def make_offer(self) -> Offer:
         """Return the chart as a figure that can be downloaded."""
-        return Offer(self.label, self._name, 0, self._figure, (lambda *_, **__: self.code) if self.code else None)
+        return Offer(self.label, self._name, 0, self._make_figure, (lambda *_, **__: self.code) if self.code else None)
 
-    def _figure(self, size: Size) -> Figure:
-        return figure_api.chart(self.draw, self.label, self.about, self.table, self._name, **_settings(size))
+    def _make_figure(self, size: Size) -> Figure:
+        return figure_api.chart(self.draw, self.label, self.about, self.table, self._name, **_list_options(size))
 
     @property
     def _name(self) -> str:
-        return file_name([self.file], self.text)
+        return build_file_name([self.file], self.text)
 
 
-def of_charts(charts: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
+def show_chart_downloads(charts: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
     """Show the downloads of a page with charts: first the figures ``before``, then the charts."""
     if charts or before:
-        _expander(lambda: [*before, *(chart.offer() for chart in charts)])
+        _show_expander(lambda: [*before, *(chart.make_offer() for chart in charts)])
 
 
-def of_reading(
+def show_reading_downloads(
     attention: Attention, heads: Sequence[Head], view: Callable[[], View], charts: Sequence[PageChart] = ()
 ) -> None:
     """Show the downloads of Explore: the open heads as heatmap and links, the grid, and the charts that are shown."""
-    _expander(lambda: [*_of_heads(attention, heads, view()), *(chart.offer() for chart in charts)])
+    _show_expander(lambda: [*_offer_heads(attention, heads, view()), *(chart.make_offer() for chart in charts)])
 
 
-def _of_heads(attention: Attention, heads: Sequence[Head], view: View) -> list[Offer]:
+def _offer_heads(attention: Attention, heads: Sequence[Head], view: View) -> list[Offer]:
     first = heads[0]
-    view = _holding(attention, view)
-    settings = {kind: keep_taken(kind, _settings(view)) for kind in ("heatmap", "links", "grid")}
-    weights = _weights(attention)
+    view = _drop_invalid_pin(attention, view)
+    settings = {kind: keep_accepted(kind, _list_options(view)) for kind in ("heatmap", "links", "grid")}
+    weights = _count_weights(attention)
     return [
         Offer(
             f"Heatmap of {first}",
-            of_heads([(attention, first)]),
+            name_for_heads([(attention, first)]),
             weights,
-            lambda size: figure_api.heatmap(attention, heads=[first], **settings["heatmap"], **_settings(size)),
-            lambda size, file: recipe.of_head(attention, "heatmap", [first], view, size, file),
+            lambda size: figure_api.heatmap(attention, heads=[first], **settings["heatmap"], **_list_options(size)),
+            lambda size, file: recipe.write_head_recipe(attention, "heatmap", [first], view, size, file),
         ),
         Offer(
             f"Links of {', '.join(map(str, heads))}",
-            of_heads([(attention, head) for head in heads], "links"),
+            name_for_heads([(attention, head) for head in heads], "links"),
             weights * len(heads),
-            lambda size: figure_api.links(attention, heads=heads, **settings["links"], **_settings(size)),
-            lambda size, file: recipe.of_head(attention, "links", heads, view, size, file),
+            lambda size: figure_api.links(attention, heads=heads, **settings["links"], **_list_options(size)),
+            lambda size, file: recipe.write_head_recipe(attention, "links", heads, view, size, file),
         ),
         Offer(
             "Grid of all heads",
-            of_all(attention, attention.every_head()),
+            name_for_all(attention, attention.every_head()),
             weights * attention.layers * attention.heads,
-            lambda size: figure_api.grid(attention, **settings["grid"], **_settings(size)),
-            lambda size, file: recipe.of_head(attention, "grid", [], view, size, file),
+            lambda size: figure_api.grid(attention, **settings["grid"], **_list_options(size)),
+            lambda size, file: recipe.write_head_recipe(attention, "grid", [], view, size, file),
         ),
     ]
 
@@ -164,76 +164,80 @@ class SideBySide(NamedTuple):
     view: View
     pin_of: int = 0
     pair: tuple[int, int] | None = None
-    kind: As = "heatmap"
+    kind: PanelKind = "heatmap"
 
 
-def of_panels(shown: SideBySide, is_compared: bool, charts: Sequence[PageChart] = ()) -> None:
+def show_panel_downloads(shown: SideBySide, is_compared: bool, charts: Sequence[PageChart] = ()) -> None:
     """Show the downloads of Compare: the comparison, the open difference, and the page’s charts.
 
     If the panels are the compared heads, also offer all of them in one file.
     """
     panels, view, pin_of, pair, kind = shown
-    view = _holding(panels[pin_of].attention, view)
-    options: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _pinned(pin_of)
+    view = _drop_invalid_pin(panels[pin_of].attention, view)
+    options: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _make_pin_option(pin_of)
     compare_options = options | ({"diff": pair} if pair else {})
-    together = keep_taken("compare", _settings(view))
-    name = of_heads([(panel.attention, panel.head) for panel in panels], *(["links"] * (kind == "links")))
+    together = keep_accepted("compare", _list_options(view))
+    name = name_for_heads([(panel.attention, panel.head) for panel in panels], *(["links"] * (kind == "links")))
     offers = [
         Offer(
             "The comparison",
             name,
-            sum(_weights(panel.attention) for panel in panels),
-            lambda size, **rows: figure_api.compare(panels, **compare_options, **rows, **together, **_settings(size)),
-            lambda size, file, **rows: recipe.of_panels(panels, view, size, compare_options | rows, "compare", file),
+            sum(_count_weights(panel.attention) for panel in panels),
+            lambda size, **rows: figure_api.compare(
+                panels, **compare_options, **rows, **together, **_list_options(size)
+            ),
+            lambda size, file, **rows: recipe.write_panels_recipe(
+                panels, view, size, compare_options | rows, "compare", file
+            ),
             len(panels),
         )
     ]
     if pair is not None:
-        offers.append(_difference(panels, view, pair, pin_of))
-    offers += [chart.offer() for chart in charts]
+        offers.append(_offer_difference(panels, view, pair, pin_of))
+    offers += [chart.make_offer() for chart in charts]
 
     def everything(size: Size, dpi: int, **rows: Any) -> bytes:
         diff = pair
-        if diff and mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
+        if diff and explain_mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
             diff = None  # the page says why these two cannot be subtracted
-        return figure_api.archive(panels, dpi, diff=diff, **options, **rows, **together, **_settings(size))
+        return figure_api.archive(panels, dpi, diff=diff, **options, **rows, **together, **_list_options(size))
 
-    _expander(lambda: offers, everything if is_compared else None, f"{name}.zip")
+    _show_expander(lambda: offers, everything if is_compared else None, f"{name}.zip")
 
 
-def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
+def _offer_difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
     first, second = (panels[i] for i in pair)
-    pinned_panel, pin = pin_for(panels, pair, pin_of, view)
+    pinned_panel, pin = choose_difference_pin(panels, pair, pin_of, view)
     pinned_view = replace(view, pin=pin)
-    settings = keep_taken("difference", _settings(pinned_view))
+    settings = keep_accepted("difference", _list_options(pinned_view))
     return Offer(
         f"The difference of panels {pair[0] + 1} and {pair[1] + 1}",
-        of_heads([(panel.attention, panel.head) for panel in (second, first)], between="minus"),
-        _weights(first.attention),
-        lambda size: figure_api.difference(first, second, pin_of=pinned_panel, **settings, **_settings(size)),
-        lambda size, file: recipe.of_panels(
-            [first, second], pinned_view, size, _pinned(pinned_panel), "difference", file
+        name_for_heads([(panel.attention, panel.head) for panel in (second, first)], between="minus"),
+        _count_weights(first.attention),
+        lambda size: figure_api.difference(first, second, pin_of=pinned_panel, **settings, **_list_options(size)),
+        lambda size, file: recipe.write_panels_recipe(
+            [first, second], pinned_view, size, _make_pin_option(pinned_panel), "difference", file
         ),
     )
 
 
-def _weights(attention: Attention) -> int:
+def _count_weights(attention: Attention) -> int:
     """Return the number of weights of one head."""
     return len(attention.queries) * len(attention.keys)
 
 
-def _holding(attention: Attention, view: View) -> View:
+def _drop_invalid_pin(attention: Attention, view: View) -> View:
     """Return the view on screen, without a pin that refers to no token, and without a side if there is no pair."""
     if not attention.queries.pair:
         view = replace(view, side=OPTIONS["side"].default)
-    return view if focus(units(attention, view), view) else replace(view, pin="")
+    return view if find_focus(units(attention, view), view) else replace(view, pin="")
 
 
-def _pinned(pin_of: int) -> dict[str, Any]:
+def _make_pin_option(pin_of: int) -> dict[str, Any]:
     return {"pin_of": pin_of} if pin_of else {}
 
 
-def view_of(parameters: Mapping[str, str], pin: str | None = None, tokens: int = 0) -> View:
+def parse_view(parameters: Mapping[str, str], pin: str | None = None, tokens: int = 0) -> View:
     """Return the view that the URL describes for a text of ``tokens`` tokens.
 
     Invalid values are replaced by defaults.
@@ -241,27 +245,27 @@ def view_of(parameters: Mapping[str, str], pin: str | None = None, tokens: int =
     valid = dict(LONG_DEFAULTS if tokens > LONG_TOKENS else {}) | {
         name: parameters[name]
         for name, setting in OPTIONS.items()
-        if name in parameters and setting.takes(parameters[name])
+        if name in parameters and setting.accepts(parameters[name])
     }
     if pin is not None and "pin" not in valid:
         valid["pin"] = pin
     return View(**valid)
 
 
-def _settings(source: View | Size) -> dict[str, Any]:
+def _list_options(source: View | Size) -> dict[str, Any]:
     """Return the options of a figure. With the default theme, an interactive page follows its reader's colours."""
     options = {name: getattr(source, name) for name in source.__dataclass_fields__}
     return {name: value for name, value in options.items() if (name, value) != ("look", LOOKS[0])}
 
 
-def _expander(
+def _show_expander(
     make_offers: Callable[[], Sequence[Offer]], everything: Callable[..., bytes] | None = None, archive: str = ""
 ) -> None:
     """Show the panel, closed at first. What it offers is created when it is opened.
 
     ``archive``: the file name for the bytes of ``everything``.
     """
-    if address.in_class():
+    if address.is_class_view():
         return
     with st.expander("Download", on_change="rerun", key="download_panel", icon=":material/download:") as box:
         if not box.open:
@@ -272,19 +276,19 @@ def _expander(
             labels = [offer.label for offer in offers]
             label = st.radio("Figure", labels, key="take_figure", horizontal=True)
             offer = offers[labels.index(label)] if label in labels else offers[0]
-            size = _size()
-            rows = _rows(offer.panels)
+            size = _choose_size()
+            rows = _choose_rows(offer.panels)
             dpi = DPI[st.selectbox("PNG resolution", list(DPI), index=1, key="take_dpi", width=160)]
         try:
-            _inside(offer, size, rows, dpi, left, right)
+            _show_offer(offer, size, rows, dpi, left, right)
         except MhaVizError as error:
             complain(error)
         if everything is not None:
             make = partial(everything, size, dpi, **rows)
-            download("All of My heads in one zip file", archive, make, "take_zip")
+            show_download_button("All of My heads in one zip file", archive, make, "take_zip")
 
 
-def _rows(panels: int) -> dict[str, int]:
+def _choose_rows(panels: int) -> dict[str, int]:
     """Show the setting for the number of panels in a row, and return it.
 
     The dictionary is empty if each row takes as many as fit.
@@ -295,12 +299,12 @@ def _rows(panels: int) -> dict[str, int]:
     return {"columns": given} if isinstance(given, int) else {}
 
 
-def _inside(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:
+def _show_offer(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:
     figure = offer.make(size, **rows)
     with right:
-        st.html(image(figure, "Preview of the figure"))
+        st.html(draw_image(figure, "Preview of the figure"))
     with left:
-        _downloads(figure, offer, dpi)
+        _show_buttons(figure, offer, dpi)
     for line in (*figure.warnings, *figure.missing_glyphs):
         remark(line)
     st.caption("Caption")
@@ -311,7 +315,7 @@ def _inside(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: A
     st.code(offer.code(size, f"{offer.file}.svg", **rows), language="python", wrap_lines=True)
 
 
-def _size() -> Size:
+def _choose_size() -> Size:
     columns = st.columns([4, 3, 3, 2])
     width = WIDTHS[columns[0].selectbox("Width", list(WIDTHS), key="take_width")]
     if width == 0:
@@ -328,37 +332,37 @@ def _size() -> Size:
     return Size(width, font, look, clear, high)
 
 
-def image(figure: Figure, alt: str) -> str:
+def draw_image(figure: Figure, alt: str) -> str:
     """Return the figure as an SVG image, in which no script can run.
 
     The image contains its glyphs, so it does not depend on installed fonts.
     """
-    from mha_viz.figures.files.preview import preview  # imports fontTools, only when this is opened
+    from mha_viz.figures.files.preview import render_preview  # imports fontTools, only when this is opened
 
-    svg = base64.b64encode(preview(figure.drawing)).decode()
+    svg = base64.b64encode(render_preview(figure.drawing)).decode()
     return f'<img class="mha-figure" alt="{escape(alt)}" src="data:image/svg+xml;base64,{svg}">'
 
 
-def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
+def _show_buttons(figure: Figure, offer: Offer, dpi: int) -> None:
     pictures = {".svg": "SVG", ".pdf": "PDF", ".png": "PNG", ".html": "Interactive HTML"}
     numbers = {".csv": "CSV", ".npz": "NPZ", ".safetensors": "safetensors", ".json": "JSON"}
     pictures, numbers = (
         {suffix: label for suffix, label in formats.items() if suffix in figure.suffixes}
         for formats in (pictures, numbers)
     )
-    refused = _too_large(figure, dpi)
+    refused = _find_size_error(figure, dpi)
     if refused is not None:
         del pictures[".png"]
-    _row("Figure", pictures, figure, offer, dpi)
+    _show_button_row("Figure", pictures, figure, offer, dpi)
     if refused is not None:
         remark(f"No PNG: {refused}")
     if offer.weights > MOST_WRITTEN:
         numbers = {suffix: label for suffix, label in numbers.items() if suffix not in (".csv", ".json")}
         remark(f"No CSV or JSON: {offer.weights:,} weights are too many for a text file. Use NPZ or safetensors.")
-    _row("Numbers", numbers, figure, offer, dpi)
+    _show_button_row("Numbers", numbers, figure, offer, dpi)
 
 
-def _too_large(figure: Figure, dpi: int) -> ExportError | None:
+def _find_size_error(figure: Figure, dpi: int) -> ExportError | None:
     """Return the error if the figure is too large for a PNG, else None.
 
     Checked in advance, because an error cannot be shown while a file is being created.
@@ -372,11 +376,13 @@ def _too_large(figure: Figure, dpi: int) -> ExportError | None:
     return None
 
 
-def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, dpi: int) -> None:
+def _show_button_row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, dpi: int) -> None:
     st.caption(title)
     with st.container(horizontal=True, gap="small"):
         for suffix, label in formats.items():
-            download(label, f"{offer.file}{suffix}", partial(figure.make_file, suffix, dpi), f"take{suffix}")
+            show_download_button(
+                label, f"{offer.file}{suffix}", partial(figure.make_file, suffix, dpi), f"take{suffix}"
+            )
 
 
 def _make_file(make: Callable[[], bytes]) -> bytes:
@@ -385,7 +391,7 @@ def _make_file(make: Callable[[], bytes]) -> bytes:
         return make()
 
 
-def download(label: str, file: str, make: Callable[[], bytes], key: str) -> None:
+def show_download_button(label: str, file: str, make: Callable[[], bytes], key: str) -> None:
     """Show a button for one file, which is created on request."""
     suffix = file[file.rindex(".") :]
     data = partial(_make_file, make)

@@ -19,23 +19,32 @@ from mha_viz.app.service import caches, visitors
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.lesson import NUMBER
 from mha_viz.app.widgets import bound, classroom, navigation, request, search_field
-from mha_viz.app.widgets.components import SCHEME, apply_style, more, watch
-from mha_viz.app.widgets.navigation import pages
-from mha_viz.app.widgets.parts import complain, complain_later, entitle, fault, guarded, message, remark, say_complaint
+from mha_viz.app.widgets.components import SCHEME, apply_style, draw_more_menu, watch_page
+from mha_viz.app.widgets.navigation import make_pages
+from mha_viz.app.widgets.parts import (
+    complain,
+    complain_later,
+    guarded,
+    make_fault,
+    read_message,
+    remark,
+    say_complaint,
+    set_title,
+)
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog
 
 _LOG = logging.getLogger(__name__)
 # The files that pages can save for others.
-SAVED = {"explore": "html", "compare": "html", "about": ""}
-MORE = "more_menu"
-ICON = str(asset("icon.svg"))
-_prepare = cache(process.prepare)
-_inside: ContextVar[bool] = ContextVar("inside_frame")
+SAVED_KINDS = {"explore": "html", "compare": "html", "about": ""}
+MORE_KEY = "more_menu"
+ICON = str(asset_path("icon.svg"))
+_prepare = cache(process.set_environment)
+_inside_frame: ContextVar[bool] = ContextVar("inside_frame")
 
-OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
+HEAD_PAGES = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
 
 
 def show_page() -> None:
@@ -45,29 +54,29 @@ def show_page() -> None:
     st.set_page_config(page_icon=ICON, layout="wide")
     caches.model_service().asker = visitors.asker
     with address.read_once() as cut_short:
-        _show(cut_short)
+        _show_frame(cut_short)
 
 
-def _show(cut_short: Sequence[str]) -> None:
-    every_page = pages()
+def _show_frame(cut_short: Sequence[str]) -> None:
+    every_page = make_pages()
     here = st.navigation(every_page, position="hidden")
-    navigation.depart(here)
+    navigation.follow_departure(here)
     apply_style("frame")
-    entitle(here.title, *_subject())
-    _mast(every_page, here)
+    set_title(here.title, *_list_title_words())
+    _show_masthead(every_page, here)
     st.html(f'<h1 class="mha-heading">{escape(here.title)}</h1>')
     if cut_short:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is too long. These parts were shortened: {shortened}.")
     navigation.show_tour(every_page, here)
     if {address.CLASS, NUMBER} & address.url().parameters.keys():
-        classroom.show_class_view(every_page, here, partial(_links, every_page, here))
-    token = _inside.set(True)
+        classroom.show_class_view(every_page, here, partial(_show_links, every_page, here))
+    token = _inside_frame.set(True)
     try:
         with guarded(complain):
             here.run()
     finally:
-        _inside.reset(token)
+        _inside_frame.reset(token)
     say_complaint()  # of a callback, if the page had no place to show it
 
 
@@ -83,7 +92,7 @@ def on_script_error(error: Exception) -> bool:
     _forget_unreadable(context)
     if context.fragment_ids_this_run:
         return True  # this part of the page stays as it was
-    complain_later(fault())
+    complain_later(make_fault())
     try:
         show_page()
     except Exception:
@@ -92,7 +101,7 @@ def on_script_error(error: Exception) -> bool:
     return True
 
 
-def _subject() -> list[str]:
+def _list_title_words() -> list[str]:
     """Return the model and head in the URL as words of the page title.
 
     A page that can be more specific sets its own title.
@@ -117,41 +126,41 @@ def _forget_unreadable(context: ScriptRunContext) -> None:
             del values[name]
 
 
-def _mast(every_page: list[st.Page], here: st.Page) -> None:
+def _show_masthead(every_page: list[st.Page], here: st.Page) -> None:
     """Show the top of the page: the app's name, links to the pages, the search and, at the right, links about the app.
 
     The links keep the URL parameters, so that visiting another page loses nothing.
     """
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
-        if not address.in_class():
+        if not address.is_class_view():
             st.html('<span class="mha-mark">mha_viz</span>', width="content")
             with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
-                _links(every_page, here)
+                _show_links(every_page, here)
             with st.container(key="search_box"), guarded(complain):
                 search_field.show_search_field(here.title.lower())
-            navigation.tour_link(every_page, here)
-            page = navigation.name_of(here)
-            more(_full(page), SAVED.get(page, "figures"), MORE, _on_more)
+            navigation.show_tour_link(every_page, here)
+            page = navigation.get_page_name(here)
+            draw_more_menu(_list_full_parameters(page), SAVED_KINDS.get(page, "figures"), MORE_KEY, _on_more)
             with st.container(key="about_way", width="content"):
-                st.page_link(every_page[-1], query_params=address.now())
-        watch([page.title for page in every_page].index(here.title), _on_linked)
+                st.page_link(every_page[-1], query_params=address.get_parameters())
+        watch_page([page.title for page in every_page].index(here.title), _on_linked)
 
 
-def _links(every_page: list[st.Page], here: st.Page) -> None:
+def _show_links(every_page: list[st.Page], here: st.Page) -> None:
     """Show links to all pages except the last."""
-    parameters = address.now()
+    parameters = address.get_parameters()
     heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
     compared = f" ({heads})" if heads else ""
     open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
     for other in every_page[:-1]:
         label = f"{other.title}{compared}" if other.url_path == "compare" else other.title
-        carried = open_first if other.url_path in OF_A_HEAD else {}
+        carried = open_first if other.url_path in HEAD_PAGES else {}
         st.page_link(other, label=label, query_params=parameters | carried)
 
 
 @guarded()
 def _on_linked() -> None:
-    target = message(SCHEME, "linked")
+    target = read_message(SCHEME, "linked")
     if "chapter" in target:
         bound.go(chapter=str(target["chapter"]) or None)
     elif "head" in target:
@@ -160,12 +169,12 @@ def _on_linked() -> None:
         bound.go(kinds=str(target.get("kinds") or "") or None)
 
 
-def _full(name: str) -> dict[str, str]:
+def _list_full_parameters(name: str) -> dict[str, str]:
     """Return the parameters that a link to this page needs besides the URL to show the same elsewhere."""
-    if name not in (*classroom.WITH_A_TEXT, "roles"):
+    if name not in (*classroom.TEXT_PAGES, "roles"):
         return {}
     with suppress(MhaVizError):  # the model that the page is about
-        full = request.full(address.url())
+        full = request.list_full_parameters(address.url())
         return {"model": full["model"]} if name == "roles" else full
     return {}
 
@@ -173,24 +182,24 @@ def _full(name: str) -> dict[str, str]:
 @guarded()
 def _on_more() -> None:
     """Open the view for a class, or the ready-made lesson, which uses that view."""
-    if "lesson" not in message(MORE, "class"):
+    if "lesson" not in read_message(MORE_KEY, "class"):
         address.go(**{address.CLASS: "1"})
         return
     page, parameters = classroom.begin_first_hour()
-    if page == navigation.name_of(pages()[0]):
+    if page == navigation.get_page_name(make_pages()[0]):
         address.open_at(parameters)
     else:
         navigation.leave(page, parameters)
 
 
-def view() -> None:
+def ensure_frame() -> None:
     """Make sure that the page runs inside the frame. Every page must call this first.
 
-    After a server start, Streamlit runs the first deep link as a bare file of ``pages/``; then restart inside the
+    After a server start, Streamlit runs the first deep link as a bare file of ``make_pages/``; then restart inside the
     frame.
     """
     try:
-        _inside.get()
+        _inside_frame.get()
     except LookupError:
-        st.navigation(pages(), position="hidden")
+        st.navigation(make_pages(), position="hidden")
         st.rerun()

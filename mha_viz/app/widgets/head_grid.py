@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from mha_viz.app.widgets.classroom import legible
+from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.figures.charts.plotly_settings import CLICKED
 
-TAP = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
+TAP_PIXELS = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
 
 
 def head_grid(
@@ -29,10 +29,10 @@ def head_grid(
 
     ``key``: the chart's own key, by default ``name``.
     """
-    chart = legible(chart)
+    chart = draw_legible(chart)
     layout, margin, axis = chart.layout, chart.layout.margin, chart.layout.yaxis
     lengths = {
-        "narrowest": margin.l + margin.r + TAP * len(layout.xaxis.tickvals),
+        "narrowest": margin.l + margin.r + TAP_PIXELS * len(layout.xaxis.tickvals),
         "widest": layout.width,
         "before": margin.l,
         "above": margin.t,

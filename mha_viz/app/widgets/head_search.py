@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.corpus_why import FoundBy
+from mha_viz.analysis.corpus_why import HeadShares
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import ON_DELIMITERS
-from mha_viz.analysis.shipped import LEAST_NAMED, HeadRecipe
+from mha_viz.analysis.shipped import MIN_NAMED_SHARE, HeadRecipe
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.words.glosses import asked_for, explained, gloss, link, linked, rule_plainly, rules_asked_for
-from mha_viz.figures.words.role_words import best_baseline, numbers_elsewhere, standing, strongest_first
-from mha_viz.numerals import percent, weight
+from mha_viz.figures.words.glosses import explained, find_gloss, find_roles, find_rules, label_link, link, simplify_rule
+from mha_viz.figures.words.role_words import compare_elsewhere, find_best_baseline, sort_by_strength, standing
+from mha_viz.numerals import format_weight, percent
 
-LISTED = 6  # heads per answer
-OF_A_WORD = 4  # heads listed for each direction of a word
-FEWEST = 20  # the fewest held-out cases of a relation that is listed
+MOST_LISTED = 6  # heads per answer
+MOST_PER_WORD = 4  # heads listed for each direction of a word
+LEAST_CASES = 20  # the fewest held-out cases of a relation that is listed
 NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 SCORES = "share of its scores over a corpus"
 # Other names that a person may type for what a head finds its keys by.
@@ -32,7 +32,7 @@ FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "feed-forward": ("feed forward", "mlp"),
     }
 )
-WHAT = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
+QUERY_HELP = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
 RULES = {
     "best fixed offset": "offset_odd",
     "rule by parts of speech": "upos_odd",
@@ -83,7 +83,7 @@ class HeadAnswer(NamedTuple):
     held: str = ""
 
 
-class Group(NamedTuple):
+class AnswerGroup(NamedTuple):
     """Answers of one kind, best first, with a note on them."""
 
     title: str
@@ -94,7 +94,7 @@ class Group(NamedTuple):
 # ---- By name ------------------------------------------------------------------------------------------
 
 
-def named(typed: str) -> dict[str, Head]:
+def parse_names(typed: str) -> dict[str, Head]:
     """Return the heads that the typed text can name, by how they are counted.
 
     "L3H1" names one head; "4-2" names one counted from 1 and another counted from 0.
@@ -109,77 +109,83 @@ def named(typed: str) -> dict[str, Head]:
     return {**papers, "counted from 0": Head(first, second)}
 
 
-def of_names(
+def answer_names(
     typed: str,
     heads: dict[str, Head],
     exists: Callable[[Head], bool],
     findings: Sequence[Finding],
     recipes: Sequence[HeadRecipe] = (),
-) -> list[Group]:
+) -> list[AnswerGroup]:
     """Return a group of answers for each way to read a head's name: its roles, or else its recipe.
 
     If no such head exists, the answer says so.
     """
     groups = [
-        Group(f"{typed.strip()}, {counting}" if counting else str(head), _roles_of(head, findings, recipes))
+        AnswerGroup(f"{typed.strip()}, {counting}" if counting else str(head), _answer_roles(head, findings, recipes))
         for counting, head in heads.items()
         if exists(head)
     ]
-    return groups or [Group(typed.strip(), note="This model has no such head.")]
+    return groups or [AnswerGroup(typed.strip(), note="This model has no such head.")]
 
 
-def _roles_of(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
-    of_head = _drop_repeated(finding for finding in strongest_first(findings) if finding.head == head)
-    does = next((recipe.words(rule_plainly) for recipe in recipes if recipe.head == head), "")
-    return tuple(map(_of_finding, of_head)) or (HeadAnswer(head, does or "No role was found for this head."),)
+def _answer_roles(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
+    of_head = _drop_repeated(finding for finding in sort_by_strength(findings) if finding.head == head)
+    does = next((recipe.words(simplify_rule) for recipe in recipes if recipe.head == head), "")
+    return tuple(map(_make_answer, of_head)) or (HeadAnswer(head, does or "No role was found for this head."),)
 
 
 # ---- By what it does ----------------------------------------------------------------------------------
 
 
-def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> Group | None:
+def find_by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> AnswerGroup | None:
     """Return the heads that do what the typed words describe; None if the words describe no known role.
 
     If no head has the intended role, the first answer is the head that comes closest to it in the tables of the
     profile, with its baseline. ``table`` returns a table by name, or None.
     """
-    details = asked_for(typed)
-    meaning = gloss(details[0]) if details else None
+    details = find_roles(typed)
+    meaning = find_gloss(details[0]) if details else None
     if meaning is None:
         return None
-    roles = _drop_repeated(finding for finding in strongest_first(findings) if _detail(finding) in details)
-    roles.sort(key=lambda finding: details.index(_detail(finding)))
-    answers = [_of_finding(finding)._replace(role=(finding.role, finding.detail)) for finding in roles]
+    roles = _drop_repeated(finding for finding in sort_by_strength(findings) if _get_detail(finding) in details)
+    roles.sort(key=lambda finding: details.index(_get_detail(finding)))
+    answers = [_make_answer(finding)._replace(role=(finding.role, finding.detail)) for finding in roles]
     note = ""
-    if not roles or _detail(roles[0]) != details[0]:
+    if not roles or _get_detail(roles[0]) != details[0]:
         note = f"No head has a role for “{meaning.link}” here."
         place = MEASURES.get(details[0])
-        closest = _best_at(details[0], table("syntax_chosen")) if place is None else _highest(details[0], *place, table)
+        closest = (
+            _find_best(details[0], table("syntax_chosen"))
+            if place is None
+            else _find_highest(details[0], *place, table)
+        )
         answers = [*closest, *answers]
     what = explained(details[0])
-    return Group(f"{what[:1].upper()}{what[1:]}", tuple(answers[:LISTED]), note)
+    return AnswerGroup(f"{what[:1].upper()}{what[1:]}", tuple(answers[:MOST_LISTED]), note)
 
 
-def _detail(finding: Finding) -> str:
+def _get_detail(finding: Finding) -> str:
     return finding.detail.split()[0]
 
 
-def _of_finding(finding: Finding) -> HeadAnswer:
-    rule, baseline = best_baseline(finding)
-    does = _in_words(finding.detail)
-    stands = f"{standing(finding)}{numbers_elsewhere(finding, 1)}"
+def _make_answer(finding: Finding) -> HeadAnswer:
+    rule, baseline = find_best_baseline(finding)
+    does = _describe_detail(finding.detail)
+    stands = f"{standing(finding)}{compare_elsewhere(finding, 1)}"
     return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, stands)
 
 
-def _in_words(detail: str) -> str:
+def _describe_detail(detail: str) -> str:
     """Describe a role's detail, such as "its verb → object (obj)" or "pronoun → what it refers to".
 
     The first is for a head that attends from the verb to its object.
     """
-    return linked(detail) if " " in detail else link(detail) or detail
+    return label_link(detail) if " " in detail else link(detail) or detail
 
 
-def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[HeadAnswer]:
+def _find_highest(
+    detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]
+) -> list[HeadAnswer]:
     """Return the head with the highest value of a measure. The baseline is the mean of all heads."""
     rows = table(name)
     if rows is None:
@@ -187,17 +193,17 @@ def _highest(detail: str, name: str, column: str, offset: int | None, table: Cal
     rows = rows if offset is None else rows[rows["offset"] == offset]
     row, mean = rows.loc[rows[column].idxmax()], percent(float(rows[column].mean()))
     score, head = percent(float(row[column])), Head(int(row["layer"]), int(row["head"]))
-    return [HeadAnswer(head, _in_words(detail), score, mean, "average head", NO_ROLE)]
+    return [HeadAnswer(head, _describe_detail(detail), score, mean, "average head", NO_ROLE)]
 
 
-def _best_at(relation: str, chosen: Any) -> list[HeadAnswer]:
+def _find_best(relation: str, chosen: Any) -> list[HeadAnswer]:
     """Return the head with the highest accuracy for a relation that no head has as a role.
 
     The accuracy is measured on the half of the sentences that did not choose the head.
     """
     if chosen is None:
         return []
-    rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= FEWEST)].sort_values("level")
+    rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= LEAST_CASES)].sort_values("level")
     if not len(rows):
         return []
     row = rows.iloc[0]  # sorts "base" before "full"
@@ -205,30 +211,30 @@ def _best_at(relation: str, chosen: Any) -> list[HeadAnswer]:
     score = percent(row["accuracy_odd"])
     detail = f"{relation} {row['direction']}"
     head = Head(int(row["layer"]), int(row["head"]))
-    return [HeadAnswer(head, _in_words(detail), score, percent(baseline), rule, NO_ROLE)]
+    return [HeadAnswer(head, _describe_detail(detail), score, percent(baseline), rule, NO_ROLE)]
 
 
 def _drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
     """Return one finding per head and relation, in the direction that comes first."""
     first: dict[tuple[Head, str], Finding] = {}
     for finding in findings:
-        first.setdefault((finding.head, _detail(finding)), finding)
+        first.setdefault((finding.head, _get_detail(finding)), finding)
     return list(first.values())
 
 
 # ---- By a rule of its recipe ---------------------------------------------------------------------------
 
 
-def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
+def find_by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | None:
     """Return the heads whose recipes have the largest shares of the rule that the typed words describe.
 
     Examples are "looks at full stops" and "same word". None if the words describe no rule. The baseline is the mean
     share of all heads.
     """
     parts = [(recipe.head, part) for recipe in recipes for part in recipe.parts]
-    rules = rules_asked_for(typed, dict.fromkeys(part.name for _, part in parts))
+    rules = find_rules(typed, dict.fromkeys(part.name for _, part in parts))
     totals = {rule: sum(part.share for _, part in parts if part.name == rule) for rule in rules}
-    matching = [entry for entry in parts if entry[1].name in totals and entry[1].share >= LEAST_NAMED]
+    matching = [entry for entry in parts if entry[1].name in totals and entry[1].share >= MIN_NAMED_SHARE]
     matching.sort(key=lambda entry: -entry[1].share)
     answers = [
         HeadAnswer(
@@ -239,15 +245,15 @@ def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
             "average head",
             RECIPE,
         )
-        for head, part in matching[:LISTED]
+        for head, part in matching[:MOST_LISTED]
     ]
-    return Group(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
+    return AnswerGroup(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
 
 
 # ---- By what it finds its keys by -----------------------------------------------------------------------
 
 
-def by_key(typed: str, heads: Sequence[FoundBy]) -> Group | None:
+def find_by_key(typed: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
     """Return the heads whose scores depend most on what the typed words name, such as "position" or "content".
 
     None if the words name nothing known. The baseline is the mean of all heads.
@@ -257,10 +263,10 @@ def by_key(typed: str, heads: Sequence[FoundBy]) -> Group | None:
     if group is None or not heads:
         return None
     mean = percent(sum(head.shares[group] for head in heads) / len(heads))
-    first = sorted(heads, key=lambda head: -head.shares[group])[:LISTED]
+    first = sorted(heads, key=lambda head: -head.shares[group])[:MOST_LISTED]
     does = f"its attention depends on {group}"
     answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "average head", SCORES) for e in first]
-    return Group(f"{does[:1].upper()}{does[1:]}", tuple(answers))
+    return AnswerGroup(f"{does[:1].upper()}{does[1:]}", tuple(answers))
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------
@@ -271,7 +277,7 @@ def has_arrow(typed: str) -> bool:
     return _ARROW.search(typed) is not None
 
 
-def two_words(typed: str) -> tuple[str, str] | None:
+def parse_two_words(typed: str) -> tuple[str, str] | None:
     """Return the two words in "it → animal", "it animal" or "from it to animal", in lower case.
 
     None for other texts.
@@ -282,7 +288,7 @@ def two_words(typed: str) -> tuple[str, str] | None:
     return (words[0], words[1]) if len(words) == 2 and all(words) else None
 
 
-def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
+def find_between_words(words: tuple[str, str], attention: Attention) -> AnswerGroup | None:
     """Return the heads with the strongest link from the first word to the second, anywhere in the text.
 
     None if the text does not contain both. The baseline is the mean of all heads.
@@ -298,26 +304,26 @@ def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
     pairs = [(query, key) for query in queries for key in keys if attention.is_cross or query != key]
     if not pairs:
         return None
-    shares = np.stack([_share(attention, *pair) for pair in pairs])  # [pair, layer, head]
+    shares = np.stack([_compute_share(attention, *pair) for pair in pairs])  # [pair, layer, head]
     strongest = shares.max(axis=0)  # [layer, head]
-    mean = weight(float(strongest.mean()))
+    mean = format_weight(float(strongest.mean()))
     answers = []
-    for place in np.argsort(-strongest, axis=None, kind="stable")[:LISTED]:
+    for place in np.argsort(-strongest, axis=None, kind="stable")[:MOST_LISTED]:
         row, number = map(int, np.unravel_index(place, strongest.shape))
         head = Head(attention.layer_numbers[row], number)
         query, key = pairs[int(shares[:, row, number].argmax())]
-        score, link = weight(float(strongest[row, number])), (query[0], key[0])
+        score, link = format_weight(float(strongest[row, number])), (query[0], key[0])
         answers.append(HeadAnswer(head, " → ".join(words), score, mean, "average head", link=link))
-    return Group(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
+    return AnswerGroup(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
 
 
-def one_word(typed: str) -> str:
+def parse_one_word(typed: str) -> str:
     """Return a word that was typed alone, in lower case and without quotation marks; empty for other texts."""
     words = typed.split()
     return words[0].strip("“”\"'").casefold() if len(words) == 1 else ""
 
 
-def of_word(word: str, attention: Attention) -> list[Group]:
+def find_of_word(word: str, attention: Attention) -> list[AnswerGroup]:
     """Return the heads with the strongest weights from another word to this one, and from this one to another.
 
     All occurrences in the text count. Empty if the text does not contain the word. Special tokens are left out. The
@@ -331,11 +337,11 @@ def of_word(word: str, attention: Attention) -> list[Group]:
         ]
         for text in (attention.queries, attention.keys)
     ]
-    groups = [_of_side(word, attention, words, side) for side in (KEY, QUERY)]
+    groups = [_find_at_side(word, attention, words, side) for side in (KEY, QUERY)]
     return [group for group in groups if group is not None]
 
 
-def _of_side(word: str, attention: Attention, words: Sequence[WordsOfText], side: int) -> Group | None:
+def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText], side: int) -> AnswerGroup | None:
     """Return the heads with the strongest weights from a word (``side`` QUERY) or to it (KEY).
 
     ``words`` are the words of both sides.
@@ -346,32 +352,32 @@ def _of_side(word: str, attention: Attention, words: Sequence[WordsOfText], side
         return None
     query_parts = [queries[place] for place in here] if side == QUERY else queries
     key_parts = [keys[place] for place in here] if side == KEY else keys
-    w = np.stack([_shares(attention, group, [key for key, _ in key_parts]) for group, _ in query_parts], axis=2)
+    w = np.stack([_compute_shares(attention, group, [key for key, _ in key_parts]) for group, _ in query_parts], axis=2)
     if not attention.is_cross:  # [layer, head, query, key]; no word looks at itself
         for number, place in enumerate(here):
             w[(..., number, place) if side == QUERY else (..., place, number)] = 0
     strongest = w.max(axis=(2, 3))
     if not strongest.any():  # the only word
         return None
-    mean = weight(float(strongest.mean()))
+    mean = format_weight(float(strongest.mean()))
     answers = []
-    for place_in_order in np.argsort(-strongest, axis=None, kind="stable")[:OF_A_WORD]:
+    for place_in_order in np.argsort(-strongest, axis=None, kind="stable")[:MOST_PER_WORD]:
         row, number = map(int, np.unravel_index(place_in_order, strongest.shape))
         q, k = map(int, np.unravel_index(int(w[row, number].argmax()), w.shape[2:]))
         (query, from_word), (key, to_word) = query_parts[q], key_parts[k]
         pin = f"k{key[0]}" if side == KEY else f"q{query[0]}"
-        head, score = Head(attention.layer_numbers[row], number), weight(float(strongest[row, number]))
+        head, score = Head(attention.layer_numbers[row], number), format_weight(float(strongest[row, number]))
         answers.append(HeadAnswer(head, f"{from_word} → {to_word}", score, mean, "average head", held=pin))
-    return Group(f"{'To' if side == KEY else 'From'} “{word}” in this text", tuple(answers))
+    return AnswerGroup(f"{'To' if side == KEY else 'From'} “{word}” in this text", tuple(answers))
 
 
-def _shares(attention: Attention, query: Sequence[int], keys: Sequence[Sequence[int]]) -> Any:
-    """Return the weights from a word to several others, [layer, head, key], as :func:`_share` counts them."""
+def _compute_shares(attention: Attention, query: Sequence[int], keys: Sequence[Sequence[int]]) -> Any:
+    """Return the weights from a word to several others, [layer, head, key], as :func:`_compute_share` counts them."""
     from_word = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, piece]
     return np.stack([from_word[..., list(key)].sum(axis=-1) for key in keys], axis=-1)
 
 
-def _share(attention: Attention, query: Sequence[int], key: Sequence[int]) -> Any:
+def _compute_share(attention: Attention, query: Sequence[int], key: Sequence[int]) -> Any:
     """Return the weight from one word to another, [layer, head], as :meth:`Attention.by_words` defines it.
 
     It is the mean over the subwords of the first word, and the sum over those of the second.

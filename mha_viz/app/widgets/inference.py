@@ -12,18 +12,26 @@ from typing import TypeVar
 
 import streamlit as st
 
-from mha_viz.analysis.effects import mean_outputs
-from mha_viz.analysis.shipped import with_annotation
+from mha_viz.analysis.effects import measure_mean_outputs
+from mha_viz.analysis.shipped import add_annotation
 from mha_viz.app.service import downloads, studies
-from mha_viz.app.service.caches import facts, model_service, ready
+from mha_viz.app.service.caches import is_ready, model_service, read_facts
 from mha_viz.app.service.jobs import Job
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import RoleSummary
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.annotated import Annotated, annotated, built_in
-from mha_viz.app.widgets.parts import complain, guarded, plain, remark, say_unused
-from mha_viz.app.widgets.request import has_two, hides_an_answer, is_part, model_of, of_part, opened_first, shown_model
+from mha_viz.app.url.annotated import Annotated, built_in, find_annotation
+from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark, say_unused
+from mha_viz.app.widgets.request import (
+    find_opening,
+    find_shown_model,
+    has_two_stacks,
+    hides_an_answer,
+    is_part,
+    read_model,
+    set_part,
+)
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus.derivable import is_derivable
@@ -31,13 +39,13 @@ from mha_viz.errors import MhaVizError, ModelError, UnknownHead
 from mha_viz.figures.layout.caption import both
 from mha_viz.figures.layout.packet import OpenHead
 from mha_viz.models.getting import catalog
-from mha_viz.process.steps import completed
-from mha_viz.request import BOTH, DECODER, FIRST, METHODS, TEXT, Question, Request
+from mha_viz.process.steps import run_steps
+from mha_viz.request import BOTH, DECODER, FIRST_MASK, METHODS, TEXT, Question, Request
 from mha_viz.text import Token, TokenizedText, clean, languages
 from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import DEFAULTS
 
-OF_GRAMMAR = "toy"  # the model that learned the built-in grammar
+TOY_MODEL = "toy"  # the model that learned the built-in grammar
 MULTILINGUAL = "bert-base-multilingual-cased"
 # English words that are rare in other languages with Latin letters: a text that contains one counts as English.
 ENGLISH = frozenset((
@@ -46,11 +54,13 @@ ENGLISH = frozenset((
     *("does", "should", "these", "those", "your", "my"),
 ))  # fmt: skip
 LEAST_WORDS = 5  # minimum words of a text whose language can be guessed
-IN_PIECES = 1 / 3  # share of split words; with an English model, English has fewer, German, French and Spanish more
+LEAST_SPLIT_SHARE = (
+    1 / 3
+)  # share of split words; with an English model, English has fewer, German, French and Spanish more
 MOST_UNUSED = 6  # maximum missing heads of a link that are named
-WEIGHTS = "The drawing below shows attention weights."
-CANCELLED = "download_cancelled"  # session key: the click has rerun a fragment, and the page has to rerun, too
-SOON = 0.4  # seconds to wait before the page says that it is working
+WEIGHTS_NOTE = "The drawing below shows attention weights."
+CANCELLED_KEY = "download_cancelled"  # session key: the click has rerun a fragment, and the page has to rerun, too
+SOON_S = 0.4  # seconds to wait before the page says that it is working
 
 R = TypeVar("R")
 
@@ -98,13 +108,13 @@ class PageReading:
     def study(self) -> tuple[Job | None, MhaVizError | None]:
         """The running study of the model over the built-in sentences, and the error of the last one if it failed."""
         digest = built_in().digest
-        failed = studies.failed(self.model, digest)
-        return studies.under_way(self.model, digest), failed and failed[0]
+        failed = studies.find_failure(self.model, digest)
+        return studies.find_running(self.model, digest), failed and failed[0]
 
     @cached_property
     def begin(self) -> OpenHead:
         """The head that opens if the URL names none."""
-        return opened_first(self.url, self.attention)
+        return find_opening(self.url, self.attention)
 
     @cached_property
     def wanted(self) -> dict[Head, bool]:
@@ -147,14 +157,14 @@ def read_nearest(what: Url, where: Address, says_source: bool = True) -> PageRea
     """
     model, text = None, what.text
     try:
-        model = model_of(where)
-        where = _of_existing_heads(model, where)
-        if ready(model) or (_is_plain(where) and model_service().has_reading(make_request(model, text, where))):
+        model = read_model(where)
+        where = _drop_missing_heads(model, where)
+        if is_ready(model) or (_is_plain(where) and model_service().has_reading(make_request(model, text, where))):
             return PageReading(what, model, _read_with_remark(make_request(model, text, where), where))
     except MhaVizError as error:
         has_plainer = bool(model and not _is_plain(where) and text.strip())
         has_quantity = where.request.quantity != DEFAULTS["shown"]
-        instead = WEIGHTS if has_plainer and has_quantity else ""
+        instead = WEIGHTS_NOTE if has_plainer and has_quantity else ""
         if says_source or not (where.request.off and where.request.method == TEXT):
             complain(error, instead)
         elif instead:
@@ -163,7 +173,7 @@ def read_nearest(what: Url, where: Address, says_source: bool = True) -> PageRea
             plainer = where.but(quantity=DEFAULTS["shown"]) if has_quantity else where.but(off=())
             return read_nearest(what, plainer, says_source)
         if isinstance(error, ModelError):
-            _way_back(where)
+            _show_way_back(where)
         return _read_meanwhile(what, where, model)
     download(model)
     return _read_meanwhile(what, where, model)
@@ -174,12 +184,12 @@ def _is_plain(where: Address) -> bool:
     return not where.request.off and where.request.quantity == DEFAULTS["shown"]
 
 
-def _of_existing_heads(model: catalog.Model, where: Address) -> Address:
+def _drop_missing_heads(model: catalog.Model, where: Address) -> Address:
     """Return ``where`` without heads that the model lacks, with a remark on these.
 
-    Unchanged if the model's files are not here. Raises what ``facts`` raises.
+    Unchanged if the model's files are not here. Raises what ``read_facts`` raises.
     """
-    of_files = facts(model) if where.request.off else None
+    of_files = read_facts(model) if where.request.off else None
     if of_files is None or of_files.parts:
         return where
     shape = of_files.model
@@ -194,7 +204,7 @@ def _read_with_remark(request: Request, where: Address) -> Attention:
     if request.off:
         manner = "" if request.method == METHODS[0] else f" ({request.manner})"
         verb = "is" if len(request.off) == 1 else "are"
-        remark(f"{listed(request.off)} {verb} switched off{manner}.")
+        remark(f"{name_heads(request.off)} {verb} switched off{manner}.")
     elif where.request.off and not lacks_source(where):
         say_all_on(where)
     return attention
@@ -212,18 +222,18 @@ def lacks_source(where: Address) -> bool:
 
 def make_request(model: catalog.Model, text: str, where: Address) -> Request:
     """Build the request that the URL describes, for a model and a text. Raises the errors of :func:`set_quantity`."""
-    request = Request(model.name, text, where.request.pair, prefix=_prefix(model, where))
+    request = Request(model.name, text, where.request.pair, prefix=_choose_prefix(model, where))
     if where.request.off and not lacks_source(where):
-        return set_quantity(replace(request, off=where.request.off, **where.way(text)), where)
-    return set_quantity(of_part(request, model, where), where)
+        return set_quantity(replace(request, off=where.request.off, **where.get_method_fields(text)), where)
+    return set_quantity(set_part(request, model, where), where)
 
 
-def _prefix(model: catalog.Model, where: Address) -> str:
+def _choose_prefix(model: catalog.Model, where: Address) -> str:
     """Return the prefix in the URL.
 
     For an encoder–decoder, where it would be a part of the source, return an empty one, with a remark.
     """
-    if where.request.prefix and has_two(model):
+    if where.request.prefix and has_two_stacks(model):
         remark(f"{model.label} has no separate prefix: write it into the text.")
         return ""
     return where.request.prefix
@@ -232,31 +242,31 @@ def _prefix(model: catalog.Model, where: Address) -> str:
 def set_quantity(request: Request, where: Address) -> Request:
     """Return the request with the quantity in the URL, and without settings that do not go with it.
 
-    Raises the errors of :func:`question_about`.
+    Raises the errors of :func:`load_question`.
     """
     quantity = QUANTITIES[where.request.quantity]
     if not quantity.with_all_heads:
         return replace(request, quantity=where.request.quantity)
     whole_request = Request(request.model, *request.texts, quantity=where.request.quantity, prefix=request.prefix)
     return (
-        whole_request.about(question_about(whole_request, where.but(off_in=BOTH)))
+        whole_request.about(load_question(whole_request, where.but(off_in=BOTH)))
         if quantity.of_answer
         else whole_request
     )
 
 
-def question_about(request: Request, where: Address) -> Question:
+def load_question(request: Request, where: Address) -> Question:
     """Return the question in the URL about the text of a request.
 
     If there are several masked tokens and the URL names none, it is about the first. Raises the errors of
     ``models.reading.answers.question_about``.
     """
     in_url = where.request
-    place = FIRST if in_url.place is None else in_url.place
+    place = FIRST_MASK if in_url.place is None else in_url.place
     other = in_url.other if in_url.other.strip() and in_url.other != request.text else ""
     whole_request = Request(request.model, *request.texts, prefix=request.prefix)
     of_words = replace(whole_request, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
-    return wait(model_service().cached(verbs.question, of_words), "Asking the model…")
+    return wait_for_result(model_service().cached(verbs.prepare_question, of_words), "Asking the model…")
 
 
 def measure_means(request: Request) -> None:
@@ -267,13 +277,13 @@ def measure_means(request: Request) -> None:
 
     def measure(sentences: range) -> None:
         future = model_service().ask(verbs.measure_means, request.model, sentences.start, sentences.stop)
-        wait(future, "Measuring the heads’ mean outputs…")
+        wait_for_result(future, "Measuring the heads’ mean outputs…")
 
     if request.method == "mean":
-        completed(mean_outputs(len(built_in().sentences), measure))
+        run_steps(measure_mean_outputs(len(built_in().sentences), measure))
 
 
-def listed(heads: Sequence[Head], most: int = 6) -> str:
+def name_heads(heads: Sequence[Head], most: int = 6) -> str:
     """Name heads, at most ``most`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
     shown = heads if len(heads) <= most else heads[: most - 1]
     more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
@@ -287,9 +297,9 @@ def read_request(request: Request) -> Attention:
     """
     if request.off:
         measure_means(request)
-    attention = wait(model_service().cached(verbs.read, request), "is reading…", request.model)
-    gold = None if request.pair or request.quantity != UNEXPLAINED else annotated(request.text)
-    return with_annotation(attention, gold.sentence) if isinstance(gold, Annotated) else attention
+    attention = wait_for_result(model_service().cached(verbs.read, request), "is reading…", request.model)
+    gold = None if request.pair or request.quantity != UNEXPLAINED else find_annotation(request.text)
+    return add_annotation(attention, gold.sentence) if isinstance(gold, Annotated) else attention
 
 
 def try_read(request: Request) -> Attention | None:
@@ -301,21 +311,21 @@ def try_read(request: Request) -> Attention | None:
         return None
 
 
-def wait(future: Future[R], words: str, model: str = "") -> R:
+def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
     """Return the result of the future. Raises what the work raises.
 
     If it takes long, the page shows ``words``, after the label of the ``model`` with this name.
     """
     place = st.empty()  # even for a result that is there at once: boxes close if their position changes
     try:
-        return future.result(SOON)
+        return future.result(SOON_S)
     except NotYet:
         label = f"{catalog.resolve(model).label} " if model else ""
-        with place.container(), st.spinner(plain(f"{label}{words}"), show_time=True):
+        with place.container(), st.spinner(escape_markdown(f"{label}{words}"), show_time=True):
             sign = st.empty()
             while True:
                 try:
-                    return future.result(SOON)
+                    return future.result(SOON_S)
                 except NotYet:
                     sign.empty()  # Streamlit ends an abandoned run here
     finally:
@@ -325,11 +335,11 @@ def wait(future: Future[R], words: str, model: str = "") -> R:
 
 def _read_meanwhile(what: Url, where: Address, missing: catalog.Model | None) -> PageReading | None:
     """Read with the previous model, or else the default one, while the requested one is unavailable."""
-    for name in dict.fromkeys((where.before or catalog.default().name, catalog.default().name)):
+    for name in dict.fromkeys((where.before or catalog.choose_default().name, catalog.choose_default().name)):
         try:
             model = catalog.resolve(name)
-            if model != missing and ready(model):
-                attention = read_request(of_part(Request(model.name, what.text, where.request.pair), model, where))
+            if model != missing and is_ready(model):
+                attention = read_request(set_part(Request(model.name, what.text, where.request.pair), model, where))
                 remark(f"Shown below instead: {model.label}.")
                 return PageReading(what, model, attention, is_requested=False)
         except MhaVizError:
@@ -350,52 +360,52 @@ def download(model: catalog.Model) -> None:
         complain(failure)
         with st.container(horizontal=True):
             st.button("Try again", key="try_again", on_click=model_service().forget_failure, args=(model,))
-            _way_back(address.url().where)
+            _show_way_back(address.url().where)
         return
     try:
         job = downloads.start(model)
     except MhaVizError as error:
         complain(error)
-        _way_back(address.url().where)
+        _show_way_back(address.url().where)
         return
-    _progress(job, model)
+    _show_progress(job, model)
 
 
 @st.fragment(run_every=0.5)
 @guarded(complain)
-def _progress(job: Job, model: catalog.Model) -> None:
+def _show_progress(job: Job, model: catalog.Model) -> None:
     job.look()
-    if st.session_state.pop(CANCELLED, False) and not job.finished:  # others still wait for it
+    if st.session_state.pop(CANCELLED_KEY, False) and not job.finished:  # others still wait for it
         st.rerun()
     if job.finished:
         if job.error is None:
-            address.go(before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+            address.go(before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
         st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
     words = f"Looking for {model.label}…"
     if job.size:
         done, total = job.fraction * job.size / 1e6, job.size / 1e6
         words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
-    elif downloads.waits(job):
+    elif downloads.is_waiting(job):
         words = f"{model.label} waits for other downloads…"
-    left.progress(job.fraction, text=plain(words))
+    left.progress(job.fraction, text=escape_markdown(words))
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 
 @guarded()
 def _cancel(job: Job) -> None:
-    job.let_go()
-    st.session_state[CANCELLED] = True
+    job.cancel()
+    st.session_state[CANCELLED_KEY] = True
     _go_back(address.url().where.before)
 
 
-def _way_back(where: Address) -> None:
+def _show_way_back(where: Address) -> None:
     """Show a button back to the previous model, or else the default one, if the requested one is unavailable."""
     for name in dict.fromkeys((where.before, None)):
         with suppress(MhaVizError):
-            model = catalog.resolve(name) if name else catalog.default()
-            if where.request.model and model.name != where.request.model and ready(model):
-                label = f"Back to {plain(model.label.partition(',')[0])}"
+            model = catalog.resolve(name) if name else catalog.choose_default()
+            if where.request.model and model.name != where.request.model and is_ready(model):
+                label = f"Back to {escape_markdown(model.label.partition(',')[0])}"
                 st.button(label, key="back_to_model", on_click=_go_back, args=(name,))
                 return
 
@@ -441,14 +451,14 @@ def say_unknown(attention: Attention) -> None:
     """
     read = say_unknown_words(attention)
     unknown = any(not token.known for token in read)
-    models = {model.name: model for model in catalog.offered()}
+    models = {model.name: model for model in catalog.list_offered()}
     of_english = attention.model in models and models[attention.model].english
-    foreign = split_words(attention) if of_english else ""
+    foreign = describe_split_words(attention) if of_english else ""
     if foreign:
         remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {foreign}")
     is_other_script = (unknown or of_english) and languages.has_other_letters([token.text for token in read])
     if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
-        label = f"Try {plain(models[MULTILINGUAL].label)}"
+        label = f"Try {escape_markdown(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)
 
 
@@ -457,7 +467,7 @@ def say_unknown_words(attention: Attention) -> list[Token]:
 
     For the toy model, also say if the text is no sentence of its grammar.
     """
-    words = [t for text in _texts(attention) for t in text.by_words().without_special().tokens]
+    words = [t for text in _list_texts(attention) for t in text.by_words().without_special().tokens]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):
         remark(
@@ -468,17 +478,17 @@ def say_unknown_words(attention: Attention) -> list[Token]:
         more = " and more" if len(unknown) > 6 else ""
         remark(f"The model does not know these words and reads each as [UNK]: {shown}{more}.")
     forms = [token.text for token in attention.queries.without_special().tokens]
-    if attention.model == OF_GRAMMAR and (attention.queries.pair or not is_derivable(forms)):
+    if attention.model == TOY_MODEL and (attention.queries.pair or not is_derivable(forms)):
         remark("The grammar that the toy learned has no such sentence, so its heads mean little here.")
     return words
 
 
-def _texts(attention: Attention) -> tuple[TokenizedText, ...]:
+def _list_texts(attention: Attention) -> tuple[TokenizedText, ...]:
     """Return the text that was read or, for cross-attention, both texts."""
     return (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
 
 
-def split_words(attention: Attention) -> str:
+def describe_split_words(attention: Attention) -> str:
     """Say how many words are split into subwords; "" if that is not unusual.
 
     Many split words suggest a language that the model has hardly seen.
@@ -493,12 +503,12 @@ def split_words(attention: Attention) -> str:
         if not special and any(character.isalpha() for character in word.text)
     }
     split = sum(count > 1 for count in counts.values())
-    if len(counts) < LEAST_WORDS or split < IN_PIECES * len(counts) or ENGLISH & counts.keys():
+    if len(counts) < LEAST_WORDS or split < LEAST_SPLIT_SHARE * len(counts) or ENGLISH & counts.keys():
         return ""
     return f"it splits {split} of these {len(counts)} words into subwords."
 
 
 @guarded()
 def _read_multilingual() -> None:
-    before = shown_model(address.url().where)
-    address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.OF_THIS_MODEL))
+    before = find_shown_model(address.url().where)
+    address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.MODEL_PARAMETERS))

@@ -13,30 +13,30 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.components import apply_style, lead
-from mha_viz.app.widgets.parts import formulas, guarded
-from mha_viz.files.assets import asset, page_files
+from mha_viz.app.widgets.components import apply_style, lead_to_step
+from mha_viz.app.widgets.parts import format_formulas, guarded
+from mha_viz.files.assets import asset_path, page_files
 
-LEAVING = "leaving"  # in the session, and the key of the link
-BEFORE = "before_the_tour"  # in the session: the page and its parameters
+LEAVING_KEY = "leaving"  # in the session, and the key of the link
+BEFORE_KEY = "before_the_tour"  # in the session: the page and its parameters
 
 
-def pages() -> list[st.Page]:
-    """Return the pages, one per file of ``pages/``, in the order of their numbers.
+def make_pages() -> list[st.Page]:
+    """Return the pages, one per file of ``make_pages/``, in the order of their numbers.
 
     The file's name is the path in the URL.
     """
     first = next(iter(page_files()))
-    return [_page(name, file, name == first) for name, file in page_files().items()]
+    return [_make_page(name, file, name == first) for name, file in page_files().items()]
 
 
-def page(name: str) -> st.Page:
+def find_page(name: str) -> st.Page:
     """Return the page with this name, as in the name of its file."""
     path = name.replace(" ", "_")
-    return _page(path, page_files()[path], path == next(iter(page_files())))
+    return _make_page(path, page_files()[path], path == next(iter(page_files())))
 
 
-def name_of(page: Any) -> str:
+def get_page_name(page: Any) -> str:
     """Return the name by which lessons refer to a page. Needed because the first page has no path in the URL."""
     return str(page.title.lower().replace(" ", "_"))
 
@@ -46,30 +46,32 @@ def leave(name: str, parameters: Mapping[str, str]) -> None:
 
     If the server switched pages, the browser's history would get two entries: the parameters, then the page.
     """
-    st.session_state[LEAVING] = (name, dict(parameters))
+    st.session_state[LEAVING_KEY] = (name, dict(parameters))
 
 
-def depart(here: st.Page) -> None:
+def follow_departure(here: st.Page) -> None:
     """Draw the hidden link to the page that was asked for, until that page is open.
 
     It is drawn repeatedly, because a run may end before the link is sent.
     """
-    name, parameters = st.session_state.get(LEAVING, ("", {}))
-    if name and page(name).title == here.title:
-        del st.session_state[LEAVING]
+    name, parameters = st.session_state.get(LEAVING_KEY, ("", {}))
+    if name and find_page(name).title == here.title:
+        del st.session_state[LEAVING_KEY]
     elif name:
-        with st.container(key=LEAVING):
-            st.page_link(page(name), label=name, query_params=parameters)
+        with st.container(key=LEAVING_KEY):
+            st.page_link(find_page(name), label=name, query_params=parameters)
 
 
-def _page(name: str, file: Path, is_first: bool = False) -> st.Page:
+def _make_page(name: str, file: Path, is_first: bool = False) -> st.Page:
     """Return a copy of the page for this run, because Streamlit stores in it whether it may run."""
-    prepared = _prepared if get_script_run_ctx() else _prepared.__wrapped__  # without a run, Streamlit makes half of it
+    prepared = (
+        _prepare_page if get_script_run_ctx() else _prepare_page.__wrapped__
+    )  # without a run, Streamlit makes half of it
     return copy(prepared(name, file, is_first))
 
 
 @cache
-def _prepared(name: str, file: Path, is_first: bool) -> st.Page:
+def _prepare_page(name: str, file: Path, is_first: bool) -> st.Page:
     return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=is_first)
 
 
@@ -77,10 +79,10 @@ def _prepared(name: str, file: Path, is_first: bool) -> st.Page:
 
 
 TOUR = "tour"  # the parameter with the step, so that an interrupted tour can be continued
-STAYING = ("tray",)  # the compared heads; every other parameter of a step's address is set by the step
-READ = ("text", "pair", "model", "head")  # parameters that the text of a step refers to
+KEPT_PARAMETERS = ("tray",)  # the compared heads; every other parameter of a step's address is set by the step
+READ_PARAMETERS = ("text", "pair", "model", "head")  # parameters that the text of a step refers to
 # What each step points at: CSS selectors; the view moves to the first one.
-POINTS = (
+STEP_SELECTORS = (
     (".st-key-explorer *::part(grid)",),
     (".st-key-inside_map", ".st-key-inside_step"),
     (".st-key-lab_stage",),
@@ -100,22 +102,22 @@ class TourStep(NamedTuple):
 
 
 @cache
-def steps() -> tuple[TourStep, ...]:
+def load_steps() -> tuple[TourStep, ...]:
     """Load all steps of the tour, in order."""
-    return tuple(TourStep(**step) for step in json.loads(asset("tour.json").read_text("utf-8")))
+    return tuple(TourStep(**step) for step in json.loads(asset_path("tour.json").read_text("utf-8")))
 
 
-def step_number(parameters: Mapping[str, Any]) -> int | None:
+def read_step_number(parameters: Mapping[str, Any]) -> int | None:
     """Return the number of the tour's step in a URL, from 1; None if there is none."""
     wanted_step = str(parameters.get(TOUR, ""))
-    return int(wanted_step) if wanted_step in map(str, range(1, len(steps()) + 1)) else None
+    return int(wanted_step) if wanted_step in map(str, range(1, len(load_steps()) + 1)) else None
 
 
-def tour_link(pages: Sequence[Any], here: Any) -> None:
+def show_tour_link(pages: Sequence[Any], here: Any) -> None:
     """Show the link to the tour. A visitor whose URL has no parameters sees it as an invitation."""
-    url = address.now()
-    if step_number(url) is None:
-        st.session_state[BEFORE] = (here.title.lower(), dict(url))
+    url = address.get_parameters()
+    if read_step_number(url) is None:
+        st.session_state[BEFORE_KEY] = (here.title.lower(), dict(url))
         with st.container(key="tour_way", width="content"):
             _show_way(pages, here, 1, "Tour" if url else ":primary[Tour]", "first")
 
@@ -125,43 +127,47 @@ def show_tour(pages: Sequence[Any], here: Any) -> None:
 
     On another page, show the way back to the step's page.
     """
-    url = address.now()
-    number = step_number(url)
+    url = address.get_parameters()
+    number = read_step_number(url)
     if number is None:
         return
-    step, page_of_step = steps()[number - 1], _page_of_step(pages, number)
+    step, page_of_step = load_steps()[number - 1], _page_of_step(pages, number)
     with st.container(key="tour"):
         if here.title != page_of_step.title:
-            st.markdown(f"**The tour stopped at step {number} of {len(steps())}**, on the page *{page_of_step.title}*.")
+            st.markdown(
+                f"**The tour stopped at step {number} of {len(load_steps())}**, on the page *{page_of_step.title}*."
+            )
         else:
-            st.markdown(f"{number} of {len(steps())} &ensp; **{step.title}** {formulas(step.text)}", width=1000)
-            if any(url.get(name) != step.parameters.get(name) for name in READ):
+            st.markdown(
+                f"{number} of {len(load_steps())} &ensp; **{step.title}** {format_formulas(step.text)}", width=1000
+            )
+            if any(url.get(name) != step.parameters.get(name) for name in READ_PARAMETERS):
                 st.markdown("*You have left the view that this text describes.*")
-            pointed = POINTS[number - 1]  # highlighted; view and keyboard focus move there
+            pointed = STEP_SELECTORS[number - 1]  # highlighted; view and keyboard focus move there
             apply_style("tour", {"#pointed": ", ".join(pointed), "#first": pointed[0]})
-            lead(str(number), pointed[0])
+            lead_to_step(str(number), pointed[0])
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
-            _ways(pages, here, number)
+            _show_ways(pages, here, number)
 
 
-def _ways(pages: Sequence[Any], here: Any, number: int) -> None:
+def _show_ways(pages: Sequence[Any], here: Any, number: int) -> None:
     if here.title != _page_of_step(pages, number).title:
         _show_way(pages, here, number, ":primary[**Go on →**]", "on")
     else:
-        if number < len(steps()):
+        if number < len(load_steps()):
             _show_way(pages, here, number + 1, ":primary[**Next →**]", "next")
         else:
             st.button(":primary[**Finish**]", key="tour_out", type="tertiary", on_click=address.go, kwargs={TOUR: None})
         if number > 1:
             _show_way(pages, here, number - 1, "← Back", "back")
-    if here.title != _page_of_step(pages, number).title or number < len(steps()):
+    if here.title != _page_of_step(pages, number).title or number < len(load_steps()):
         st.button("Leave the tour", key="tour_out", type="tertiary", on_click=_leave_tour, args=(here.title.lower(),))
 
 
 @guarded()
 def _leave_tour(here: str) -> None:
     """Go back to what was open before the tour, if a choice had been made there."""
-    name, parameters = st.session_state.get(BEFORE, (here, {}))
+    name, parameters = st.session_state.get(BEFORE_KEY, (here, {}))
     if not parameters:
         address.go(**{TOUR: None})
     elif name == here:
@@ -176,8 +182,8 @@ def _show_way(pages: Sequence[Any], here: Any, number: int, label: str, key: str
     A link to the open page would leave the address bar unchanged, and a button that switches pages would add two
     entries to the browser's history.
     """
-    staying = {name: value for name, value in address.now().items() if name in STAYING}
-    parameters = {**staying, **steps()[number - 1].parameters, TOUR: str(number)}
+    staying = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
+    parameters = {**staying, **load_steps()[number - 1].parameters, TOUR: str(number)}
     if here.title == _page_of_step(pages, number).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_go_on, args=(parameters,))
     else:
@@ -190,4 +196,4 @@ def _go_on(parameters: dict[str, str]) -> None:
 
 
 def _page_of_step(pages: Sequence[Any], number: int) -> Any:
-    return next(page for page in pages if page.title.lower() == steps()[number - 1].page)
+    return next(page for page in pages if page.title.lower() == load_steps()[number - 1].page)

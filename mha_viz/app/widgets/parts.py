@@ -13,26 +13,26 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
-from mha_viz.analysis.findings import DOCUMENTS, whole_number
+from mha_viz.analysis.findings import DOCUMENTS, parse_whole_number
 from mha_viz.attention import Head
 from mha_viz.errors import Fault, MhaVizError, UnknownHead
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.theme import DARK, LIGHT, Theme
-from mha_viz.figures.words.role_words import marks_of_few
-from mha_viz.files.assets import asset
+from mha_viz.figures.words.role_words import mark_few_documents
+from mha_viz.files.assets import asset_path
 
 _LOG = logging.getLogger(__name__)
-TITLE = 40  # characters of a sentence in a page title
+TITLE_LENGTH = 40  # characters of a sentence in a page title
 PERCENT = "%.1f%%"  # of a table column; the same as numerals.percent
-UNFORESEEN = "Something unexpected went wrong."
+UNEXPECTED = "Something unexpected went wrong."
 
 
-def theme() -> Theme:
+def get_theme() -> Theme:
     """Return the colours of the page."""
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def entitle(*words: str) -> None:
+def set_title(*words: str) -> None:
     """Set the title of the browser's tab, most specific words first.
 
     Tabs, bookmarks and history entries can then be told apart.
@@ -40,15 +40,15 @@ def entitle(*words: str) -> None:
     st.set_page_config(page_title=" · ".join([*words, "mha_viz"]))
 
 
-def quoted(text: str) -> str:
+def quote_for_title(text: str) -> str:
     """Return the beginning of a typed text in quotation marks, for a title."""
     words = " ".join(text.split())
-    return f"“{words[:TITLE]}…”" if len(words) > TITLE else f"“{words}”"
+    return f"“{words[:TITLE_LENGTH]}…”" if len(words) > TITLE_LENGTH else f"“{words}”"
 
 
 def complain(error: MhaVizError, instead: str = "") -> None:
     """Show an error: what happened, what to do about it, and what is shown ``instead``."""
-    _aside("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
+    _write_aside("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
 
 
 def complain_later(error: MhaVizError) -> None:
@@ -77,40 +77,40 @@ def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[Non
     except FragmentHandledException:  # was reported where it happened
         raise
     except Exception:
-        _LOG.exception(UNFORESEEN)
-        say(fault())
+        _LOG.exception(UNEXPECTED)
+        say(make_fault())
 
 
-def fault() -> Fault:
+def make_fault() -> Fault:
     """Return the error that is shown for an unexpected exception."""
-    return Fault(UNFORESEEN, "Nothing you typed is lost. Try something else, or reload the page.")
+    return Fault(UNEXPECTED, "Nothing you typed is lost. Try something else, or reload the page.")
 
 
-def sent(component: str, event: str) -> object:
+def read_sent_value(component: str, event: str) -> object:
     """Return the value that a component sent to its callback; None if there is none."""
     return getattr(st.session_state.get(component), event, None)
 
 
-def message(component: str, event: str) -> dict[str, Any]:
+def read_message(component: str, event: str) -> dict[str, Any]:
     """Return the object that a component sent to its callback; empty if there is none."""
-    value = sent(component, event)
+    value = read_sent_value(component, event)
     return value if isinstance(value, dict) else {}
 
 
-def control_number(key: str) -> int | None:
+def read_control_number(key: str) -> int | None:
     """Return the whole number in a control; None for anything else.
 
     Only a client other than the page can send anything else.
     """
-    return whole(st.session_state.get(key))
+    return parse_browser_number(st.session_state.get(key))
 
 
-def whole(value: object) -> int | None:
+def parse_browser_number(value: object) -> int | None:
     """Return a whole number received from a browser, where all numbers have one type; None for anything else."""
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0 else None
 
 
-def picked_head(picked: Any) -> Head | None:
+def parse_picked_head(picked: Any) -> Head | None:
     """Return the head whose mark was clicked in a chart; None if there is none or the message is malformed."""
     try:
         return Head.parse(str(picked["selection"]["points"][0]["customdata"]))
@@ -120,15 +120,15 @@ def picked_head(picked: Any) -> Head | None:
 
 def remark(text: str) -> None:
     """Show a sentence about the picture, such as what was cut, or what is shown in place of what was asked for."""
-    _aside("remark", "status", text)
+    _write_aside("remark", "status", text)
 
 
-def _aside(kind: str, role: str, *sentences: str) -> None:
+def _write_aside(kind: str, role: str, *sentences: str) -> None:
     """Write an element for text that may contain user input, which is escaped and never read as Markdown or HTML.
 
     W_Q, d_k and the like are set as formulas. Names of settings in Python and on the command line are left out.
     """
-    lines = "".join(f"<p>{_SYMBOLS.sub(_lowered, escape(_NAMED.sub('', s)))}</p>" for s in sentences if s)
+    lines = "".join(f"<p>{_SYMBOLS.sub(_to_subscript, escape(_OPTION_NOTE.sub('', s)))}</p>" for s in sentences if s)
     st.html(f'<div class="mha-{kind}" role="{role}">{lines}</div>')
 
 
@@ -137,16 +137,18 @@ def show_drawing(drawing: Drawing, width: int) -> None:
 
     Its ``alt`` says what it shows.
     """
-    from mha_viz.figures.files.preview import preview  # imports fontTools, which the first picture must not wait for
+    from mha_viz.figures.files.preview import (
+        render_preview,  # imports fontTools, which the first picture must not wait for
+    )
 
-    source = base64.b64encode(preview(drawing)).decode()
+    source = base64.b64encode(render_preview(drawing)).decode()
     st.html(
         f'<div class="mha-drawing" tabindex="0" role="img" aria-label="{escape(drawing.alt)}">'
         f'<img alt="" width="{width}" src="data:image/svg+xml;base64,{source}"></div>'
     )
 
 
-def plain(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape every character of ``text`` that has a meaning in Markdown."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
@@ -157,40 +159,40 @@ def say_unused(parts: Sequence[str], instead: str = "") -> None:
         remark(f"Ignored in this link: {', '.join(parts)}{instead and f'; {instead} is shown'}.")
 
 
-_NAMED = re.compile(r" \(\w+=[^)]*--[^)]*\)")
+_OPTION_NOTE = re.compile(r" \(\w+=[^)]*--[^)]*\)")
 _SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>model|k))(?![\w}])")
 
 
-def formulas(markdown: str) -> str:
+def format_formulas(markdown: str) -> str:
     """Write W_Q, W_K, W_V, W_O, d_model and d_k in ``markdown`` as formulas, as on every page.
 
     The text must not contain TeX.
     """
-    return _SYMBOLS.sub(_tex, markdown)
+    return _SYMBOLS.sub(_to_tex, markdown)
 
 
-def _tex(symbol: re.Match[str]) -> str:
+def _to_tex(symbol: re.Match[str]) -> str:
     if symbol["matrix"]:
         return f"$W_{symbol['matrix']}$"
     return r"$d_{\text{model}}$" if symbol["width"] == "model" else "$d_k$"
 
 
-def _lowered(symbol: re.Match[str]) -> str:
+def _to_subscript(symbol: re.Match[str]) -> str:
     letter, index = ("W", symbol["matrix"]) if symbol["matrix"] else ("d", symbol["width"])
     return f"<i>{letter}</i><sub>{index}</sub>"
 
 
-def percentages(table: Any, names: Iterable[str]) -> Any:
+def to_percentages(table: Any, names: Iterable[str]) -> Any:
     """Return a copy of ``table`` with the columns ``names`` in percent, for the format PERCENT.
 
     A column ``few`` marks rows with few documents.
     """
     shown = table.assign(**{name: 100 * table[name] for name in names})
-    if any(marks := marks_of_few(map(whole_number, table.get(DOCUMENTS, ())))):
+    if any(marks := mark_few_documents(map(parse_whole_number, table.get(DOCUMENTS, ())))):
         shown.insert(table.columns.get_loc(DOCUMENTS) + 1, "few", marks)
     return shown
 
 
-def text_of(name: str) -> str:
+def read_text_asset(name: str) -> str:
     """Return the Markdown text in a file of ``assets/``."""
-    return asset(name).read_text("utf-8")
+    return asset_path(name).read_text("utf-8")

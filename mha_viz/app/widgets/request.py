@@ -12,13 +12,21 @@ from urllib.parse import quote
 
 import streamlit as st
 
-from mha_viz.app.service.caches import facts, ready
+from mha_viz.app.service.caches import is_ready, read_facts
 from mha_viz.app.url import address
-from mha_viz.app.url.address import Address, Url, examples
+from mha_viz.app.url.address import Address, Url, load_examples
 from mha_viz.app.widgets import navigation
 from mha_viz.app.widgets.bound import UrlChanges, bound
-from mha_viz.app.widgets.components import sentence
-from mha_viz.app.widgets.parts import complain, guarded, message, remark, say_unused, sent, whole
+from mha_viz.app.widgets.components import draw_sentence
+from mha_viz.app.widgets.parts import (
+    complain,
+    guarded,
+    parse_browser_number,
+    read_message,
+    read_sent_value,
+    remark,
+    say_unused,
+)
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.figures.layout.caption import both
@@ -29,7 +37,7 @@ from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
 
 MOST_TYPED = 2_000  # characters of a target
-WHY = {
+PART_NOTES = {
     "cross": "Rows are tokens of the target and columns those of the source, so weights on the token itself and its "
     "neighbours, roles and gold annotation are not defined here.",
     "decoder": "Roles and gold annotation belong to the source; they are not defined for the target.",
@@ -39,53 +47,59 @@ WHY = {
 # ---- Input --------------------------------------------------------------------------------------------
 
 
-def ask(what: Url, intro: str = "", hint: bool = True) -> None:
+def ask_text(what: Url, intro: str = "", hint: bool = True) -> None:
     """Show the sentence in large type, with the examples and the model menu.
 
     The first sentence gets the line ``intro`` above it. With ``hint``, say what to look for; hints name heads of the
     default model.
     """
-    model, in_class = what.where.request.model or catalog.default().name, address.in_class()
+    model, in_class = what.where.request.model or catalog.choose_default().name, address.is_class_view()
     content = {
         "text": what.sentence,
         "pair": what.where.request.pair,
-        **_look(what, model, hint),
+        **_describe_example(what, model, hint),
         "intro": "" if "text" in what.parameters else intro,
         "plain": in_class,
         "arched": hint,
         "model": model,
-        "label": _label(model),
-        "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
-        "open": not catalog.hosted(),
+        "label": _label_model(model),
+        "models": [{"name": m.name, "label": m.label} for m in catalog.list_offered()],
+        "open": not catalog.is_hosted(),
         "examples": [
-            {"text": e["text"], "pair": e.get("pair", ""), "look": _look_and_answer(e, in_class)[0]} for e in _offered()
+            {"text": e["text"], "pair": e.get("pair", ""), "look": _split_answer(e, in_class)[0]}
+            for e in _sort_examples()
         ],
     }
-    sentence(content, "sentence", _on_read, _on_example, _on_model)
+    draw_sentence(content, "sentence", _on_read, _on_example, _on_model)
 
 
-def _offered() -> list[dict[str, str]]:
+def _sort_examples() -> list[dict[str, str]]:
     """Return the examples in order. While composition is drawn, those of composition come first."""
-    arrows = address.now().get("arrows")
-    return sorted(examples(), key=lambda example: bool(arrows) and example.get("arrows") != arrows)
+    arrows = address.get_parameters().get("arrows")
+    return sorted(load_examples(), key=lambda example: bool(arrows) and example.get("arrows") != arrows)
 
 
-def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
+def _describe_example(what: Url, model: str, hint: bool) -> dict[str, object]:
     """Return what to look for in an example and, if another head is open, a button for the example's own head.
 
     Empty during the tour, which has its own explanations.
     """
-    example = _example(what)
-    if not hint or not example or model != _reads(example) or navigation.step_number(address.now()):
+    example = _find_example(what)
+    if (
+        not hint
+        or not example
+        or model != _find_example_model(example)
+        or navigation.read_step_number(address.get_parameters())
+    ):
         return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
     elsewhere = bool(what.where.head) and str(what.where.head) != head
-    opens = {"index": _offered().index(example), "head": head} if elsewhere and head else None
-    look, answer = _look_and_answer(example, address.in_class())
+    opens = {"index": _sort_examples().index(example), "head": head} if elsewhere and head else None
+    look, answer = _split_answer(example, address.is_class_view())
     return {"look": look, "answer": answer, "opens": opens}
 
 
-def _look_and_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
+def _split_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
     """Split what to look for into a question and its answer.
 
     The answer is empty except in the view for a class, where it is hidden until somebody asks for it.
@@ -94,33 +108,33 @@ def _look_and_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]
     return (f"{question}?", answer if in_class else "") if mark else (example["look"], "")
 
 
-def full(what: Url) -> dict[str, str]:
+def list_full_parameters(what: Url) -> dict[str, str]:
     """Return the parameters that a link needs besides the URL to show the same where the defaults differ."""
-    model = shown_model(what.where) or catalog.default().name
+    model = find_shown_model(what.where) or catalog.choose_default().name
     return {"text": what.text, "model": model} | open_on_first_view()
 
 
-def _label(name: str) -> str:
+def _label_model(name: str) -> str:
     """Return a model's name in the menu; of a folder, only the last part of its path."""
     with suppress(MhaVizError):
         return catalog.resolve(name).label
     return name
 
 
-def _example(what: Url) -> dict[str, str]:
+def _find_example(what: Url) -> dict[str, str]:
     """Return the example that has the shown text, or an empty dictionary."""
     typed = (what.text, what.where.request.pair)
-    return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
+    return next((e for e in load_examples() if (e["text"], e.get("pair", "")) == typed), {})
 
 
-def _reads(example: dict[str, str]) -> str:
+def _find_example_model(example: dict[str, str]) -> str:
     """Return the name of the model that an example is about."""
     return example.get("model", catalog.DEFAULT)
 
 
 @guarded()
 def _on_read() -> None:
-    typed = message("sentence", "read")
+    typed = read_message("sentence", "read")
     text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), address.url()
     same = text == what.sentence and not pair.strip()  # CoNLL-U stays unchanged as long as its words are not edited
     _read_next(what.text if same else text, pair)
@@ -128,29 +142,33 @@ def _on_read() -> None:
 
 @guarded()
 def _on_example() -> None:
-    index = whole(sent("sentence", "example"))
-    if index is not None and 0 <= index < len(examples()):
-        chosen = _offered()[index]
-        _read_next(chosen["text"], chosen.get("pair", ""), **{"head": None, "on": None, **_of_its_model(chosen)})
+    index = parse_browser_number(read_sent_value("sentence", "example"))
+    if index is not None and 0 <= index < len(load_examples()):
+        chosen = _sort_examples()[index]
+        _read_next(chosen["text"], chosen.get("pair", ""), **{"head": None, "on": None, **_make_model_changes(chosen)})
 
 
-def _of_its_model(example: dict[str, str]) -> dict[str, str | None]:
+def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
     """Return the parameters to set for an example that is about another model than the default.
 
     The next example then goes back to the default model.
     """
     what, name = address.url(), example.get("model")
-    if name and name in {model.name for model in catalog.offered()}:
-        return dict.fromkeys(address.OF_THIS_MODEL) | {"model": name, "before": None, "arrows": example.get("arrows")}
-    is_left = what.where.request.model != "" and what.where.request.model == _example(what).get("model")
+    if name and name in {model.name for model in catalog.list_offered()}:
+        return dict.fromkeys(address.MODEL_PARAMETERS) | {
+            "model": name,
+            "before": None,
+            "arrows": example.get("arrows"),
+        }
+    is_left = what.where.request.model != "" and what.where.request.model == _find_example(what).get("model")
     return {"model": None, "arrows": None} if is_left else {}
 
 
 def _read_next(text: str, pair: str, **changes: str | None) -> None:
-    fitting = address.fits(text, pair)
+    fitting = address.fit_texts(text, pair)
     short = (len(fitting[0]), len(fitting[1])) != (len(text), len(pair))
-    first = fitting[0] == examples()[0]["text"]
-    changes |= dict.fromkeys(address.OF_THIS_TEXT) | ({} if pair.strip() else {"side": None})
+    first = fitting[0] == load_examples()[0]["text"]
+    changes |= dict.fromkeys(address.TEXT_PARAMETERS) | ({} if pair.strip() else {"side": None})
     typed = f"{len(text)}-{len(pair)}" if short else None
     address.go(text=None if first else fitting[0], pair=fitting[1] if pair.strip() else None, typed=typed, **changes)
 
@@ -158,13 +176,13 @@ def _read_next(text: str, pair: str, **changes: str | None) -> None:
 @guarded()
 def _on_model() -> None:
     """Switch to a model at once if its files are here; otherwise keep the picture and its view until they are."""
-    name = clean(str(sent("sentence", "model") or "")[:300])
-    chosen = None if name == catalog.default().name else name
+    name = clean(str(read_sent_value("sentence", "model") or "")[:300])
+    chosen = None if name == catalog.choose_default().name else name
     with suppress(MhaVizError):
-        if ready(catalog.resolve(name)):
-            address.go(model=chosen, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+        if is_ready(catalog.resolve(name)):
+            address.go(model=chosen, before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
             return
-    address.go(model=chosen, before=shown_model(address.url().where))
+    address.go(model=chosen, before=find_shown_model(address.url().where))
 
 
 def open_on_first_view() -> dict[str, str]:
@@ -173,12 +191,12 @@ def open_on_first_view() -> dict[str, str]:
     if what.where.head or what.where.case or QUANTITIES[what.where.request.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
-        begin = _opened_first(what, shown_model(what.where) or catalog.default().name)
+        begin = _find_default_opening(what, find_shown_model(what.where) or catalog.choose_default().name)
         return {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
     return {}
 
 
-def opened_first(what: Url, attention: Attention) -> OpenHead:
+def find_opening(what: Url, attention: Attention) -> OpenHead:
     """Return what opens if the URL names no head."""
     if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
         return OpenHead(str(attention.every_head()[-1]))
@@ -187,16 +205,16 @@ def opened_first(what: Url, attention: Attention) -> OpenHead:
         places = (place for place, token in enumerate(attention.text.tokens) if token.word == case.word)
         place = next(places, None)
         return OpenHead(str(case.head), None if place is None else f"{case.axis}{place}")
-    begin = _opened_first(what, attention.model)
+    begin = _find_default_opening(what, attention.model)
     return begin if Head.parse(begin.head) in attention.every_head() else OpenHead(str(attention.every_head()[0]))
 
 
-def linked_head(what: Url, attention: Attention, page: str) -> Head:
+def read_linked_head(what: Url, attention: Attention, page: str) -> Head:
     """Return the head in the URL, or else the one that opens first.
 
     A remark names the parts of the link that ``page`` cannot use.
     """
-    first, ignored = Head.parse(opened_first(what, attention).head), what.where.unused(page)
+    first, ignored = Head.parse(find_opening(what, attention).head), what.where.unused(page)
     head = what.where.head or first
     if QUANTITIES[attention.quantity].of_layers:
         head = Head(head.layer, 0)
@@ -206,9 +224,9 @@ def linked_head(what: Url, attention: Attention, page: str) -> Head:
     return head
 
 
-def _opened_first(what: Url, model: str) -> OpenHead:
-    example = _example(what)
-    if model != _reads(example):
+def _find_default_opening(what: Url, model: str) -> OpenHead:
+    example = _find_example(what)
+    if model != _find_example_model(example):
         return OpenHead()
     return OpenHead(example.get("head", "L3H1"), None if hides_an_answer(what, model) else example.get("pin"))
 
@@ -218,21 +236,21 @@ def hides_an_answer(what: Url, model: str) -> bool:
 
     Nothing else may then reveal the answer.
     """
-    return bool(_look(what, model, hint=True)["answer"])
+    return bool(_describe_example(what, model, hint=True)["answer"])
 
 
 # ---- The model ----------------------------------------------------------------------------------------
 
 
-def model_of(where: Address) -> catalog.Model:
+def read_model(where: Address) -> catalog.Model:
     """Return the model in the URL, or else the default one. Raises the errors of ``catalog.resolve``."""
-    return catalog.resolve(where.request.model) if where.request.model else catalog.default()
+    return catalog.resolve(where.request.model) if where.request.model else catalog.choose_default()
 
 
-def shown_model(where: Address) -> str | None:
+def find_shown_model(where: Address) -> str | None:
     """Return the name of the model whose picture is on screen; None for the default one."""
     try:
-        here = ready(catalog.resolve(where.request.model)) if where.request.model else True
+        here = is_ready(catalog.resolve(where.request.model)) if where.request.model else True
     except MhaVizError:
         here = False
     return (where.request.model or None) if here else where.before
@@ -241,20 +259,20 @@ def shown_model(where: Address) -> str | None:
 # ---- Encoder–decoders ---------------------------------------------------------------------------------
 
 
-def has_two(model: catalog.Model) -> bool:
+def has_two_stacks(model: catalog.Model) -> bool:
     """Return whether a model is an encoder–decoder, which has two stacks of layers; False if its files are not here."""
     with suppress(MhaVizError):
-        of_files = facts(model)
+        of_files = read_facts(model)
         return of_files is not None and bool(of_files.parts)
     return False
 
 
-def of_part(request: Request, model: catalog.Model, where: Address) -> Request:
+def set_part(request: Request, model: catalog.Model, where: Address) -> Request:
     """Return the request with the target and the part that the URL asks for.
 
     Unchanged for a model with one stack of layers.
     """
-    if not has_two(model):
+    if not has_two_stacks(model):
         return request
     target = "" if where.request.part == ENCODER else where.request.target
     return replace(request, target=target, part=where.request.part)
@@ -263,33 +281,33 @@ def of_part(request: Request, model: catalog.Model, where: Address) -> Request:
 def ask_part(where: Address) -> None:
     """Show the controls for part and target of an encoder–decoder."""
     with suppress(MhaVizError):
-        if not has_two(model_of(where)):
+        if not has_two_stacks(read_model(where)):
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
-            part = partial(_part, where.request.part)
+            part = partial(_change_part, where.request.part)
             bound(
                 st.segmented_control, "Attention of", "part", where.request.part, PARTS, change=part, required=True,
                 width="content",
             )  # fmt: skip
             if where.request.part != ENCODER:
                 bound(
-                    st.text_input, "Target", "target", where.request.target, change=_target, keeps=True,
+                    st.text_input, "Target", "target", where.request.target, change=_change_target, keeps=True,
                     max_chars=MOST_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
                 )  # fmt: skip
 
 
-def _part(before: str, part: str) -> UrlChanges:
+def _change_part(before: str, part: str) -> UrlChanges:
     of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the encoder has other heads than the decoder
-    changes = dict.fromkeys((*address.OF_THESE_TOKENS, "case", *of_a_stack))
+    changes = dict.fromkeys((*address.TOKEN_PARAMETERS, "case", *of_a_stack))
     return {"part": None if part == CROSS else part, **changes}
 
 
-def _target(typed: str) -> UrlChanges:
+def _change_target(typed: str) -> UrlChanges:
     target = clean(str(typed)[:MOST_TYPED]).strip()
-    if len(quote(target)) > address.room_for("target"):
+    if len(quote(target)) > address.count_room("target"):
         remedy = "Shorten one of them, or remove a head with a long text from My heads."
         raise TextError("Source and target are together too long for the page’s link.", remedy)
-    return {"target": target or None, **dict.fromkeys((*address.OF_THESE_TOKENS, "case"))}
+    return {"target": target or None, **dict.fromkeys((*address.TOKEN_PARAMETERS, "case"))}
 
 
 def say_part(attention: Attention) -> None:
@@ -302,7 +320,7 @@ def say_part(attention: Attention) -> None:
         return
     if request.part != ENCODER and not request.target:
         remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
-    remark(WHY[request.part])
+    remark(PART_NOTES[request.part])
 
 
 def is_part(attention: Attention) -> bool:
@@ -310,13 +328,13 @@ def is_part(attention: Attention) -> bool:
     return attention.request is not None and bool(attention.request.part)
 
 
-def refused(where: Address, what: str) -> bool:
+def refuse_encoder_decoder(where: Address, what: str) -> bool:
     """Return whether the model is an encoder–decoder; if so, show an error that ``what`` needs one stack of layers."""
     try:
-        model = model_of(where)
+        model = read_model(where)
     except MhaVizError:  # reported where the reading is requested
         return False
-    if not has_two(model):
+    if not has_two_stacks(model):
         return False
     complain(
         ModelUnsupported(

@@ -14,18 +14,18 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from mha_viz.analysis.corpus_why import WHY, found_by
-from mha_viz.analysis.shipped import of_heads
+from mha_viz.analysis.corpus_why import WHY, load_head_shares
+from mha_viz.analysis.shipped import list_head_recipes
 from mha_viz.app.service import role_cases, studies
-from mha_viz.app.service.caches import model_service, ready
+from mha_viz.app.service.caches import is_ready, model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
 from mha_viz.app.widgets import head_search, navigation, stage_search
-from mha_viz.app.widgets.components import search
-from mha_viz.app.widgets.head_search import Group, HeadAnswer
-from mha_viz.app.widgets.parts import guarded, message, sent, whole
-from mha_viz.app.widgets.request import has_two, model_of, of_part
+from mha_viz.app.widgets.components import draw_search
+from mha_viz.app.widgets.head_search import AnswerGroup, HeadAnswer
+from mha_viz.app.widgets.parts import guarded, parse_browser_number, read_message, read_sent_value
+from mha_viz.app.widgets.request import has_two_stacks, read_model, set_part
 from mha_viz.app.widgets.stage_search import StageAnswer, StageGroup
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, MhaVizError
@@ -35,10 +35,10 @@ from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 KEY = "search"
-LONGEST = 80  # the most characters of a query
-PATIENCE = 20  # seconds for the reading of the sentence
-STAYS = ("explore", "roles", "inside a head")  # pages that show the head in the URL; the others lead to Explore
-MEASURED = ("score", "baseline", "rule", "standing")
+MOST_CHARACTERS = 80  # the most characters of a query
+PATIENCE_S = 20  # seconds for the reading of the sentence
+STAYING_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; the others lead to Explore
+MEASURED_FIELDS = ("score", "baseline", "rule", "standing")
 OPENED = "heads_opened"  # how often the search or a lesson opened a head, after which the drawing follows the URL
 _QUERY, _CHOICE, _COUNT, _SHOWN = "search_query", "search_choice", "search_count", "search_shown"
 
@@ -48,92 +48,96 @@ def show_search_field(here: str) -> None:
     """Show the search field on the page ``here``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
     if isinstance(chosen, HeadAnswer | StageAnswer):
-        name, changes = _place(chosen, here)
+        name, changes = _find_place(chosen, here)
         st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
         if name != here:
-            navigation.leave(name, _parameters(changes))
+            navigation.leave(name, _merge_parameters(changes))
         else:
             address.go(**changes)
         st.rerun()
     typed = st.session_state.pop(_QUERY, "")
     number = st.session_state.get(_COUNT, 0)  # what was just sent is not sent again
-    search({**_content(typed, here), "number": number}, KEY, _on_query, _on_open)
+    draw_search({**_make_content(typed, here), "number": number}, KEY, _on_query, _on_open)
 
 
 @guarded()
 def _on_query() -> None:
-    st.session_state[_QUERY] = _clean_query(sent(KEY, "query"))
+    st.session_state[_QUERY] = _clean_query(read_sent_value(KEY, "query"))
     st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
 
 
 @guarded()
 def _on_open() -> None:
-    event = message(KEY, "open")
+    event = read_message(KEY, "open")
     typed, shown = st.session_state.get(_SHOWN, ("", []))  # what the visitor sees, whatever could be answered by now
     asked = _clean_query(event.get("typed"))
-    groups = shown if asked == typed else answer_groups(asked)
+    groups = shown if asked == typed else find_answers(asked)
     answers = [answer for group in groups for answer in group.answers]
-    index = whole(event.get("index"))
+    index = parse_browser_number(event.get("index"))
     if index is not None and 0 <= index < len(answers):
         st.session_state[_CHOICE] = answers[index]
 
 
 def _clean_query(value: object) -> str:
-    return " ".join(clean(str(value or "")[:LONGEST]).split())
+    return " ".join(clean(str(value or "")[:MOST_CHARACTERS]).split())
 
 
-def _content(typed: str, here: str) -> dict[str, Any]:
+def _make_content(typed: str, here: str) -> dict[str, Any]:
     """Return the data for the browser: the query, why it cannot be answered, and the answers in groups."""
     if not typed:
         return {"typed": "", "problem": "", "groups": []}
     try:
-        groups = answer_groups(typed)
+        groups = find_answers(typed)
         st.session_state[_SHOWN] = (typed, groups)
     except MhaVizError as error:
         return {"typed": typed, "problem": str(error), "groups": []}
-    problem = "" if groups else f"Nothing here is called “{typed[:40]}”. Type {head_search.WHAT}, or words of the text."
-    return {"typed": typed, "problem": problem, "groups": [_group(group, here) for group in groups]}
+    problem = (
+        "" if groups else f"Nothing here is called “{typed[:40]}”. Type {head_search.QUERY_HELP}, or words of the text."
+    )
+    return {"typed": typed, "problem": problem, "groups": [_describe_group(group, here) for group in groups]}
 
 
-def _group(group: Group | StageGroup, here: str) -> dict[str, Any]:
-    answers = [_describe_answer(answer) | {"href": _href(answer, here)} for answer in group.answers]
+def _describe_group(group: AnswerGroup | StageGroup, here: str) -> dict[str, Any]:
+    answers = [_describe_answer(answer) | {"href": _make_href(answer, here)} for answer in group.answers]
     return {"title": group.title, "note": group.note, "answers": answers}
 
 
 def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
     if isinstance(answer, StageAnswer):
-        return {"name": answer.name, "paper": "", "does": answer.question} | dict.fromkeys(MEASURED, "")
-    measured = {name: getattr(answer, name) for name in MEASURED}
+        return {"name": answer.name, "paper": "", "does": answer.question} | dict.fromkeys(MEASURED_FIELDS, "")
+    measured = {name: getattr(answer, name) for name in MEASURED_FIELDS}
     return {"name": str(answer.head), "paper": answer.head.paper, "does": answer.does, **measured}
 
 
 # ---- Answers ------------------------------------------------------------------------------------------
 
 
-def answer_groups(typed: str) -> list[Group | StageGroup]:
+def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
     """Return the answers to the query, the most certain kind of answer first, then stages that answer it.
 
     The heads are those of the page's model. Raises what the model raises, and Busy.
     """
     what = address.url()
-    model = model_of(what.where)
+    model = read_model(what.where)
     findings = studies.summarise(model).roles
-    heads = head_search.named(typed)
+    heads = head_search.parse_names(typed)
     if heads:
-        exists = partial(_exists, model=model)
-        return [*head_search.of_names(typed, heads, exists, findings, of_heads(model.name))]
-    if question := stage_search.by_question(typed):
+        exists = partial(_has_head, model=model)
+        return [*head_search.answer_names(typed, heads, exists, findings, list_head_recipes(model.name))]
+    if question := stage_search.find_by_question(typed):
         return [question]
-    linked = _linked(typed, model, what)
-    role = None if head_search.has_arrow(typed) else head_search.by_role(typed, findings, _tables(model))
-    rule = None if head_search.has_arrow(typed) else head_search.by_rule(typed, of_heads(model.name))
-    keys = head_search.by_key(typed, [*found_by(_tables(model)(WHY)).values()])
+    linked = _find_linked(typed, model, what)
+    role = (
+        None if head_search.has_arrow(typed) else head_search.find_by_role(typed, findings, _make_table_loader(model))
+    )
+    rule = None if head_search.has_arrow(typed) else head_search.find_by_rule(typed, list_head_recipes(model.name))
+    keys = head_search.find_by_key(typed, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
     found = [*linked, *(group for group in (role, rule, keys) if group is not None)]
-    stages = stage_search.by_word(typed, not found)
+    stages = stage_search.find_by_word(typed, not found)
     return [*found, stages] if stages else [*found]
 
 
-def _tables(model: catalog.Model) -> Callable[[str], Any]:
+def _make_table_loader(model: catalog.Model) -> Callable[[str], Any]:
     """Return a function that loads a table measured for the model, by name; None if there is no such table."""
 
     def table(name: str) -> Any:
@@ -143,25 +147,25 @@ def _tables(model: catalog.Model) -> Callable[[str], Any]:
     return table
 
 
-def _linked(typed: str, model: catalog.Model, what: Url) -> list[Group]:
-    two, word = head_search.two_words(typed), head_search.one_word(typed)
+def _find_linked(typed: str, model: catalog.Model, what: Url) -> list[AnswerGroup]:
+    two, word = head_search.parse_two_words(typed), head_search.parse_one_word(typed)
     text = f"{what.sentence} {what.where.request.pair}".casefold()
-    if not (two or word) or not (has_two(model) or all(query_word in text for query_word in two or [word])):
+    if not (two or word) or not (has_two_stacks(model) or all(query_word in text for query_word in two or [word])):
         return []
     if two is None:
-        return head_search.of_word(word, _reading(model, what))
-    group = head_search.between_words(two, _reading(model, what))
+        return head_search.find_of_word(word, _load_reading(model, what))
+    group = head_search.find_between_words(two, _load_reading(model, what))
     return [] if group is None else [group]
 
 
-def _reading(model: catalog.Model, what: Url) -> Attention:
+def _load_reading(model: catalog.Model, what: Url) -> Attention:
     request = Request(model.name, what.text, what.where.request.pair)
-    if not (model_service().has_reading(request) or ready(model)):
-        model = catalog.default()  # its picture is shown while the requested model is missing
+    if not (model_service().has_reading(request) or is_ready(model)):
+        model = catalog.choose_default()  # its picture is shown while the requested model is missing
         request = replace(request, model=model.name)
-    future = model_service().cached(verbs.read, of_part(request, model, what.where))
+    future = model_service().cached(verbs.read, set_part(request, model, what.where))
     try:
-        return future.result(PATIENCE)
+        return future.result(PATIENCE_S)
     except NotYet:
         future.cancel()
         raise Busy("The text is still being read.", "Search again in a moment.") from None
@@ -170,12 +174,12 @@ def _reading(model: catalog.Model, what: Url) -> Attention:
 # ---- The way to a head --------------------------------------------------------------------------------
 
 
-def _place(answer: HeadAnswer | StageAnswer, here: str) -> tuple[str, dict[str, str | None]]:
+def _find_place(answer: HeadAnswer | StageAnswer, here: str) -> tuple[str, dict[str, str | None]]:
     """Return the page that shows an answer, and the URL parameters to change."""
     if isinstance(answer, StageAnswer):
         return answer.page, dict(answer.parameters)
     is_in_text = answer.link is not None or bool(answer.held)
-    page = here if here in STAYS and not (is_in_text and here == "roles") else "explore"
+    page = here if here in STAYING_PAGES and not (is_in_text and here == "roles") else "explore"
     link: dict[str, str | None] = {"pin": answer.held or None, "link": None}
     if answer.link is not None:
         query, key = answer.link
@@ -187,40 +191,40 @@ def _place(answer: HeadAnswer | StageAnswer, here: str) -> tuple[str, dict[str, 
         and answer.standing not in (head_search.RECIPE, head_search.SCORES)
     )
     roles = {"roles": "on"} if by_role else {}  # what the head was found by
-    shown = QUANTITIES.get(address.now().get("shown") or WEIGHT)
+    shown = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)
     weights = {"shown": None} if shown and shown.of_layers else {}  # the head in the link needs it
-    case = _case(answer) if page in ("explore", "inside a head") else {}
+    case = _find_case_parameters(answer) if page in ("explore", "inside a head") else {}
     if case and page != "explore":  # which alone holds the word of a case
         case |= {"head": str(answer.head), "case": None, "gold": None}
     return page, {"head": str(answer.head), "on": None, **link, **roles, **weights, **case}
 
 
-def _case(answer: HeadAnswer) -> dict[str, str | None]:
+def _find_case_parameters(answer: HeadAnswer) -> dict[str, str | None]:
     """Return the URL parameters of a sentence in which the head has the role that was searched for.
 
     Empty if the visitor has a sentence open, or if no such sentence is known.
     """
-    if answer.role is None or "text" in address.now():
+    if answer.role is None or "text" in address.get_parameters():
         return {}
-    model = model_of(address.url().where)
+    model = read_model(address.url().where)
     evidence = studies.reference_evidence(model)
     if evidence is None:
         return {}
-    shown = role_cases.bundled_cases(evidence, answer.head)
-    case = role_cases.right_case(model, evidence, answer.head, shown, answer.role)
+    shown = role_cases.list_bundled_cases(evidence, answer.head)
+    case = role_cases.find_right_case(model, evidence, answer.head, shown, answer.role)
     if case is None or case.parameters is None:
         return {}
-    return {**dict.fromkeys(("head", "pair", *address.OF_THIS_TEXT)), **case.parameters}
+    return {**dict.fromkeys(("head", "pair", *address.TEXT_PARAMETERS)), **case.parameters}
 
 
-def _exists(head: Head, model: catalog.Model) -> bool:
+def _has_head(head: Head, model: catalog.Model) -> bool:
     return not model.heads or (head.layer < model.layers and head.head < model.heads)
 
 
-def _parameters(changes: dict[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in {**address.now(), **changes}.items() if value is not None}
+def _merge_parameters(changes: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**address.get_parameters(), **changes}.items() if value is not None}
 
 
-def _href(answer: HeadAnswer | StageAnswer, here: str) -> str:
-    name, changes = _place(answer, here)
-    return f"./{navigation.page(name).url_path}?{urlencode(_parameters(changes))}"
+def _make_href(answer: HeadAnswer | StageAnswer, here: str) -> str:
+    name, changes = _find_place(answer, here)
+    return f"./{navigation.find_page(name).url_path}?{urlencode(_merge_parameters(changes))}"

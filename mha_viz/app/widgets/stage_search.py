@@ -11,12 +11,12 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mha_viz.app.url.address import OF_A_SCENE, OF_THIS_TEXT, examples
+from mha_viz.app.url.address import SCENE_PARAMETERS, TEXT_PARAMETERS, load_examples
 from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL
 
-FEWEST, ANSWERS = 3, 3  # words of a question, and its answers
-ASKING = frozenset(("why", "what", "how", "is", "are", "can", "could", "do", "does", "when", "where", "if"))
-BANK = "We sat on the river bank after the bank had closed."  # an example
+LEAST_WORDS, MOST_ANSWERS = 3, 3  # words of a question, and its answers
+QUESTION_WORDS = frozenset(("why", "what", "how", "is", "are", "can", "could", "do", "does", "when", "where", "if"))
+BANK_TEXT = "We sat on the river bank after the bank had closed."  # an example
 
 
 class StageAnswer(NamedTuple):
@@ -74,45 +74,45 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-def by_word(typed: str, is_alone: bool) -> StageGroup | None:
+def find_by_word(typed: str, is_alone: bool) -> StageGroup | None:
     """Return stages for the typed words as a phrase; None if there are none.
 
     With ``is_alone``, that is, if nothing else answers the query, also look up each word by itself.
     """
-    words = _words_of(typed)
+    words = _split_words(typed)
     phrases = [" ".join(words), *(words if is_alone else ())]
-    return _group(next((WORDS[phrase] for phrase in phrases if phrase in WORDS), ()))
+    return _make_group(next((WORDS[phrase] for phrase in phrases if phrase in WORDS), ()))
 
 
-def by_question(typed: str) -> StageGroup | None:
+def find_by_question(typed: str) -> StageGroup | None:
     """Return the stages that match most words of a question; None if it is no question, or none matches."""
-    words = _words_of(typed)
-    if len(words) < FEWEST or words[0] not in ASKING:
+    words = _split_words(typed)
+    if len(words) < LEAST_WORDS or words[0] not in QUESTION_WORDS:
         return None
     phrases = [*words[1:], *map(" ".join, pairwise(words))]
     counts = Counter(name for phrase in phrases for name in WORDS.get(phrase, ()))
-    return _group(tuple(name for name, _ in counts.most_common(ANSWERS)))
+    return _make_group(tuple(name for name, _ in counts.most_common(MOST_ANSWERS)))
 
 
-def _words_of(typed: str) -> list[str]:
+def _split_words(typed: str) -> list[str]:
     return [word.strip("?!.,") for word in typed.casefold().split()]
 
 
-def _group(names: tuple[str, ...]) -> StageGroup | None:
-    return StageGroup("On these pages", tuple(map(_answer, names))) if names else None
+def _make_group(names: tuple[str, ...]) -> StageGroup | None:
+    return StageGroup("On these pages", tuple(map(_make_answer, names))) if names else None
 
 
-def _answer(name: str) -> StageAnswer:
+def _make_answer(name: str) -> StageAnswer:
     if name in EXPERIMENTS:
         row = EXPERIMENTS[name]
-        parameters = {**dict.fromkeys(OF_A_SCENE), "experiment": name}
+        parameters = {**dict.fromkeys(SCENE_PARAMETERS), "experiment": name}
         return StageAnswer(row.short, row.question, "why heads differ", parameters)
-    return _places()[name]
+    return _list_places()[name]
 
 
-def _places() -> dict[str, StageAnswer]:
-    inside, scene = "inside a head", dict.fromkeys(OF_A_SCENE)
-    bank = next(example for example in examples() if example["text"] == BANK)
+def _list_places() -> dict[str, StageAnswer]:
+    inside, scene = "inside a head", dict.fromkeys(SCENE_PARAMETERS)
+    bank = next(example for example in load_examples() if example["text"] == BANK_TEXT)
     parameters = {name: bank[name] for name in ("text", "head", "pin")}
     questions = {
         "x": "What does each head get?",
@@ -135,6 +135,6 @@ def _places() -> dict[str, StageAnswer]:
             scene | {"experiment": "toy"},
         ),
         "bank": StageAnswer(
-            "Example", bank["look"], "explore", dict.fromkeys(("pair", "on", *OF_THIS_TEXT)) | parameters
+            "Example", bank["look"], "explore", dict.fromkeys(("pair", "on", *TEXT_PARAMETERS)) | parameters
         ),
     }

@@ -10,14 +10,14 @@ import streamlit as st
 from mha_viz.app.service.jobs import Job, Task
 from mha_viz.app.widgets.parts import complain, guarded, remark
 from mha_viz.errors import Cancelled
-from mha_viz.numerals import done, duration
+from mha_viz.numerals import duration, format_done
 
-SOON = 0.4  # seconds between two polls
+SOON_S = 0.4  # seconds between two polls
 R = TypeVar("R")
 
 
-def outcome(task: Task[R], widget: str = "") -> R:
-    """Return the result of a task, from the cache or as :func:`result_of`.
+def load_result(task: Task[R], widget: str = "") -> R:
+    """Return the result of a task, from the cache or as :func:`wait_for_job_result`.
 
     ``widget`` ends the keys of its buttons. A visitor who has stopped the task gets a button to continue it. Raises
     what the work raises, Busy, and Cancelled if it was stopped.
@@ -26,18 +26,18 @@ def outcome(task: Task[R], widget: str = "") -> R:
     if result is not None:
         return result
     if task.left:
-        st.button("Continue", key=f"go_on_{end}", on_click=go_on, args=(task,))
+        st.button("Continue", key=f"go_on_{end}", on_click=start_task, args=(task,))
         raise Cancelled("You stopped this.")
-    return result_of(task.begin(), task.words, f"stop_{end}", task.stored)
+    return wait_for_job_result(task.begin(), task.words, f"stop_{end}", task.stored)
 
 
 @guarded()
-def go_on(task: Task[Any]) -> None:
+def start_task(task: Task[Any]) -> None:
     """Start a task when its button is pressed."""
     task.begin()
 
 
-def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:
+def wait_for_job_result(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:
     """Wait for a job with :func:`wait_for` and return its result.
 
     Raises what the job raised, and Cancelled if it left no result.
@@ -56,24 +56,24 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
     page that runs again rejoins the job; a page that was left stops polling it.
     """
     place = st.empty()  # even if the job has ended, as in ``inference.wait``
-    if job.wait(SOON):
+    if job.wait(SOON_S):
         return
     with place.container():
         left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.empty()
-        right.button("Stop", key=stop_key, on_click=job.let_go, width="stretch")
+        right.button("Stop", key=stop_key, on_click=job.cancel, width="stretch")
         while not job.finished:
             job.look()
             seconds = job.seconds_left  # None at first
-            so_far = done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
+            so_far = format_done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
             bar.progress(job.fraction, text=f"{words}: {so_far}")  # Streamlit ends an abandoned run here
-            job.wait(SOON)
+            job.wait(SOON_S)
     place.empty()
 
 
 @st.fragment(run_every=0.5)
 @guarded(complain)
-def progress(study: Job, words: Callable[[Job], str]) -> None:
+def show_progress(study: Job, words: Callable[[Job], str]) -> None:
     """Show the progress of a study in ``words``, with a button that stops it or rejoins it.
 
     The page continues by itself when the study has ended.
@@ -83,16 +83,16 @@ def progress(study: Job, words: Callable[[Job], str]) -> None:
     study.look()
     left, right = st.columns([5, 1], vertical_alignment="center")
     if study.left:
-        left.progress(study.fraction, text=f"Another visitor has started this study: {done(study.fraction)}")
+        left.progress(study.fraction, text=f"Another visitor has started this study: {format_done(study.fraction)}")
         right.button("Wait too", key="join_study", on_click=study.join, width="stretch")
         return
     left.progress(study.fraction, text=words(study))
-    right.button("Stop", key="stop_study", on_click=study.let_go, width="stretch")
+    right.button("Stop", key="stop_study", on_click=study.cancel, width="stretch")
 
 
 @st.fragment(run_every=0.3)
 @guarded(complain)
-def stopping(goes_on: Callable[[], bool], words: str) -> None:
+def show_stopping(goes_on: Callable[[], bool], words: str) -> None:
     """Show ``words`` while a stopped job saves its intermediate results; then rerun the page."""
     if not goes_on():
         st.rerun()

@@ -16,11 +16,11 @@ ROW = 30  # pixels per word
 Numbers = npt.NDArray[np.float64]
 
 
-def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
+def draw_word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
     """Draw the probabilities of words before and, if heads are ablated, after; the first word is at the top."""
     places = [f"{place} {word}" for place, word in enumerate(answer.words)]  # numbers keep equal words separate
     words = [escape(word) for word in answer.words]
-    names = [_marked(word, word == answer.question.word) for word in answer.words]
+    names = [_bold_name(word, word == answer.question.word) for word in answer.words]
 
     def bars(name: str, values: Numbers, colour: str) -> Bars:
         texts, hover = [percent(value) for value in values], f"%{{customdata}} {name}: %{{x:.4f}}"
@@ -41,6 +41,6 @@ def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
     )
 
 
-def _marked(word: str, is_followed: bool) -> str:
+def _bold_name(word: str, is_followed: bool) -> str:
     text = escape(word if len(word) <= 14 else f"{word[:13]}…")
     return f"<b>{text}</b>" if is_followed else text

@@ -1,6 +1,6 @@
 """A chart as a value: its series, axes and colours.
 
-``chart_plotly`` draws it on a page and ``chart_drawing`` in a file. Texts may contain the HTML that :func:`lines`
+``chart_plotly`` draws it on a page and ``chart_drawing`` in a file. Texts may contain the HTML that :func:`split_lines`
 parses. Lengths are pixels of the page.
 """
 
@@ -16,34 +16,34 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import numpy as np
 
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.marks import Anchor, Strength, Text
+from mha_viz.figures.drawing.marks import Anchor, FontWeight, Text
 from mha_viz.figures.drawing.table import Value
 from mha_viz.figures.drawing.theme import Theme
 
 TextAnchor = Literal["top", "middle", "bottom"]  # Plotly's names for the part of a text that is at its position
 TAGS = re.compile(r"(</?b>|</?i>|</?sub>)")
 BREAK = re.compile(r"<br ?/?>")
-INDEX = 0.7  # the size of indices, as a share of the size of type
+INDEX_SIZE = 0.7  # the size of indices, as a share of the size of type
 LEADING = 1.25  # the distance of lines, as a share of the size of type
-BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line that is before its anchor
-ABOVE = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that is above its position
+ANCHOR_SHARES = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line that is before its anchor
+BLOCK_SHARES = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that is above its position
 
 
 class Stretch(NamedTuple):
     """A stretch of a line with uniform style."""
 
     text: str
-    weight: Strength
+    weight: FontWeight
     is_index: bool
 
 
-def lines(html: str) -> list[list[Stretch]]:
+def split_lines(html: str) -> list[list[Stretch]]:
     """Split a text into lines, and each line into stretches. Unknown tags remain as text."""
-    return [list(_runs(line)) for line in BREAK.split(html)]
+    return [list(_iter_stretches(line)) for line in BREAK.split(html)]
 
 
-def _runs(line: str) -> Iterator[Stretch]:
-    weight: Strength = 400
+def _iter_stretches(line: str) -> Iterator[Stretch]:
+    weight: FontWeight = 400
     is_index = False
     for part in TAGS.split(line):
         if TAGS.fullmatch(part):
@@ -56,21 +56,21 @@ def _runs(line: str) -> Iterator[Stretch]:
             yield Stretch(unescape(part), weight, is_index)
 
 
-def without_markup(html: str) -> str:
+def strip_markup(html: str) -> str:
     """Return the words of a text without markup, on one line."""
-    return " ".join("".join(run.text for run in line) for line in lines(html))
+    return " ".join("".join(run.text for run in line) for line in split_lines(html))
 
 
 def width(html: str, size: float) -> float:
     """Return the width of the widest line, in the unit of ``size``."""
-    return max((sum(_advance(run, size) for run in line) for line in lines(html)), default=0.0)
+    return max((sum(_measure_stretch(run, size) for run in line) for line in split_lines(html)), default=0.0)
 
 
-def _advance(run: Stretch, size: float) -> float:
-    return fonts.width(run.text, size * (INDEX if run.is_index else 1), run.weight)
+def _measure_stretch(run: Stretch, size: float) -> float:
+    return fonts.width(run.text, size * (INDEX_SIZE if run.is_index else 1), run.weight)
 
 
-def text_marks(
+def iter_text_marks(
     html: str,
     x: float,
     y: float,
@@ -85,16 +85,16 @@ def text_marks(
     ``anchor`` is the part of its lines at that point, ``block`` the part of its height; ``turn`` rotates it, in degrees
     anticlockwise.
     """
-    rows = lines(html)
-    first = (0.5 - ABOVE[block] * len(rows)) * LEADING * size
+    rows = split_lines(html)
+    first = (0.5 - BLOCK_SHARES[block] * len(rows)) * LEADING * size
     across, down = math.cos(math.radians(turn)), -math.sin(math.radians(turn))
     for number, row in enumerate(rows):
-        along = -BEFORE[anchor] * sum(_advance(run, size) for run in row)
+        along = -ANCHOR_SHARES[anchor] * sum(_measure_stretch(run, size) for run in row)
         for run in row:
             below = first + number * LEADING * size + (0.25 * size if run.is_index else 0)
             place = (x + along * across - below * down, y + along * down + below * across)
-            yield Text(*place, run.text, size * (INDEX if run.is_index else 1), colour, run.weight, turn=turn)
-            along += _advance(run, size)
+            yield Text(*place, run.text, size * (INDEX_SIZE if run.is_index else 1), colour, run.weight, turn=turn)
+            along += _measure_stretch(run, size)
 
 
 Letter = Literal["x", "y"]
@@ -176,7 +176,7 @@ class Cells(Series):
 class Bars(Series):
     """Bars from 0 to ``lengths`` at the numbers or names ``at``.
 
-    ``colours``: one for all bars, or one for each. ``lies``: whether they are horizontal. ``texts`` are at their ends,
+    ``colours``: one for all bars, or one for each. ``is_horizontal``: whether they are horizontal. ``texts`` are at their ends,
     in small letters if they have a ``text_colour``. A click on a name in the legend hides all series of the same
     ``group``.
     """
@@ -184,18 +184,18 @@ class Bars(Series):
     at: Sequence[Any]
     lengths: Any
     colours: str | Sequence[str]
-    lies: bool = False
+    is_horizontal: bool = False
     texts: Sequence[str] | None = None
     text_colour: str = ""
     opacity: float = 1
     group: str = ""
 
     def along(self, letter: Letter) -> Sequence[Any]:
-        values: Sequence[Any] = self.at if self.lies is (letter == "y") else self.lengths
+        values: Sequence[Any] = self.at if self.is_horizontal is (letter == "y") else self.lengths
         return values
 
     def takes_room(self, letter: Letter) -> bool:
-        return self.lies is (letter == "y")
+        return self.is_horizontal is (letter == "y")
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +322,7 @@ class Axis:
         """Return the labels by position; empty unless positions and labels are set."""
         if self.at is None or self.names is None:
             return {}
-        return {place: without_markup(name) for place, name in zip(self.at, self.names, strict=True)}
+        return {place: strip_markup(name) for place, name in zip(self.at, self.names, strict=True)}
 
 
 class Plot(NamedTuple):
@@ -399,7 +399,7 @@ class Chart:
 
     def _rows(self, series: Series) -> Iterator[tuple[Value, ...]]:
         plot = self.plots[series.plot]
-        part = without_markup(plot.title) if len(self.plots) > 1 else ""
+        part = strip_markup(plot.title) if len(self.plots) > 1 else ""
         if isinstance(series, Cells):
             across, down = plot.x.named(), plot.y.named()
             for (row, column), value in np.ndenumerate(np.array(series.values, float)):
@@ -412,13 +412,13 @@ class Chart:
         for number, (place, value) in enumerate(series.numbered()):
             if value is not None and not (isinstance(value, float) and np.isnan(value)):
                 name = named.get(place, place) if series.labels is None else series.labels[number % len(series.labels)]
-                yield part, without_markup(series.name), _plain(name), None, _plain(value)
+                yield part, strip_markup(series.name), _to_plain(name), None, _to_plain(value)
 
 
-def _plain(value: Any) -> Value:
+def _to_plain(value: Any) -> Value:
     """Return a number or a text as a plain Python object."""
     if isinstance(value, str):
-        return without_markup(value)
+        return strip_markup(value)
     plain: Value = value.item() if hasattr(value, "item") else value
     return plain
 
@@ -433,6 +433,6 @@ def spans(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
     return [(end - share / sum(shares) * room, end) for share, end in zip(shares, ends, strict=True)]
 
 
-def one_below_another(count: int, gap: float) -> list[tuple[float, float]]:
+def divide_height(count: int, gap: float) -> list[tuple[float, float]]:
     """Divide the height among plots of equal height, one below another, from the top; as :func:`spans`."""
     return spans([1.0] * count, gap)[::-1]

@@ -27,18 +27,18 @@ from mha_viz.figures.charts.chart import (
     Points,
     Series,
     TextAnchor,
-    lines,
-    text_marks,
+    iter_text_marks,
+    split_lines,
     width,
 )
-from mha_viz.figures.drawing.marks import Anchor, CellPicture, Drawing, Mark, Pixels, Polyline, Rect, moved
-from mha_viz.figures.drawing.theme import ink_on
-from mha_viz.figures.layout import Size, sheet
+from mha_viz.figures.drawing.marks import Anchor, CellPicture, Drawing, Mark, Pixels, Polyline, Rect, shift_marks
+from mha_viz.figures.drawing.theme import choose_ink
+from mha_viz.figures.layout import Size, make_sheet
 from mha_viz.numerals import MINUS
 
 EDGE = 0.05  # share of the span that stays free on both sides of lines
 TICKS = 6  # the most ticks, unless the chart sets a number
-NICE = (1, 2, 5, 10)  # round steps between ticks, times a power of ten
+ROUND_STEPS = (1, 2, 5, 10)  # round steps between ticks, times a power of ten
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class Scale:
         """Return the numbers with labels between the ends of the axis, and their labels."""
         values: Sequence[Any] | None = self.axis.at
         if values is not None:
-            texts = self.axis.names or [_written(value, self.axis.form) for value in values]
+            texts = self.axis.names or [_format_tick(value, self.axis.form) for value in values]
             pairs = [(self.number(value), text) for value, text in zip(values, texts, strict=True)]
         elif self.names:
             pairs = [(float(number), name) for number, name in enumerate(self.names)]
         else:
-            pairs = [(number, _written(number, self.axis.form)) for number in self._round_numbers()]
+            pairs = [(number, _format_tick(number, self.axis.form)) for number in self._round_numbers()]
         low, high = sorted((self.low, self.high))
         room = 1e-6 * (high - low)
         return [(number, text) for number, text in pairs if low - room <= number <= high + room]
@@ -97,7 +97,7 @@ class Scale:
         if not step:
             rough = (high - low) / max(1, self.axis.most or TICKS)
             power = 10.0 ** math.floor(math.log10(rough))
-            step = next(step * power for step in NICE if step * power >= rough * (1 - 1e-9))
+            step = next(step * power for step in ROUND_STEPS if step * power >= rough * (1 - 1e-9))
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
         return [round(i * step, 10) for i in range(first, last + 1)]
 
@@ -115,11 +115,11 @@ def scale(chart: Chart, number: int, letter: Letter) -> Scale:
     names = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
     has_room = any(s.takes_room(letter) for s in series)
     from_zero = axis.from_zero or any(isinstance(s, Bars) and not s.takes_room(letter) for s in series)
-    low, high = axis.range or ((-0.5, len(names) - 0.5) if names else _ends(axis, values, has_room, from_zero))
+    low, high = axis.range or ((-0.5, len(names) - 0.5) if names else _find_ends(axis, values, has_room, from_zero))
     return Scale(axis, *((high, low) if axis.is_reversed else (low, high)), names)
 
 
-def _ends(axis: Axis, values: Sequence[Any], has_room: bool, from_zero: bool) -> tuple[float, float]:
+def _find_ends(axis: Axis, values: Sequence[Any], has_room: bool, from_zero: bool) -> tuple[float, float]:
     numbers = np.array([value for value in values if value is not None], float)
     numbers = numbers[np.isfinite(numbers)]
     if axis.is_log:
@@ -135,7 +135,7 @@ def _ends(axis: Axis, values: Sequence[Any], has_room: bool, from_zero: bool) ->
     return (low if from_zero and low == 0 else low - edge), (high if from_zero and high == 0 else high + edge)
 
 
-def _written(value: float, form: str | None) -> str:
+def _format_tick(value: float, form: str | None) -> str:
     text = f"{value:{form}}" if form else f"{value:,.10f}".rstrip("0").rstrip(".")
     return text.replace("-", MINUS)
 
@@ -175,31 +175,31 @@ def each(value: Any, count: int) -> list[Any]:
 @marks.register
 def _(cells: Cells, place: PlotPlace) -> Iterator[Mark]:
     values = np.array(cells.values, float)
-    colours = shaded(cells.scale, (values - cells.low) / (cells.high - cells.low))
+    colours = colour_shares(cells.scale, (values - cells.low) / (cells.high - cells.low))
     ys, xs = ([s.place(i - 0.5) for i in range(n + 1)] for s, n in zip((place.y, place.x), values.shape, strict=True))
     if cells.gap or np.isnan(values).any():
-        yield from _apart(colours, np.isnan(values), xs, ys, cells.gap)
+        yield from _gapped_cells(colours, np.isnan(values), xs, ys, cells.gap)
     else:
         upright = colours[:: 1 if ys[0] < ys[-1] else -1, :: 1 if xs[0] < xs[-1] else -1]
         box = (min(xs), min(ys), abs(xs[-1] - xs[0]), abs(ys[-1] - ys[0]))
         yield CellPicture(*box, np.ascontiguousarray(upright))
     for (row, column), text in np.ndenumerate(np.array(cells.texts if cells.texts is not None else [[]], object)):
-        ink, at = ink_on(_hexadecimal(colours[row, column])), (place.x.place(column), place.y.place(row))
-        yield from text_marks(str(text), *at, place.chart.letters, ink, "middle")
+        ink, at = choose_ink(_to_hex(colours[row, column])), (place.x.place(column), place.y.place(row))
+        yield from iter_text_marks(str(text), *at, place.chart.letters, ink, "middle")
 
 
-def _apart(colours: Pixels, empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float) -> Iterator[Rect]:
+def _gapped_cells(colours: Pixels, empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float) -> Iterator[Rect]:
     for row, column in np.argwhere(~empty).tolist():
         (x, right), (y, bottom) = sorted(xs[column : column + 2]), sorted(ys[row : row + 2])
         box = (x + gap / 2, y + gap / 2, max(0.1, right - x - gap), max(0.1, bottom - y - gap))
-        yield Rect(*box, _hexadecimal(colours[row, column]))
+        yield Rect(*box, _to_hex(colours[row, column]))
 
 
-def _hexadecimal(rgb: Pixels) -> str:
+def _to_hex(rgb: Pixels) -> str:
     return "#" + bytes(rgb.tolist()).hex()
 
 
-def shaded(scale: Sequence[str], shares: Any) -> Pixels:
+def colour_shares(scale: Sequence[str], shares: Any) -> Pixels:
     """Return the colours of a scale at shares of its length, […, rgb]; shares outside have the colour of the nearer
     end."""
     stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in scale], float)
@@ -213,8 +213,8 @@ def shaded(scale: Sequence[str], shares: Any) -> Pixels:
 
 @marks.register
 def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
-    along, across = (place.y, place.x) if bars.lies else (place.x, place.y)
-    ends = _feet([s for s in place.chart.series if isinstance(s, Bars) and s.plot == bars.plot], bars, along)
+    along, across = (place.y, place.x) if bars.is_horizontal else (place.x, place.y)
+    ends = _bar_room([s for s in place.chart.series if isinstance(s, Bars) and s.plot == bars.plot], bars, along)
     feet = [along.number(value) for value in bars.at]
     room = 1 - place.chart.bar_gap
     texts = each("" if bars.texts is None else bars.texts, len(feet))
@@ -224,13 +224,13 @@ def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
             continue
         a, b = sorted(along.place(foot + room * (share - 0.5)) for share in ends)
         c, d = sorted((across.place(0.0), across.place(length)))
-        box = (c, a, d - c, b - a) if bars.lies else (a, c, b - a, d - c)
+        box = (c, a, d - c, b - a) if bars.is_horizontal else (a, c, b - a, d - c)
         yield Rect(*box, fill=colour, opacity=bars.opacity)
         if text:
-            yield from text_marks(text, d + 3, (a + b) / 2, AT_BARS, bars.text_colour or place.chart.theme.ink)
+            yield from iter_text_marks(text, d + 3, (a + b) / 2, AT_BARS, bars.text_colour or place.chart.theme.ink)
 
 
-def _feet(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, float]:
+def _bar_room(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, float]:
     """Return the part of the room at its positions that a series takes: bars at the same position are drawn side by
     side."""
     feet = [axis.number(value) for b in all_bars for value in b.at]
@@ -243,39 +243,39 @@ def _feet(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, flo
 # ---- Lines and points -------------------------------------------------------------------------------------
 
 
-def _spots(x: Any, y: Any, place: PlotPlace) -> list[tuple[float, float]]:
+def _pixel_positions(x: Any, y: Any, place: PlotPlace) -> list[tuple[float, float]]:
     return [(place.x.at(a), place.y.at(b)) for a, b in zip(x, y, strict=True)]
 
 
 @marks.register
 def _(line: Line, place: PlotPlace) -> Iterator[Mark]:
-    spots = _spots(line.x, line.y, place)
+    spots = _pixel_positions(line.x, line.y, place)
     for is_drawn, group in groupby(spots, lambda spot: not any(map(math.isnan, spot))):
         stretch = tuple(group)
         if is_drawn and len(stretch) > 1:
             yield Polyline(stretch, None, line.colour, line.width, line.opacity, dashes(line.dash, line.width))
     if line.point:
-        yield from (_point(spot, line.point, line.colour) for spot in spots if not any(map(math.isnan, spot)))
+        yield from (_draw_point(spot, line.point, line.colour) for spot in spots if not any(map(math.isnan, spot)))
 
 
 @marks.register
 def _(band: Band, place: PlotPlace) -> Iterator[Mark]:
-    upper, lower = _spots(band.x, band.high, place), _spots(band.x, band.low, place)
+    upper, lower = _pixel_positions(band.x, band.high, place), _pixel_positions(band.x, band.low, place)
     yield Polyline((*upper, *reversed(lower)), band.colour, opacity=band.opacity)
 
 
 @marks.register
 def _(points: Points, place: PlotPlace) -> Iterator[Mark]:
-    spots = _spots(points.x, points.y, place)
+    spots = _pixel_positions(points.x, points.y, place)
     drawn = [i for i, spot in enumerate(spots) if not any(map(math.isnan, spot))]
     rings, inks = each(points.ring, len(spots)), each(points.inks, len(spots))
     for i in drawn if not points.is_hidden else []:
-        yield _point(spots[i], points.size, points.colour, rings[i], points.ring_colour, points.is_square)
+        yield _draw_point(spots[i], points.size, points.colour, rings[i], points.ring_colour, points.is_square)
     for i in drawn if points.texts is not None else []:
-        yield from text_marks(points.texts[i], *spots[i], points.letters, inks[i], "middle")  # type: ignore[index]
+        yield from iter_text_marks(points.texts[i], *spots[i], points.letters, inks[i], "middle")  # type: ignore[index]
 
 
-def _point(
+def _draw_point(
     centre: tuple[float, float],
     size: float,
     colour: str,
@@ -291,7 +291,7 @@ def _point(
     return Polyline(outline, colour, ring_colour if ring else None, float(ring))
 
 
-def frame_mark(frame: Frame, place: PlotPlace) -> Mark:
+def draw_frame(frame: Frame, place: PlotPlace) -> Mark:
     """Return the mark of a frame or a line of a chart."""
     (x0, x1), (y0, y1) = place.x.span(frame.x), place.y.span(frame.y)
     if x0 == x1 or y0 == y1:
@@ -304,11 +304,16 @@ def frame_mark(frame: Frame, place: PlotPlace) -> Mark:
 NARROWEST = 620  # the least width in pixels, to keep labels from overlapping; on a phone, charts scroll
 ROW, SWATCH, SPACE = 20, 22, 18  # pixels in a legend: height of a row, width of a swatch, space between entries
 SLANT = 50  # rotation of names that do not fit side by side, degrees
-AWAY = 6  # pixels from an axis to its labels, and from the labels to its title
+LABEL_GAP = 6  # pixels from an axis to its labels, and from the labels to its title
 LEVELS = 64  # shades of a colour scale
-THICK, BROAD, HANG, ASIDE = 10, 240, 24, 62  # pixels of a colour scale: thickness, length, room below and aside
+SCALE_THICKNESS, SCALE_LENGTH, SCALE_BOTTOM, SCALE_ROOM = (
+    10,
+    240,
+    24,
+    62,
+)  # pixels of a colour scale: thickness, length, room below and aside
 GRID = 0.25  # opacity of grid lines
-BLOCKS: dict[bool, TextAnchor] = {True: "bottom", False: "top"}  # by whether the text is above its position
+BLOCK_SIDES: dict[bool, TextAnchor] = {True: "bottom", False: "top"}  # by whether the text is above its position
 ANCHORS: dict[str, Anchor] = {"left": "start", "center": "middle", "right": "end"}
 
 
@@ -321,7 +326,7 @@ class Box(NamedTuple):
     bottom: float
 
 
-class Entry(NamedTuple):
+class LegendEntry(NamedTuple):
     """One entry of the legend: its series and its position."""
 
     series: Series
@@ -329,32 +334,42 @@ class Entry(NamedTuple):
     row: int
 
 
-def drawing(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
+def draw_chart(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
     """Draw the chart as marks in points, with the width of ``size``."""
     wide = float(chart.width or max(NARROWEST, size.pixels))
-    entries = _legend(chart, wide)
-    box, high = _area(chart, wide, entries)
-    places, muted = _places(chart, box), chart.theme.muted
+    entries = _lay_out_legend(chart, wide)
+    box, high = _compute_area(chart, wide, entries)
+    places, muted = _place_plots(chart, box), chart.theme.muted
     drawn = (
-        *(mark for x, y, _ in places for mark in (*_grid(x, y, True, muted), *_grid(y, x, False, muted))),
+        *(
+            mark
+            for x, y, _ in places
+            for mark in (*_draw_grid_lines(x, y, True, muted), *_draw_grid_lines(y, x, False, muted))
+        ),
         *(mark for series in chart.series for mark in marks(series, places[series.plot])),
-        *(frame_mark(frame, places[frame.plot]) for frame in chart.frames),
-        *(mark for place in places for mark in (*_along_x(place), *_along_y(place))),
-        *_titles(chart, places, box),
-        *_legend_marks(chart, entries, box, high),
-        *(mark for series in chart.series if isinstance(series, Cells) for mark in _colours(series, chart, box, high)),
+        *(draw_frame(frame, places[frame.plot]) for frame in chart.frames),
+        *(mark for place in places for mark in (*_draw_x_axis(place), *_draw_y_axis(place))),
+        *_draw_titles(chart, places, box),
+        *_draw_legend(chart, entries, box, high),
+        *(
+            mark
+            for series in chart.series
+            if isinstance(series, Cells)
+            for mark in _draw_colour_scale(series, chart, box, high)
+        ),
     )
     aside = max(0.0, size.pixels - wide) / 2  # a chart with a fixed width is centred
     background = None if size.transparent else chart.theme.paper
-    return sheet(
-        Drawing(wide + 2 * aside, high, moved(drawn, aside, 0), background, caption, alt, {"figure": "chart"}), size
+    return make_sheet(
+        Drawing(wide + 2 * aside, high, shift_marks(drawn, aside, 0), background, caption, alt, {"figure": "chart"}),
+        size,
     )
 
 
 # ---- Room -------------------------------------------------------------------------------------------------
 
 
-def _area(chart: Chart, wide: float, entries: Sequence[Entry]) -> tuple[Box, float]:
+def _compute_area(chart: Chart, wide: float, entries: Sequence[LegendEntry]) -> tuple[Box, float]:
     """Return the area of the plots and the height of the whole chart.
 
     Labels that do not fit into a margin make the chart higher, or its plots narrower.
@@ -362,10 +377,10 @@ def _area(chart: Chart, wide: float, entries: Sequence[Entry]) -> tuple[Box, flo
     margin, inside = chart.margin, chart.height - chart.margin.top - chart.margin.below
     has_scale = any(isinstance(series, Cells) and series.scale_at == "right" for series in chart.series)
     leftmost = [i for i, plot in enumerate(chart.plots) if plot.across[0] == 0]
-    left = max(margin.left, 0, *(_room_beside(scale(chart, i, "y"), chart) for i in leftmost))
-    box = Box(left, 0, wide - margin.right - (ASIDE if has_scale else 0), inside)
-    scales = [place.x for place, plot in zip(_places(chart, box), chart.plots, strict=True) if plot.up[0] < 0.01]
-    below = max(margin.below, *(_room_below(x, chart) for x in scales if not x.axis.is_above), 0)
+    left = max(margin.left, 0, *(_measure_left_room(scale(chart, i, "y"), chart) for i in leftmost))
+    box = Box(left, 0, wide - margin.right - (SCALE_ROOM if has_scale else 0), inside)
+    scales = [place.x for place, plot in zip(_place_plots(chart, box), chart.plots, strict=True) if plot.up[0] < 0.01]
+    below = max(margin.below, *(_measure_bottom_room(x, chart) for x in scales if not x.axis.is_above), 0)
     top, rows = margin.top, entries[-1].row + 1 if entries else 0
     if chart.legend is not None and chart.legend.is_below:
         below += ROW * max(0, rows - 1)
@@ -374,7 +389,7 @@ def _area(chart: Chart, wide: float, entries: Sequence[Entry]) -> tuple[Box, flo
     return Box(left, top, box.right, top + inside), top + inside + below
 
 
-def _places(chart: Chart, box: Box) -> list[PlotPlace]:
+def _place_plots(chart: Chart, box: Box) -> list[PlotPlace]:
     """Return the axes of every plot."""
     places = []
     for number, plot in enumerate(chart.plots):
@@ -382,12 +397,12 @@ def _places(chart: Chart, box: Box) -> list[PlotPlace]:
         wide, high = box.right - box.left, box.bottom - box.top
         x = replace(scale(chart, number, "x"), start=box.left + a * wide, end=box.left + b * wide)
         y = replace(scale(chart, number, "y"), start=box.bottom - c * high, end=box.bottom - d * high)
-        x, y = _squared(x, y) if plot.y.square else (x, y)
+        x, y = _equalise_units(x, y) if plot.y.square else (x, y)
         places.append(PlotPlace(x, y, chart))
     return places
 
 
-def _squared(x: Scale, y: Scale) -> Iterator[Scale]:
+def _equalise_units(x: Scale, y: Scale) -> Iterator[Scale]:
     """Yield the two axes with units of the same length: the longer axis is shortened."""
     unit = min(abs((s.end - s.start) / (s.high - s.low)) for s in (x, y))
     for s in (x, y):
@@ -397,57 +412,57 @@ def _squared(x: Scale, y: Scale) -> Iterator[Scale]:
         yield replace(s, start=start, end=start + length)
 
 
-def _room_beside(y: Scale, chart: Chart) -> float:
+def _measure_left_room(y: Scale, chart: Chart) -> float:
     """Return the pixels that the labels and the title of a vertical axis need."""
     if not y.axis.is_shown:
         return 0
-    widest = _widest(y, chart)
-    return (AWAY + widest if widest else 0) + (AWAY + LEADING * chart.letters if y.axis.title else 0)
+    widest = _measure_widest(y, chart)
+    return (LABEL_GAP + widest if widest else 0) + (LABEL_GAP + LEADING * chart.letters if y.axis.title else 0)
 
 
-def _room_below(x: Scale, chart: Chart) -> float:
+def _measure_bottom_room(x: Scale, chart: Chart) -> float:
     """Return the pixels that the labels and the title of a horizontal axis need."""
     if not x.axis.is_shown:
         return 0
-    return AWAY + _height(x, chart) + (AWAY + LEADING * chart.letters if x.axis.title else 0)
+    return LABEL_GAP + _measure_label_height(x, chart) + (LABEL_GAP + LEADING * chart.letters if x.axis.title else 0)
 
 
-def _labels(scale: Scale) -> list[tuple[float, str]]:
+def _place_labels(scale: Scale) -> list[tuple[float, str]]:
     """Return the pixel positions of labels, and their texts."""
     return [(scale.place(number), text) for number, text in scale.ticks()] if scale.axis.has_labels else []
 
 
-def _size(chart: Chart) -> float:
+def _label_size(chart: Chart) -> float:
     return chart.label_letters or chart.letters
 
 
-def _widest(scale: Scale, chart: Chart) -> float:
-    return max((width(text, _size(chart)) for _, text in _labels(scale)), default=0.0)
+def _measure_widest(scale: Scale, chart: Chart) -> float:
+    return max((width(text, _label_size(chart)) for _, text in _place_labels(scale)), default=0.0)
 
 
-def _height(x: Scale, chart: Chart) -> float:
+def _measure_label_height(x: Scale, chart: Chart) -> float:
     """Return the height of the labels of a horizontal axis."""
-    turn = math.radians(_turn(x, chart))
-    rows = max((len(lines(text)) for _, text in _labels(x)), default=0)
-    return _widest(x, chart) * abs(math.sin(turn)) + rows * LEADING * _size(chart) * math.cos(turn)
+    turn = math.radians(_label_rotation(x, chart))
+    rows = max((len(split_lines(text)) for _, text in _place_labels(x)), default=0)
+    return _measure_widest(x, chart) * abs(math.sin(turn)) + rows * LEADING * _label_size(chart) * math.cos(turn)
 
 
-def _turn(x: Scale, chart: Chart) -> float:
+def _label_rotation(x: Scale, chart: Chart) -> float:
     """Return the rotation of the labels of a horizontal axis, in degrees anticlockwise.
 
     It is as set, or a fixed angle if the labels are crowded.
     """
     if x.axis.angle is not None:
         return -x.axis.angle
-    labels = _labels(x)
+    labels = _place_labels(x)
     room = min((b - a for a, b in pairwise(sorted(place for place, _ in labels))), default=math.inf)
-    return SLANT if any(width(text, _size(chart)) > room - 4 for _, text in labels) else 0.0
+    return SLANT if any(width(text, _label_size(chart)) > room - 4 for _, text in labels) else 0.0
 
 
 # ---- Axes and titles --------------------------------------------------------------------------------------
 
 
-def _grid(scale: Scale, other: Scale, is_across: bool, muted: str) -> Iterator[Mark]:
+def _draw_grid_lines(scale: Scale, other: Scale, is_across: bool, muted: str) -> Iterator[Mark]:
     """Yield lines at the labels, and at zero, if the axis has them."""
     axis = scale.axis
     drawn = {number: (muted, GRID) for number, _ in scale.ticks()} if axis.grid else {}
@@ -459,65 +474,67 @@ def _grid(scale: Scale, other: Scale, is_across: bool, muted: str) -> Iterator[M
         yield Polyline(ends, None, colour, 1.0, opacity)
 
 
-def _along_y(place: PlotPlace) -> Iterator[Mark]:
+def _draw_y_axis(place: PlotPlace) -> Iterator[Mark]:
     """Yield the labels of a vertical axis, and its title."""
     x, y, chart = place
     if not y.axis.is_shown:
         return
-    right = min(x.start, x.end) - AWAY
-    for y_label, text in _labels(y):
-        yield from text_marks(text, right, y_label, _size(chart), _ink(chart), "end")
+    right = min(x.start, x.end) - LABEL_GAP
+    for y_label, text in _place_labels(y):
+        yield from iter_text_marks(text, right, y_label, _label_size(chart), _label_colour(chart), "end")
     if y.axis.title:
-        middle = right - _widest(y, chart) - AWAY - chart.letters / 2
-        yield from text_marks(
+        middle = right - _measure_widest(y, chart) - LABEL_GAP - chart.letters / 2
+        yield from iter_text_marks(
             y.axis.title, middle, (y.start + y.end) / 2, chart.letters, chart.theme.ink, "middle", turn=90
         )
 
 
-def _along_x(place: PlotPlace) -> Iterator[Mark]:
+def _draw_x_axis(place: PlotPlace) -> Iterator[Mark]:
     """Yield the labels of a horizontal axis, and its title."""
     x, y, chart = place
     if not x.axis.is_shown:
         return
-    is_above, turn = x.axis.is_above, _turn(x, chart)
-    sign, block = -1 if is_above else 1, BLOCKS[is_above]
-    edge = (min(y.start, y.end) if is_above else max(y.start, y.end)) + sign * AWAY
-    for x_label, text in _labels(x):
+    is_above, turn = x.axis.is_above, _label_rotation(x, chart)
+    sign, block = -1 if is_above else 1, BLOCK_SIDES[is_above]
+    edge = (min(y.start, y.end) if is_above else max(y.start, y.end)) + sign * LABEL_GAP
+    for x_label, text in _place_labels(x):
         if turn:
-            yield from text_marks(
-                text, x_label, edge, _size(chart), _ink(chart), "start" if is_above else "end", turn=turn
+            yield from iter_text_marks(
+                text, x_label, edge, _label_size(chart), _label_colour(chart), "start" if is_above else "end", turn=turn
             )
         else:
-            yield from text_marks(text, x_label, edge, _size(chart), _ink(chart), "middle", block)
+            yield from iter_text_marks(text, x_label, edge, _label_size(chart), _label_colour(chart), "middle", block)
     if x.axis.title:
-        far = edge + sign * (_height(x, chart) + AWAY)
-        yield from text_marks(x.axis.title, (x.start + x.end) / 2, far, chart.letters, chart.theme.ink, "middle", block)
+        far = edge + sign * (_measure_label_height(x, chart) + LABEL_GAP)
+        yield from iter_text_marks(
+            x.axis.title, (x.start + x.end) / 2, far, chart.letters, chart.theme.ink, "middle", block
+        )
 
 
-def _ink(chart: Chart) -> str:
+def _label_colour(chart: Chart) -> str:
     return chart.theme.muted if chart.has_faint_labels else chart.theme.ink
 
 
-def _titles(chart: Chart, places: Sequence[PlotPlace], box: Box) -> Iterator[Mark]:
+def _draw_titles(chart: Chart, places: Sequence[PlotPlace], box: Box) -> Iterator[Mark]:
     """Yield the titles of the chart and of its plots, and the remarks."""
     size, ink = chart.title_letters or chart.letters, chart.theme.ink
     if chart.title:
-        yield from text_marks(chart.title, 4, 4, size, ink, "start", "top")
+        yield from iter_text_marks(chart.title, 4, 4, size, ink, "start", "top")
     for plot, (x, y, _) in zip(chart.plots, places, strict=True):
         at, anchor = (box.left, "left") if chart.titles_left else ((x.start + x.end) / 2, "center")
         if plot.title:
-            yield from text_marks(plot.title, at, min(y.start, y.end) - 2, size, ink, ANCHORS[anchor], "bottom")
+            yield from iter_text_marks(plot.title, at, min(y.start, y.end) - 2, size, ink, ANCHORS[anchor], "bottom")
     for remark in chart.remarks:
         at = places[0].x.at(remark.x) + {"left": 4, "right": -4}.get(remark.anchor, 0)
-        block = BLOCKS[not remark.is_inside]
+        block = BLOCK_SIDES[not remark.is_inside]
         letters, colour = remark.letters or size, remark.colour
-        yield from text_marks(remark.text, at, box.top, letters, colour, ANCHORS[remark.anchor], block)
+        yield from iter_text_marks(remark.text, at, box.top, letters, colour, ANCHORS[remark.anchor], block)
 
 
 # ---- Legend and colour scales -----------------------------------------------------------------------------
 
 
-def _legend(chart: Chart, wide: float) -> list[Entry]:
+def _lay_out_legend(chart: Chart, wide: float) -> list[LegendEntry]:
     """Lay out the entries of the legend in rows, from left to right.
 
     There are none if there would be only one, unless the chart requests it.
@@ -525,17 +542,17 @@ def _legend(chart: Chart, wide: float) -> list[Entry]:
     named = [s for s in chart.series if s.name and s.in_legend is not False]
     if chart.legend is None or (len(named) < 2 and not any(s.in_legend for s in named)):
         return []
-    entries, x, row = list[Entry](), chart.margin.left, 0
+    entries, x, row = list[LegendEntry](), chart.margin.left, 0
     for series in named:
         room = SWATCH + width(series.name, chart.letters) + SPACE
         if x > chart.margin.left and x + room > wide:
             x, row = chart.margin.left, row + 1
-        entries.append(Entry(series, x, row))
+        entries.append(LegendEntry(series, x, row))
         x += room
     return entries
 
 
-def _legend_marks(chart: Chart, entries: Sequence[Entry], box: Box, high: float) -> Iterator[Mark]:
+def _draw_legend(chart: Chart, entries: Sequence[LegendEntry], box: Box, high: float) -> Iterator[Mark]:
     """Yield the entries of the legend, each after a sample of its line or a square of its colour."""
     if chart.legend is None or not entries:
         return
@@ -543,11 +560,11 @@ def _legend_marks(chart: Chart, entries: Sequence[Entry], box: Box, high: float)
     bottom = high if chart.legend.is_below else box.top - (chart.legend.up - 1) * (box.bottom - box.top)
     for series, x, row in entries:
         y = bottom + (row - rows + 0.5) * ROW
-        yield _swatch(series, x, y)
-        yield from text_marks(series.name, x + SWATCH, y, chart.letters, chart.theme.ink)
+        yield _draw_swatch(series, x, y)
+        yield from iter_text_marks(series.name, x + SWATCH, y, chart.letters, chart.theme.ink)
 
 
-def _swatch(series: Series, x: float, y: float) -> Mark:
+def _draw_swatch(series: Series, x: float, y: float) -> Mark:
     if isinstance(series, Line):
         look = (series.colour, series.width, series.opacity, dashes(series.dash, series.width))
         return Polyline(((x, y), (x + SWATCH - 6, y)), None, *look)
@@ -559,21 +576,27 @@ def _swatch(series: Series, x: float, y: float) -> Mark:
     return Rect(x + 2, y - 5, 10, 10, colour, opacity=opacity)
 
 
-def _colours(cells: Cells, chart: Chart, box: Box, high: float) -> Iterator[Mark]:
+def _draw_colour_scale(cells: Cells, chart: Chart, box: Box, high: float) -> Iterator[Mark]:
     """Yield the colour scale of cells with its numbers: at the right or below."""
-    shades = shaded(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
+    shades = colour_shares(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
     values = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
-    size, ink = _size(chart), chart.theme.ink
+    size, ink = _label_size(chart), chart.theme.ink
     if cells.scale_at == "right":
-        yield CellPicture(box.right + 12, box.top, THICK, box.bottom - box.top, shades[::-1, None])
+        yield CellPicture(box.right + 12, box.top, SCALE_THICKNESS, box.bottom - box.top, shades[::-1, None])
         for share, text in values:
             y = box.bottom - share * (box.bottom - box.top)
-            yield from text_marks(text.replace("-", MINUS), box.right + 16 + THICK, y, size, ink)
+            yield from iter_text_marks(text.replace("-", MINUS), box.right + 16 + SCALE_THICKNESS, y, size, ink)
     elif cells.scale_at == "below":
-        top = high - HANG - THICK
-        yield CellPicture(box.left, top, BROAD, THICK, shades[None])
+        top = high - SCALE_BOTTOM - SCALE_THICKNESS
+        yield CellPicture(box.left, top, SCALE_LENGTH, SCALE_THICKNESS, shades[None])
         for share, text in values:
-            yield from text_marks(
-                text.replace("-", MINUS), box.left + share * BROAD, top + THICK + 3, size, ink, "middle", "top"
+            yield from iter_text_marks(
+                text.replace("-", MINUS),
+                box.left + share * SCALE_LENGTH,
+                top + SCALE_THICKNESS + 3,
+                size,
+                ink,
+                "middle",
+                "top",
             )
-        yield from text_marks(cells.unit, box.left + BROAD + 12, top + THICK / 2, size, ink)
+        yield from iter_text_marks(cells.unit, box.left + SCALE_LENGTH + 12, top + SCALE_THICKNESS / 2, size, ink)

@@ -15,9 +15,9 @@ import pandas  # noqa: F401 (first, and whole)
 import plotly.graph_objects as go
 
 from mha_viz.figures.charts.chart import Axis, Band, Bars, Cells, Chart, Frame, Line, Points, Series
-from mha_viz.figures.drawing.theme import FONT, rgba
+from mha_viz.figures.drawing.theme import FONT, format_rgba
 
-BAR_OF_CELLS: dict[str, dict[str, Any]] = {
+COLOUR_BARS: dict[str, dict[str, Any]] = {
     "right": {"thickness": 9, "outlinewidth": 0, "nticks": 5},
     "below": {"orientation": "h", "thickness": 10, "lenmode": "pixels", "len": 240, "outlinewidth": 0}
     | {"x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"},
@@ -38,22 +38,22 @@ def plotly(chart: Chart, larger: float = 1) -> go.Figure:
     """
     chart = replace(chart, width=chart.width and larger * chart.width, height=larger * chart.height)
     traces = [trace for series in chart.series for trace in _traces(series)]
-    properties = {"data": traces, "layout": _layout(chart)}
-    figure = go.Figure(properties if larger == 1 else _larger(properties, larger), _validate=False)
+    properties = {"data": traces, "layout": _build_layout(chart)}
+    figure = go.Figure(properties if larger == 1 else _enlarge(properties, larger), _validate=False)
     for part in (figure, figure.layout, *figure.data):
         part._validate = True  # for later changes
     return figure
 
 
-def _larger(value: Any, by: float, name: str = "") -> Any:
+def _enlarge(value: Any, by: float, name: str = "") -> Any:
     if isinstance(value, dict):
-        return {key: _larger(item, by, "side" if name == "margin" else key) for key, item in value.items()}
+        return {key: _enlarge(item, by, "side" if name == "margin" else key) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_larger(item, by, name) for item in value]
+        return [_enlarge(item, by, name) for item in value]
     return by * value if name in ("size", "standoff", "side") and isinstance(value, int | float) else value
 
 
-def _set(**values: Any) -> dict[str, Any]:
+def _drop_empty(**values: Any) -> dict[str, Any]:
     """Return the properties that have a value. Plotly accepts no ranges, and tuples only if it validates them."""
     return {
         name: list(value) if isinstance(value, range | tuple) else value
@@ -69,11 +69,11 @@ def _traces(series: Series) -> list[dict[str, Any]]:
     if isinstance(series, Band):
         edge = Line(series.x, series.high, series.colour, 0, hover="", in_legend=False, plot=series.plot)
         low = replace(edge, y=series.low, name=series.name, in_legend=None)
-        filled = {"fill": "tonexty", "fillcolor": rgba(series.colour, series.opacity)}
+        filled = {"fill": "tonexty", "fillcolor": format_rgba(series.colour, series.opacity)}
         return [*_traces(edge), *({**trace, **filled} for trace in _traces(low))]
     number = series.plot + 1 if series.plot else ""
     hover = series.hover if series.hover is None or "<extra>" in series.hover else f"{series.hover}<extra></extra>"
-    common = _set(
+    common = _drop_empty(
         name=series.name or None, showlegend=series.in_legend, customdata=series.labels, hovertext=series.hints,
         hovertemplate=hover if series.hover else None, hoverinfo="skip" if series.hover == "" else None,
         xaxis=f"x{number}", yaxis=f"y{number}",
@@ -89,11 +89,11 @@ def _trace(series: Series) -> dict[str, Any]:
 
 @_trace.register
 def _(cells: Cells) -> dict[str, Any]:
-    key = BAR_OF_CELLS.get(cells.scale_at, {}) | _set(
+    key = COLOUR_BARS.get(cells.scale_at, {}) | _drop_empty(
         title={"text": cells.unit, "side": "right"} if cells.unit else None
     )
     stops = len(cells.scale) - 1
-    return _set(
+    return _drop_empty(
         type="heatmap", z=cells.values, zmin=cells.low, zmax=cells.high,
         colorscale=[[stop / stops, colour] for stop, colour in enumerate(cells.scale)],
         text=cells.texts, texttemplate="%{text}" if cells.texts is not None else None,
@@ -106,8 +106,8 @@ def _(bars: Bars) -> dict[str, Any]:
     texts = {"text": bars.texts, "textposition": "outside", "cliponaxis": False} if bars.texts is not None else {}
     if bars.text_colour:  # narrow bars keep letters of the same size
         texts |= {"constraintext": "none", "textfont": {"size": 11, "color": bars.text_colour}}
-    return texts | _set(
-        type="bar", x=bars.along("x"), y=bars.along("y"), orientation="h" if bars.lies else None,
+    return texts | _drop_empty(
+        type="bar", x=bars.along("x"), y=bars.along("y"), orientation="h" if bars.is_horizontal else None,
         marker={"color": bars.colours, "opacity": bars.opacity, "line": {"width": 0}}, legendgroup=bars.group or None,
         unselected={"marker": {"opacity": bars.opacity}},  # a click opens something; the other bars must not fade
     )  # fmt: skip
@@ -115,9 +115,12 @@ def _(bars: Bars) -> dict[str, Any]:
 
 @_trace.register
 def _(points: Points) -> dict[str, Any]:
-    ring, shape = _set(width=points.ring, color=points.ring_colour or None), "square" if points.is_square else None
+    ring, shape = (
+        _drop_empty(width=points.ring, color=points.ring_colour or None),
+        "square" if points.is_square else None,
+    )
     opacity = 0 if points.is_hidden else 1
-    look = _set(symbol=shape, size=points.size, color=points.colour or None, opacity=opacity, line=ring)
+    look = _drop_empty(symbol=shape, size=points.size, color=points.colour or None, opacity=opacity, line=ring)
     properties = {"type": "scatter", "x": points.x, "y": points.y, "mode": "markers", "marker": look}
     if points.texts is None:
         return properties | {"unselected": {"marker": {"opacity": opacity}}}
@@ -127,8 +130,8 @@ def _(points: Points) -> dict[str, Any]:
 
 @_trace.register
 def _(line: Line) -> dict[str, Any]:
-    look = {"color": rgba(line.colour, line.opacity), "width": line.width, "dash": line.dash}
-    return _set(
+    look = {"color": format_rgba(line.colour, line.opacity), "width": line.width, "dash": line.dash}
+    return _drop_empty(
         type="scatter", x=line.x, y=line.y, mode="lines+markers" if line.point else "lines", line=look,
         marker={"size": line.point, "color": line.colour} if line.point else None,
     )  # fmt: skip
@@ -137,14 +140,14 @@ def _(line: Line) -> dict[str, Any]:
 # ---- Axes and what is around the plots ------------------------------------------------------------------------
 
 
-def _layout(chart: Chart) -> dict[str, Any]:
+def _build_layout(chart: Chart) -> dict[str, Any]:
     theme, clear = chart.theme, "rgba(0,0,0,0)"
     letters = {"color": theme.ink, "size": 13, "family": FONT}
     hover = {"align": "left", "bgcolor": theme.paper, "bordercolor": theme.muted, "font": letters}
     has_bars = any(isinstance(series, Bars) for series in chart.series)
     axes = [axis for number in range(len(chart.plots)) for axis in _axes(chart, number)]
     left, right, top, below = chart.margin
-    return _set(
+    return _drop_empty(
         width=chart.width, height=chart.height, margin={"l": left, "r": right, "t": top, "b": below},
         paper_bgcolor=clear, plot_bgcolor=clear, font=letters | {"size": chart.letters}, hoverlabel=hover,
         **dict(axes), bargap=chart.bar_gap if has_bars else None,
@@ -168,14 +171,14 @@ def _axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
 
 def _axis(axis: Axis, chart: Chart) -> dict[str, Any]:
     muted = chart.theme.muted
-    title = _set(text=axis.title or None, standoff=axis.near, font=_set(size=chart.title_letters))
-    labels = _set(size=chart.label_letters, color=muted if chart.has_faint_labels else None)
-    return _set(
+    title = _drop_empty(text=axis.title or None, standoff=axis.near, font=_drop_empty(size=chart.title_letters))
+    labels = _drop_empty(size=chart.label_letters, color=muted if chart.has_faint_labels else None)
+    return _drop_empty(
         title=title, tickvals=axis.at, ticktext=axis.names, tickfont=labels, tickformat=axis.form, tickangle=axis.angle,
         range=axis.range, autorange="reversed" if axis.is_reversed else None, nticks=axis.most, dtick=axis.every,
         rangemode="tozero" if axis.from_zero else None, side="top" if axis.is_above else None,
         type="log" if axis.is_log else "category" if axis.has_names else None,
-        showgrid=axis.grid, gridcolor=rgba(muted) if axis.grid else None,
+        showgrid=axis.grid, gridcolor=format_rgba(muted) if axis.grid else None,
         zeroline=False if axis.zero == "" else None, zerolinecolor=axis.zero or None,
         visible=None if axis.is_shown else False, showticklabels=None if axis.has_labels else False,
         fixedrange=axis.is_fixed or None, constraintoward=axis.toward or None,
@@ -187,7 +190,7 @@ def _axis(axis: Axis, chart: Chart) -> dict[str, Any]:
 def _frame(frame: Frame) -> dict[str, Any]:
     number = frame.plot + 1 if frame.plot else ""
     (x0, x1), (y0, y1) = frame.x or (0, 1), frame.y or (0, 1)
-    return _set(
+    return _drop_empty(
         type="line" if x0 == x1 or y0 == y1 else "rect", x0=x0, x1=x1, y0=y0, y1=y1,
         xref=f"x{number}" if frame.x else f"x{number} domain", yref=f"y{number}" if frame.y else f"y{number} domain",
         line={"color": frame.colour, "width": frame.width, "dash": frame.dash},
@@ -197,8 +200,8 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 def _titles(chart: Chart) -> list[dict[str, Any]]:
     """Return the titles of plots, above them."""
-    font = _set(size=chart.title_letters)
-    common = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, **_set(font=font)}
+    font = _drop_empty(size=chart.title_letters)
+    common = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, **_drop_empty(font=font)}
     side = "left" if chart.titles_left else "center"
     return [
         {
@@ -217,7 +220,7 @@ def _remarks(chart: Chart) -> list[dict[str, Any]]:
     common = {"y": 1, "xref": "x", "yref": "paper", "showarrow": False}
     return [
         {"text": r.text, "x": r.x, "xanchor": r.anchor, "yanchor": "top" if r.is_inside else "bottom", **common}
-        | _set(font=_set(size=r.letters or chart.title_letters, color=r.colour))
+        | _drop_empty(font=_drop_empty(size=r.letters or chart.title_letters, color=r.colour))
         for r in chart.remarks
     ]
 

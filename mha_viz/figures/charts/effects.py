@@ -19,19 +19,19 @@ from mha_viz.figures.charts.chart import (
     Points,
     SeriesTexts,
 )
-from mha_viz.figures.drawing.theme import Theme, ink_on, palette
+from mha_viz.figures.drawing.theme import Theme, choose_ink, palette
 from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
 OFF = "off"  # the text on the square of an ablated head
-LABELS = 24  # the most names of heads below a chart, as many as fit on a phone
-TITLE = 22  # pixels of the line below a chart about labels that are left out
-TOKENS = 36  # the most names of tokens below a chart, as many as fit side by side
+MAX_HEAD_LABELS = 24  # the most names of heads below a chart, as many as fit on a phone
+TITLE_PIXELS = 22  # pixels of the line below a chart about labels that are left out
+MAX_TOKEN_LABELS = 36  # the most names of tokens below a chart, as many as fit side by side
 Numbers = npt.NDArray[np.float64]
 
 
-def head_grid(
+def draw_head_grid(
     values: Numbers,
     unit: str,
     off: Collection[Head],
@@ -51,7 +51,7 @@ def head_grid(
     top = max(top, float(np.nanmax(values, initial=0.0))) or 1.0
     width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
     states = {**({held: "held"} if held else {}), **dict.fromkeys(off, OFF)}
-    numbers = _numbers(values, top, unit, states, theme, written or in_thousandths)
+    numbers = _label_squares(values, top, unit, states, theme, written or format_thousandths)
     return Chart(
         theme,
         [Cells(values, 0, top, theme.ramp, gap=2, hover=""), numbers],
@@ -59,20 +59,20 @@ def head_grid(
         width=LEFT + width * heads + RIGHT,
         height=TOP + height * layers + BELOW,
         margin=Margin(LEFT, RIGHT, TOP, BELOW),
-        frames=[frame_of(head, (0.47, 0.45), theme.accent, 2.5) for head in sorted(states)],
+        frames=[frame_head(head, (0.47, 0.45), theme.accent, 2.5) for head in sorted(states)],
         label_letters=11,
         has_faint_labels=True,
     )
 
 
-def in_thousandths(value: float) -> str:
+def format_thousandths(value: float) -> str:
     """Format a number in thousandths for a cell, with up to two significant digits: "79", "2.1", "0.4";
     empty for NaN."""
     thousandths = 1000 * value
     return "" if np.isnan(value) else f"{thousandths:,.0f}" if thousandths >= 9.95 else f"{thousandths:.1f}"
 
 
-def _numbers(
+def _label_squares(
     values: Numbers, top: float, unit: str, states: Mapping[Head, str], theme: Theme, written: Callable[[float], str]
 ) -> Points:
     """Return the numbers on the squares, with their hover texts, which state that a head is ablated or pinned.
@@ -81,15 +81,15 @@ def _numbers(
     """
     layers, heads = values.shape
     all_heads = [Head(layer, head) for layer in range(layers) for head in range(heads)]
-    per_unit = 1000 if written is in_thousandths else 1
-    numbers = [_number(values[head], per_unit, unit, written) for head in all_heads]
+    per_unit = 1000 if written is format_thousandths else 1
+    numbers = [_format_number(values[head], per_unit, unit, written) for head in all_heads]
     hints = [_hover(head, number, unit, states.get(head, "")) for head, number in zip(all_heads, numbers, strict=True)]
     texts = [OFF if states.get(head) == OFF else written(values[head]) for head in all_heads]
-    inks = [_ink(max(0.0, values[head] / top), theme) for head in all_heads]
-    return on_squares(all_heads, texts, 11 if heads <= 12 else 9, inks, hints)
+    inks = [_choose_ink(max(0.0, values[head] / top), theme) for head in all_heads]
+    return place_on_squares(all_heads, texts, 11 if heads <= 12 else 9, inks, hints)
 
 
-def on_squares(
+def place_on_squares(
     heads: Sequence[Head], texts: Sequence[str], letters: int, inks: Sequence[str], hints: Sequence[str]
 ) -> Points:
     """Return texts on the squares of heads, which can be clicked."""
@@ -115,13 +115,13 @@ def numbered_axis(letter: str, count: int, is_exact: bool = False) -> Axis:
     )
 
 
-def frame_of(head: Head, half: tuple[float, float], colour: str, width: float) -> Frame:
+def frame_head(head: Head, half: tuple[float, float], colour: str, width: float) -> Frame:
     """Return a frame around the square of a head; it extends ``half`` (x, y) to each side of the centre."""
     x, y = ((centre - room, centre + room) for centre, room in zip((head.head, head.layer), half, strict=True))
     return Frame(x, y, colour, width)
 
 
-def _number(value: float, per_unit: int, unit: str, written: Callable[[float], str]) -> str:
+def _format_number(value: float, per_unit: int, unit: str, written: Callable[[float], str]) -> str:
     """Format a number for a hover text: with more digits than on the square if it has a unit; empty for NaN."""
     return written(value) if not unit or np.isnan(value) else three_digits(value * per_unit)
 
@@ -131,9 +131,9 @@ def _hover(head: Head, number: str, unit: str, state: str) -> str:
     return f"<b>{both(head)}</b>{f' is {state}' if state else ''}{number}"
 
 
-def _ink(strength: float, theme: Theme) -> str:
+def _choose_ink(strength: float, theme: Theme) -> str:
     """Return black or white for text on the colour of a cell, whichever is easier to read."""
     if np.isnan(strength):
         return theme.muted
     red, green, blue = palette(theme.ramp)[round(255 * strength)]
-    return ink_on(f"#{red:02x}{green:02x}{blue:02x}")
+    return choose_ink(f"#{red:02x}{green:02x}{blue:02x}")

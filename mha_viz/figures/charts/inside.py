@@ -12,7 +12,7 @@ import numpy as np
 from mha_viz import numerals
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention.rotary import Rotation, rotate
-from mha_viz.attention.trace import Floats, Trace, split
+from mha_viz.attention.trace import Floats, Trace, split_heads
 from mha_viz.figures.charts.chart import (
     Axis,
     Bars,
@@ -25,7 +25,7 @@ from mha_viz.figures.charts.chart import (
     Remark,
     Series,
     SeriesTexts,
-    one_below_another,
+    divide_height,
     spans,
 )
 from mha_viz.figures.drawing.theme import Theme
@@ -99,7 +99,7 @@ def signed_bars(numbers: Floats, theme: Theme, plot: int) -> Bars:
     return Bars(range(len(numbers)), numbers, colours, hover="number %{x}: %{y:.3f}", plot=plot)
 
 
-def vectors_one_below_another(
+def stack_vectors(
     trace: Trace, rows: Mapping[str, Floats], theme: Theme, height: int, gap: float, limits: Sequence[float] = ()
 ) -> Chart:
     """Draw vectors of d_k numbers under their titles, with one horizontal axis.
@@ -107,12 +107,12 @@ def vectors_one_below_another(
     ``limits``: the ends of the vertical axes; by default, every vector has its own.
     """
     last, plots = len(rows) - 1, list[Plot]()
-    for row, (title, up) in enumerate(zip(rows, one_below_another(len(rows), gap), strict=True)):
+    for row, (title, up) in enumerate(zip(rows, divide_height(len(rows), gap), strict=True)):
         x = Axis(same_as=last, has_labels=False) if row < last else Axis(title=f"i, from 0 to {trace.d_k - 1}")
         ends = (-limits[row], limits[row]) if limits else None
         plots.append(Plot(x, number_axis(theme, 4, range=ends), title, up=up))
     series = [signed_bars(numbers, theme, row) for row, numbers in enumerate(rows.values())]
-    return chart_of(theme, series, plots, height, top=34, left=45, titles_left=True)
+    return build_chart(theme, series, plots, height, top=34, left=45, titles_left=True)
 
 
 def sized_cells(cells: Floats, theme: Theme, plot: int = 0) -> Cells:
@@ -120,12 +120,12 @@ def sized_cells(cells: Floats, theme: Theme, plot: int = 0) -> Cells:
     return Cells(cells, 0, float(np.percentile(cells, 99.5)), theme.ramp, hover="", plot=plot)
 
 
-def bars_rightward(
+def horizontal_bars(
     numbers: Floats, colours: str | Sequence[str], texts: Sequence[str], digits: int, plot: int = 0
 ) -> Bars:
     """Return horizontal bars, one below another, with their texts at their ends."""
     at, hover = list(range(len(numbers))), f"%{{x:.{digits}f}}"
-    return Bars(at, numbers, colours, lies=True, texts=texts, hover=hover, plot=plot)
+    return Bars(at, numbers, colours, is_horizontal=True, texts=texts, hover=hover, plot=plot)
 
 
 def head_colour(theme: Theme, head: int) -> str:
@@ -133,7 +133,7 @@ def head_colour(theme: Theme, head: int) -> str:
     return theme.heads[head % len(theme.heads)]
 
 
-def chart_of(
+def build_chart(
     theme: Theme,
     series: Sequence[Series],
     plots: Sequence[Plot],
@@ -147,26 +147,26 @@ def chart_of(
     return Chart(theme, series, plots, height, margin, label_letters=12, title_letters=13, **properties)
 
 
-DRAWN = 32  # the most tokens in a chart
+MAX_TOKENS = 32  # the most tokens in a chart
 NAMES = ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
-UNDIVIDED = "q · k unscaled"
+UNSCALED = "q · k unscaled"
 HIDDEN = Axis(is_shown=False)
 HIDDEN_ROWS = Axis(is_shown=False, is_reversed=True)  # the first row at the top
 
 
-def in_view(trace: Trace, head: int, query: int, key: int) -> list[int]:
+def choose_tokens(trace: Trace, head: int, query: int, key: int) -> list[int]:
     """Return the tokens that charts show, in the order of the text: all, or query, key and the tokens with the largest
     weights."""
-    if trace.n <= DRAWN:
+    if trace.n <= MAX_TOKENS:
         return list(range(trace.n))
     row = trace.weights[head, query].copy()
     row[[query, key]] = 2
-    return sorted(int(token) for token in np.argsort(-row, kind="stable")[:DRAWN])
+    return sorted(int(token) for token in np.argsort(-row, kind="stable")[:MAX_TOKENS])
 
 
-def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
+def choose_first_tokens(trace: Trace, query: int, key: int) -> list[int]:
     """Return the first tokens of the text, with query and key: the same tokens for every head."""
-    return sorted({*range(min(trace.n, DRAWN)), query, key})
+    return sorted({*range(min(trace.n, MAX_TOKENS)), query, key})
 
 
 # ---- x and the matrices -----------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
 
 def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
     """Draw x, the input of every head: one row per token."""
-    return _rows(trace, trace.x, "numbers of x", tokens, (query, key), theme)
+    return _draw_rows(trace, trace.x, "numbers of x", tokens, (query, key), theme)
 
 
 def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
@@ -183,19 +183,19 @@ def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Th
     if trace.entered is None:
         raise ValueError("what enters this layer is x")
     title = "numbers of a token, before the norm"
-    return _rows(trace, trace.entered, title, tokens, (query, key), theme)
+    return _draw_rows(trace, trace.entered, title, tokens, (query, key), theme)
 
 
-def _rows(
+def _draw_rows(
     trace: Trace, numbers: Floats, title: str, tokens: Sequence[int], marked: Sequence[int], theme: Theme
 ) -> Chart:
     values = numbers[list(tokens)]
     cells = signed_cells(values, colour_limit(values), theme, with_scale=True, hover="number %{x}: %{z:.3f}")
     plot = Plot(Axis(title=title, at=(0, trace.d_model - 1)), token_axis(trace, tokens, marked, is_reversed=True))
-    return chart_of(theme, [cells], [plot], 74 + 17 * len(tokens), left=95)
+    return build_chart(theme, [cells], [plot], 74 + 17 * len(tokens), left=95)
 
 
-def stacked(trace: Trace, head: int, theme: Theme) -> Chart:
+def draw_all_matrices(trace: Trace, head: int, theme: Theme) -> Chart:
     """Draw all of W_Q, W_K and W_V, with the columns of one head framed. A cell is the size (RMS) of a block of
     numbers."""
     p = trace.parameters
@@ -211,7 +211,7 @@ def stacked(trace: Trace, head: int, theme: Theme) -> Chart:
         plots.append(Plot(x, HIDDEN_ROWS, names[number], across=spans((1, 1, 1), 0.04)[number]))
         columns, rows = (block * per_head - 0.5, (block + 1) * per_head - 0.5), (-0.5, len(cells) - 0.5)
         frames.append(Frame(columns, rows, head_colour(theme, head), 3, plot=number))
-    return chart_of(theme, series, plots, 300, top=34, frames=frames)
+    return build_chart(theme, series, plots, 300, top=34, frames=frames)
 
 
 def slices(trace: Trace, head: int, theme: Theme) -> Chart:
@@ -219,7 +219,7 @@ def slices(trace: Trace, head: int, theme: Theme) -> Chart:
     p = trace.parameters
     counts = [matrix.shape[1] // trace.d_k for matrix in (p.w_q, p.w_k, p.w_v)]
     parts = [
-        split(matrix, count)[head * count // trace.heads]
+        split_heads(matrix, count)[head * count // trace.heads]
         for matrix, count in zip((p.w_q, p.w_k, p.w_v), counts, strict=True)
     ]
     limit = max(colour_limit(matrix) for matrix in parts)
@@ -232,13 +232,13 @@ def slices(trace: Trace, head: int, theme: Theme) -> Chart:
         Plot(HIDDEN, HIDDEN_ROWS, f"{name} of H{head}", across)
         for name, across in zip(NAMES, spans((1, 1, 1), 0.04), strict=True)
     ]
-    return chart_of(theme, series, plots, 340, top=34)
+    return build_chart(theme, series, plots, 340, top=34)
 
 
 # ---- q · k ------------------------------------------------------------------------------------------------
 
 
-def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Chart:
+def draw_products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Chart:
     """Draw q of one token, k of another, and the d_k products whose sum is their score."""
     q, k = trace.q[head, query], trace.k[head, key]
     rows = {
@@ -246,10 +246,10 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Cha
         f"k of {token_name(trace, key)}": k,
         f"q<sub>i</sub> · k<sub>i</sub>, which sum to <b>{numerals.decimal(trace.scores[head, query, key])}</b>": q * k,
     }
-    return vectors_one_below_another(trace, rows, theme, 350, 0.13)
+    return stack_vectors(trace, rows, theme, 350, 0.13)
 
 
-def both_softmaxes(
+def draw_softmaxes(
     trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme, divided: bool = True
 ) -> Chart:
     """Draw the scores of one query with and without the scaling, and the weights that softmax computes from each.
@@ -260,21 +260,21 @@ def both_softmaxes(
     scores = np.where(hidden, np.nan, trace.scores[head, query, indices])
     scaled, undivided = trace.weights[head, query], trace.undivided(head)[query]
     series_of = {
-        _scaling(trace): (scores * np.float32(trace.scaling), scaled, theme.heads[0]),
-        UNDIVIDED: (scores, undivided, theme.heads[1]),
+        _describe_scaling(trace): (scores * np.float32(trace.scaling), scaled, theme.heads[0]),
+        UNSCALED: (scores, undivided, theme.heads[1]),
     }
     series, named = list[Series](), [token_name(trace, token) for token in tokens]
     for name, (score, weights, colour) in series_of.items():
-        opacity = 1 if divided is (name != UNDIVIDED) else 0.35
+        opacity = 1 if divided is (name != UNSCALED) else 0.35
         for plot, numbers in enumerate((score, weights[indices])):
             words: SeriesTexts = {"labels": named, "hover": f"%{{customdata}}: %{{y:.3f}}<extra>{name}</extra>"}
             words |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
             series.append(Bars(range(len(indices)), numbers, colour, opacity=opacity, group=name, plot=plot, **words))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
-    above, below = one_below_another(2, 0.2)
+    above, below = divide_height(2, 0.2)
     plots = [Plot(x, y, "Scores", up=above), Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", up=below)]
     legend = Legend(up=1.09, clicks="double")
-    return chart_of(theme, series, plots, 350, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
+    return build_chart(theme, series, plots, 350, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
 
 
 # ---- Maps of tokens by tokens -----------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def square(
     y = token_axis(trace, tokens, (query, key), title="query", is_reversed=True, square=True, toward="")
     frames = [Frame((-0.5, len(indices) - 0.5), row, colour, 1), Frame(column, row, colour, 3)]
     plots, width = [Plot(x, y)], side + 190  # cells are squares
-    return chart_of(theme, [cells], plots, side + 130, top=110, left=110, width=width, frames=frames)
+    return build_chart(theme, [cells], plots, side + 130, top=110, left=110, width=width, frames=frames)
 
 
 # ---- The values, and their way out ------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
     context = trace.context[head, query][None]
     limit, marked = colour_limit(context), (query,) if key is None else (query, key)
     series = [
-        bars_rightward(weights, theme.heads[0], texts, digits=4),
+        horizontal_bars(weights, theme.heads[0], texts, digits=4),
         signed_cells(v, colour_limit(v), theme, plot=1),
         signed_cells(weights[:, None] * v, limit, theme, plot=2),
         signed_cells(context, limit, theme, plot=3),
@@ -339,10 +339,10 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
         Plot(HIDDEN, rows, "weight × v", third, above),
         Plot(HIDDEN, HIDDEN, "their sum", third, below),
     ]  # fmt: skip
-    return chart_of(theme, series, plots, 94 + 16 * len(indices), top=34, left=95)
+    return build_chart(theme, series, plots, 94 + 16 * len(indices), top=34, left=95)
 
 
-def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
+def draw_concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
     """Draw the outputs of all heads for one token, side by side, to show which numbers come from which head."""
     series, remarks = list[Series](), list[Remark]()
     for other in range(trace.heads):
@@ -356,12 +356,12 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
     frames = [Frame(ends, None, colour, 3, fill=colour, opacity=0.12)]
     x = Axis(at=[h * trace.d_k for h in range(trace.heads + 1)], title="column of the concatenation")
     more: dict[str, Any] = {"frames": frames, "remarks": remarks, "bar_gap": 0}
-    return chart_of(theme, series, [Plot(x, number_axis(theme, 6))], 300, top=34, left=45, **more)
+    return build_chart(theme, series, [Plot(x, number_axis(theme, 6))], 300, top=34, left=45, **more)
 
 
-def mixing(trace: Trace, head: int, theme: Theme) -> Chart:
+def draw_output_matrix(trace: Trace, head: int, theme: Theme) -> Chart:
     """Draw all of W_O, with the rows for this head's output framed, and these rows number by number."""
-    rows = trace.w_o_of(head)
+    rows = trace.slice_w_o(head)
     cells, per_head = pooled(trace.parameters.w_o.T, trace.heads)  # by columns: the rows of W_O belong to heads
     wide, high = trace.parameters.w_o.shape[::-1]
     left, right = spans((0.36, 0.64), 0.06)
@@ -372,20 +372,20 @@ def mixing(trace: Trace, head: int, theme: Theme) -> Chart:
     series = [sized_cells(cells.T, theme), signed_cells(rows, colour_limit(rows), theme, with_scale=True, plot=1)]
     ends = (head * per_head - 0.5, (head + 1) * per_head - 0.5)
     frames = [Frame((-0.5, len(cells) - 0.5), ends, head_colour(theme, head), 3)]
-    return chart_of(theme, series, plots, 330, top=34, left=40, frames=frames)
+    return build_chart(theme, series, plots, 330, top=34, left=40, frames=frames)
 
 
-def contributions(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
+def draw_contributions(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
     """Draw the contribution of each head to the output of one token, the bias, and the sum of all; lengths on the
     right."""
-    rows = [trace.context[other, query] @ trace.w_o_of(other) for other in range(trace.heads)]
+    rows = [trace.context[other, query] @ trace.slice_w_o(other) for other in range(trace.heads)]
     table = np.stack([*rows, trace.parameters.b_o, trace.output[query]])
     names = [f"H{other}" for other in range(trace.heads)] + ["bias", "sum"]
     lengths = np.linalg.norm(table, axis=1)
     colours = [head_colour(theme, other) for other in range(trace.heads)] + [theme.muted, theme.ink]
     series = [
         signed_cells(table, colour_limit(table), theme),
-        bars_rightward(lengths, colours, [f"{length:.2f}" for length in lengths], digits=3, plot=1),
+        horizontal_bars(lengths, colours, [f"{length:.2f}" for length in lengths], digits=3, plot=1),
     ]
     bold = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
     left, right = spans((0.74, 0.26), 0.02)
@@ -398,10 +398,10 @@ def contributions(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
     ]
     above_bias = (trace.heads - 0.5, trace.heads - 0.5)
     frames = [Frame(None, above_bias, theme.paper, 3)]
-    return chart_of(theme, series, plots, 80 + 20 * len(names), top=34, left=50, frames=frames)
+    return build_chart(theme, series, plots, 80 + 20 * len(names), top=34, left=50, frames=frames)
 
 
-def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme) -> Chart:
+def draw_weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme) -> Chart:
     """Draw the weights of one query, and the lengths of the weighted values (Kobayashi et al. 2020)."""
     indices = list(tokens)
     numbers = (trace.weights[head, query, indices], trace.norm_weighted(head)[query, indices])
@@ -411,22 +411,22 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
         for plot, lengths in enumerate(numbers)
     ]
     x, y = token_axis(trace, tokens, (query, key)), Axis(grid=True, most=4, from_zero=True)
-    above, below = one_below_another(2, 0.16)
+    above, below = divide_height(2, 0.16)
     plots = [
         Plot(replace(x, same_as=1, has_labels=False), y, "weight", up=above),
         Plot(x, y, "length of weight × v × W<sub>O</sub>", up=below),
     ]
-    return chart_of(theme, series, plots, 360, top=34, left=45, titles_left=True)
+    return build_chart(theme, series, plots, 360, top=34, left=45, titles_left=True)
 
 
 # ---- Parts ------------------------------------------------------------------------------------------------
 
 
-def _scaling(trace: Trace) -> str:
+def _describe_scaling(trace: Trace) -> str:
     return f"q · k / √{trace.d_k}" if trace.divides else f"q · k × {trace.scaling:.3g}"
 
 
-class Apart(NamedTuple):
+class DistanceScores(NamedTuple):
     """The score that a query and a key would have at other distances.
 
     ``places``: the distances from key to query; ``scores``: the score at each distance.
@@ -436,7 +436,7 @@ class Apart(NamedTuple):
     scores: Floats
 
 
-def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Chart:
+def draw_rotation(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Chart:
     """Draw q of one token and k of another, number by number, before and after the rotation by their positions."""
     q, k = trace.before_turn
     rows = {
@@ -447,10 +447,10 @@ def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme
     }
     largest = [max(1e-6, float(np.abs(numbers).max())) for numbers in rows.values()]
     limits = [1.08 * max(pair) for pair in (largest[:2], largest[2:]) for _ in pair]  # before and after share one scale
-    return vectors_one_below_another(trace, rows, theme, 560, 0.08, limits)
+    return stack_vectors(trace, rows, theme, 560, 0.08, limits)
 
 
-def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> Apart:
+def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> DistanceScores:
     """Compute q · k of this query and this key at every distance within the text.
 
     Only the positions are changed: the product of rotated vectors depends on their positions only through the distance.
@@ -461,7 +461,7 @@ def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> 
     of_query, of_key = (np.maximum(0, np.array(places) * sign) for sign in (1, -1))
     turned_q = rotate(np.tile(q, (len(places), 1)), rotation.cos[of_query], rotation.sin[of_query])
     turned_k = rotate(np.tile(k, (len(places), 1)), rotation.cos[of_key], rotation.sin[of_key])
-    return Apart(places, (turned_q * turned_k).sum(axis=1))
+    return DistanceScores(places, (turned_q * turned_k).sum(axis=1))
 
 
 def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> Chart:
@@ -470,4 +470,4 @@ def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int,
     colours = [theme.heads[1] if place == query - key else theme.muted for place in by_distance.places]
     bars = Bars(by_distance.places, by_distance.scores, colours, hover="%{x} tokens apart: %{y:.2f}")
     plot = Plot(Axis(title="distance from key to query, tokens"), number_axis(theme, 5, title="q · k"))
-    return chart_of(theme, [bars], [plot], 260, left=55)
+    return build_chart(theme, [bars], [plot], 260, left=55)

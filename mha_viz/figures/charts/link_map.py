@@ -7,27 +7,28 @@ from html import escape
 from mha_viz.analysis.link_groups import LinkGroup, LinkGroups
 from mha_viz.figures.charts.chart import Axis, Chart, Legend, Margin, Plot, Points, spans
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.numerals import percent, weight
+from mha_viz.numerals import format_weight, percent
 
-COLOURED = 8  # the most groups with their own colours; smaller groups are drawn together
+MAX_COLOURED = 8  # the most groups with their own colours; smaller groups are drawn together
 SIDES = ("Queries", "Keys")
 LONGEST = 44  # the most characters of a name in the legend
 
 
-def link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
+def draw_link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
     """Draw two plots with common axes, one of the queries and one of the keys. ``method``: a key of
     ``groups.points``."""
     series = []
     sections = [
-        (escape(short(group)), theme.heads[number], [group]) for number, group in enumerate(groups.groups[:COLOURED])
+        (escape(short_name(group)), theme.heads[number], [group])
+        for number, group in enumerate(groups.groups[:MAX_COLOURED])
     ]
-    smaller = list(groups.groups[COLOURED:])
+    smaller = list(groups.groups[MAX_COLOURED:])
     if smaller:
         sections.append((f"smaller groups, {percent(sum(group.share for group in smaller), 0)}", theme.muted, smaller))
     for name, colour, members in sections:
         links = [link for group in members for link in group.links]
         group_links = [groups.links[link] for link in links]
-        hints = [f"{escape(link.pair)}, weight {weight(link.weight)}" for link in group_links]
+        hints = [f"{escape(link.pair)}, weight {format_weight(link.weight)}" for link in group_links]
         labels = [link.pair for link in group_links]
         for side, points in enumerate(groups.points[method]):
             x, y = points[links].T.tolist()
@@ -38,7 +39,7 @@ def link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
     return Chart(theme, series, plots, height=420, margin=Margin(10, 10, 36, 90), legend=Legend(is_below=True))
 
 
-def short(group: LinkGroup) -> str:
+def short_name(group: LinkGroup) -> str:
     """Return "44% the token before"; for an unexplained group, the most common pairs of words."""
     name = f"{percent(group.share, 0)} {group.name}"
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip(' ,')}…"

@@ -12,22 +12,29 @@ from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding
 from mha_viz.analysis.shipped import KINDS, HeadRecipe
 from mha_viz.attention import Head
 from mha_viz.figures.charts.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
-from mha_viz.figures.charts.effects import frame_of, numbered_axis, on_squares
-from mha_viz.figures.drawing.theme import Theme, ink_on
+from mha_viz.figures.charts.effects import frame_head, numbered_axis, place_on_squares
+from mha_viz.figures.drawing.theme import Theme, choose_ink
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import rule_plainly
-from mha_viz.figures.words.role_words import COLOURS, KIND_COLOURS, STATE_WORDS, by_head, described, short
+from mha_viz.figures.words.glosses import simplify_rule
+from mha_viz.figures.words.role_words import (
+    COLOURS,
+    KIND_COLOURS,
+    STATE_WORDS,
+    describe_role,
+    group_by_head,
+    short_name,
+)
 from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
 LETTERS = 6  # the most letters of a role in its cell, so that the map fits on a phone
-FOLDED = 70  # characters of a line of a hover text
-BAR = 0.9  # share of the width of a cell, for a recipe that explains everything
+LINE_LENGTH = 70  # characters of a line of a hover text
+BAR_WIDTH = 0.9  # share of the width of a cell, for a recipe that explains everything
 FAINTEST = 0.18  # opacity of a role without a gain, or if its head does not beat the strongest simple rule
 SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # how a head compares with that rule
 
 
-def role_map(
+def draw_role_map(
     findings: Sequence[Finding],
     every: Sequence[Head],
     chosen: Head | None,
@@ -41,40 +48,42 @@ def role_map(
     below a cell is the head's recipe; its length is the share that the recipe explains. The label of a cell is the
     head's name.
     """
-    roles, recipe_words = by_head(findings), {recipe.head: recipe.words(rule_plainly) for recipe in recipes}
+    roles, recipe_words = group_by_head(findings), {recipe.head: recipe.words(simplify_rule) for recipe in recipes}
     shape = every[-1].layer + 1, every[-1].head + 1
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
-    texts = [_cell(roles.get(head, [])) for head in every]
+    texts = [_cell_text(roles.get(head, [])) for head in every]
     hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in every]
-    squares = on_squares(every, texts, 11, [_ink(roles.get(head), theme) for head in every], hints)
+    squares = place_on_squares(every, texts, 11, [_choose_ink(roles.get(head), theme) for head in every], hints)
     layers, heads = shape
     width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
     return Chart(
         theme,
         [
-            *(series for role in present for series in _of_role(role, roles, shape, theme)),
-            *_bars(recipes, theme),
-            *_key(findings, theme),
+            *(series for role in present for series in _role_series(role, roles, shape, theme)),
+            *_recipe_lines(recipes, theme),
+            *_sign_legend(findings, theme),
             squares,
         ],
         [Plot(numbered_axis("H", heads, True), numbered_axis("L", layers, True))],
         width=LEFT + max(width, 420 // heads) * heads + RIGHT,  # the legend needs this much
         height=TOP + height * layers + BOTTOM,
         margin=Margin(LEFT, RIGHT, TOP, BOTTOM),
-        frames=[frame_of(chosen, (0.5, 0.5), theme.accent, 3)] if chosen is not None else [],
+        frames=[frame_head(chosen, (0.5, 0.5), theme.accent, 3)] if chosen is not None else [],
         label_letters=11,
         has_faint_labels=True,
         legend=Legend(is_below=True, clicks="none"),
     )
 
 
-def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme) -> tuple[Series, ...]:
+def _role_series(
+    role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme
+) -> tuple[Series, ...]:
     """Return the cells whose main role is this one, its square in the legend, and small squares on heads that have it
     as a further role."""
     shades = np.full(shape, np.nan)
     for head, findings in roles.items():
         if findings[0].role == role:
-            shades[head] = strength(findings[0])
+            shades[head] = colour_strength(findings[0])
     colour = theme.heads[COLOURS[role]]
     others = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
     x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in others]
@@ -86,23 +95,23 @@ def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int]
     )
 
 
-def _key(findings: Sequence[Finding], theme: Theme) -> Iterator[Points]:
+def _sign_legend(findings: Sequence[Finding], theme: Theme) -> Iterator[Points]:
     """Explain the signs in cells, in the legend, without squares."""
     for state, sign in SIGNS.items():
         if any(finding.state == state for finding in findings):
             yield Points([None], [None], 0, theme.paper, name=f"{escape(sign)} {STATE_WORDS[state]}")
 
 
-def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
+def _recipe_lines(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
     """Draw a line below each cell: the share of the head's attention that each kind of rule explains, in a fixed order.
 
     The unexplained share is empty.
     """
     places: dict[str, tuple[list[float | None], list[float | None]]] = {kind: ([], []) for kind in KINDS}
     for recipe in recipes:
-        start = recipe.head.head - BAR / 2
+        start = recipe.head.head - BAR_WIDTH / 2
         for kind, (x, y) in places.items():
-            share = BAR * recipe.by_kind[kind]
+            share = BAR_WIDTH * recipe.by_kind[kind]
             x += [start, start + share, None]
             y += [recipe.head.layer + 0.44] * 2 + [None]
             start += share
@@ -111,45 +120,47 @@ def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
         yield Line(x, y, colour, 4, opacity=1 if kind in KIND_COLOURS else 0.4, hover="", in_legend=False)
 
 
-def strength(finding: Finding) -> float:
+def colour_strength(finding: Finding) -> float:
     """Return the strength of a role's colour, from 0 to 1: the larger its gain over the simple rules, the stronger."""
     if finding.is_matched:
         return FAINTEST
     return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
 
 
-def _cell(findings: Sequence[Finding]) -> str:
+def _cell_text(findings: Sequence[Finding]) -> str:
     """Return "case<br>+2", or "case<br>< +2" if the head is compared with a rule."""
     if not findings:
         return "·"
-    more = len({(f.role, short(f)) for f in findings}) - 1
-    name = short(findings[0])
+    more = len({(f.role, short_name(f)) for f in findings}) - 1
+    name = short_name(findings[0])
     cut = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
     below = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), f"+{more}" * bool(more))))
     return "<br>".join(filter(None, (escape(cut), below)))
 
 
-def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
+def _choose_ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
     """Return black or white for text on a coloured cell, whichever is easier to read."""
     if not findings:
         return theme.muted
     ends = theme.paper, theme.heads[COLOURS[findings[0].role]]
     empty, full = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends], float)
-    mixed = empty + (full - empty) * strength(findings[0])
-    return ink_on("#" + "".join(f"{round(c):02x}" for c in mixed))
+    mixed = empty + (full - empty) * colour_strength(findings[0])
+    return choose_ink("#" + "".join(f"{round(c):02x}" for c in mixed))
 
 
 def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:
-    lines = [f"<b>{both(head)}</b>", *(_folded(described(f)) for f in findings[:4])]
+    lines = [f"<b>{both(head)}</b>", *(_fold_text(describe_role(f)) for f in findings[:4])]
     if len(findings) > 4:
         lines.append(f"and {len(findings) - 4} more")
     return "<br>".join([*lines, *([] if findings else ["no role found"]), *([escape(recipe)] if recipe else [])])
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     words, lines = escape(text).split(), [""]
     for word in words:
-        lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < FOLDED else [*lines, word]
+        lines = (
+            [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < LINE_LENGTH else [*lines, word]
+        )
     return "<br>".join(lines)
 
 
@@ -159,15 +170,15 @@ def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int
     names = [signed(place) if place else "itself" for place in places]
     mean = Bars(names, list(mass), theme.heads[0], name="mean weight")
     largest = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
-    return _of_shares([mean, largest], theme, Legend())
+    return _share_chart([mean, largest], theme, Legend())
 
 
 def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> Chart:
     """Draw shares of a total as bars."""
-    return _of_shares([Bars(list(map(escape, names)), list(values), theme.heads[4])], theme)
+    return _share_chart([Bars(list(map(escape, names)), list(values), theme.heads[4])], theme)
 
 
-def _of_shares(bars: Sequence[Bars], theme: Theme, legend: Legend | None = None) -> Chart:
+def _share_chart(bars: Sequence[Bars], theme: Theme, legend: Legend | None = None) -> Chart:
     plots, margin = (
         [Plot(Axis(has_names=True), Axis(range=(0, 1), grid=True))],
         Margin(40, 10, 30 if legend else 10, 30),
@@ -175,7 +186,7 @@ def _of_shares(bars: Sequence[Bars], theme: Theme, legend: Legend | None = None)
     return Chart(theme, bars, plots, height=230, margin=margin, letters=12, legend=legend, bar_gap=0.25)
 
 
-def score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
+def draw_score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
     """Draw the accuracy of every head over the steps of training, and the baseline.
 
     The head that is best at the end is emphasised and named. The step axis is logarithmic and shows step + 1, because
@@ -186,10 +197,15 @@ def score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
     strong = Head(int(best["layer"]), int(best["head"]))
     heads = {Head(int(layer), int(head)): rows for (layer, head), rows in table.groupby(["layer", "head"])}
     lines = [
-        _course(head, heads[head], head == strong, theme) for head in sorted(heads, key=lambda head: head == strong)
+        _score_line(head, heads[head], head == strong, theme) for head in sorted(heads, key=lambda head: head == strong)
     ]
     baseline = float(last["baseline"].iloc[0])
-    x = Axis(is_log=True, grid=True, at=[place + 1 for place in PLACES], names=[f"{place:,}" for place in PLACES])
+    x = Axis(
+        is_log=True,
+        grid=True,
+        at=[place + 1 for place in LABELLED_STEPS],
+        names=[f"{place:,}" for place in LABELLED_STEPS],
+    )
     return Chart(
         theme,
         lines,
@@ -205,7 +221,7 @@ def score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
     )
 
 
-def _course(head: Head, rows: Any, is_strong: bool, theme: Theme) -> Line:
+def _score_line(head: Head, rows: Any, is_strong: bool, theme: Theme) -> Line:
     """Return the accuracy of one head over the steps of training."""
     steps, name = rows["step"].to_numpy(), both(head)
     colour, width = (theme.heads[0], 3) if is_strong else (theme.muted, 1)
@@ -213,15 +229,15 @@ def _course(head: Head, rows: Any, is_strong: bool, theme: Theme) -> Line:
     return Line(steps + 1, rows["accuracy"].to_numpy(), colour, width, name=name, labels=steps, hover=hover)
 
 
-PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # labelled steps of training on the axis of the scores
+LABELLED_STEPS = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # labelled steps of training on the axis of the scores
 
 
-def against_rules(
+def draw_against_rules(
     names: Sequence[str], score: Sequence[float], rules: Mapping[str, Sequence[float]], theme: Theme
 ) -> Chart:
     """Draw one bar per name for the score of its best head, with a mark for the score of each of the ``rules``."""
     places, count = list(range(len(names))), len(names)
-    series: list[Series] = [Bars(places, list(score), theme.heads[0], lies=True, name="best head")]
+    series: list[Series] = [Bars(places, list(score), theme.heads[0], is_horizontal=True, name="best head")]
     for number, (rule, values) in enumerate(rules.items(), 1):
         series.append(Points(list(values), places, 8, theme.heads[number], is_square=True, name=rule))
     y = Axis(at=places, names=list(map(escape, names)), range=(count - 0.5, -0.5), grid=False)

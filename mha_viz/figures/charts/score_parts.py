@@ -10,13 +10,13 @@ import numpy as np
 
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.figures.charts.chart import Axis, Chart, Plot, spans
-from mha_viz.figures.charts.inside import bars_rightward, chart_of, signed_cells
+from mha_viz.figures.charts.inside import build_chart, horizontal_bars, signed_cells
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal
 
-LISTED = 7  # the most parts with a bar
-PAIRED = 12  # the most parts with a row or a column
-NAMED = 10  # the most pairs with a written number
+MAX_BARS = 7  # the most parts with a bar
+MAX_PAIRED = 12  # the most parts with a row or a column
+MAX_NUMBERED = 10  # the most pairs with a written number
 
 
 def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
@@ -26,16 +26,16 @@ def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     Parts beyond LISTED are combined. ``names``: the names of the parts on a page.
     """
     series, plots = [], []
-    for number, (title, listed_parts) in enumerate(listed(parts, names)):
+    for number, (title, listed_parts) in enumerate(iter_listed_parts(parts, names)):
         labels, values = [part.name for part in listed_parts], [part.above_mean for part in listed_parts]
         colours = [signed(value, theme) for value in values]
-        series.append(bars_rightward(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
+        series.append(horizontal_bars(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
         ends, most = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
         y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
         low = -most if min(values) < 0 else 0
         x = Axis(is_shown=False, range=(low, most if max(values) > 0 else 0))
         plots.append(Plot(x, y, title, spans((1, 1), 0.28)[number]))
-    return chart_of(theme, series, plots, 90 + 22 * (LISTED + 1), top=34, left=120)
+    return build_chart(theme, series, plots, 90 + 22 * (MAX_BARS + 1), top=34, left=120)
 
 
 def signed(value: float, theme: Theme) -> str:
@@ -59,13 +59,13 @@ class ListedPart(NamedTuple):
         return self.value - self.mean
 
 
-def listed(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple[str, list[ListedPart]]]:
+def iter_listed_parts(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple[str, list[ListedPart]]]:
     """Yield, for the query and the key, a title and the LISTED parts that count most; all further parts are combined
     into one."""
     for side, axis in (("query", 1), ("key", 0)):
         values, means = parts.values.sum(axis), parts.means.sum(axis)
         order = np.argsort(-abs(values - means), kind="stable")
-        first, further = order[:LISTED], order[LISTED:]
+        first, further = order[:MAX_BARS], order[MAX_BARS:]
         largest = [ListedPart(names[i], float(values[i]), float(means[i])) for i in first]
         others = ListedPart(f"{len(further)} more", float(values[further].sum()), float(means[further].sum()))
         yield f"by the {side}", [*largest, *([others] if len(further) else [])]
@@ -78,26 +78,26 @@ def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     numbers.
     """
     above = parts.above_mean
-    rows, columns = (_first(abs(above).max(axis=axis)) for axis in (1, 0))
+    rows, columns = (_choose_largest(abs(above).max(axis=axis)) for axis in (1, 0))
     values = above[np.ix_(rows, columns)].astype(np.float32)
-    least = np.sort(abs(values), axis=None)[-min(NAMED, values.size)]
+    least = np.sort(abs(values), axis=None)[-min(MAX_NUMBERED, values.size)]
     texts = [[decimal(value, 1) if abs(value) >= least else "" for value in row] for row in values]
-    labels = np.array([[f"{names[a]} × {names[b]}: {_beside_mean(parts, a, b)}" for b in columns] for a in rows])
+    labels = np.array([[f"{names[a]} × {names[b]}: {_compare_with_mean(parts, a, b)}" for b in columns] for a in rows])
     hover = "%{customdata}"
     cells = signed_cells(
         values, float(abs(values).max()) or 1.0, theme, with_scale=True, texts=texts, labels=labels, hover=hover, gap=1
     )
     x, y = (Axis(at=list(range(len(side))), names=[names[i] for i in side], grid=False) for side in (columns, rows))
     plot = Plot(replace(x, title="key", is_above=True, angle=-60), replace(y, title="query", is_reversed=True))
-    return chart_of(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
+    return build_chart(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
 
 
-def _beside_mean(parts: ScoreParts, a: int, b: int) -> str:
+def _compare_with_mean(parts: ScoreParts, a: int, b: int) -> str:
     """Return how much a pair adds to the score above its mean, followed by both numbers."""
     above, value, mean = (decimal(float(table[a, b])) for table in (parts.above_mean, parts.values, parts.means))
     return f"{above} ({value}, mean {mean})"
 
 
-def _first(sizes: np.ndarray) -> list[int]:
+def _choose_largest(sizes: np.ndarray) -> list[int]:
     """Return the PAIRED parts with the largest sizes, in the order of the parts."""
-    return sorted(int(i) for i in np.argsort(-sizes, kind="stable")[:PAIRED] if sizes[i] > 0)
+    return sorted(int(i) for i in np.argsort(-sizes, kind="stable")[:MAX_PAIRED] if sizes[i] > 0)

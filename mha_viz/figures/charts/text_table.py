@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from mha_viz.figures.charts.chart import Axis, Cells, Chart, Margin, Plot, width
 from mha_viz.figures.drawing.theme import Theme
 
-LETTERS, ROW, BESIDE = 12, 26, 24  # pixels: size of letters, height of a row, horizontal padding
+LETTERS, ROW, PADDING = 12, 26, 24  # pixels: size of letters, height of a row, horizontal padding
 
 
-def text_table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]], theme: Theme) -> Chart:
+def draw_text_table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]], theme: Theme) -> Chart:
     """Draw ``cells`` [row, column] with the names of rows and columns.
 
     Names may contain indices (``<sub>``) and line breaks. Every second row is shaded.
     """
-    left = BESIDE + max(width(name, LETTERS) for name in rows)
+    left = PADDING + max(width(name, LETTERS) for name in rows)
     texts = [text for row in (columns, *cells) for text in row]
-    column_width = BESIDE + max(width(text, LETTERS) for text in texts)
+    column_width = PADDING + max(width(text, LETTERS) for text in texts)
     shades = [[number % 2] * len(columns) for number in range(len(rows))]
     x = Axis(at=list(range(len(columns))), names=columns, is_above=True, grid=False)
     y = Axis(at=list(range(len(rows))), names=rows, is_reversed=True, grid=False)

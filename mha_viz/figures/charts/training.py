@@ -28,11 +28,11 @@ from mha_viz.figures.charts.chart import (
     Series,
     SeriesTexts,
 )
-from mha_viz.figures.drawing.theme import Theme, rgba
+from mha_viz.figures.drawing.theme import Theme, format_rgba
 from mha_viz.figures.layout.frames import HeadMatrix
 from mha_viz.numerals import decimal
 
-LABELLED = 8  # the most heads whose cells have room for their numbers
+MAX_LABELLED_HEADS = 8  # the most heads whose cells have room for their numbers
 RELATION_COLOURS = (1, 2)  # indices into Theme.heads
 
 Array = npt.NDArray[Any]
@@ -44,14 +44,14 @@ class TrainingCurve(NamedTuple):
     name: str
     values: Array
     colour: int | None = None
-    bold: bool = False
+    is_bold: bool = False
     dash: Literal["solid", "dot", "dash"] = "solid"
 
 
 # ---- Curves over steps ----------------------------------------------------------------------------------
 
 
-def curves(
+def draw_curves(
     steps: Sequence[int],
     lines: Sequence[TrainingCurve],
     at: int,
@@ -61,15 +61,15 @@ def curves(
     digits: int = 3,
 ) -> Chart:
     """Draw curves over the recorded steps; the step in view, number ``at``, is marked."""
-    labelled, faint = _spread(steps), rgba(theme.muted)
+    labelled, faint = _choose_labelled(steps), format_rgba(theme.muted)
     x = Axis(
         title="step", near=4, at=labelled, names=[f"{steps[i]:,}" for i in labelled], range=(-0.4, len(steps) - 0.6),
         grid=False, zero="",
     )  # fmt: skip
-    y = Axis(grid=True, zero=faint, **(_decades(lines) if log else {"range": bounds, "most": 6}))
+    y = Axis(grid=True, zero=faint, **(_log_axis(lines) if log else {"range": bounds, "most": 6}))
     return Chart(
         theme,
-        [_curve(line, steps, digits, theme) for line in lines],
+        [_build_line(line, steps, digits, theme) for line in lines],
         [Plot(x, y)],
         height=250,
         margin=Margin(46, 8, 8, 34),
@@ -79,16 +79,16 @@ def curves(
     )
 
 
-def _curve(line: TrainingCurve, steps: Sequence[int], digits: int, theme: Theme) -> chart.Line:
+def _build_line(line: TrainingCurve, steps: Sequence[int], digits: int, theme: Theme) -> chart.Line:
     name = escape(line.name)
     colour, opacity = (theme.muted, 0.55) if line.colour is None else (theme.heads[line.colour % len(theme.heads)], 1)
     words: SeriesTexts = {"name": name, "in_legend": line.colour is not None, "labels": list(steps)}
     words["hover"] = f"{name}, step %{{customdata}}: %{{y:.{digits}f}}"
-    width = 3 if line.bold else 1.4
+    width = 3 if line.is_bold else 1.4
     return chart.Line(range(len(steps)), line.values, colour, width, line.dash, opacity=opacity, **words)
 
 
-def _decades(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
+def _log_axis(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
     """Return a logarithmic axis with round numbers: powers of ten, and also 2 and 5 times these if they are few."""
     values = np.concatenate([line.values for line in lines])
     values = values[values > 0] if (values > 0).any() else np.ones(1)
@@ -100,7 +100,7 @@ def _decades(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
     return {"is_log": True, "at": marks, "names": names, "range": (low - edge, high + edge)}
 
 
-def _spread(steps: Sequence[int]) -> list[int]:
+def _choose_labelled(steps: Sequence[int]) -> list[int]:
     """Return the recorded steps that are labelled on the axis: the first two, the last, and some in between."""
     interval = max(1, round((len(steps) - 1) / 6))
     chosen = {0, 1, *range(interval, len(steps) - interval // 2 - 1, interval), len(steps) - 1}
@@ -110,7 +110,7 @@ def _spread(steps: Sequence[int]) -> list[int]:
 # ---- Runs compared --------------------------------------------------------------------------------------
 
 
-def accuracies(
+def draw_accuracies(
     names: Sequence[str], shares: Array, labels: Sequence[str], chance: float, theme: Theme, ordered: bool
 ) -> Chart:
     """Draw the accuracy, ``shares`` [training, label], of all trainings of a result: curves if they are ``ordered``,
@@ -129,10 +129,10 @@ def accuracies(
         series.append(curve_or_bars)
     x = Axis(has_names=True, grid=False, angle=0)
     frames = [Frame(None, (chance, chance), theme.muted, 1, "dot")]
-    return _of_shares(theme, series, x, 300, frames=frames, bar_gap=0.3)
+    return _share_chart(theme, series, x, 300, frames=frames, bar_gap=0.3)
 
 
-def removal_curves(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
+def draw_removal_curves(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
     """Draw the accuracy while heads are removed: the least important first, the most important first, and in random
     orders.
 
@@ -148,10 +148,10 @@ def removal_curves(least: Array, most: Array, chance: Array, theme: Theme) -> Ch
     ):
         hover = f"{name}, %{{x}} removed: %{{y:.1%}}"
         series.append(chart.Line(removed, values, colour, point=7, name=name, hover=hover))
-    return _of_shares(theme, series, Axis(title="heads removed", near=6, every=1, grid=False, zero=""), 320)
+    return _share_chart(theme, series, Axis(title="heads removed", near=6, every=1, grid=False, zero=""), 320)
 
 
-def importance_bars(values: Array, order: Array, theme: Theme) -> Chart:
+def draw_importance(values: Array, order: Array, theme: Theme) -> Chart:
     """Draw how much the loss would change with each head, in the order in which heads are removed."""
     colours, lengths = [theme.heads[h % len(theme.heads)] for h in order], [float(values[h]) for h in order]
     bars = Bars([f"H{h}" for h in order], lengths, colours, hover="%{x}: %{y:.3f}")
@@ -163,12 +163,12 @@ def importance_bars(values: Array, order: Array, theme: Theme) -> Chart:
 # ---- One step ------------------------------------------------------------------------------------------
 
 
-def likeness(matrix: HeadMatrix, at: int, theme: Theme) -> Chart:
+def draw_likeness(matrix: HeadMatrix, at: int, theme: Theme) -> Chart:
     """Draw a comparison of every two heads at the recorded step number ``at``, in the colours of the player."""
     values = matrix.values[at].astype(np.float64)
     names = [f"H{head}" for head in range(len(values))]
     scale = (theme.ramp if matrix.colours == "share" else theme.signed)[::-1]
-    texts = [[decimal(value) for value in row] for row in values] if len(names) <= LABELLED else None
+    texts = [[decimal(value) for value in row] for row in values] if len(names) <= MAX_LABELLED_HEADS else None
     axis = Axis(at=list(range(len(names))), names=names, grid=False)
     side = 80 + max(260, 30 * len(names))
     return Chart(
@@ -182,11 +182,11 @@ def likeness(matrix: HeadMatrix, at: int, theme: Theme) -> Chart:
     )
 
 
-def gradients(norms: Array, theme: Theme) -> Chart:
+def draw_gradients(norms: Array, theme: Theme) -> Chart:
     """Draw the norm of the gradient that arrives at each head, ``norms`` [head]."""
     names, texts = [f"H{head}" for head in range(len(norms))], [f"{norm:.2g}" for norm in norms]
     colours = [theme.heads[head % len(theme.heads)] for head in range(len(norms))]
-    bars = Bars(names, [float(norm) for norm in norms], colours, lies=True, texts=texts)
+    bars = Bars(names, [float(norm) for norm in norms], colours, is_horizontal=True, texts=texts)
     plots = [Plot(Axis(from_zero=True, grid=True, title="norm", near=4), Axis(is_reversed=True))]
     height, margin = 70 + 26 * len(norms), Margin(46, 60, 10, 40)
     return Chart(theme, [bars], plots, height=height, margin=margin, letters=12, bar_gap=0.3)
@@ -195,6 +195,6 @@ def gradients(norms: Array, theme: Theme) -> Chart:
 # ---- Shared ---------------------------------------------------------------------------------------------
 
 
-def _of_shares(theme: Theme, series: Sequence[Series], x: Axis, height: int, **properties: Any) -> Chart:
+def _share_chart(theme: Theme, series: Sequence[Series], x: Axis, height: int, **properties: Any) -> Chart:
     y, margin = Axis(range=(0, 1.04), form=".0%", grid=True, zero=""), Margin(46, 8, 30, 40)
     return Chart(theme, series, [Plot(x, y)], height, margin, letters=12, legend=Legend(), **properties)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 Outlines = Literal["glyf", "CFF", "pictures"]
 Stroke = tuple[str, tuple[Any, ...]]  # a pen command, and its points, in font units
-_READING = RLock()  # fontTools reads files lazily, so concurrent threads would interfere with each other
+_READ_LOCK = RLock()  # fontTools reads files lazily, so concurrent threads would interfere with each other
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Font:
     @cached_property
     def glyphs(self) -> dict[int, str]:
         """The glyph name of each code point."""
-        with _READING:
+        with _READ_LOCK:
             return dict(self._tables.getBestCmap() or {})
 
     @cached_property
     def em(self) -> int:
         """The number of font units per em."""
-        with _READING:
+        with _READ_LOCK:
             return int(self._tables["head"].unitsPerEm)
 
     @cached_property
@@ -47,26 +47,26 @@ class Font:
     def names(self, *numbers: int) -> list[str]:
         """Return the texts with these numbers in the OpenType table "name", such as copyright and licence; "" for
         missing texts."""
-        with _READING:
+        with _READ_LOCK:
             names = self._tables["name"]
         return [str(names.getDebugName(number) or "") for number in numbers]
 
     @cached_property
     def outlines(self) -> Outlines:
         """The format of the outlines. PDF can embed "glyf" unchanged; "pictures" are colour emoji."""
-        with _READING:
-            return stored_outlines(self._tables)
+        with _READ_LOCK:
+            return detect_outlines(self._tables)
 
     @cached_property
     def middle(self) -> float:
         """The height above the baseline, in ems, at which a browser centres text: (ascent - descent) / 2."""
-        with _READING:
+        with _READ_LOCK:
             line = self._tables["hhea"]
         return float(line.ascent + line.descent) / 2 / self.em
 
     @cached_property
     def _advances(self) -> dict[str, tuple[int, int]]:
-        with _READING:
+        with _READ_LOCK:
             advances: dict[str, tuple[int, int]] = self._tables["hmtx"].metrics
         return advances
 
@@ -84,7 +84,7 @@ class Font:
         if glyph not in self._shapes:
             from fontTools.pens.recordingPen import DecomposingRecordingPen
 
-            with _READING:
+            with _READ_LOCK:
                 shapes = self._glyph_set
                 pen = DecomposingRecordingPen(shapes)
                 shapes[self._tables.getGlyphName(glyph)].draw(pen)
@@ -96,7 +96,7 @@ class Font:
         return self._tables.getGlyphSet()
 
     @cached_property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         """Whether all parts of the file that are needed for measuring can be read."""
         try:
             return bool(self.glyphs and self.em and self.family and self._advances and self.middle is not None)
@@ -104,7 +104,7 @@ class Font:
             return False
 
 
-def stored_outlines(tables: Any) -> Outlines:
+def detect_outlines(tables: Any) -> Outlines:
     """Return the format of the outlines in a font's tables."""
     if "sbix" in tables or ("COLR" in tables and tables["COLR"].version > 0):
         return "pictures"  # its outlines, if it has any, are empty

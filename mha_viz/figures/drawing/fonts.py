@@ -20,14 +20,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from mha_viz.figures.drawing.font_file import Font, stored_outlines
+from mha_viz.figures.drawing.font_file import Font, detect_outlines
 
-SETTING = "MHA_VIZ_FONTS"
+FONTS_VARIABLE = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
-BOX = 0.6  # the width, in ems, of the box that stands for a character without a font
-LISTED = 6  # the most characters that a warning names
-REMEMBERED = 200  # cache the widths only of texts up to this length, to limit memory
-EMPTY = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that show every character as a box or blank
+BOX_WIDTH = 0.6  # the width, in ems, of the box that stands for a character without a font
+MOST_LISTED = 6  # the most characters that a warning names
+LONGEST_CACHED = 200  # cache the widths only of texts up to this length, to limit memory
+PLACEHOLDER_FONTS = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that show every character as a box or blank
 
 
 class FontRun(NamedTuple):
@@ -39,30 +39,30 @@ class FontRun(NamedTuple):
 
 
 @cache
-def face(weight: int) -> Font:
+def get_face(weight: int) -> Font:
     """Return the first face, in regular or semi-bold weight."""
-    return _source("Sans", weight)
+    return _source_font("Sans", weight)
 
 
-def serif(weight: int) -> Font:
+def get_serif(weight: int) -> Font:
     """Return the face of headings, as on the app's pages."""
-    return _source("Serif", weight)
+    return _source_font("Serif", weight)
 
 
 @cache
-def _source(kind: str, weight: int) -> Font:
-    files = _package(f"font_source_{kind.lower()}_pro") / "files"
+def _source_font(kind: str, weight: int) -> Font:
+    files = _find_package(f"font_source_{kind.lower()}_pro") / "files"
     return Font(str(files / f"Source{kind}Pro-{'Semibold' if weight >= 600 else 'Regular'}.ttf"))
 
 
 @cache
 def second(weight: int) -> Font:
     """Return DejaVu Sans, which is installed with matplotlib and found without importing it."""
-    files = _package("matplotlib") / "mpl-data" / "fonts" / "ttf"
+    files = _find_package("matplotlib") / "mpl-data" / "fonts" / "ttf"
     return Font(str(files / ("DejaVuSans-Bold.ttf" if weight >= 600 else "DejaVuSans.ttf")))
 
 
-def _package(name: str) -> Path:
+def _find_package(name: str) -> Path:
     spec = find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(f"The package {name} is not installed; `pip install -r requirements.txt` brings it.")
@@ -70,29 +70,29 @@ def _package(name: str) -> Path:
 
 
 @lru_cache(maxsize=20_000)
-def font_for(character: str, weight: int = 400) -> Font | None:
+def find_font(character: str, weight: int = 400) -> Font | None:
     """Return the first font that has a character; None if no font on this machine does."""
-    for font in (face(weight), second(weight)):
+    for font in (get_face(weight), second(weight)):
         if ord(character) in font.glyphs:
             return font
-    return next((font for font in _others() if _covers(font, ord(character)) and font.sound), None)
+    return next((font for font in _list_other_fonts() if _has_character(font, ord(character)) and font.is_sound), None)
 
 
 @cache
-def _others() -> tuple[Font, ...]:
+def _list_other_fonts() -> tuple[Font, ...]:
     """Return all other fonts: first those in MHA_VIZ_FONTS, then the system's.
 
     Only the first face of a collection is used, since its other faces have the same characters.
     """
-    named = sorted(_files(_named_places()))
-    return tuple(Font(str(path)) for path in [*named, *sorted(_files(_folders()), key=_preference)])
+    named = sorted(_iter_files(_list_configured_places()))
+    return tuple(Font(str(path)) for path in [*named, *sorted(_iter_files(_folders()), key=_preference_key)])
 
 
-def _named_places() -> list[Path]:
-    return [Path(place) for place in os.environ.get(SETTING, "").split(os.pathsep) if place]
+def _list_configured_places() -> list[Path]:
+    return [Path(place) for place in os.environ.get(FONTS_VARIABLE, "").split(os.pathsep) if place]
 
 
-def _preference(path: Path) -> tuple[bool, bool, bool, str]:
+def _preference_key(path: Path) -> tuple[bool, bool, bool, str]:
     """Return a sort key: Noto before others, upright and regular before slanted and bold."""
     name = path.stem
     special = re.search("Bold|Italic|Oblique|Light|Mono", name) is not None
@@ -110,20 +110,22 @@ def _folders() -> list[Path]:
     return [Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"]
 
 
-def _files(places: Iterable[Path]) -> Iterator[Path]:
+def _iter_files(places: Iterable[Path]) -> Iterator[Path]:
     for place in places:
         paths = [place] if place.is_file() else place.rglob("*") if place.is_dir() else []
-        yield from (path for path in paths if path.suffix.lower() in SUFFIXES and not EMPTY.search(path.stem))
+        yield from (
+            path for path in paths if path.suffix.lower() in SUFFIXES and not PLACEHOLDER_FONTS.search(path.stem)
+        )
 
 
-def _covers(font: Font, code: int) -> bool:
-    starts, ends = _ranges(font)
+def _has_character(font: Font, code: int) -> bool:
+    starts, ends = _load_ranges(font)
     index = bisect_right(starts, code) - 1
     return index >= 0 and code <= ends[index]
 
 
 @cache
-def _ranges(font: Font) -> tuple[array[int], array[int]]:
+def _load_ranges(font: Font) -> tuple[array[int], array[int]]:
     """Return first and last code points of the ranges of characters in a font.
 
     They are stored compactly, because a system may have a thousand fonts.
@@ -133,7 +135,7 @@ def _ranges(font: Font) -> tuple[array[int], array[int]]:
     starts, ends = array("L"), array("L")
     try:
         with Path(font.path).open("rb") as file, TTFont(file, fontNumber=font.number, lazy=True) as tables:
-            codes = [] if stored_outlines(tables) == "pictures" else sorted(tables.getBestCmap() or {})
+            codes = [] if detect_outlines(tables) == "pictures" else sorted(tables.getBestCmap() or {})
     except Exception:  # as in Font.sound
         return starts, ends
     for code in codes:
@@ -145,9 +147,9 @@ def _ranges(font: Font) -> tuple[array[int], array[int]]:
     return starts, ends
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear all caches, to search for fonts again after ``MHA_VIZ_FONTS`` has changed or a font was installed."""
-    for cached in (face, second, _others, _ranges, font_for, _advance, _short_width):
+    for cached in (get_face, second, _list_other_fonts, _load_ranges, find_font, _advance, _measure_short):
         cached.cache_clear()
 
 
@@ -156,29 +158,29 @@ def forget() -> None:
 
 def width(text: str, size: float, weight: int = 400) -> float:
     """Return the width of a text in the unit of ``size``: the sum of its advances."""
-    ems = _short_width(text, weight) if len(text) <= REMEMBERED else _sum(text, weight)
+    ems = _measure_short(text, weight) if len(text) <= LONGEST_CACHED else _sum_advances(text, weight)
     return ems * size
 
 
 @lru_cache(maxsize=20_000)
-def _short_width(text: str, weight: int) -> float:
-    return _sum(text, weight)
+def _measure_short(text: str, weight: int) -> float:
+    return _sum_advances(text, weight)
 
 
-def _sum(text: str, weight: int) -> float:
+def _sum_advances(text: str, weight: int) -> float:
     return sum(_advance(character, weight) for character in text)
 
 
 @lru_cache(maxsize=20_000)
 def _advance(character: str, weight: int) -> float:
-    character = writable(character)
+    character = replace_unwritable(character)
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0.0  # drawn over the character before it, or not at all
-    font = font_for(character, weight)
-    return font.advance(character) if font else BOX
+    font = find_font(character, weight)
+    return font.advance(character) if font else BOX_WIDTH
 
 
-def cut(text: str, size: float, room: float, weight: int = 400) -> str:
+def cut_text(text: str, size: float, room: float, weight: int = 400) -> str:
     """Shorten a text to fit into ``room``, ending with "…"; combining marks stay with their letters."""
     remaining = room / size  # ems
     dots = _advance("…", weight)
@@ -190,12 +192,12 @@ def cut(text: str, size: float, room: float, weight: int = 400) -> str:
         shown = i + 1 if remaining >= dots else shown
     else:
         return text
-    while shown and _clings(text[shown], text[shown - 1]):
+    while shown and _is_inseparable(text[shown], text[shown - 1]):
         shown -= 1
     return text[:shown] + "…"
 
 
-def _clings(character: str, previous: str) -> bool:
+def _is_inseparable(character: str, previous: str) -> bool:
     """Return whether the two characters must not be separated: combining marks, skin tones, characters joined by a
     zero-width joiner."""
     tone = "\U0001f3fb" <= character <= "\U0001f3ff"
@@ -204,15 +206,15 @@ def _clings(character: str, previous: str) -> bool:
 
 # ---- Setting --------------------------------------------------------------------------------------------
 
-_NO_SIGN = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+_UNWRITABLE = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
-def writable(text: str) -> str:
+def replace_unwritable(text: str) -> str:
     """Return the text as all formats write it.
 
     White space becomes a space, and characters that no file can contain become U+FFFD; the length stays the same.
     """
-    return _NO_SIGN.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
+    return _UNWRITABLE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
 def runs(text: str, weight: int = 400) -> list[FontRun]:
@@ -220,15 +222,15 @@ def runs(text: str, weight: int = 400) -> list[FontRun]:
 
     Characters without a shape of their own join their neighbours.
     """
-    text = writable(text)
+    text = replace_unwritable(text)
     if text.isascii():
-        return [FontRun(text, face(weight))] if text else []
+        return [FontRun(text, get_face(weight))] if text else []
     stretches: list[FontRun] = []
     for character in text:
         is_shapeless = unicodedata.category(character) in ("Mn", "Me", "Cf")
         before = stretches[-1].font if stretches else None
         can_stay = before is not None and (is_shapeless or character == " ") and ord(character) in before.glyphs
-        font = before if can_stay or (is_shapeless and stretches) else font_for(character, weight)
+        font = before if can_stay or (is_shapeless and stretches) else find_font(character, weight)
         if stretches and stretches[-1].font == font:
             stretches[-1] = FontRun(stretches[-1].text + character, font)
         else:
@@ -236,32 +238,34 @@ def runs(text: str, weight: int = 400) -> list[FontRun]:
     return stretches
 
 
-def placed(text: str, weight: int = 400) -> list[FontRun]:
+def place_runs(text: str, weight: int = 400) -> list[FontRun]:
     """Split a text into stretches of one font and one direction, in visual order from left to right.
 
     The first strong character decides the direction of the whole, as in an isolate (U+2068) on a page.
     """
-    text = writable(text)
-    if not any(unicodedata.bidirectional(c) in _TURNING for c in text):
+    text = replace_unwritable(text)
+    if not any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text):
         return runs(text, weight)
     in_order: list[FontRun] = []
-    for stretch, leftward in _stretches(text):
+    for stretch, leftward in _iter_stretches(text):
         parts = runs(stretch, weight)
         in_order += [run._replace(leftward=leftward) for run in (reversed(parts) if leftward else parts)]
     return in_order
 
 
-_TURNING = ("R", "AL", "RLE", "RLO", "RLI")
+_RIGHT_TO_LEFT = ("R", "AL", "RLE", "RLO", "RLI")
 
 
-def _stretches(text: str) -> Iterator[tuple[str, bool]]:
+def _iter_stretches(text: str) -> Iterator[tuple[str, bool]]:
     """Yield stretches from left to right, with whether each is right to left.
 
     The letters of a right-to-left stretch are in logical order, which shaping needs.
     """
     from bidi import get_display
 
-    shown = _mirrored("".join(c for c in get_display(text) if unicodedata.bidirectional(c) not in _DIRECTING))
+    shown = _mirror_brackets(
+        "".join(c for c in get_display(text) if unicodedata.bidirectional(c) not in _DIRECTION_MARKS)
+    )
     for leftward, letters in groupby(shown, _is_leftward):
         stretch = "".join(letters)
         yield (stretch[::-1], True) if leftward else (stretch, False)
@@ -273,12 +277,12 @@ def _is_leftward(character: str) -> bool:
     return kind in ("R", "AL") or (kind == "NSM" and "\u0590" <= character <= "\u08ff") or character in "\u200c\u200d"
 
 
-_DIRECTING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+_DIRECTION_MARKS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 _OPENING, _CLOSING = "([{<«‹“（［｛「『【《〈", ")]}>»›”）］｝」』】》〉"
 _MIRROR = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
 
 
-def _mirrored(shown: str) -> str:
+def _mirror_brackets(shown: str) -> str:
     """Mirror brackets in right-to-left text: pairs that would close before they open, and single brackets without
     left-to-right letters next to them.
 
@@ -297,20 +301,20 @@ def _mirrored(shown: str) -> str:
         elif sign in _CLOSING:
             closed.append(i)
     for i in (*opened, *closed):
-        neighbours = (_strong(shown[:i][::-1]), _strong(shown[i + 1 :]))
+        neighbours = (_find_direction(shown[:i][::-1]), _find_direction(shown[i + 1 :]))
         letters[i] = _MIRROR[shown[i]] if "L" not in neighbours and any(neighbours) else shown[i]
     return "".join(letters)
 
 
-def _strong(text: str) -> str:
+def _find_direction(text: str) -> str:
     """Return the direction of the first letter or digit: "L", "R", or "" if there is none."""
     kinds = (unicodedata.bidirectional(c) for c in text)
     return next(("R" if kind in ("R", "AL") else "L" for kind in kinds if kind in ("L", "R", "AL", "EN", "AN")), "")
 
 
-def needed(texts: Iterable[tuple[str, int]]) -> list[Font]:
+def list_needed_fonts(texts: Iterable[tuple[str, int]]) -> list[Font]:
     """Return the fonts for texts with given weights, always including the first face."""
-    fonts = [face(400)]
+    fonts = [get_face(400)]
     fonts += [run.font for text, weight in texts for run in runs(text, weight) if run.font]
     return list(dict.fromkeys(fonts))
 
@@ -327,42 +331,46 @@ _ADVICE = {
 
 def missing(texts: Iterable[str]) -> list[str]:
     """Return a sentence for each script with a character that no font here has; empty if there is none."""
-    return [_advice_for(script, characters) for script, characters in _without_font(texts).items()]
+    return [_write_advice(script, characters) for script, characters in _group_missing(texts).items()]
 
 
-def boxes(texts: Iterable[str]) -> str:
+def describe_boxes(texts: Iterable[str]) -> str:
     """Return the sentence of a caption about characters drawn as boxes; empty if there are none."""
-    named = [_named(script, characters) for script, characters in _without_font(texts).items()]
+    named = [_describe_characters(script, characters) for script, characters in _group_missing(texts).items()]
     return f"No font was available for {' and '.join(named)}: boxes are drawn instead." if named else ""
 
 
-def _without_font(texts: Iterable[str]) -> dict[str, list[str]]:
+def _group_missing(texts: Iterable[str]) -> dict[str, list[str]]:
     """Return the characters that no font here has, by script."""
     by_script: dict[str, list[str]] = {}
-    for character in dict.fromkeys(writable("".join(texts))):
-        if unicodedata.category(character) not in ("Cf", "Zs") and font_for(character) is None:
-            by_script.setdefault(_script(character), []).append(character)
+    for character in dict.fromkeys(replace_unwritable("".join(texts))):
+        if unicodedata.category(character) not in ("Cf", "Zs") and find_font(character) is None:
+            by_script.setdefault(_find_script(character), []).append(character)
     return by_script
 
 
-def _script(character: str) -> str:
+def _find_script(character: str) -> str:
     """Return the first word of a character's name, which is the script of letters: "CJK", "DEVANAGARI"."""
     if unicodedata.category(character) == "So":
         return "EMOJI"
     return unicodedata.name(character, "UNNAMED").split()[0].split("-")[0]
 
 
-def _named(script: str, characters: list[str]) -> str:
+def _describe_characters(script: str, characters: list[str]) -> str:
     """Describe the characters of a script, with the first of them listed: "Devanagari letters (क, ख)"."""
-    shown = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:LISTED])
-    more = f" and {len(characters) - LISTED} more" if len(characters) > LISTED else ""
+    shown = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:MOST_LISTED])
+    more = f" and {len(characters) - MOST_LISTED} more" if len(characters) > MOST_LISTED else ""
     names = {"CJK": "CJK ideographs", "EMOJI": "these emoji or signs", "UNNAMED": "these characters"}
     return f"{names.get(script, f'{script.capitalize()} letters')} ({shown}{more})"
 
 
-def _advice_for(script: str, characters: list[str]) -> str:
+def _write_advice(script: str, characters: list[str]) -> str:
     font = {"EMOJI": "Noto Emoji"}.get(script) or _ADVICE.get(script, f"Noto Sans {script.capitalize()}")
-    advice = f"Install {font}, or name a font file in {SETTING}" if script != "UNNAMED" else f"Name a font in {SETTING}"
-    if not all(any(_files([place])) for place in _named_places()):
+    advice = (
+        f"Install {font}, or name a font file in {FONTS_VARIABLE}"
+        if script != "UNNAMED"
+        else f"Name a font in {FONTS_VARIABLE}"
+    )
+    if not all(any(_iter_files([place])) for place in _list_configured_places()):
         advice += ", which now names a place without one"
-    return f"No font on this machine has {_named(script, characters)}: boxes are drawn instead. {advice}."
+    return f"No font on this machine has {_describe_characters(script, characters)}: boxes are drawn instead. {advice}."

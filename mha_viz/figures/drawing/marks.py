@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 POINTS_PER_MM = 72 / 25.4
-DPI = (10, 2400)  # the least and the greatest resolution of a picture
+DPI_RANGE = (10, 2400)  # the least and the greatest resolution of a picture
 
 Anchor = Literal["start", "middle", "end"]
-Strength = Literal[400, 600]  # regular and semi-bold
+FontWeight = Literal[400, 600]  # regular and semi-bold
 Pixels = npt.NDArray[np.uint8]
 
 
@@ -33,7 +33,7 @@ class Text:
     text: str
     size: float
     colour: str
-    weight: Strength = 400
+    weight: FontWeight = 400
     anchor: Anchor = "start"
     turn: float = 0
     opacity: float = 1
@@ -135,7 +135,7 @@ class Drawing:
 
     def scaled(self, factor: float) -> Drawing:
         """Return the same drawing with every length multiplied by ``factor``."""
-        marks = tuple(_scaled(mark, factor) for mark in self.marks)
+        marks = tuple(_scale_mark(mark, factor) for mark in self.marks)
         return replace(self, width=self.width * factor, height=self.height * factor, marks=marks)
 
     def texts(self) -> tuple[str, ...]:
@@ -143,12 +143,12 @@ class Drawing:
         return tuple(mark.text for mark in self.marks if isinstance(mark, Text))
 
 
-def moved(marks: tuple[Mark, ...], dx: float, dy: float) -> tuple[Mark, ...]:
+def shift_marks(marks: tuple[Mark, ...], dx: float, dy: float) -> tuple[Mark, ...]:
     """Shift marks, to place one drawing inside another."""
-    return tuple(_moved(mark, dx, dy) for mark in marks)
+    return tuple(_shift_mark(mark, dx, dy) for mark in marks)
 
 
-def _scaled(mark: Mark, k: float) -> Mark:
+def _scale_mark(mark: Mark, k: float) -> Mark:
     if isinstance(mark, Text):
         return replace(mark, x=mark.x * k, y=mark.y * k, size=mark.size * k)
     if isinstance(mark, Curve):
@@ -162,7 +162,7 @@ def _scaled(mark: Mark, k: float) -> Mark:
     return replace(sized, stroke_width=sized.stroke_width * k) if isinstance(sized, Rect) else sized
 
 
-def _moved(mark: Mark, dx: float, dy: float) -> Mark:
+def _shift_mark(mark: Mark, dx: float, dy: float) -> Mark:
     if isinstance(mark, Curve):
         p, q, r, s = ((x + dx, y + dy) for x, y in mark.points)
         return replace(mark, points=(p, q, r, s))

@@ -78,13 +78,13 @@ FONT = "Source Sans, sans-serif"
 THEMES = {"light": LIGHT, "dark": DARK, "grey": GREY}
 
 
-def rgba(colour: str, opacity: float = 0.25) -> str:
+def format_rgba(colour: str, opacity: float = 0.25) -> str:
     """Return a colour in Plotly's form; 0.25 is the opacity of grid lines and of other faint elements."""
     r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return colour if opacity == 1 else f"rgba({r},{g},{b},{opacity})"
 
 
-def ink_on(colour: str) -> str:
+def choose_ink(colour: str) -> str:
     """Return black or white, whichever is easier to read on ``colour``."""
     r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]

@@ -22,14 +22,14 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
         figure = plt.figure(figsize=(drawing.width / 72, drawing.height / 72))
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     registered = {entry.fname for entry in fontManager.ttflist}
-    for font in _fonts(drawing):
+    for font in _list_fonts(drawing):
         if font.path not in registered:
             fontManager.addfont(font.path)
-    families = list(dict.fromkeys(font.family for font in _fonts(drawing)))
+    families = list(dict.fromkeys(font.family for font in _list_fonts(drawing)))
     width, height = room(ax)
     scale = min(width / drawing.width, height / drawing.height)  # points of the Axes per point of the drawing
-    for order, mark in enumerate(_sheet(drawing)):
-        _mark(ax, mark, order, scale, lambda weight: FontProperties(family=families, weight=weight))
+    for order, mark in enumerate(_add_background(drawing)):
+        _draw_mark(ax, mark, order, scale, lambda weight: FontProperties(family=families, weight=weight))
     ax.set(xlim=(0, drawing.width), ylim=(drawing.height, 0), aspect="equal")
     ax.axis("off")
     return ax
@@ -41,19 +41,19 @@ def room(ax: Any) -> tuple[float, float]:
     return float(place.width * width * 72), float(place.height * height * 72)
 
 
-def _sheet(drawing: Drawing) -> tuple[Mark, ...]:
+def _add_background(drawing: Drawing) -> tuple[Mark, ...]:
     """Return the marks on a background of the drawing's size, not of the whole figure's."""
     if drawing.background is None:
         return drawing.marks
     return (Rect(0, 0, drawing.width, drawing.height, fill=drawing.background), *drawing.marks)
 
 
-def _fonts(drawing: Drawing) -> list[Font]:
+def _list_fonts(drawing: Drawing) -> list[Font]:
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
-    return list(dict.fromkeys([fonts.face(400), fonts.face(600), *fonts.needed(texts)]))
+    return list(dict.fromkeys([fonts.get_face(400), fonts.get_face(600), *fonts.list_needed_fonts(texts)]))
 
 
-def _dashes(curve: Curve | Polyline, width: float) -> list[float]:
+def _convert_dashes(curve: Curve | Polyline, width: float) -> list[float]:
     """Return the lengths of dashes in matplotlib's unit: line widths, or points if its settings say so."""
     from matplotlib import rcParams
 
@@ -61,26 +61,26 @@ def _dashes(curve: Curve | Polyline, width: float) -> list[float]:
     return [length / unit for length in curve.dash]
 
 
-def _mark(ax: Any, mark: Mark, order: int, scale: float, font: Any) -> None:
+def _draw_mark(ax: Any, mark: Mark, order: int, scale: float, font: Any) -> None:
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 
     if isinstance(mark, Text):
         align = {"start": "left", "middle": "center", "end": "right"}[mark.anchor]
         ax.text(
-            mark.x, mark.y, fonts.writable(mark.text), color=mark.colour, alpha=mark.opacity, ha=align,
+            mark.x, mark.y, fonts.replace_unwritable(mark.text), color=mark.colour, alpha=mark.opacity, ha=align,
             va="center_baseline" if not mark.turn else "center", rotation=mark.turn, rotation_mode="anchor",
             parse_math=False, zorder=order, fontproperties=font(mark.weight), fontsize=mark.size * scale,
         )  # fmt: skip
     elif isinstance(mark, Curve):
         path = Path(list(mark.points), [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
         line = {"edgecolor": mark.colour, "linewidth": mark.width * scale, "alpha": mark.opacity, "zorder": order}
-        line |= {"linestyle": (0, _dashes(mark, mark.width))} if mark.dash else {}
+        line |= {"linestyle": (0, _convert_dashes(mark, mark.width))} if mark.dash else {}
         ax.add_patch(PathPatch(path, facecolor="none", **line))
     elif isinstance(mark, Polyline):
         points = [*mark.points, mark.points[0]] if mark.fill else list(mark.points)
         drawn = {"edgecolor": mark.stroke or "none", "linewidth": mark.stroke_width * scale, "zorder": order}
-        drawn |= {"linestyle": (0, _dashes(mark, mark.stroke_width))} if mark.dash else {}
+        drawn |= {"linestyle": (0, _convert_dashes(mark, mark.stroke_width))} if mark.dash else {}
         ax.add_patch(PathPatch(Path(points), facecolor=mark.fill or "none", alpha=mark.opacity, **drawn))
     elif isinstance(mark, Rect):
         look: dict[str, Any] = {"facecolor": mark.fill or "none", "edgecolor": mark.stroke or "none"}

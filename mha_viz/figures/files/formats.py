@@ -16,19 +16,19 @@ from safetensors.numpy import save
 
 from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.attention.numbers import name_array, name_numbers
-from mha_viz.attention.steps import in_model
+from mha_viz.attention.steps import find_in_model
 from mha_viz.figures.files.registry import writer
-from mha_viz.figures.files.saved import heading
-from mha_viz.files.tables import inert
+from mha_viz.figures.files.saved import build_heading
+from mha_viz.files.tables import escape_formula
 from mha_viz.model_names import cite_model, name_in_column
-from mha_viz.quotes import shortened
+from mha_viz.quotes import shorten
 from mha_viz.text import TokenizedText, clean
 from mha_viz.view.quantities import QUANTITIES
 
-CELL = ("query_index", "query_token", "key_index", "key_token")
-PLACE = ("layer", "head", *CELL)
+CELL_COLUMNS = ("query_index", "query_token", "key_index", "key_token")
+PLACE_COLUMNS = ("layer", "head", *CELL_COLUMNS)
 LONGEST_CELL = 32_000  # characters: spreadsheets hold 32,767 in a cell, Python reads 131,072
-ORIGIN = ("of_model", "quantity", "text", "made")
+ORIGIN_COLUMNS = ("of_model", "quantity", "text", "made")
 
 
 @writer(".npz")
@@ -41,11 +41,14 @@ def npz(attention: Attention, file: BinaryIO) -> None:
     cross-attention these are of the queries, and those of the keys follow as ``keys_text``, ``keys_tokens`` and so on.
     ``reading`` is what ``load_attention`` reads: JSON in bytes.
     """
-    about = _heading(attention)
+    about = _collect_heading(attention)
     steps, keys = about.pop("made"), about.pop("keys", None)
     arrays = _text_arrays(about)
     arrays |= {f"keys_{name}": array for name, array in _text_arrays(keys).items()} if keys else {}
-    arrays |= {"made": np.array(steps, dtype=np.str_), "reading": np.frombuffer(heading(attention).encode(), np.uint8)}
+    arrays |= {
+        "made": np.array(steps, dtype=np.str_),
+        "reading": np.frombuffer(build_heading(attention).encode(), np.uint8),
+    }
     arrays |= {about["numbers"]: attention.weights, "hidden": attention.hidden}
     np.savez(file, allow_pickle=False, **arrays)
 
@@ -65,11 +68,11 @@ def safetensors(attention: Attention, file: BinaryIO) -> None:
 
     The first has the name that ``numbers`` says, as in .npz. ``reading`` is what ``load_attention`` reads.
     """
-    fields = _heading(attention)
+    fields = _collect_heading(attention)
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
     tensors = {fields["numbers"]: attention.weights, "hidden": attention.hidden}
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    file.write(save(tensors, metadata | {"reading": heading(attention)}))
+    file.write(save(tensors, metadata | {"reading": build_heading(attention)}))
 
 
 @writer(".csv")
@@ -82,11 +85,13 @@ def table(attention: Attention, file: BinaryIO) -> None:
     what they are: weight_by_words, weight_rescaled, weight_ablated, norm. Token texts that a spreadsheet would run as a
     formula get a leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
     """
-    file.write((",".join((*PLACE, name_numbers(attention.quantity, attention.made), *ORIGIN)) + "\n").encode())
-    first, blank = origin(attention)
-    cells, of_keys = ([cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
+    file.write(
+        (",".join((*PLACE_COLUMNS, name_numbers(attention.quantity, attention.made), *ORIGIN_COLUMNS)) + "\n").encode()
+    )
+    first, blank = format_origin(attention)
+    cells, of_keys = ([quote_cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
     keys = [f"{index},{text}," for index, text in enumerate(of_keys)]
-    for head, matrix in _matrices(attention):
+    for head, matrix in _iter_matrices(attention):
         for query, row in enumerate(matrix):
             start = f"{place(head, attention)},{query},{cells[query]},"
             lines = [f"{start}{key}{weight}{blank}\n" for key, weight in zip(keys, map(str, row), strict=True)]
@@ -99,11 +104,11 @@ def place(head: Head, reading: Attention | Shown) -> str:
 
     Where a map is of a whole layer, the second cell is empty.
     """
-    layer, number = in_model(reading.made, head)
+    layer, number = find_in_model(reading.made, head)
     return f"{layer}," if QUANTITIES[reading.quantity].of_layers else f"{layer},{number}"
 
 
-def origin(reading: Attention | Shown) -> tuple[str, str]:
+def format_origin(reading: Attention | Shown) -> tuple[str, str]:
     """Return the ends of the first row of a table and of all other rows: the cells of ORIGIN.
 
     They are empty after the first row, because a long text in every row would take gigabytes.
@@ -111,7 +116,7 @@ def origin(reading: Attention | Shown) -> tuple[str, str]:
     text = " / ".join(filter(None, (reading.queries.text, reading.queries.pair)))
     quantity = name_numbers(reading.quantity, reading.made)
     cells = cite_model(reading.model, reading.revision), quantity, text, "; ".join(reading.made)
-    return "".join(f",{cell(shortened(clean(value), LONGEST_CELL))}" for value in cells), "," * len(ORIGIN)
+    return "".join(f",{quote_cell(shorten(clean(value), LONGEST_CELL))}" for value in cells), "," * len(ORIGIN_COLUMNS)
 
 
 @writer(".json")
@@ -120,25 +125,27 @@ def tree(attention: Attention, file: BinaryIO) -> None:
 
     Weights that the model did not compute have the name that ``numbers`` says, as in .npz.
     """
-    fields = _heading(attention) | {"hidden": [[decimals(row) for row in layer] for layer in attention.hidden]}
+    fields = _collect_heading(attention) | {
+        "hidden": [[shorten_floats(row) for row in layer] for layer in attention.hidden]
+    }
     file.write(json.dumps(fields, ensure_ascii=False)[:-1].encode())  # [:-1] leaves the object open for the weights
     file.write(f', "{fields["numbers"]}": '.encode())
-    for head, matrix in _matrices(attention):
+    for head, matrix in _iter_matrices(attention):
         opening = "[[" if head == (0, 0) else "], [" if head.head == 0 else ", "
         rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in matrix)
         file.write(f"{opening}[{rows}]".encode())
     file.write(b"]]}\n")
 
 
-def _heading(attention: Attention) -> dict[str, Any]:
+def _collect_heading(attention: Attention) -> dict[str, Any]:
     """Return everything in a file besides the numbers, as JSON values."""
     about = {"model": clean(name_in_column(attention.model)), "revision": clean(attention.revision)}
     about |= {"quantity": attention.quantity, "numbers": name_array(attention.quantity, attention.made)}
-    keys = {"keys": _text(attention.keys)} if attention.is_cross else {}
-    return {**about, "made": [clean(step) for step in attention.made], **_text(attention.queries), **keys}
+    keys = {"keys": _text_fields(attention.keys)} if attention.is_cross else {}
+    return {**about, "made": [clean(step) for step in attention.made], **_text_fields(attention.queries), **keys}
 
 
-def _text(text: TokenizedText) -> dict[str, Any]:
+def _text_fields(text: TokenizedText) -> dict[str, Any]:
     return {
         "unit": text.unit,
         "text": clean(text.text),
@@ -150,17 +157,17 @@ def _text(text: TokenizedText) -> dict[str, Any]:
     }
 
 
-def _matrices(attention: Attention) -> Iterator[tuple[Head, Weights]]:
+def _iter_matrices(attention: Attention) -> Iterator[tuple[Head, Weights]]:
     for head in attention.every_head():
         yield head, attention[head]
 
 
-def decimals(row: Weights) -> list[float]:
+def shorten_floats(row: Weights) -> list[float]:
     """Return the shortest decimals that read back as the same float32: 0.1, not 0.10000000149."""
     return [float(str(value)) for value in row]
 
 
-def cell(text: str) -> str:
+def quote_cell(text: str) -> str:
     """Return one CSV cell, quoted where necessary (RFC 4180), never a formula."""
-    safe = inert(text)
+    safe = escape_formula(text)
     return '"' + safe.replace('"', '""') + '"' if any(c in safe for c in ',"\r\n') else safe

@@ -11,23 +11,23 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.font_file import Font
 
 SANS, SERIF = "mha_viz Sans", "mha_viz Serif"  # the licence reserves the name Source for whole fonts
-_FACES: dict[str, Callable[[int], Font]] = {SANS: fonts.face, SERIF: fonts.serif}
+_FACES: dict[str, Callable[[int], Font]] = {SANS: fonts.get_face, SERIF: fonts.get_serif}
 _ALWAYS = frozenset((0x00, *range(0x20, 0x28)))  # blocks of 256 code points: Latin, and signs
 _WEIGHTS = (400, 600)
 _COPYRIGHT, _LICENCE, _LICENCE_ADDRESS = 0, 13, 14  # numbers in the table "name" of a font file
 
 
-def page_fonts(texts: Iterable[str]) -> str:
+def build_page_fonts(texts: Iterable[str]) -> str:
     """Return the CSS rules for the fonts of a page, with their licences.
 
     They cover the letters of its ``texts`` and all letters that its scripts may write, in the faces of text and of
     headings.
     """
     letters = frozenset().union(*texts)
-    return "".join(_family(name, face, letters) for name, face in _FACES.items())
+    return "".join(_build_family(name, face, letters) for name, face in _FACES.items())
 
 
-def _family(name: str, face: Callable[[int], Font], letters: Iterable[str]) -> str:
+def _build_family(name: str, face: Callable[[int], Font], letters: Iterable[str]) -> str:
     names = face(_WEIGHTS[0]).names(_COPYRIGHT, _LICENCE)
     rules = "".join(rule(name, face(weight), weight, letters) for weight in _WEIGHTS)
     return f"/* {name} is a part of {name.replace('mha_viz', 'Source')} Pro. {' '.join(names)} */\n{rules}\n"
@@ -43,13 +43,13 @@ def rule(family: str, font: Font, weight: int, letters: Iterable[str]) -> str:
     if font in (face(weight) for face in _FACES.values()):
         blocks = _ALWAYS.union(point >> 8 for point in points)
         points = {point for point in font.glyphs if point >> 8 in blocks}
-    data = _subset(font, "".join(map(chr, sorted(points & font.glyphs.keys()))))
+    data = _subset_font(font, "".join(map(chr, sorted(points & font.glyphs.keys()))))
     source = f"url(data:font/woff;base64,{data})"
     return f"@font-face{{font-family:'{family}';font-weight:{weight};src:{source}}}"
 
 
 @lru_cache(maxsize=64)
-def _subset(font: Font, letters: str) -> str:
+def _subset_font(font: Font, letters: str) -> str:
     """Return the font with these letters only, including joined forms, in base64.
 
     The same letters give the same bytes.

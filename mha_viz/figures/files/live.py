@@ -12,15 +12,15 @@ from html import escape
 from typing import Any, NamedTuple
 
 from mha_viz.browser.bundle import FOLDER, constant, joined, page_style, style
-from mha_viz.figures.files.page import MADE, Look, PagePart, content, html, main, style_sheet
+from mha_viz.figures.files.page import MADE_WITH, Look, PagePart, build_style_sheet, content, html, render_main
 from mha_viz.model_names import cite_model
 from mha_viz.numerals import three_digits
 
 MOST_TYPED = 4_000  # characters of a sentence
-OTHERS = 20  # sentences, besides the example, on which the deviation of half precision is measured
+OTHER_SENTENCES = 20  # sentences, besides the example, on which the deviation of half precision is measured
 _POLICY = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'"
 # Shown until the page's script removes it: browsers do not run modules of a page that was opened as a file.
-_UNSERVED = (
+_FILE_HINT = (
     "If nothing appears, this page was opened as a file. In its folder, run "
     "<code>python -m http.server</code>, and open localhost:8000."
 )
@@ -47,7 +47,7 @@ class Live(NamedTuple):
     of_heads: Mapping[str, Any]
 
 
-def site(
+def build_site(
     parts: Sequence[PagePart], live: Live, fetched: Mapping[str, bytes], *, title: str, introduction: str, look: Look
 ) -> dict[str, bytes]:
     """Return the files of the page by their names, including those that are ``fetched`` when somebody types.
@@ -55,13 +55,15 @@ def site(
     The addresses of all files but the page and its service worker change with their content, so that a browser can
     cache them.
     """
-    end = f'{_section(live)}<p class="caption">{MADE} This page contacts no other host and sends nothing.</p>\n'
-    body = main(parts, title, introduction, end)
-    reader = _filled(joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched})
+    end = f'{_render_section(live)}<p class="caption">{MADE_WITH} This page contacts no other host and sends nothing.</p>\n'
+    body = render_main(parts, title, introduction, end)
+    reader = _fill_placeholder(
+        joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched}
+    )
     files = {**fetched, "reader.js": reader}
-    files["page.js"] = _filled(_page_script(), '"reader.js"', address("reader.js", files))
+    files["page.js"] = _fill_placeholder(_build_page_script(), '"reader.js"', address("reader.js", files))
     sheets = page_style("published") + page_style("live")
-    files["style.css"] = style_sheet("compare", look, sheets, (title, *body)).encode()
+    files["style.css"] = build_style_sheet("compare", look, sheets, (title, *body)).encode()
     head = f'<link rel="stylesheet" href="{address("style.css", files)}">'
     script = f'<script type="module" src="{address("page.js", files)}"></script>'
     first = ["./", address("page.js", files), address("style.css", files)]
@@ -69,7 +71,7 @@ def site(
     source = (FOLDER / "live" / "offline.js").read_text("utf-8")
     return {
         **files,
-        "offline.js": _filled(source, "({ first: [], all: [] })", stored),
+        "offline.js": _fill_placeholder(source, "({ first: [], all: [] })", stored),
         "index.html": html(_POLICY, title, head, body, script),
     }
 
@@ -79,13 +81,13 @@ def address(name: str, files: Mapping[str, bytes]) -> str:
     return f"{name}?{hashlib.sha256(files[name]).hexdigest()[:16]}"
 
 
-def _filled(source: str, empty: str, value: object) -> bytes:
+def _fill_placeholder(source: str, empty: str, value: object) -> bytes:
     """Replace the placeholder ``empty`` in a script with a value that is known only when a page is written."""
     assert source.count(empty) == 1
     return source.replace(empty, json.dumps(value)).encode()
 
 
-def _page_script() -> str:
+def _build_page_script() -> str:
     compare, explorer, alone, page = (
         FOLDER / name for name in ("compare/compare.js", "explorer/explorer.js", "alone.js", "live/page.js")
     )
@@ -94,14 +96,14 @@ def _page_script() -> str:
     return f"{joined(compare, explorer, alone, page)}{live}.catch(console.error);\n{draw}"
 
 
-def _section(live: Live) -> str:
+def _render_section(live: Live) -> str:
     """Return the sentence field, with the example below it."""
     named = cite_model(live.model, live.revision)
     words = f"{named} reads what you type in this browser: nothing leaves this device. "
     words += f"The first sentence downloads the model, {live.megabytes:,.0f}\u00a0MB, which then also works offline."
     if live.deviation:
         differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
-        words += f" It is stored in half precision: on the sentence below and {OTHERS} others, {differ}."
+        words += f" It is stored in half precision: on the sentence below and {OTHER_SENTENCES} others, {differ}."
     data = content(live.example.packet, live.example.start, ofHeads=live.of_heads)
     field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
     return (
@@ -110,6 +112,6 @@ def _section(live: Live) -> str:
         f"<form><label>Sentence{field}</label><button>Read</button></form>\n"
         '<p role="status"></p><progress hidden aria-label="The model"></progress>\n'
         '<div data-live="yes"></div>\n'
-        f'<p class="remark" id="unserved">{_UNSERVED}</p>\n'
+        f'<p class="remark" id="unserved">{_FILE_HINT}</p>\n'
         f'<script type="application/json">{data}</script>\n</section>\n'
     )

@@ -19,11 +19,11 @@ from urllib.parse import quote
 
 from mha_viz.browser.bundle import page_style, script_alone, style
 from mha_viz.browser.promise import older_note
-from mha_viz.figures.files.letters import SANS, SERIF, page_fonts
+from mha_viz.figures.files.letters import SANS, SERIF, build_page_fonts
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
 
-MADE = f"Made with mha_viz {__version__}."
+MADE_WITH = f"Made with mha_viz {__version__}."
 Look = Literal["auto", "light", "dark", "grey"]
 
 # The page's colours by the names of their CSS variables, as in Streamlit's configuration.
@@ -56,7 +56,7 @@ def page(
         f'<p id="caption">{escape(caption)}</p>\n',
         f'<script id="said" type="application/json">{content(packet, start or {})}</script>\n',
     ]
-    return _document(component, "openAlone", title, body, look, "")
+    return _render_document(component, "openAlone", title, body, look, "")
 
 
 class PagePart(NamedTuple):
@@ -69,18 +69,20 @@ class PagePart(NamedTuple):
     caption: str
 
 
-def published(parts: Sequence[PagePart], *, title: str, introduction: str = "", look: Look = "auto") -> bytes:
+def render_published_page(
+    parts: Sequence[PagePart], *, title: str, introduction: str = "", look: Look = "auto"
+) -> bytes:
     """Return one HTML file with several drawings of the component "compare", each below its remark."""
-    footer = f'<p class="caption">{MADE} This page needs no network and sends nothing.</p>\n'
-    body = main(parts, title, introduction, footer)
-    return _document("compare", "openParts", title, body, look, page_style("published"))
+    footer = f'<p class="caption">{MADE_WITH} This page needs no network and sends nothing.</p>\n'
+    body = render_main(parts, title, introduction, footer)
+    return _render_document("compare", "openParts", title, body, look, page_style("published"))
 
 
-def main(parts: Sequence[PagePart], title: str, introduction: str, end: str) -> list[str]:
+def render_main(parts: Sequence[PagePart], title: str, introduction: str, end: str) -> list[str]:
     """Return the elements of a published page: every part below its remark, then the HTML ``end``."""
-    body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _remark(introduction)]
+    body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _render_remark(introduction)]
     for part in parts:
-        body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _remark(part.remark)]
+        body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _render_remark(part.remark)]
         # A separate form for each drawing, so that their radio buttons are independent.
         body += ['<form autocomplete="off">\n<div class="mha-compare" data-alone="yes" data-show="compare"></div>\n']
         body += [f'<script type="application/json">{content(part.packet, part.start)}</script>\n</form>\n']
@@ -88,7 +90,7 @@ def main(parts: Sequence[PagePart], title: str, introduction: str, end: str) -> 
     return [*body, end, "</main>\n"]
 
 
-def _remark(text: str) -> str:
+def _render_remark(text: str) -> str:
     return f'<p class="remark">{escape(text)}</p>\n' if text.strip() else ""
 
 
@@ -101,17 +103,19 @@ def content(packet: bytes, start: Mapping[str, str], **more: object) -> str:
     return text
 
 
-def _document(component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
+def _render_document(
+    component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str
+) -> bytes:
     """Return the complete file: security policy, styles, the ``body``, and the script that draws."""
     code = script_alone(component, opener)
-    styles = style_sheet(component, look, more_style, (title, *body))
+    styles = build_style_sheet(component, look, more_style, (title, *body))
     policy = f"script-src {_hash(code)}; style-src {_hash(styles)}"
     return html(policy, title, f"<style>{styles}</style>", body, f'<script type="module">{code}</script>')
 
 
-def style_sheet(component: str, look: Look, more: str, texts: Iterable[str]) -> str:
+def build_style_sheet(component: str, look: Look, more: str, texts: Iterable[str]) -> str:
     """Return the style of a page with a component, ``more`` style, and the fonts for its ``texts``."""
-    return "".join((page_fonts(texts), _variables(look), page_style("exported"), more, style(component)))
+    return "".join((build_page_fonts(texts), _build_variables(look), page_style("exported"), more, style(component)))
 
 
 def html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
@@ -132,7 +136,7 @@ def html(policy: str, title: str, styles: str, body: Sequence[str], script: str)
     ).encode("utf-8", "replace")
 
 
-def embedded(html: bytes, height: int) -> str:
+def embed_page(html: bytes, height: int) -> str:
     """Return an iframe that shows the page inside another page, such as a notebook. Its scripts run in a sandbox."""
     source = escape(html.decode(), quote=True)
     return (
@@ -149,17 +153,17 @@ def packed(packet: bytes) -> str:
     return base64.b64encode(zlib.compress(packet[::2] + packet[1::2], 6)).decode()
 
 
-def _variables(look: Look) -> str:
-    light, dark = (_sheet(name) for name in ("light", "dark"))
+def _build_variables(look: Look) -> str:
+    light, dark = (_look_variables(name) for name in ("light", "dark"))
     if look == "grey":
         return f":root {{ color-scheme: light; {light} --mha-look: grey; filter: grayscale(1) }}\n"
     if look != "auto":
-        return f":root {{ color-scheme: {look}; {_sheet(look)} }}\n"
+        return f":root {{ color-scheme: {look}; {_look_variables(look)} }}\n"
     return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
 
 
-def _sheet(look: str) -> str:
-    theme = _themes()[look]
+def _look_variables(look: str) -> str:
+    theme = _load_themes()[look]
     colours = "".join(f"--st-{name}-color: {theme[key]}; " for name, key in _COLOURS.items())
     fonts = f'--st-font: "{SANS}", system-ui, sans-serif; --st-heading-font: "{SERIF}", Georgia, serif; '
     code = '--st-code-font: "Source Code Pro", ui-monospace, monospace; '
@@ -167,7 +171,7 @@ def _sheet(look: str) -> str:
 
 
 @cache
-def _themes() -> dict[str, dict[str, str]]:
+def _load_themes() -> dict[str, dict[str, str]]:
     """Load the colours of the app's pages, light and dark."""
     configuration = tomllib.loads((app_root() / ".streamlit" / "config.toml").read_text("utf-8"))
     return {look: configuration["theme"][look] for look in ("light", "dark")}

@@ -30,32 +30,32 @@ from mha_viz.figures.drawing.font_file import Font, Stroke
 from mha_viz.figures.drawing.fonts import FontRun
 from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Mark, Polyline, Rect, Text
 from mha_viz.figures.files import tags
-from mha_viz.figures.files.svg import EDITABLE, magnified
+from mha_viz.figures.files.svg import MAX_EDITABLE_CELLS, magnify
 from mha_viz.text import clean
 
-INVISIBLE = 3  # the text rendering mode for text that can be searched and copied but is not drawn
-BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text's width that is before its anchor
+INVISIBLE_TEXT = 3  # the text rendering mode for text that can be searched and copied but is not drawn
+ANCHOR_SHARES = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text's width that is before its anchor
 Transform = tuple[float, float, float, float, float, float]  # x' = ax + cy + e, y' = bx + dy + f
 
-_ONE_AT_A_TIME = Lock()  # reportlab keeps the fonts of all files, and their subsets, globally
+_LOCK = Lock()  # reportlab keeps the fonts of all files, and their subsets, globally
 
 
-def pdf(drawing: Drawing) -> bytes:
+def render_pdf(drawing: Drawing) -> bytes:
     """Return the drawing as a PDF file of one page."""
-    with _ONE_AT_A_TIME:
+    with _LOCK:
         saved_settings = rl_config.useA85, ttfonts.makeToUnicodeCMap
         rl_config.useA85 = 0  # ASCII encoding would be a quarter larger, and slow
-        ttfonts.makeToUnicodeCMap = _characters
+        ttfonts.makeToUnicodeCMap = _build_character_map
         try:
-            return _pdf(drawing)
+            return _render_pdf(drawing)
         finally:
             rl_config.useA85, ttfonts.makeToUnicodeCMap = saved_settings
 
 
-def _pdf(drawing: Drawing) -> bytes:
+def _render_pdf(drawing: Drawing) -> bytes:
     buffer = io.BytesIO()
     size = (drawing.width, drawing.height)
-    first = _embedded(fonts.face(400))  # otherwise every page selects Helvetica, which is not inside the file
+    first = _embed_font(fonts.get_face(400))  # otherwise every page selects Helvetica, which is not inside the file
     about = {"lang": tags.LANGUAGE, "pdfVersion": tags.VERSION}
     canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1, initialFontName=first, **about)
     canvas.setViewerPreference("DisplayDocTitle", "true")
@@ -65,50 +65,50 @@ def _pdf(drawing: Drawing) -> bytes:
     canvas.setCreator("mha_viz")
     canvas.setKeywords([clean(f"{name}: {value}") for name, value in drawing.about.items()])
     if drawing.background:
-        with tags.artifact(canvas):
+        with tags.mark_artifact(canvas):
             canvas.setFillColor(HexColor(drawing.background))
             canvas.rect(0, 0, *size, stroke=0, fill=1)
     with tags.figure(canvas):
         for mark in drawing.marks:
-            _draw(canvas, mark, drawing.height)
+            _draw_mark(canvas, mark, drawing.height)
     canvas.showPage()
     tags.add_tags(canvas, drawing)
     canvas.save()
     return buffer.getvalue()
 
 
-def _draw(canvas: Any, mark: Mark, height: float) -> None:
+def _draw_mark(canvas: Any, mark: Mark, height: float) -> None:
     """Draw one mark; PDF counts upward from the lower edge."""
     if isinstance(mark, Text):
-        _text(canvas, mark, height)
+        _draw_text(canvas, mark, height)
     elif isinstance(mark, Curve):
         (a, b, c, d) = ((x, height - y) for x, y in mark.points)
-        _stroke(canvas, mark.colour, mark.opacity, mark.width)
+        _set_stroke(canvas, mark.colour, mark.opacity, mark.width)
         if mark.dash:
             canvas.setDash(list(mark.dash))
         canvas.bezier(*a, *b, *c, *d)
         if mark.dash:
             canvas.setDash()
     elif isinstance(mark, Polyline):
-        _polyline(canvas, mark, height)
+        _draw_polyline(canvas, mark, height)
     elif isinstance(mark, Rect):
-        _rectangle(canvas, mark, height)
-    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= EDITABLE:
-        _cells(canvas, mark, height)
+        _draw_rectangle(canvas, mark, height)
+    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= MAX_EDITABLE_CELLS:
+        _draw_cells(canvas, mark, height)
     else:
-        picture = ImageReader(Image.fromarray(magnified(mark.pixels)))
+        picture = ImageReader(Image.fromarray(magnify(mark.pixels)))
         canvas.drawImage(picture, mark.x, height - mark.y - mark.height, mark.width, mark.height)
 
 
-def _polyline(canvas: Any, mark: Polyline, height: float) -> None:
+def _draw_polyline(canvas: Any, mark: Polyline, height: float) -> None:
     path = canvas.beginPath()
     for number, (x, y) in enumerate(mark.points):
         (path.lineTo if number else path.moveTo)(x, height - y)
     if mark.fill:
         path.close()
-        _fill(canvas, mark.fill, mark.opacity)
+        _set_fill(canvas, mark.fill, mark.opacity)
     if mark.stroke:
-        _stroke(canvas, mark.stroke, mark.opacity, mark.stroke_width)
+        _set_stroke(canvas, mark.stroke, mark.opacity, mark.stroke_width)
     canvas.setDash(list(mark.dash))
     canvas.setLineJoin(1)
     canvas.drawPath(path, stroke=int(bool(mark.stroke)), fill=int(bool(mark.fill)))
@@ -116,27 +116,27 @@ def _polyline(canvas: Any, mark: Polyline, height: float) -> None:
     canvas.setDash()
 
 
-def _rectangle(canvas: Any, mark: Rect, height: float) -> None:
+def _draw_rectangle(canvas: Any, mark: Rect, height: float) -> None:
     if mark.fill:
-        _fill(canvas, mark.fill, mark.opacity)
+        _set_fill(canvas, mark.fill, mark.opacity)
     if mark.stroke:
-        _stroke(canvas, mark.stroke, mark.opacity, mark.stroke_width)
+        _set_stroke(canvas, mark.stroke, mark.opacity, mark.stroke_width)
     box = (mark.x, height - mark.y - mark.height, mark.width, mark.height)
     canvas.rect(*box, stroke=int(bool(mark.stroke)), fill=int(bool(mark.fill)))
 
 
-def _fill(canvas: Any, colour: str, opacity: float) -> None:
+def _set_fill(canvas: Any, colour: str, opacity: float) -> None:
     canvas.setFillColor(HexColor(colour))
     canvas.setFillAlpha(opacity)  # after the colour, which sets an opacity
 
 
-def _stroke(canvas: Any, colour: str, opacity: float, width: float) -> None:
+def _set_stroke(canvas: Any, colour: str, opacity: float, width: float) -> None:
     canvas.setStrokeColor(HexColor(colour))
     canvas.setStrokeAlpha(opacity)
     canvas.setLineWidth(width)
 
 
-def _cells(canvas: Any, mark: CellPicture, height: float) -> None:
+def _draw_cells(canvas: Any, mark: CellPicture, height: float) -> None:
     """Draw one rectangle per cell, slightly larger than the cell, because viewers would otherwise show gaps between
     them."""
     rows, cols = mark.pixels.shape[:2]
@@ -153,48 +153,50 @@ def _cells(canvas: Any, mark: CellPicture, height: float) -> None:
 # ---- Text -----------------------------------------------------------------------------------------------
 
 
-def _text(canvas: Any, mark: Text, height: float) -> None:
-    runs = fonts.placed(mark.text, mark.weight)
-    widths = [_width(run, mark) for run in runs]
-    first = next((run.font for run in runs if run.font), fonts.face(mark.weight))
+def _draw_text(canvas: Any, mark: Text, height: float) -> None:
+    runs = fonts.place_runs(mark.text, mark.weight)
+    widths = [_measure_run(run, mark) for run in runs]
+    first = next((run.font for run in runs if run.font), fonts.get_face(mark.weight))
     cos, sin = math.cos(math.radians(mark.turn)), math.sin(math.radians(mark.turn))
-    along, up = -sum(widths) * BEFORE[mark.anchor], -first.middle * mark.size
-    _fill(canvas, mark.colour, mark.opacity)
+    along, up = -sum(widths) * ANCHOR_SHARES[mark.anchor], -first.middle * mark.size
+    _set_fill(canvas, mark.colour, mark.opacity)
     for run, width in zip(runs, widths, strict=True):
         x, y = mark.x + along * cos - up * sin, height - mark.y + along * sin + up * cos
-        _run(canvas, run, (cos, sin, -sin, cos, x, y), width, mark)
+        _draw_run(canvas, run, (cos, sin, -sin, cos, x, y), width, mark)
         along += width
 
 
-def _width(run: FontRun, mark: Text) -> float:
+def _measure_run(run: FontRun, mark: Text) -> float:
     """Return the width of a run; joined or stacked letters have another width than single ones."""
     if run.font is None or _is_plain(run):
         return fonts.width(run.text, mark.size, mark.weight)
-    return float(sum(p.x_advance for p in _shaped(run).glyph_positions)) * mark.size / run.font.em
+    return float(sum(p.x_advance for p in _shape_run(run).glyph_positions)) * mark.size / run.font.em
 
 
-def _run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: Text) -> None:
+def _draw_run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: Text) -> None:
     if run.font is None:  # boxes for characters that no font has, as in all formats
         canvas.saveState()
         canvas.transform(*matrix)
-        _stroke(canvas, mark.colour, mark.opacity, mark.size / 20)
-        side = mark.size * fonts.BOX
+        _set_stroke(canvas, mark.colour, mark.opacity, mark.size / 20)
+        side = mark.size * fonts.BOX_WIDTH
         count = sum(fonts.width(character, 1) > 0 for character in run.text)  # combining marks have no box
         for i in range(count):
             canvas.rect(i * side + side * 0.1, 0, side * 0.8, mark.size * 0.7, stroke=1, fill=0)
         canvas.restoreState()
         return
-    name = _embedded(run.font) if run.font.outlines == "glyf" else None
+    name = _embed_font(run.font) if run.font.outlines == "glyf" else None
     if name is not None and _is_plain(run):
-        _letters(canvas, run.text, name, matrix, mark.size)
+        _draw_letters(canvas, run.text, name, matrix, mark.size)
         return
-    _outlines(canvas, run, matrix, mark.size)
+    _draw_outlines(canvas, run, matrix, mark.size)
     if name is not None:
         text = run.text[::-1] if run.leftward else run.text  # in visual order: PDF viewers reverse it
-        _letters(canvas, text, name, matrix, mark.size, width)
+        _draw_letters(canvas, text, name, matrix, mark.size, width)
 
 
-def _letters(canvas: Any, text: str, name: str, matrix: Transform, size: float, width: float | None = None) -> None:
+def _draw_letters(
+    canvas: Any, text: str, name: str, matrix: Transform, size: float, width: float | None = None
+) -> None:
     """Write text as text; with a ``width`` it is invisible, and as wide as the outlines below it."""
     visible = "".join(c for c in text if unicodedata.category(c) != "Cf")
     line = canvas.beginText()
@@ -203,7 +205,7 @@ def _letters(canvas: Any, text: str, name: str, matrix: Transform, size: float, 
     if width is not None:
         natural = pdfmetrics.stringWidth(visible, name, size)
         line.setHorizScale(100 * width / natural if width and natural else 100)
-        line.setTextRenderMode(INVISIBLE)
+        line.setTextRenderMode(INVISIBLE_TEXT)
     line.textOut(visible)
     if width is not None:  # both outlive the text object
         line.setHorizScale(100)
@@ -211,7 +213,7 @@ def _letters(canvas: Any, text: str, name: str, matrix: Transform, size: float, 
     canvas.drawText(line)
 
 
-def _characters(name: str, subset: Sequence[int]) -> str:
+def _build_character_map(name: str, subset: Sequence[int]) -> str:
     """Return the table that maps each glyph of a font to its character.
 
     reportlab's own table is wrong beyond U+FFFF: a character is UTF-16, in four or eight hexadecimal digits.
@@ -223,28 +225,28 @@ def _characters(name: str, subset: Sequence[int]) -> str:
             f"<< /Registry ({name})\n/Ordering ({name})\n/Supplement 0\n>> def",
             f"/CMapName /{name} def\n/CMapType 2 def",
             f"1 begincodespacerange\n<00> <{len(subset) - 1:02X}>\nendcodespacerange",
-            *(f"{len(part)} beginbfchar\n" + "\n".join(part) + "\nendbfchar" for part in _parts(lines, 100)),
+            *(f"{len(part)} beginbfchar\n" + "\n".join(part) + "\nendbfchar" for part in _split_lines(lines, 100)),
             "endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend",
         ]
     )
 
 
-def _parts(lines: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+def _split_lines(lines: Sequence[str], most: int) -> Iterator[Sequence[str]]:
     """Split lines into parts of at most ``most`` lines, the limit for one section of the glyph table."""
     return (lines[i : i + most] for i in range(0, len(lines), most))
 
 
 def _is_plain(run: FontRun) -> bool:
     """Return whether each letter has one shape, from left to right, and nothing is joined, reordered or stacked."""
-    return not run.leftward and (run.text.isascii() or _stands_alone(run.text))
+    return not run.leftward and (run.text.isascii() or _has_simple_letters(run.text))
 
 
 @lru_cache(maxsize=10_000)
-def _stands_alone(text: str) -> bool:
-    return not any(unicodedata.category(c)[0] == "M" or _joins(c) for c in text)
+def _has_simple_letters(text: str) -> bool:
+    return not any(unicodedata.category(c)[0] == "M" or _is_contextual(c) for c in text)
 
 
-def _joins(character: str) -> bool:
+def _is_contextual(character: str) -> bool:
     """Return whether a character is in the blocks of Indic and South-East Asian scripts, whose letters change with
     their neighbours."""
     return (
@@ -253,7 +255,7 @@ def _joins(character: str) -> bool:
 
 
 @cache
-def _embedded(font: Font) -> str | None:
+def _embed_font(font: Font) -> str | None:
     """Return the font's name in reportlab, which embeds the used glyphs; None if it cannot read the file."""
     name = f"{font.path}#{font.number}"
     try:
@@ -264,38 +266,38 @@ def _embedded(font: Font) -> str | None:
 
 
 @cache
-def _shaper(font: Font) -> Any:
+def _load_shaper(font: Font) -> Any:
     face = uharfbuzz.Face(uharfbuzz.Blob.from_file_path(font.path), font.number)
     return uharfbuzz.Font(face)
 
 
 @lru_cache(maxsize=2_000)
-def _shaped(run: FontRun) -> Any:
+def _shape_run(run: FontRun) -> Any:
     """Shape a run: return its glyphs and their positions, from left to right."""
     buffer = uharfbuzz.Buffer()
     buffer.add_str(run.text)
     buffer.guess_segment_properties()
     buffer.direction = "rtl" if run.leftward else "ltr"
-    uharfbuzz.shape(_shaper(run.font or fonts.face(400)), buffer)
+    uharfbuzz.shape(_load_shaper(run.font or fonts.get_face(400)), buffer)
     return buffer
 
 
-def _outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) -> None:
+def _draw_outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) -> None:
     """Draw the run's glyphs, shaped, as filled shapes."""
-    font = run.font or fonts.face(400)
-    buffer = _shaped(run)
+    font = run.font or fonts.get_face(400)
+    buffer = _shape_run(run)
     a, b, c, d = (size / font.em * value for value in matrix[:4])
     e, f = matrix[4:]
     path = canvas.beginPath()
     pen_x = 0
     for info, position in zip(buffer.glyph_infos, buffer.glyph_positions, strict=True):
         x, y = pen_x + position.x_offset, position.y_offset
-        _trace(path, font.shape(info.codepoint), (a, b, c, d, e + a * x + c * y, f + b * x + d * y))
+        _trace_strokes(path, font.shape(info.codepoint), (a, b, c, d, e + a * x + c * y, f + b * x + d * y))
         pen_x += position.x_advance
     canvas.drawPath(path, stroke=0, fill=1, fillMode=1)
 
 
-def _trace(path: Any, strokes: Sequence[Stroke], matrix: Transform) -> None:
+def _trace_strokes(path: Any, strokes: Sequence[Stroke], matrix: Transform) -> None:
     """Add a glyph's strokes to a PDF path; quadratic curves become cubic ones."""
     a, b, c, d, e, f = matrix
 
@@ -314,21 +316,21 @@ def _trace(path: Any, strokes: Sequence[Stroke], matrix: Transform) -> None:
             first, second, current = (place(point) for point in points)
             path.curveTo(*first, *second, *current)
         elif kind == "qCurveTo":
-            current = _quadratic(path, current, [None if p is None else place(p) for p in points])
+            current = _trace_quadratic(path, current, [None if p is None else place(p) for p in points])
         else:
             path.close()
 
 
-def _quadratic(path: Any, start: tuple[float, float], points: list[Any]) -> tuple[float, float]:
+def _trace_quadratic(path: Any, start: tuple[float, float], points: list[Any]) -> tuple[float, float]:
     """Add a TrueType chain of off-curve points, whose on-curve points in between are implied; return the end point."""
     if points[-1] is None:  # a contour without on-curve points
         points = points[:-1]
-        first = _between(points[-1], points[0])
+        first = _find_midpoint(points[-1], points[0])
         path.moveTo(*first)
         start, points = first, [*points, first]
     *offs, end = points
     for i, off in enumerate(offs):
-        to = end if i + 1 == len(offs) else _between(off, offs[i + 1])
+        to = end if i + 1 == len(offs) else _find_midpoint(off, offs[i + 1])
         a = (start[0] + (off[0] - start[0]) * 2 / 3, start[1] + (off[1] - start[1]) * 2 / 3)
         b = (to[0] + (off[0] - to[0]) * 2 / 3, to[1] + (off[1] - to[1]) * 2 / 3)
         path.curveTo(*a, *b, *to)
@@ -336,5 +338,5 @@ def _quadratic(path: Any, start: tuple[float, float], points: list[Any]) -> tupl
     return start
 
 
-def _between(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+def _find_midpoint(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
     return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2

@@ -15,47 +15,54 @@ import resvg_py
 
 from mha_viz.errors import ExportError, shorten_value
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.marks import DPI, Curve, Drawing, Mark, Polyline, Rect, Text
-from mha_viz.figures.files.svg import svg
+from mha_viz.figures.drawing.marks import DPI_RANGE, Curve, Drawing, Mark, Polyline, Rect, Text
+from mha_viz.figures.files.svg import render_svg
 from mha_viz.text import clean
 
 MAX_PIXELS = 50_000_000  # a square of 178 mm at 1,000 dpi; drawing it takes half a gigabyte
-CELL = 60  # from this many pixels per cell, shapes are drawn faster than an enlarged picture of the cells
+LEAST_CELL_PIXELS = 60  # from this many pixels per cell, shapes are drawn faster than an enlarged picture of the cells
 HEADER = 33  # bytes before the first chunk that can be inserted: signature and IHDR
 
 
-def png(drawing: Drawing, dpi: int = 300) -> bytes:
+def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
     """Return the drawing as a PNG file that contains its resolution, caption and settings.
 
     Raises ExportError if it would be too large.
     """
     width, height = pixels(drawing, dpi)
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
-    files = dict.fromkeys(font.path for font in (fonts.face(400), fonts.face(600), *fonts.needed(texts)))
+    files = dict.fromkeys(
+        font.path for font in (fonts.get_face(400), fonts.get_face(600), *fonts.list_needed_fonts(texts))
+    )
     # Snap rectangles and pictures to whole pixels: lines between cells become equally sharp, and drawing is much
     # faster.
-    snapped = replace(drawing, marks=tuple(_on_pixels(mark, dpi / 72) for mark in drawing.marks))
+    snapped = replace(drawing, marks=tuple(_snap_mark(mark, dpi / 72) for mark in drawing.marks))
     raster = resvg_py.svg_to_bytes(
-        svg_string=svg(snapped, width * height // CELL, crisp=True).decode(),
+        svg_string=render_svg(snapped, width * height // LEAST_CELL_PIXELS, crisp=True).decode(),
         width=width,
         height=height,
         dpi=96,
         skip_system_fonts=True,
         font_files=list(files),
-        font_family=fonts.face(400).family,
-        sans_serif_family=fonts.face(400).family,
+        font_family=fonts.get_face(400).family,
+        sans_serif_family=fonts.get_face(400).family,
     )
     per_metre = round(dpi / 0.0254)
     about = {"Description": drawing.full_caption, "Software": "mha_viz", **drawing.about}
-    chunks = [_chunk(b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)), *(_words(*item) for item in about.items())]
+    chunks = [
+        _build_chunk(b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)),
+        *(_text_chunk(*item) for item in about.items()),
+    ]
     return bytes(raster[:HEADER]) + b"".join(chunks) + bytes(raster[HEADER:])
 
 
 def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
     """Return width and height of the picture. Raises ExportError if it would be too large, before it is drawn."""
-    if not isinstance(dpi, int | float) or not DPI[0] <= dpi <= DPI[1]:
+    if not isinstance(dpi, int | float) or not DPI_RANGE[0] <= dpi <= DPI_RANGE[1]:
         given = repr(shorten_value(dpi)) if isinstance(dpi, str) else shorten_value(dpi)
-        raise ExportError(f"The resolution is {given} dpi.", f"Expected a number from {DPI[0]} to {DPI[1]}.")
+        raise ExportError(
+            f"The resolution is {given} dpi.", f"Expected a number from {DPI_RANGE[0]} to {DPI_RANGE[1]}."
+        )
     width, height = (max(1, round(length * dpi / 72)) for length in (drawing.width, drawing.height))
     if width * height > MAX_PIXELS:
         raise ExportError(
@@ -64,15 +71,15 @@ def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
     return width, height
 
 
-def _on_pixels(mark: Mark, scale: float) -> Mark:
+def _snap_mark(mark: Mark, scale: float) -> Mark:
     """Snap a filled rectangle or a picture to whole pixels; return other marks unchanged."""
     if isinstance(mark, Curve | Polyline | Text) or (isinstance(mark, Rect) and mark.stroke):
         return mark
-    (x, width), (y, height) = (_span(mark.x, mark.width, scale), _span(mark.y, mark.height, scale))
+    (x, width), (y, height) = (_snap_span(mark.x, mark.width, scale), _snap_span(mark.y, mark.height, scale))
     return replace(mark, x=x, y=y, width=width, height=height)
 
 
-def _span(start: float, length: float, scale: float) -> tuple[float, float]:
+def _snap_span(start: float, length: float, scale: float) -> tuple[float, float]:
     """Return start and length snapped to whole pixels.
 
     Thin spans keep the same thickness everywhere. For wider spans, both edges are snapped, so that they coincide with
@@ -85,11 +92,11 @@ def _span(start: float, length: float, scale: float) -> tuple[float, float]:
     return first / scale, (last - first) / scale
 
 
-def _words(name: str, value: str) -> bytes:
+def _text_chunk(name: str, value: str) -> bytes:
     """Return an iTXt chunk: a keyword of at most 79 Latin letters, two flags, language, translated keyword, UTF-8."""
     keyword = name.encode("latin-1", "replace")[:79]
-    return _chunk(b"iTXt", keyword + b"\0\0\0\0\0" + clean(value).encode())
+    return _build_chunk(b"iTXt", keyword + b"\0\0\0\0\0" + clean(value).encode())
 
 
-def _chunk(kind: bytes, content: bytes) -> bytes:
+def _build_chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -12,20 +12,22 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.font_file import Font
 from mha_viz.figures.drawing.marks import Drawing, Text
 from mha_viz.figures.files.letters import rule
-from mha_viz.figures.files.svg import SVG, svg
+from mha_viz.figures.files.svg import SVG, render_svg
 
 
-def preview(drawing: Drawing) -> bytes:
+def render_preview(drawing: Drawing) -> bytes:
     """Return an SVG that contains the fonts of its texts."""
-    root = Tree.fromstring(svg(drawing))
+    root = Tree.fromstring(render_svg(drawing))
     style = Tree.Element(f"{{{SVG}}}style")
-    style.text = "".join(_rule(font, weight, letters) for (font, weight), letters in _letters(drawing).items())
+    style.text = "".join(
+        _build_rule(font, weight, letters) for (font, weight), letters in _collect_letters(drawing).items()
+    )
     root.insert(0, style)
     written: bytes = Tree.tostring(root, "utf-8")
     return written
 
 
-def _letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
+def _collect_letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
     """Return the characters used in each font and weight."""
     letters: dict[tuple[Font, int], frozenset[str]] = {}
     for mark in drawing.marks:
@@ -37,7 +39,7 @@ def _letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
     return letters
 
 
-def _rule(font: Font, weight: int, letters: frozenset[str]) -> str:
-    if font == fonts.face(weight):
+def _build_rule(font: Font, weight: int, letters: frozenset[str]) -> str:
+    if font == fonts.get_face(weight):
         return rule("Source Sans 3", font, weight, letters)
     return rule(font.family.replace("'", ""), font, weight, letters)

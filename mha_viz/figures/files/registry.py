@@ -11,9 +11,9 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, TypeVar
 
 from mha_viz.attention import Attention
-from mha_viz.errors import PATH, ExportError, check_kind
+from mha_viz.errors import PATH_KIND, ExportError, check_kind
 from mha_viz.figures.drawing.marks import Drawing
-from mha_viz.files import whole_file
+from mha_viz.files import write_atomically
 
 F = TypeVar("F")
 Writer = Callable[[Attention, BinaryIO], None]
@@ -41,7 +41,7 @@ def suffixes() -> tuple[str, ...]:
 
 def describe(suffix: str) -> str:
     """Return what a format contains: the first line of its writer's docstring. Raises ExportError."""
-    return (_writer(suffix).__doc__ or "").partition("\n")[0]
+    return (_find_writer(suffix).__doc__ or "").partition("\n")[0]
 
 
 def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None = None) -> Path:
@@ -52,27 +52,27 @@ def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None
     The bytes are first written to a temporary file next to it, so that a full disk or Ctrl-C leaves the old file
     unchanged. Raises ExportError for an unknown suffix or a place that cannot be written.
     """
-    check_kind(path, *PATH)
-    write_format = _writer(Path(path).suffix if suffix is None else suffix)
-    return _onto_disk(path, lambda file: write_format(attention, file))
+    check_kind(path, *PATH_KIND)
+    write_format = _find_writer(Path(path).suffix if suffix is None else suffix)
+    return _write_file(path, lambda file: write_format(attention, file))
 
 
 def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path:
     """Write the bytes that ``make`` returns, such as a picture or a page, like :func:`write`. Nothing is written if it
     raises."""
     content = make()
-    return _onto_disk(path, lambda file: file.write(content))
+    return _write_file(path, lambda file: file.write(content))
 
 
-def _onto_disk(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], object]) -> Path:
+def _write_file(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], object]) -> Path:
     place = Path(path)
     try:
         target = place.resolve()
         _check_no_folder(target)
-        with whole_file(target) as file:
+        with write_atomically(target) as file:
             write_to(file)
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
-        raise ExportError(_reason(place, error), PLACE_REMEDY) from error
+        raise ExportError(_explain_failure(place, error), PLACE_REMEDY) from error
     return place
 
 
@@ -85,12 +85,12 @@ def check_place(path: str | os.PathLike[str]) -> None:
         with TemporaryFile(dir=target.parent), suppress(FileNotFoundError):
             target.lstat()  # raises if the name is too long
     except (OSError, ValueError, RuntimeError) as error:
-        raise ExportError(_reason(place, error), PLACE_REMEDY) from error
+        raise ExportError(_explain_failure(place, error), PLACE_REMEDY) from error
 
 
 def stream(attention: Attention, suffix: str, file: BinaryIO) -> None:
     """Write a reading to an open file. Raises ExportError for an unknown suffix."""
-    _writer(suffix)(attention, file)
+    _find_writer(suffix)(attention, file)
 
 
 def to_bytes(attention: Attention, suffix: str) -> bytes:
@@ -100,11 +100,11 @@ def to_bytes(attention: Attention, suffix: str) -> bytes:
     return buffer.getvalue()
 
 
-def _writer(suffix: str) -> Writer:
-    return _of_suffix(_WRITERS, suffix, "file format that can be written")
+def _find_writer(suffix: str) -> Writer:
+    return _find_by_suffix(_WRITERS, suffix, "file format that can be written")
 
 
-def _of_suffix(writers: Mapping[str, F], suffix: str, kind: str) -> F:
+def _find_by_suffix(writers: Mapping[str, F], suffix: str, kind: str) -> F:
     if suffix.lower() not in writers:
         problem = f"“{suffix[:40]}” is not a {kind}." if suffix else "The file has no suffix."
         raise ExportError(problem, f"Use one of {', '.join(writers)}.")
@@ -116,7 +116,7 @@ def _check_no_folder(path: Path) -> None:
         raise IsADirectoryError(0, "it is a folder")
 
 
-def _reason(path: Path, error: Exception) -> str:
+def _explain_failure(path: Path, error: Exception) -> str:
     """Return the reason on one line, whatever characters the name contains."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     name = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
@@ -126,36 +126,40 @@ def _reason(path: Path, error: Exception) -> str:
 # ---- Drawings -------------------------------------------------------------------------------------------------
 
 
-def _svg(drawing: Drawing, dpi: int) -> bytes:
-    from mha_viz.figures.files.svg import svg
+def _write_svg(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.figures.files.svg import render_svg
 
-    return svg(drawing)
-
-
-def _pdf(drawing: Drawing, dpi: int) -> bytes:
-    from mha_viz.figures.files.pdf import pdf
-
-    return pdf(drawing)
+    return render_svg(drawing)
 
 
-def _png(drawing: Drawing, dpi: int) -> bytes:
-    from mha_viz.figures.files.png import png
+def _write_pdf(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.figures.files.pdf import render_pdf
 
-    return png(drawing, dpi)
+    return render_pdf(drawing)
+
+
+def _write_png(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.figures.files.png import render_png
+
+    return render_png(drawing, dpi)
 
 
 # Each function imports its libraries when it is first used.
-_DRAWN: dict[str, Callable[[Drawing, int], bytes]] = {".svg": _svg, ".pdf": _pdf, ".png": _png}
+_DRAWING_WRITERS: dict[str, Callable[[Drawing, int], bytes]] = {
+    ".svg": _write_svg,
+    ".pdf": _write_pdf,
+    ".png": _write_png,
+}
 
 
 def drawing_suffixes() -> tuple[str, ...]:
     """Return every suffix that a drawing can be written as."""
-    return tuple(_DRAWN)
+    return tuple(_DRAWING_WRITERS)
 
 
 def drawing_bytes(drawing: Drawing, suffix: str, dpi: int = 300) -> bytes:
     """Return a drawing as a file in memory; ``dpi`` applies to .png. Raises ExportError for an unknown suffix."""
-    return _of_suffix(_DRAWN, suffix, "figure format")(drawing, dpi)
+    return _find_by_suffix(_DRAWING_WRITERS, suffix, "figure format")(drawing, dpi)
 
 
 def write_drawing(drawing: Drawing, path: str | os.PathLike[str], dpi: int = 300) -> Path:

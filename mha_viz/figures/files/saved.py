@@ -26,23 +26,23 @@ from safetensors import safe_open
 from mha_viz.attention import Attention, Weights, steps, tensors
 from mha_viz.attention.numbers import name_array
 from mha_viz.errors import ExportError, MhaVizError, OpenError, shorten_value
-from mha_viz.model_names import ModelName, display_name_of
+from mha_viz.model_names import ModelName, get_display_name
 from mha_viz.text import TokenizedText, parse_text
 from mha_viz.view.quantities import QUANTITIES
 
 VERSION = 4
 VERSIONS = (2, 3, VERSION)  # can be opened; until 2, steps are text; until 3, numbers of all kinds are called weights
-LARGEST = 1 << 35  # the largest file in bytes: 32 GiB
-LARGEST_HEADING = 1 << 26  # the most bytes of the JSON
-LONGEST_NAME = 100_000  # the most characters of a model's name, a revision, a step
-MEMBERS = 100  # the most arrays in one file; a reading has about twenty
+MAX_FILE_BYTES = 1 << 35  # the largest file in bytes: 32 GiB
+MAX_HEADING_BYTES = 1 << 26  # the most bytes of the JSON
+MAX_NAME_LENGTH = 100_000  # the most characters of a model's name, a revision, a step
+MAX_ARRAYS = 100  # the most arrays in one file; a reading has about twenty
 SUFFIXES = (".npz", ".safetensors")
 FIELDS = {"version", "model", "display_name", "revision", "quantity", "made", "queries", "keys", "digest"}
 
-_AGAIN = "Save the reading again."
+_SAVE_AGAIN = "Save the reading again."
 
 
-def heading(attention: Attention) -> str:
+def build_heading(attention: Attention) -> str:
     """Return everything about a reading except its numbers, as ASCII JSON, with a digest of both.
 
     Raises ExportError for a reading that could not be opened again: its text was made by hand and has tokens outside
@@ -50,12 +50,12 @@ def heading(attention: Attention) -> str:
     """
     fields: dict[str, Any] = {"version": VERSION}
     fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity")}
-    fields["display_name"] = display_name_of(attention.model)
-    fields |= {"made": steps.packed(attention.made), "queries": asdict(attention.queries)}
-    fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _digest(attention)}
+    fields["display_name"] = get_display_name(attention.model)
+    fields |= {"made": steps.pack_steps(attention.made), "queries": asdict(attention.queries)}
+    fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _compute_digest(attention)}
     written = json.dumps(fields)
     try:
-        _texts(_fields(written.encode()))
+        _parse_texts(_fields(written.encode()))
     except (ValueError, MhaVizError) as error:
         raise ExportError(
             f"This reading cannot be saved: {str(error).rstrip('.')}.", "Correct its text, or write .csv or .json."
@@ -74,68 +74,74 @@ def load_attention(path: str | os.PathLike[str]) -> Attention:
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
-        problem = f"“{suffix[:40]}” cannot be opened as a reading." if suffix else f"{_name(file)} has no suffix."
+        problem = f"“{suffix[:40]}” cannot be opened as a reading." if suffix else f"{_quote_name(file)} has no suffix."
         raise OpenError(problem, f"Open a file that save() wrote as {' or '.join(SUFFIXES)}.")
-    with _in_words(file):
+    with _translate_errors(file):
         _check_size(file)
-        fields, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
+        fields, weights, hidden = (_read_npz if suffix == ".npz" else _read_safetensors)(file)
         model, revision, applied_steps, quantity = (fields[name] for name in ("model", "revision", "made", "quantity"))
         model = ModelName(model, fields["display_name"]) if fields["display_name"] else model
-        queries, keys = _texts(fields)
+        queries, keys = _parse_texts(fields)
         attention = Attention(model, revision, queries, weights, hidden, applied_steps, keys, quantity)
-        if _digest(attention) != fields["digest"]:
-            raise OpenError("The file was changed after it was saved: its numbers or words have changed.", _AGAIN)
+        if _compute_digest(attention) != fields["digest"]:
+            raise OpenError("The file was changed after it was saved: its numbers or words have changed.", _SAVE_AGAIN)
         return attention
 
 
 def _check_size(file: Path) -> None:
     if not file.exists():
-        raise OpenError(f"{_name(file)} does not exist.", "Give the path of a file that save() wrote.")
+        raise OpenError(f"{_quote_name(file)} does not exist.", "Give the path of a file that save() wrote.")
     if not file.is_file():
-        raise OpenError(f"{_name(file)} is not a file.", "Give the path of a file that save() wrote.")
-    if file.stat().st_size > LARGEST:
+        raise OpenError(f"{_quote_name(file)} is not a file.", "Give the path of a file that save() wrote.")
+    if file.stat().st_size > MAX_FILE_BYTES:
         raise OpenError(
-            f"{_name(file)} has {file.stat().st_size:,} bytes.",
-            f"A reading of at most {LARGEST:,} bytes can be opened.",
+            f"{_quote_name(file)} has {file.stat().st_size:,} bytes.",
+            f"A reading of at most {MAX_FILE_BYTES:,} bytes can be opened.",
         )
 
 
 @contextmanager
-def _in_words(file: Path) -> Iterator[None]:
+def _translate_errors(file: Path) -> Iterator[None]:
     """Convert every error that a damaged or foreign file causes into an OpenError that names the file."""
     try:
         yield
     except OpenError:
         raise
     except MhaVizError as error:
-        raise OpenError(f"{_name(file)} is damaged: {error.problem}", _AGAIN) from error
+        raise OpenError(f"{_quote_name(file)} is damaged: {error.problem}", _SAVE_AGAIN) from error
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise OpenError(f"{_name(file)} cannot be read: {reason}.", "Check that the file may be read.") from error
+        raise OpenError(f"{_quote_name(file)} cannot be read: {reason}.", "Check that the file may be read.") from error
     except (MemoryError, RecursionError) as error:
-        raise OpenError(f"{_name(file)} does not fit into memory.", "Open it on a machine with more.") from error
+        raise OpenError(f"{_quote_name(file)} does not fit into memory.", "Open it on a machine with more.") from error
     except Exception as error:  # zipfile, NumPy, safetensors and JSON raise various errors for foreign files
-        raise OpenError(f"{_name(file)} is damaged, or of another kind than its suffix says.", _AGAIN) from error
+        raise OpenError(
+            f"{_quote_name(file)} is damaged, or of another kind than its suffix says.", _SAVE_AGAIN
+        ) from error
 
 
 # ---- Two kinds of files: the heading, weights, hidden --------------------------------------------------------
 
 
-def _arrays(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
+def _read_npz(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
     """Read the heading, the weights and ``hidden`` from an .npz file."""
     with ZipFile(file) as archive:
         names = archive.namelist()
-        if len(names) > MEMBERS or len(set(names)) < len(names):
+        if len(names) > MAX_ARRAYS or len(set(names)) < len(names):
             raise ValueError("too many members, or two of one name")
         if any(member.file_size > file.stat().st_size for member in archive.infolist()):
             raise ValueError("a member would be larger than the file")
         if "reading.npy" not in names:
-            raise _foreign(file)
-        fields = _fields(_array(archive, "reading.npy", "|u1").tobytes())
-        return fields, _array(archive, f"{_name_in(fields)}.npy", "<f4"), _array(archive, "hidden.npy", "<f4")
+            raise _foreign_file_error(file)
+        fields = _fields(_read_array(archive, "reading.npy", "|u1").tobytes())
+        return (
+            fields,
+            _read_array(archive, f"{_weights_name(fields)}.npy", "<f4"),
+            _read_array(archive, "hidden.npy", "<f4"),
+        )
 
 
-def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
+def _read_array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
     """Read one array, read-only. Raises ValueError unless its size is the one that its header states."""
     member = archive.getinfo(name) if name in archive.namelist() else None
     if member is None or member.compress_type != ZIP_STORED:
@@ -151,14 +157,14 @@ def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
     return np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
-def _tensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
+def _read_safetensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
     """Read the heading, the weights and ``hidden`` from a .safetensors file."""
     with safe_open(file, framework="numpy") as opened:
         head = (opened.metadata() or {}).get("reading")
         if head is None:
-            raise _foreign(file)
+            raise _foreign_file_error(file)
         fields = _fields(head.encode())
-        weights, hidden = (opened.get_tensor(name) for name in (_name_in(fields), "hidden"))
+        weights, hidden = (opened.get_tensor(name) for name in (_weights_name(fields), "hidden"))
     for array in (weights, hidden):
         if array.dtype != np.float32:
             raise ValueError(f"{array.dtype} is not float32")
@@ -166,13 +172,13 @@ def _tensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
     return fields, weights, hidden
 
 
-def _name_in(fields: Mapping[str, Any]) -> str:
+def _weights_name(fields: Mapping[str, Any]) -> str:
     """Return the name of the weights in a file."""
     return "weights" if fields["version"] < VERSION else name_array(fields["quantity"], fields["made"])
 
 
-def _foreign(file: Path) -> OpenError:
-    return OpenError(f"{_name(file)} is not a saved reading.", "Open a file that save() of this version wrote.")
+def _foreign_file_error(file: Path) -> OpenError:
+    return OpenError(f"{_quote_name(file)} is not a saved reading.", "Open a file that save() of this version wrote.")
 
 
 # ---- The heading -----------------------------------------------------------------------------------------------
@@ -183,7 +189,7 @@ def _fields(head: bytes) -> dict[str, Any]:
 
     Raises OpenError for a file written by another version, ValueError for other problems.
     """
-    if len(head) > LARGEST_HEADING:
+    if len(head) > MAX_HEADING_BYTES:
         raise ValueError("the heading is too long")
     fields = json.loads(head)
     if not isinstance(fields, dict) or type(fields.get("version")) is not int:
@@ -196,10 +202,12 @@ def _fields(head: bytes) -> dict[str, Any]:
     if set(fields) != FIELDS or not isinstance(fields["made"], list):
         raise ValueError("not the heading of a reading")
     stored_steps = fields["made"]
-    fields["made"] = steps.steps_of(map(str, stored_steps)) if fields["version"] < 3 else steps.parse(stored_steps)
+    fields["made"] = (
+        steps.parse_wordings(map(str, stored_steps)) if fields["version"] < 3 else steps.parse_steps(stored_steps)
+    )
     texts = ("model", "display_name", "revision", "quantity", "digest")
     names = (*(fields[name] for name in texts), *fields["made"])
-    if not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
+    if not all(isinstance(name, str) and len(name) <= MAX_NAME_LENGTH for name in names):
         raise ValueError("not the names of a reading")
     if fields["quantity"] not in QUANTITIES:
         raise OpenError(
@@ -209,18 +217,18 @@ def _fields(head: bytes) -> dict[str, Any]:
     return fields
 
 
-def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
+def _parse_texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
     """Parse queries and keys, the same object for self-attention. Raises TextError."""
     queries = parse_text(fields["queries"])
     return queries, queries if fields["keys"] is None else parse_text(fields["keys"])
 
 
-def _digest(attention: Attention) -> str:
+def _compute_digest(attention: Attention) -> str:
     """Return the digest of key and numbers. The key alone does not tell whether the numbers in a file were changed."""
     numbers = tensors.digest(attention.weights) + tensors.digest(attention.hidden)
     return hashlib.blake2b(attention.key.encode() + numbers, digest_size=16).hexdigest()
 
 
-def _name(file: Path) -> str:
+def _quote_name(file: Path) -> str:
     """Return the quoted file name on one line, whatever characters it contains."""
     return f"“{(file.name if file.name.isprintable() else ascii(file.name)[1:-1])[:100]}”"

@@ -17,17 +17,25 @@ from safetensors.numpy import save
 
 from mha_viz.attention import Shown, Weights
 from mha_viz.attention.numbers import name_array, name_numbers
-from mha_viz.attention.steps import in_model
+from mha_viz.attention.steps import find_in_model
 from mha_viz.errors import ExportError
 from mha_viz.figures.drawing.table import Table
-from mha_viz.figures.files.formats import CELL, ORIGIN, PLACE, cell, decimals, origin, place
+from mha_viz.figures.files.formats import (
+    CELL_COLUMNS,
+    ORIGIN_COLUMNS,
+    PLACE_COLUMNS,
+    format_origin,
+    place,
+    quote_cell,
+    shorten_floats,
+)
 from mha_viz.figures.files.registry import drawing_suffixes
 from mha_viz.model_names import name_in_column
 from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
 
-BESIDE = ("panel", "name", "model")
-SUBTRACTED = (*CELL, "first", "second", "difference")
+PANEL_COLUMNS = ("panel", "name", "model")
+DIFFERENCE_COLUMNS = (*CELL_COLUMNS, "first", "second", "difference")
 
 
 class Several(NamedTuple):
@@ -71,22 +79,22 @@ def shown_bytes(numbers: Exported, suffix: str) -> bytes:
     return buffer.getvalue()
 
 
-def _table(shown: Shown, file: BinaryIO) -> None:
+def _write_table(shown: Shown, file: BinaryIO) -> None:
     """Write one row per number, as :func:`mha_viz.figures.files.formats.table`."""
-    file.write((",".join((*PLACE, name_numbers(shown.quantity, shown.made), *ORIGIN)) + "\n").encode())
-    for line in _lines(shown):
+    file.write((",".join((*PLACE_COLUMNS, name_numbers(shown.quantity, shown.made), *ORIGIN_COLUMNS)) + "\n").encode())
+    for line in _iter_lines(shown):
         file.write(line)
 
 
-def _lines(shown: Shown, prefix: str = "", empty: tuple[str, str] = ("", "")) -> Iterator[bytes]:
+def _iter_lines(shown: Shown, prefix: str = "", empty: tuple[str, str] = ("", "")) -> Iterator[bytes]:
     """Yield the lines of a table, one query at a time.
 
     Every line starts with ``prefix``; the first line has the origin cells. ``empty``: the empty cells of other columns
     of numbers, to the left and to the right of the column that is filled.
     """
-    first, blank = origin(shown)
+    first, blank = format_origin(shown)
     left_cells, right_cells = empty
-    rows, cols = ([cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
+    rows, cols = ([quote_cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
     keys = [f"{index},{text},{left_cells}" for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
@@ -97,80 +105,85 @@ def _lines(shown: Shown, prefix: str = "", empty: tuple[str, str] = ("", "")) ->
             yield "".join(lines).encode()
 
 
-def _arrays(shown: Shown, file: BinaryIO) -> None:
+def _write_npz(shown: Shown, file: BinaryIO) -> None:
     """Write the arrays weights [head, row, column], hidden [head, row], heads [head, 2], rows and cols, and the
     properties of the reading.
 
     The weights are stored under the name that ``numbers`` states.
     """
-    arrays = {name: np.array(value) for name, value in _heading(shown).items()}
-    arrays |= {"heads": np.array([list(in_model(shown.made, head)) for head in shown.heads], np.int64)}
-    np.savez(file, allow_pickle=False, hidden=shown.hidden, **arrays, **{_array(shown): shown.weights})
+    arrays = {name: np.array(value) for name, value in _collect_heading(shown).items()}
+    arrays |= {"heads": np.array([list(find_in_model(shown.made, head)) for head in shown.heads], np.int64)}
+    np.savez(file, allow_pickle=False, hidden=shown.hidden, **arrays, **{_weights_name(shown): shown.weights})
 
 
-def _tensors(shown: Shown, file: BinaryIO) -> None:
+def _write_safetensors(shown: Shown, file: BinaryIO) -> None:
     """Write two tensors, the weights under the name that ``numbers`` states, and hidden; everything else is in the
     metadata."""
-    heading = _heading(shown) | {"heads": _names(shown)}
+    heading = _collect_heading(shown) | {"heads": _list_names(shown)}
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
-    tensors = {_array(shown): np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
+    tensors = {_weights_name(shown): np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
     file.write(save(tensors, metadata))
 
 
-def _tree(shown: Shown, file: BinaryIO) -> None:
+def _write_json(shown: Shown, file: BinaryIO) -> None:
     """Write one JSON object. Weights, under the name that ``numbers`` states, are nested lists [head][row][column]."""
-    heading: dict[str, Any] = _heading(shown) | {"heads": _names(shown)}
-    heading |= {"hidden": [decimals(rows) for rows in shown.hidden]}
-    heading |= {_array(shown): [[decimals(row) for row in matrix] for matrix in shown.weights]}
+    heading: dict[str, Any] = _collect_heading(shown) | {"heads": _list_names(shown)}
+    heading |= {"hidden": [shorten_floats(rows) for rows in shown.hidden]}
+    heading |= {_weights_name(shown): [[shorten_floats(row) for row in matrix] for matrix in shown.weights]}
     file.write((json.dumps(heading, ensure_ascii=False) + "\n").encode())
 
 
 # ---- Heads side by side ---------------------------------------------------------------------------------
 
 
-def _table_beside(several: Several, file: BinaryIO) -> None:
+def _write_panels_table(several: Several, file: BinaryIO) -> None:
     """Write one long table with columns for the panel's number, which counts from 1, its name and its model.
 
     Panels whose numbers have different names get separate columns for them.
     """
     panel_numbers = [name_numbers(shown.quantity, shown.made) for shown in several.panels]
     numbers = list(dict.fromkeys(panel_numbers))
-    file.write((",".join((*BESIDE, *PLACE, *numbers, *ORIGIN)) + "\n").encode())
+    file.write((",".join((*PANEL_COLUMNS, *PLACE_COLUMNS, *numbers, *ORIGIN_COLUMNS)) + "\n").encode())
     for count, (shown, name, number_name) in enumerate(zip(*several, panel_numbers, strict=True), 1):
         column = numbers.index(number_name)
-        prefix = f"{count},{cell(clean(name))},{cell(clean(name_in_column(shown.model)))},"
-        for line in _lines(shown, prefix, ("," * column, "," * (len(numbers) - 1 - column))):
+        prefix = f"{count},{quote_cell(clean(name))},{quote_cell(clean(name_in_column(shown.model)))},"
+        for line in _iter_lines(shown, prefix, ("," * column, "," * (len(numbers) - 1 - column))):
             file.write(line)
 
 
-def _arrays_beside(several: Several, file: BinaryIO) -> None:
+def _write_panels_npz(several: Several, file: BinaryIO) -> None:
     """Write the arrays of every panel, named "panel1_weights" and so on."""
     arrays: dict[str, Any] = {}
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
-        fields = {**_heading(shown), "name": clean(name), _array(shown): shown.weights[0], "hidden": shown.hidden[0]}
+        fields = {
+            **_collect_heading(shown),
+            "name": clean(name),
+            _weights_name(shown): shown.weights[0],
+            "hidden": shown.hidden[0],
+        }
         arrays |= {f"panel{number}_{field}": np.array(value) for field, value in fields.items()}
     heads = np.array([shown.heads[0] for shown in several.panels], np.int64)  # one per panel
     np.savez(file, allow_pickle=False, heads=heads, **arrays)
 
 
-def _tensors_beside(several: Several, file: BinaryIO) -> None:
+def _write_panels_safetensors(several: Several, file: BinaryIO) -> None:
     """Write the tensors of every panel, named "panel1.weights" and "panel1.hidden"; the metadata "panel1" is JSON."""
     tensors: dict[str, Weights] = {}
     metadata: dict[str, str] = {}
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
-        parts = {_array(shown): shown.weights[0], "hidden": shown.hidden[0]}
+        parts = {_weights_name(shown): shown.weights[0], "hidden": shown.hidden[0]}
         tensors |= {f"panel{number}.{field}": np.ascontiguousarray(part) for field, part in parts.items()}
-        metadata[f"panel{number}"] = json.dumps({**_named(shown), "name": clean(name)}, ensure_ascii=False)
+        metadata[f"panel{number}"] = json.dumps({**_head_metadata(shown), "name": clean(name)}, ensure_ascii=False)
     file.write(save(tensors, metadata))
 
 
-def _tree_beside(several: Several, file: BinaryIO) -> None:
+def _write_panels_json(several: Several, file: BinaryIO) -> None:
     """Write a list of panels; weights are nested lists [row][column]."""
     panels = [
         {
-            **_named(shown),
-            "hidden": decimals(shown.hidden[0]),
-            _array(shown): [decimals(row) for row in shown.weights[0]],
+            **_head_metadata(shown),
+            "hidden": shorten_floats(shown.hidden[0]),
+            _weights_name(shown): [shorten_floats(row) for row in shown.weights[0]],
             "name": clean(name),
         }
         for shown, name in zip(*several, strict=True)
@@ -181,17 +194,17 @@ def _tree_beside(several: Several, file: BinaryIO) -> None:
 # ---- A difference -----------------------------------------------------------------------------------------
 
 
-def _table_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
+def _write_difference_table(subtracted: Subtracted, file: BinaryIO) -> None:
     """Write one row per cell: query_index, query_token, key_index, key_token, first, second, difference.
 
     The first row also states the head and the origin of both sides, as in the table of one head.
     """
     sides = {"first": subtracted.first, "second": subtracted.second}
-    origin_columns = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN)]
-    file.write((",".join((*SUBTRACTED, *origin_columns)) + "\n").encode())
-    first = "".join(f",{_names(shown)[0]}{origin(shown)[0]}" for shown in sides.values())
+    origin_columns = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN_COLUMNS)]
+    file.write((",".join((*DIFFERENCE_COLUMNS, *origin_columns)) + "\n").encode())
+    first = "".join(f",{_list_names(shown)[0]}{format_origin(shown)[0]}" for shown in sides.values())
     blank = "," * len(origin_columns)
-    rows, cols = ([cell(clean(text)) for text in side] for side in (subtracted.rows, subtracted.cols))
+    rows, cols = ([quote_cell(clean(text)) for text in side] for side in (subtracted.rows, subtracted.cols))
     keys = [f"{index},{text}" for index, text in zip(subtracted.first.col_index, cols, strict=True)]
     matrices = zip(subtracted.first.weights[0], subtracted.second.weights[0], subtracted.difference, strict=True)
     for index, text, matrix_rows in zip(subtracted.first.row_index, rows, matrices, strict=True):
@@ -202,7 +215,7 @@ def _table_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
         file.write("".join(lines).encode())
 
 
-def _matrices(subtracted: Subtracted) -> dict[str, Weights]:
+def _collect_matrices(subtracted: Subtracted) -> dict[str, Weights]:
     return {
         "first": subtracted.first.weights[0],
         "second": subtracted.second.weights[0],
@@ -210,50 +223,57 @@ def _matrices(subtracted: Subtracted) -> dict[str, Weights]:
     }
 
 
-def _about(subtracted: Subtracted) -> dict[str, Any]:
+def _collect_metadata(subtracted: Subtracted) -> dict[str, Any]:
     """Return the heads and properties of both readings, and the texts of rows and columns."""
     names = {"rows": [clean(text) for text in subtracted.rows], "cols": [clean(text) for text in subtracted.cols]}
     sides = {"first": subtracted.first, "second": subtracted.second}
-    return {f"{side}_{name}": value for side, shown in sides.items() for name, value in _named(shown).items()} | names
+    return {
+        f"{side}_{name}": value for side, shown in sides.items() for name, value in _head_metadata(shown).items()
+    } | names
 
 
-def _arrays_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
+def _write_difference_npz(subtracted: Subtracted, file: BinaryIO) -> None:
     """Write first, second and difference [row, column], rows, cols, and the properties of both readings, such as
     "first_model"."""
     np.savez(
         file,
         allow_pickle=False,
-        **_matrices(subtracted),
-        **{name: np.array(v) for name, v in _about(subtracted).items()},
+        **_collect_matrices(subtracted),
+        **{name: np.array(v) for name, v in _collect_metadata(subtracted).items()},
     )
 
 
-def _tensors_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
+def _write_difference_safetensors(subtracted: Subtracted, file: BinaryIO) -> None:
     """Write the tensors first, second and difference; everything else is in the metadata."""
     metadata = {
-        name: value if isinstance(value, str) else json.dumps(value) for name, value in _about(subtracted).items()
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in _collect_metadata(subtracted).items()
     }
-    file.write(save({name: np.ascontiguousarray(matrix) for name, matrix in _matrices(subtracted).items()}, metadata))
+    file.write(
+        save({name: np.ascontiguousarray(matrix) for name, matrix in _collect_matrices(subtracted).items()}, metadata)
+    )
 
 
-def _tree_subtracted(subtracted: Subtracted, file: BinaryIO) -> None:
+def _write_difference_json(subtracted: Subtracted, file: BinaryIO) -> None:
     """Write one JSON object; first, second and difference are nested lists [row][column]."""
-    matrices = {name: [decimals(row) for row in matrix] for name, matrix in _matrices(subtracted).items()}
-    file.write((json.dumps(_about(subtracted) | matrices, ensure_ascii=False) + "\n").encode())
+    matrices = {name: [shorten_floats(row) for row in matrix] for name, matrix in _collect_matrices(subtracted).items()}
+    file.write((json.dumps(_collect_metadata(subtracted) | matrices, ensure_ascii=False) + "\n").encode())
 
 
 # ---- A chart ----------------------------------------------------------------------------------------------
 
 
-def _rows_of_table(table: Table, file: BinaryIO) -> None:
+def _write_chart_table(table: Table, file: BinaryIO) -> None:
     """Write the rows below the names of their columns; missing numbers are empty."""
-    file.write((",".join(map(cell, table.columns)) + "\n").encode())
+    file.write((",".join(map(quote_cell, table.columns)) + "\n").encode())
     for row in table.rows:
-        texts = (cell(clean(value)) if isinstance(value, str) else "" if value is None else str(value) for value in row)
+        texts = (
+            quote_cell(clean(value)) if isinstance(value, str) else "" if value is None else str(value) for value in row
+        )
         file.write((",".join(texts) + "\n").encode())
 
 
-def _tree_of_table(table: Table, file: BinaryIO) -> None:
+def _write_chart_json(table: Table, file: BinaryIO) -> None:
     """Write one JSON object: the facts about the measurement, and a list of rows, with the column names as keys."""
     rows = [
         {n: clean(v) if isinstance(v, str) else v for n, v in zip(table.columns, row, strict=True)}
@@ -265,20 +285,20 @@ def _tree_of_table(table: Table, file: BinaryIO) -> None:
 
 _WRITERS: Mapping[type, Mapping[str, ShownWriter]] = MappingProxyType(
     {
-        Shown: {".csv": _table, ".npz": _arrays, ".safetensors": _tensors, ".json": _tree},
+        Shown: {".csv": _write_table, ".npz": _write_npz, ".safetensors": _write_safetensors, ".json": _write_json},
         Several: {
-            ".csv": _table_beside,
-            ".npz": _arrays_beside,
-            ".safetensors": _tensors_beside,
-            ".json": _tree_beside,
+            ".csv": _write_panels_table,
+            ".npz": _write_panels_npz,
+            ".safetensors": _write_panels_safetensors,
+            ".json": _write_panels_json,
         },
         Subtracted: {
-            ".csv": _table_subtracted,
-            ".npz": _arrays_subtracted,
-            ".safetensors": _tensors_subtracted,
-            ".json": _tree_subtracted,
+            ".csv": _write_difference_table,
+            ".npz": _write_difference_npz,
+            ".safetensors": _write_difference_safetensors,
+            ".json": _write_difference_json,
         },
-        Table: {".csv": _rows_of_table, ".json": _tree_of_table},
+        Table: {".csv": _write_chart_table, ".json": _write_chart_json},
     }
 )
 
@@ -293,22 +313,22 @@ def figure_suffixes() -> tuple[str, ...]:
     return (*drawing_suffixes(), ".html", *shown_suffixes())
 
 
-def _array(shown: Shown) -> str:
+def _weights_name(shown: Shown) -> str:
     return name_array(shown.quantity, shown.made)
 
 
-def _names(shown: Shown) -> list[str]:
+def _list_names(shown: Shown) -> list[str]:
     """Return "L3H1" for each head, or "layer 3" for the map of a whole layer."""
     is_of_layer = QUANTITIES[shown.quantity].of_layers
-    heads = [in_model(shown.made, head) for head in shown.heads]
+    heads = [find_in_model(shown.made, head) for head in shown.heads]
     return [f"layer {head.layer}" if is_of_layer else str(head) for head in heads]
 
 
-def _named(shown: Shown) -> dict[str, Any]:
-    return {"head": _names(shown)[0], **_heading(shown)}
+def _head_metadata(shown: Shown) -> dict[str, Any]:
+    return {"head": _list_names(shown)[0], **_collect_heading(shown)}
 
 
-def _heading(shown: Shown) -> dict[str, Any]:
+def _collect_heading(shown: Shown) -> dict[str, Any]:
     facts = {
         "model": name_in_column(shown.model),
         "revision": shown.revision,
@@ -316,7 +336,7 @@ def _heading(shown: Shown) -> dict[str, Any]:
         "pair": shown.queries.pair,
         **({} if shown.keys is shown.queries else {"keys_text": shown.keys.text, "keys_pair": shown.keys.pair}),
         "quantity": shown.quantity,
-        "numbers": _array(shown),
+        "numbers": _weights_name(shown),
         "made": "; ".join(shown.made),
         **shown.view,
     }

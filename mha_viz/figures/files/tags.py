@@ -21,18 +21,18 @@ _FIGURE = 0  # the MCID of the figure's content on its page, and the page's key 
 
 
 @contextmanager
-def artifact(canvas: Any) -> Iterator[None]:
+def mark_artifact(canvas: Any) -> Iterator[None]:
     """Mark everything drawn inside the block as decoration."""
-    yield from _marked(canvas, "/Artifact BMC")
+    yield from _mark_content(canvas, "/Artifact BMC")
 
 
 @contextmanager
 def figure(canvas: Any) -> Iterator[None]:
     """Mark everything drawn inside the block as the figure that :func:`add_tags` describes."""
-    yield from _marked(canvas, f"/Figure <</MCID {_FIGURE}>> BDC")
+    yield from _mark_content(canvas, f"/Figure <</MCID {_FIGURE}>> BDC")
 
 
-def _marked(canvas: Any, begin: str) -> Iterator[None]:
+def _mark_content(canvas: Any, begin: str) -> Iterator[None]:
     canvas._code.append(begin)
     yield
     canvas._code.append("EMC")
@@ -53,11 +53,11 @@ def add_tags(canvas: Any, drawing: Drawing) -> None:
     parents = PDFDictionary({"Nums": PDFArray([_FIGURE, PDFArray([to_leaf])])})
     tree.dict |= {"Type": PDFName("StructTreeRoot"), "K": PDFArray([to_root]), "ParentTree": parents}
     tree.dict |= {"ParentTreeNextKey": _FIGURE + 1}
-    _set(document.Catalog, StructTreeRoot=tree, MarkInfo=PDFDictionary({"Marked": "true"}))
-    _set(page, StructParents=_FIGURE, Tabs=PDFName("S"))
+    _set_entries(document.Catalog, StructTreeRoot=tree, MarkInfo=PDFDictionary({"Marked": "true"}))
+    _set_entries(page, StructParents=_FIGURE, Tabs=PDFName("S"))
 
 
-def _set(part: Any, **entries: Any) -> None:
+def _set_entries(part: Any, **entries: Any) -> None:
     """Add entries to an object of the document. reportlab writes only those that its list of names contains."""
     part.__NoDefault__ = list(dict.fromkeys([*part.__NoDefault__, *entries]))
     for name, value in entries.items():

@@ -1,7 +1,7 @@
 """The geometry of figures, laid out in pixels of the screen.
 
 It is a port of the layouts in ``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree. A file
-is laid out in pixels of the screen and then scaled to points as a whole (:func:`sheet`).
+is laid out in pixels of the screen and then scaled to points as a whole (:func:`make_sheet`).
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from typing import Literal, NamedTuple
 
 from mha_viz.errors import SettingError, shorten_value
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.marks import POINTS_PER_MM, Drawing, Mark, Note, Text, moved
+from mha_viz.figures.drawing.marks import POINTS_PER_MM, Drawing, Mark, Note, Text, shift_marks
 
 NARROW_MM, COLUMN_MM, TWO_COLUMNS_MM = 77.0, 85.0, 178.0  # a column of ACL, of most other venues, two columns
 PAGE_MM = 220.0  # A4 with margins of 25 mm, less 27 mm for a caption
 SMALLEST_PT = 5.0  # the smallest letters that are readable in print
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
 EDGE = 4  # margin on every side of a file, pixels: letters extend slightly beyond their boxes
-FOOTER, SAID_LINE, MOST_SAID = 11, 16, 2  # of a sentence below a drawing: pixels of letters and of a line; most lines
-TALL = 100_000  # no limit: a file may be as high as necessary
+FOOTER_LETTERS, FOOTER_LINE, MOST_FOOTER_LINES = (
+    11,
+    16,
+    2,
+)  # of a sentence below a drawing: pixels of letters and of a line; most lines
+UNLIMITED = 100_000  # no limit: a file may be as high as necessary
 
 LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
 LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # the least and the greatest value
@@ -95,7 +99,7 @@ def fitted(make: Callable[[Size], Drawing], size: Size) -> Drawing:
     return replace(wide, notes=(Note("", f"{widths}Give width_mm to choose."), *wide.notes))
 
 
-def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
+def wrap_text(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
     """Break a text at spaces into at most ``most`` lines; the last line is cut if it is too long."""
     lines: list[str] = []
     for word in text.split():
@@ -105,22 +109,23 @@ def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) 
             lines.append(word)
         else:
             lines[-1] += f" {word}"
-    return [fonts.cut(line, size, width, weight) for line in lines]
+    return [fonts.cut_text(line, size, width, weight) for line in lines]
 
 
-def said_below(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...], float]:
+def draw_footer(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...], float]:
     """Return the marks of a short centred sentence below a drawing of this width, and its height; nothing without
     words."""
-    lines = wrapped(words, width, FOOTER, MOST_SAID)
+    lines = wrap_text(words, width, FOOTER_LETTERS, MOST_FOOTER_LINES)
     marks = [
-        Text(width / 2, SAID_LINE * (i + 0.5), line, FOOTER, colour, anchor="middle") for i, line in enumerate(lines)
+        Text(width / 2, FOOTER_LINE * (i + 0.5), line, FOOTER_LETTERS, colour, anchor="middle")
+        for i, line in enumerate(lines)
     ]
-    return tuple(marks), SAID_LINE * len(lines)
+    return tuple(marks), FOOTER_LINE * len(lines)
 
 
-def sheet(drawing: Drawing, size: Size, footer: tuple[tuple[Mark, ...], float] = ((), 0.0)) -> Drawing:
+def make_sheet(drawing: Drawing, size: Size, footer: tuple[tuple[Mark, ...], float] = ((), 0.0)) -> Drawing:
     """Convert a drawing from the screen's pixels to points, exactly as wide as requested, with the ``footer`` of
-    :func:`said_below`.
+    :func:`draw_footer`.
 
     Long texts have more columns than fit at the requested size of type: they are scaled down as a whole. Notes say if
     the drawing is too high for its page or its letters are too small to read.
@@ -129,13 +134,13 @@ def sheet(drawing: Drawing, size: Size, footer: tuple[tuple[Mark, ...], float] =
         drawing,
         width=drawing.width + 2 * EDGE,
         height=drawing.height + footer[1] + 2 * EDGE,
-        marks=(*moved(drawing.marks, EDGE, EDGE), *moved(footer[0], EDGE, EDGE + drawing.height)),
+        marks=(*shift_marks(drawing.marks, EDGE, EDGE), *shift_marks(footer[0], EDGE, EDGE + drawing.height)),
     )
     scaled = replace(complete.scaled(min(size.scale, size.points / complete.width)), width=size.points)
-    return replace(scaled, notes=(*scaled.notes, *_unprintable(scaled, size)))
+    return replace(scaled, notes=(*scaled.notes, *_list_problems(scaled, size)))
 
 
-def _unprintable(drawn: Drawing, size: Size) -> list[Note]:
+def _list_problems(drawn: Drawing, size: Size) -> list[Note]:
     """Return notes on the problems of a drawing, in points, on paper."""
     notes = []
     high = drawn.height / POINTS_PER_MM
@@ -163,7 +168,7 @@ class GridLayout(NamedTuple):
     height: float
 
 
-def grid_layout(width: float, layers: int, heads: int, height: float = TALL, largest: float = 80) -> GridLayout:
+def grid_layout(width: float, layers: int, heads: int, height: float = UNLIMITED, largest: float = 80) -> GridLayout:
     """Lay out a grid as ``gridLayout`` does: cells with a step of 20 to ``largest`` pixels."""
     left, top = 30, 22
     fit = min((width - left) / heads, max(45, (height - top) / layers))
@@ -213,7 +218,7 @@ def links_layout(
     rows: int,
     cols: int,
     label: float,
-    height: float = TALL,
+    height: float = UNLIMITED,
     spacing: Spacing = ON_SCREEN,
     numbers: tuple[float, int] = (3.2, 1),
 ) -> LinksLayout:
@@ -248,7 +253,7 @@ def heatmap_layout(
     rows: int,
     cols: int,
     label: float,
-    height: float = TALL,
+    height: float = UNLIMITED,
     largest: float = 44,
     above: float | None = None,
 ) -> HeatmapLayout:
@@ -263,6 +268,6 @@ def heatmap_layout(
     return HeatmapLayout(cell, label, top, label + cell * cols, top + cell * rows)
 
 
-def bend(left: float, right: float) -> float:
+def control_distance(left: float, right: float) -> float:
     """Return the distance of a link's control points from its ends."""
     return (right - left) * 0.42

@@ -43,17 +43,19 @@ def widths(theme: Theme) -> tuple[Drawing, ...]:
     wide = "wide: each reads the whole vector"
     narrow = "narrow: each reads its own chunk"
     return tuple(
-        Drawing(WIDTH, 176, tuple(_fed(theme, is_wide, words)), None, alt=f"Every head sees all n tokens. {words}.")
+        Drawing(
+            WIDTH, 176, tuple(_input_marks(theme, is_wide, words)), None, alt=f"Every head sees all n tokens. {words}."
+        )
         for is_wide, words in ((True, wide), (False, narrow))
     )
 
 
-def _fed(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
+def _input_marks(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
     left, top, chunk, high = 62, 24, 16, 104
     right, step = 176, 32
     yield Text(left + COUNT * chunk / 2, 10, "width d", 12, theme.muted, anchor="middle")
     yield Text(right + (3 * step + chunk) / 2, 10, "d / h each", 12, theme.muted, anchor="middle")
-    yield from _brace(left - 10, top, high, theme)
+    yield from _brace_marks(left - 10, top, high, theme)
     yield Text(20, top + high / 2 - 7, "all n", 12, theme.ink, anchor="middle")
     yield Text(20, top + high / 2 + 8, "tokens", 12, theme.ink, anchor="middle")
     for head in range(COUNT):
@@ -66,22 +68,22 @@ def _fed(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
     for row in range(1, TOKENS):
         y = top + high * row / TOKENS
         for begin, wide in ((left, COUNT * chunk), *((right + step * head, chunk) for head in range(COUNT))):
-            yield _line((begin, y), (begin + wide, y), theme.paper, 1)
+            yield _straight_line((begin, y), (begin + wide, y), theme.paper, 1)
     end = left + COUNT * chunk
-    yield _line((end + 8, top + high / 2), (right - 14, top + high / 2), theme.muted, 1.5)
+    yield _straight_line((end + 8, top + high / 2), (right - 14, top + high / 2), theme.muted, 1.5)
     yield Polyline(
         tuple((right - 14 + dx, top + high / 2 + dy) for dx, dy in ((0, -4), (6, 0), (0, 4))), fill=theme.muted
     )
     yield Text(WIDTH / 2, 166, words, 13, theme.ink, anchor="middle")
 
 
-def _brace(x: float, top: float, high: float, theme: Theme) -> Iterator[Mark]:
+def _brace_marks(x: float, top: float, high: float, theme: Theme) -> Iterator[Mark]:
     yield Polyline(
         ((x + 4, top), (x, top), (x, top + high), (x + 4, top + high)), stroke=theme.muted, stroke_width=1.25
     )
 
 
-def gradients(theme: Theme) -> tuple[Drawing, ...]:
+def draw_gradients(theme: Theme) -> tuple[Drawing, ...]:
     """Draw the gradient on its way back through W_O, for equal slices and for different ones.
 
     The gradient at a head's own part of the concatenation is ∂L/∂out times the head's slice. Every number is computed.
@@ -89,36 +91,42 @@ def gradients(theme: Theme) -> tuple[Drawing, ...]:
     equal = "equal slices: equal gradients"
     different = "different slices: different gradients"
     return tuple(
-        Drawing(WIDTH, 208, tuple(_back(theme, slices, words)), None, alt=f"∂L/∂out times each slice of W_O. {words}.")
+        Drawing(
+            WIDTH,
+            208,
+            tuple(_gradient_marks(theme, slices, words)),
+            None,
+            alt=f"∂L/∂out times each slice of W_O. {words}.",
+        )
         for slices, words in ((np.repeat(SLICES[:1], COUNT, axis=0), equal), (SLICES, different))
     )
 
 
-def _back(theme: Theme, slices: Array, words: str) -> Iterator[Mark]:
+def _gradient_marks(theme: Theme, slices: Array, words: str) -> Iterator[Mark]:
     top, row = 38, 2 * CELL + GAP - 12
     middle = top + (COUNT * row - 12) / 2
     for x, heading in ((30, "∂L/∂out"), (146, "× its slice of Wₒ"), (254, "its gradient")):
         yield Text(x, 12, heading, 12, theme.muted, anchor="middle")
-    yield from _cells(30 - CELL / 2, middle - 2 * CELL, GRADIENT[:, None], theme)
+    yield from _cell_marks(30 - CELL / 2, middle - 2 * CELL, GRADIENT[:, None], theme)
     for head in range(COUNT):
         y = top + row * head
         centre = y + CELL
         yield Curve(((40, middle), (76, middle), (76, centre), (114, centre)), theme.muted, 1.5)
-        yield from _cells(124, y, slices[head], theme)
+        yield from _cell_marks(124, y, slices[head], theme)
         yield Rect(122, y - 2, 4 * CELL + 4, 2 * CELL + 4, None, theme.heads[head], 1.75)
-        yield _line((178, centre), (240, centre), theme.heads[head], 1.75)
-        yield from _cells(248, y, (slices[head] @ GRADIENT)[:, None], theme)
+        yield _straight_line((178, centre), (240, centre), theme.heads[head], 1.75)
+        yield from _cell_marks(248, y, (slices[head] @ GRADIENT)[:, None], theme)
         yield Text(270, centre, f"H{head}", 12, theme.ink)
     yield Text(WIDTH / 2, 198, words, 13, theme.ink, anchor="middle")
 
 
-def _cells(left: float, top: float, values: Array, theme: Theme) -> Iterator[Mark]:
+def _cell_marks(left: float, top: float, values: Array, theme: Theme) -> Iterator[Mark]:
     for (row, column), value in np.ndenumerate(values):
         shade = theme.signed[round((1 - np.clip(value, -1, 1)) / 2 * (len(theme.signed) - 1))]
         yield Rect(left + CELL * column, top + CELL * row, CELL - 1, CELL - 1, shade)
 
 
-def two_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[WordLink]) -> Drawing:
+def draw_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[WordLink]) -> Drawing:
     """Draw one word of a sentence with links of several heads; each arc is labelled with its head and weight."""
     size, space, line, high = 14, 5, 78, 46
     lefts = np.cumsum([0, *(fonts.width(word, size) + space for word in words)])
@@ -137,5 +145,5 @@ def two_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[Wo
     return Drawing(float(lefts[-1]), line + 12, tuple(marks), None, alt=f"“{words[query]}” attends by {listed}.")
 
 
-def _line(start: tuple[float, float], end: tuple[float, float], colour: str, width: float) -> Curve:
+def _straight_line(start: tuple[float, float], end: tuple[float, float], colour: str, width: float) -> Curve:
     return Curve((start, start, end, end), colour, width)

@@ -9,15 +9,15 @@ from typing import Literal, NamedTuple
 from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import Curve, Drawing, Mark, Rect, Text
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout.links import straight
+from mha_viz.figures.layout.links import horizontal_line
 
 ArcKind = Literal["hit", "miss", "extra"]
 
 SIZE, LABEL = 12.0, 8.0  # points
 GAP = 13.0  # between words
-STEP = 13.0  # height of an arc over one word
-BESIDE = 2.5  # offset from a word's middle, so that arcs to the left and to the right do not meet
-WORDS: dict[ArcKind, str] = {
+ARC_STEP = 13.0  # height of an arc over one word
+ARC_OFFSET = 2.5  # offset from a word's middle, so that arcs to the left and to the right do not meet
+KIND_LABELS: dict[ArcKind, str] = {
     "hit": "annotated link; the head agrees",
     "miss": "annotated link; the head points elsewhere",
     "extra": "the head points here; the annotation does not",
@@ -42,43 +42,43 @@ def colour(kind: ArcKind, theme: Theme) -> str:
     return {"hit": theme.heads[2], "miss": theme.muted, "extra": theme.heads[1]}[kind]
 
 
-def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str) -> Drawing:
+def draw_sentence(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str) -> Drawing:
     """Draw the sentence on one line, with gold arcs above it and the head's other arcs below."""
-    middles, width = _places(words)
-    above = _raised([span for span in spans if span.kind != "extra"], middles)
-    below = _raised([span for span in spans if span.kind == "extra"], middles)
+    middles, width = _place_words(words)
+    above = _arc_heights([span for span in spans if span.kind != "extra"], middles)
+    below = _arc_heights([span for span in spans if span.kind == "extra"], middles)
     top = max(above.values(), default=0) + LABEL + 8
     marks: list[Mark] = []
     for span in sorted(above, key=lambda s: s.kind == "hit"):
-        marks += _arc(span, above[span], middles, top, -1, theme)
+        marks += _draw_arc(span, above[span], middles, top, -1, theme)
     for span, high in below.items():
-        marks += _arc(span, high, middles, top + SIZE + 8, 1, theme)
+        marks += _draw_arc(span, high, middles, top + SIZE + 8, 1, theme)
     for word, x in zip(words, middles, strict=True):
         marks.append(Text(x, top + SIZE / 2 + 4, word, SIZE, theme.ink, anchor="middle"))
     bottom = top + SIZE + 8 + (max(below.values()) + LABEL + 6 if below else 0)
-    kinds = [kind for kind in WORDS if any(span.kind == kind for span in spans)]
+    kinds = [kind for kind in KIND_LABELS if any(span.kind == kind for span in spans)]
     for i, kind in enumerate(kinds):
         y = bottom + 14 + 13 * i
         marks += [
-            straight(2, y, 30, colour(kind, theme), *_stroke(kind)),
-            Text(36, y, WORDS[kind], LABEL + 1, theme.muted),
+            horizontal_line(2, y, 30, colour(kind, theme), *_arc_stroke(kind)),
+            Text(36, y, KIND_LABELS[kind], LABEL + 1, theme.muted),
         ]
     return Drawing(max(width, 300), bottom + 14 + 13 * len(kinds), tuple(marks), None, alt=alt)
 
 
-def _stroke(kind: ArcKind) -> tuple[float, tuple[int, ...]]:
+def _arc_stroke(kind: ArcKind) -> tuple[float, tuple[int, ...]]:
     """Return the line width of an arc, and its dashes."""
     return 1.8 if kind in ("hit", "extra") else 1.1, (4, 2) if kind == "miss" else ()
 
 
-def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float]:
+def _arc_heights(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float]:
     """Return the height of each arc: short arcs are lowest, and no two labels overlap."""
     heights: dict[Span, float] = {}
     labels: list[tuple[float, float, float]] = []  # left, right, height
     for span in sorted(spans, key=lambda s: (abs(s.end - s.start), s.start)):
         half = fonts.width(span.label, LABEL) / 2 + 2
         middle = (middles[span.start] + middles[span.end]) / 2
-        high = STEP * math.pow(abs(span.end - span.start), 0.8) + 6
+        high = ARC_STEP * math.pow(abs(span.end - span.start), 0.8) + 6
         while any(
             left < middle + half and right > middle - half and abs(high - other) < LABEL + 1
             for left, right, other in labels
@@ -89,7 +89,7 @@ def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float
     return heights
 
 
-def _places(words: Sequence[str]) -> tuple[list[float], float]:
+def _place_words(words: Sequence[str]) -> tuple[list[float], float]:
     """Return the middle of each word, and the width of the line."""
     middles, x = [], 8.0
     for word in words:
@@ -99,14 +99,16 @@ def _places(words: Sequence[str]) -> tuple[list[float], float]:
     return middles, x - GAP + 8
 
 
-def _arc(span: Span, height: float, middles: Sequence[float], y: float, direction: int, theme: Theme) -> list[Mark]:
+def _draw_arc(
+    span: Span, height: float, middles: Sequence[float], y: float, direction: int, theme: Theme
+) -> list[Mark]:
     """Draw an arc from the word ``start`` (with a small square) to the word ``end``; ``direction`` −1 is upward."""
     right = 1 if span.end > span.start else -1
-    x, x_end = middles[span.start] + BESIDE * right, middles[span.end] - BESIDE * right
+    x, x_end = middles[span.start] + ARC_OFFSET * right, middles[span.end] - ARC_OFFSET * right
     high = y + direction * height * 4 / 3  # a Bézier curve reaches three quarters of the height of its control points
     shade = colour(span.kind, theme)
     strong = span.kind in ("hit", "extra")
-    width, dash = _stroke(span.kind)
+    width, dash = _arc_stroke(span.kind)
     line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, width, 1 if strong else 0.75, dash)
     label = Text(
         (x + x_end) / 2,

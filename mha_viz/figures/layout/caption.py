@@ -12,11 +12,20 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.shown import named_in
-from mha_viz.attention.steps import in_model
-from mha_viz.figures.layout.view import Block, View, few_links, focus, link_scale, span, units, units_in_words
+from mha_viz.attention.shown import name_map
+from mha_viz.attention.steps import find_in_model
+from mha_viz.figures.layout.view import (
+    Block,
+    View,
+    describe_few_links,
+    describe_range,
+    find_focus,
+    link_scale,
+    unit_noun,
+    units,
+)
 from mha_viz.model_names import cite_model, name_in_column
-from mha_viz.quotes import series, shortened
+from mha_viz.quotes import join_names, shorten
 from mha_viz.text import Cut
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 from mha_viz.view.settings import OPTIONS
@@ -28,13 +37,13 @@ KINDS = {
     "compare": "Attention heads side by side",
     "difference": "Difference of two attention heads",
 }
-OF_LAYERS = {  # the titles if some or all maps are of layers
+LAYER_TITLES = {  # the titles if some or all maps are of layers
     "grid": "Attention of every layer",
     "compare": "Attention maps side by side",
     "difference": "Difference of two attention maps",
 }
 MOST_NAMED = 12  # the most ablated heads that a picture names
-MOST_OF_TEXTS = 200  # the most characters of all texts in the alternative text of a figure
+MAX_TEXT_LETTERS = 200  # the most characters of all texts in the alternative text of a figure
 
 
 class Words(TypedDict):
@@ -45,15 +54,15 @@ class Words(TypedDict):
     about: Mapping[str, str]
 
 
-def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
+def write_words(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
     """Write the words for a figure of one reading; empty ``heads`` means all of them."""
     names = ", ".join(named(attention, head) for head in heads)
-    is_of_layers, all_heads = QUANTITIES[attention.quantity].of_layers, all_of(attention)
-    title = titled(kind, [attention])
+    is_of_layers, all_heads = QUANTITIES[attention.quantity].of_layers, describe_all_heads(attention)
+    title = choose_title(kind, [attention])
     about = {
         "figure": kind,
-        **identity(attention),
-        "heads": " ".join(fact(attention, head) for head in heads) or "all",
+        **collect_identity(attention),
+        "heads": " ".join(short_name(attention, head) for head in heads) or "all",
         **settings(view),
         "hidden": f"{hidden(parts):.4f}",
     }
@@ -61,31 +70,31 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     if heads and kind == "grid":
         layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
         title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
-        chosen = names if is_of_layers else f"{_with_numbers('head', numbers)} of {_with_numbers('layer', layers)}"
+        chosen = names if is_of_layers else f"{_list_numbers('head', numbers)} of {_list_numbers('layer', layers)}"
         which = f"{chosen}, of {all_heads}"
     sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
-    sentences += [off_note([(attention, head) for head in heads or attention.every_head()])]
+    sentences += [explain_ablated([(attention, head) for head in heads or attention.every_head()])]
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view, kind)]
-    sentences += [scale_range(view, parts, kind, is_of_layers), hidden_note([attention], view, parts)]
-    strong = strongest(attention, view, parts, heads)
+    sentences += [describe_scale(view, parts, kind, is_of_layers), describe_hidden([attention], view, parts)]
+    strong = describe_strongest(attention, view, parts, heads)
     alt = f"{title}, {which}, for {texts([attention])}. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
 
 
-def _with_numbers(noun: str, numbers: Sequence[int]) -> str:
+def _list_numbers(noun: str, numbers: Sequence[int]) -> str:
     return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
 
 
-def titled(kind: str, attentions: Sequence[Attention]) -> str:
+def choose_title(kind: str, attentions: Sequence[Attention]) -> str:
     """Return the title of a kind of figure.
 
     Maps of rollout, which has no heads, are not called heads.
     """
     has_layers = any(QUANTITIES[attention.quantity].of_layers for attention in attentions)
-    return OF_LAYERS.get(kind, KINDS[kind]) if has_layers else KINDS[kind]
+    return LAYER_TITLES.get(kind, KINDS[kind]) if has_layers else KINDS[kind]
 
 
-def all_of(attention: Attention) -> str:
+def describe_all_heads(attention: Attention) -> str:
     """Return "all 6 × 12 heads", "all 3 heads" for a single layer or for kept heads, or "all 6 layers" for rollout."""
     layers, heads = attention.weights.shape[:2]
     if QUANTITIES[attention.quantity].of_layers:
@@ -96,8 +105,8 @@ def all_of(attention: Attention) -> str:
 def texts(attentions: Sequence[Attention]) -> str:
     """Quote the distinct texts of readings, shortened: 'the text “The cat sat.”'."""
     pairs = list(dict.fromkeys((a.queries.text, a.queries.pair) for a in attentions))
-    most = max(40, MOST_OF_TEXTS // len(pairs))
-    named = [" and ".join(f"“{shortened(text, most)}”" for text in pair if text) for pair in pairs]
+    most = max(40, MAX_TEXT_LETTERS // len(pairs))
+    named = [" and ".join(f"“{shorten(text, most)}”" for text in pair if text) for pair in pairs]
     return f"the {'texts' if len(pairs) > 1 or pairs[0][1] else 'text'} {'; '.join(named)}"
 
 
@@ -111,13 +120,13 @@ def named(attention: Attention, head: Head) -> str:
 
     For rollout, which joins the heads of each layer, return the layer: "layer 5 (6)".
     """
-    head = in_model(attention.made, head)
+    head = find_in_model(attention.made, head)
     return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
 
 
-def fact(attention: Attention, head: Head) -> str:
+def short_name(attention: Attention, head: Head) -> str:
     """Return a head as in a figure's metadata: "L3H1", or "L5" for rollout, by its numbers in the model."""
-    return named_in(attention.quantity, in_model(attention.made, head))
+    return name_map(attention.quantity, find_in_model(attention.made, head))
 
 
 def reading(attention: Attention) -> str:
@@ -125,7 +134,7 @@ def reading(attention: Attention) -> str:
 
     For example: 'openai-community/gpt2 (revision 607a…) reading “The cat sat.”, by words, special hidden'.
     """
-    facts = identity(attention)
+    facts = collect_identity(attention)
     pair = f" and “{facts['pair']}”" if "pair" in facts else ""
     cut = f" ({facts['read']})" if "read" in facts else ""
     keys = f" and attending to “{facts['keys']}”" if "keys" in facts else ""
@@ -133,7 +142,7 @@ def reading(attention: Attention) -> str:
     return f"{cite_model(attention.model, attention.revision)} reading “{facts['text']}”{pair}{cut}{keys}{applied}"
 
 
-def identity(attention: Attention) -> dict[str, str]:
+def collect_identity(attention: Attention) -> dict[str, str]:
     """Return model, revision and text of a reading, as metadata.
 
     If not all of the typed text was read, ``read`` says how much. ``keys`` is the other text of cross-attention.
@@ -143,14 +152,14 @@ def identity(attention: Attention) -> dict[str, str]:
     first, second = cut.kept if cut else (None, None)
     facts = {"model": name_in_column(attention.model), "revision": attention.revision, "text": text.text[:first]}
     facts |= {"pair": text.pair[:second]} if text.pair else {}
-    facts |= {"read": _read(cut)} if cut else {}
+    facts |= {"read": _describe_cut(cut)} if cut else {}
     is_of_two = attention.is_cross and not attention.has_sink
     facts |= {"keys": keys.text[: keys.cut.kept[0] if keys.cut else None]} if is_of_two else {}
     facts |= {"quantity": attention.quantity} if attention.quantity != "weight" else {}
     return facts | ({"made": "; ".join(attention.made)} if attention.made not in ((), ("typed",)) else {})
 
 
-def _read(cut: Cut) -> str:
+def _describe_cut(cut: Cut) -> str:
     """Describe how much of the typed text was read."""
     if cut.pieces <= cut.limit:
         return f"first {' and '.join(f'{n:,}' for n in cut.kept if n)} characters"
@@ -168,35 +177,35 @@ def quantities(attentions: Sequence[Attention]) -> str:
     return " ".join(quantity.about for quantity in distinct if quantity.name != WEIGHT)
 
 
-def off_note(drawn: Sequence[tuple[Attention, Head]]) -> str:
+def explain_ablated(drawn: Sequence[tuple[Attention, Head]]) -> str:
     """Say that drawn heads that are ablated have patterns but unused outputs; empty if none is ablated."""
     singular, plural = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
-    switched_off = _off(drawn, singular, plural)
+    switched_off = _name_ablated(drawn, singular, plural)
     return switched_off and f"{switched_off} not used."
 
 
-def off_line(drawn: Sequence[tuple[Attention, Head]]) -> str:
-    """Say the same as :func:`off_note` in a few words, for the picture itself."""
-    switched_off = _off(drawn, "its output is", "their outputs are", MOST_NAMED)
+def mention_ablated(drawn: Sequence[tuple[Attention, Head]]) -> str:
+    """Say the same as :func:`explain_ablated` in a few words, for the picture itself."""
+    switched_off = _name_ablated(drawn, "its output is", "their outputs are", MOST_NAMED)
     return switched_off and f"{switched_off} not used"
 
 
-def _off(drawn: Sequence[tuple[Attention, Head]], singular: str, plural: str, most: int | None = None) -> str:
+def _name_ablated(drawn: Sequence[tuple[Attention, Head]], singular: str, plural: str, most: int | None = None) -> str:
     """Name the drawn heads that are ablated, followed by the clause ``singular`` or ``plural``; empty if none is.
 
     More than ``most`` heads are counted instead of named.
     """
-    names = [(in_model(attention.made, head), attention) for attention, head in drawn]
-    off = dict.fromkeys(head for head, attention in names if head in _switched_off(attention))
+    names = [(find_in_model(attention.made, head), attention) for attention, head in drawn]
+    off = dict.fromkeys(head for head, attention in names if head in _list_ablated(attention))
     if not off:
         return ""
-    is_drawn_on = any(head in off and head not in _switched_off(attention) for head, attention in names)
-    listed = series([*map(str, off)]) if most is None or len(off) <= most else f"{len(off)} heads"
+    is_drawn_on = any(head in off and head not in _list_ablated(attention) for head, attention in names)
+    listed = join_names([*map(str, off)]) if most is None or len(off) <= most else f"{len(off)} heads"
     clause = f"{listed} {'is' if len(off) == 1 else 'are'} off"
     return f"{f'Where {clause}, ' if is_drawn_on else f'{clause}: '}{singular if len(off) == 1 else plural}"
 
 
-def _switched_off(attention: Attention) -> tuple[Head, ...]:
+def _list_ablated(attention: Attention) -> tuple[Head, ...]:
     """Return the heads that were ablated when the model read the text; none if each map is of a layer."""
     if QUANTITIES[attention.quantity].of_layers:
         return ()
@@ -224,7 +233,7 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
         if kind in setting.kinds and kind not in setting.only_on_page and (name != "side" or has_pair)
     }
     unit, side, chosen = (sentences.pop(name, "") for name in ("unit", "side", "links"))
-    few = next(filter(None, (few_links(units(a, view), view) for a in attentions if kind == "links")), "")
+    few = next(filter(None, (describe_few_links(units(a, view), view) for a in attentions if kind == "links")), "")
     if few:
         chosen = f"{chosen[:-1]}, special tokens left out." if chosen else ""
         few = f"{'Of these, only' if chosen else 'Only'} {few} are drawn."
@@ -238,7 +247,7 @@ def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -
     ``is_partly``: some of its panels lack these tokens.
     """
     axes = units(attention, view)
-    pinned = focus(axes, view)
+    pinned = find_focus(axes, view)
     if pinned is None or kind not in ("heatmap", "links"):
         return ""
     row = f"“{axes.rows[pinned.row].drawn}”" if pinned.row is not None else ""
@@ -252,11 +261,11 @@ def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -
     return f"The {target} is outlined{where}."
 
 
-def scale_range(view: View, parts: Sequence[Block], kind: str, is_of_layers: bool) -> str:
+def describe_scale(view: View, parts: Sequence[Block], kind: str, is_of_layers: bool) -> str:
     """State the range of the colours, or of the width and darkness of lines, which all heads share."""
     if kind == "links":
-        return f"Width and darkness: {span(link_scale(view.scale), parts)}."
-    words = span(view.scale, parts)
+        return f"Width and darkness: {describe_range(link_scale(view.scale), parts)}."
+    words = describe_range(view.scale, parts)
     if view.scale == "head" and len(parts) > 1:
         whose = "layer" if is_of_layers else "head"
         words = f"0 to {'±' * any(part.signed for part in parts)}each {whose}’s largest weight"
@@ -269,7 +278,7 @@ def hidden(parts: Sequence[Block]) -> float:
     return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding can make it slightly negative
 
 
-def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
+def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
     """Return the sentence about the share that is not shown; empty if everything is."""
     is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
     choice = OPTIONS["special"].choice("rescale" if is_before else view.special)
@@ -285,7 +294,7 @@ def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Blo
     return line[0].upper() + line[1:]
 
 
-def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: Sequence[Head]) -> str:
+def describe_strongest(attention: Attention, view: View, parts: Sequence[Block], heads: Sequence[Head]) -> str:
     """Name the strongest link of a single head, for readers who cannot see the picture.
 
     As on screen, it is a link between words if there are any, because most heads give most weight to [CLS] or [SEP].
@@ -297,6 +306,6 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     words = ~(special[0][:, None] | special[1][None])  # [row, column]
     size = np.abs(w)
     row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
-    label = f"Strongest link{f' between {units_in_words(view)}' if words[row, col] else ''}"
+    label = f"Strongest link{f' between {unit_noun(view)}' if words[row, col] else ''}"
     number = parts[0].written(float(w[row, col])) + ", rescaled" * (view.special == "rescale" and not parts[0].signed)
     return f"{label}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {number}."

@@ -10,12 +10,31 @@ from typing import Literal, NamedTuple
 from mha_viz.attention import Attention
 from mha_viz.errors import SettingError, shorten_value
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.marks import Drawing, Mark, Note, Text, moved
+from mha_viz.figures.drawing.marks import Drawing, Mark, Note, Text, shift_marks
 from mha_viz.figures.drawing.theme import THEMES, Theme
-from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, caption, said_below, sheet, wrapped
-from mha_viz.figures.layout.heatmap import FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, thinned, unlabelled
-from mha_viz.figures.layout.links import TOP, line_foot, link_marks, strands_of, token_room
-from mha_viz.figures.layout.panels import MOST, Panel, held_by_panels
+from mha_viz.figures.layout import (
+    ON_PAPER,
+    ON_SCREEN,
+    UNLIMITED,
+    Size,
+    Spacing,
+    caption,
+    draw_footer,
+    make_sheet,
+    wrap_text,
+)
+from mha_viz.figures.layout.heatmap import (
+    FOOT,
+    Matrix,
+    Room,
+    describe_thinning,
+    draw_matrix,
+    draw_scale_bar,
+    measure_label_room,
+    note_missing_labels,
+)
+from mha_viz.figures.layout.links import TOP, build_strands, draw_line_foot, draw_link_marks, measure_token_room
+from mha_viz.figures.layout.panels import MAX_PANELS, Panel, find_pins
 from mha_viz.figures.layout.view import (
     Axes,
     Block,
@@ -23,31 +42,34 @@ from mha_viz.figures.layout.view import (
     View,
     block,
     check_pin,
-    faint_cells,
-    faint_links,
-    few_links,
-    painted,
+    colour_cells,
+    describe_few_links,
+    describe_range,
+    note_faint_cells,
+    note_faint_links,
     scale_colours,
-    span,
     units,
 )
-from mha_viz.model_names import label_model, revision_in_words
+from mha_viz.model_names import format_revision, label_model
 
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
-NARROW = 60  # the least width of a title, pixels
+NARROWEST_TITLE = 60  # the least width of a title, pixels
 AXES = "query ↓   key →"
 NARROWEST = {"heatmap": 230, "links": 270}
-STRENGTHS = {"heatmap": "Colour", "links": "Width and darkness"}  # the visual property that shows the size of a weight
+VISUAL_PROPERTIES = {
+    "heatmap": "Colour",
+    "links": "Width and darkness",
+}  # the visual property that shows the size of a weight
 
-As = Literal["heatmap", "links"]
+PanelKind = Literal["heatmap", "links"]
 
 
 def compare(
     panels: Sequence[Panel],
     view: View | None = None,
     size: Size | None = None,
-    kind: As = "heatmap",
+    kind: PanelKind = "heatmap",
     columns: int | None = None,
     pin_of: int = 0,
     diff: tuple[int, int] | None = None,
@@ -65,33 +87,39 @@ def compare(
     check(panels, view, pin_of)
     check_panel_kind(kind, columns)
     check_diff(diff, len(panels))
-    theme, across = THEMES[size.look], columns or columns_for(len(panels), size.pixels, kind)
+    theme, across = THEMES[size.look], columns or count_columns(len(panels), size.pixels, kind)
     all_axes = [units(p.attention, view) for p in panels]
-    places = _places(all_axes, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
-    held = held_by_panels(panels, view, pin_of, diff)
+    places = _lay_out_panels(all_axes, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
+    held = find_pins(panels, view, pin_of, diff)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
-    scale = span(view.scale, parts)
-    few = next(filter(None, (few_links(axes, view) for axes in all_axes if kind == "links")), "")
-    _, below = _shared_scale(kind, scale, places.whole, theme, parts, few)
-    footer = said_below(caption.off_line([(p.attention, p.head) for p in panels]), places.whole, theme.ink)
+    scale = describe_range(view.scale, parts)
+    few = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
+    _, below = _draw_shared_scale(kind, scale, places.whole, theme, parts, few)
+    footer = draw_footer(caption.mention_ablated([(p.attention, p.head) for p in panels]), places.whole, theme.ink)
     high = (size.tallest - footer[1]) / math.ceil(len(panels) / across) - ABOVE - below
-    drawings = drawings_of(
+    drawings = draw_panels(
         panels, held, view, kind, places.drawn, theme, not size.transparent, math.inf, high, ON_PAPER, places.unnamed
     )
-    marks, bottom = _rows(panels, drawings, places, theme)
-    foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)
-    hardly_seen = (faint_links if kind == "links" else faint_cells)(view, parts)
+    marks, bottom = _place_rows(panels, drawings, places, theme)
+    foot, _ = _draw_shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)
+    hardly_seen = (note_faint_links if kind == "links" else note_faint_cells)(view, parts)
     drawn = Drawing(
         places.whole,
         bottom + below,
-        (*marks, *moved(foot, 0, bottom)),
+        (*marks, *shift_marks(foot, 0, bottom)),
         background=None if size.transparent else theme.paper,
         notes=(*hardly_seen, *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
-        **figure_words(
-            panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of, None in held
+        **write_figure_words(
+            panels,
+            view,
+            parts,
+            ("compare", kind),
+            f"{VISUAL_PROPERTIES[kind]}, for all panels: {scale}.",
+            pin_of,
+            None in held,
         ),
     )
-    return sheet(drawn, size, footer)
+    return make_sheet(drawn, size, footer)
 
 
 class PanelRows(NamedTuple):
@@ -122,17 +150,17 @@ class PanelRows(NamedTuple):
         return column * (self.drawn - self.shared + GAP) + (self.shared if column else 0.0)
 
 
-def _places(all_axes: Sequence[Axes], kind: As, across: int, whole: float) -> PanelRows:
+def _lay_out_panels(all_axes: Sequence[Axes], kind: PanelKind, across: int, whole: float) -> PanelRows:
     """Lay out panels with these tokens; if all have the same rows, label the rows once per row of panels."""
     if kind == "links":
         return PanelRows(across, whole, 0.0, frozenset())
     rows = {tuple((unit.text, unit.special) for unit in axes.rows) for axes in all_axes}
     unnamed = frozenset(i for i in range(len(all_axes)) if len(rows) == 1 and i % across)
-    return PanelRows(across, whole, max(map(label_room, all_axes)), unnamed)
+    return PanelRows(across, whole, max(map(measure_label_room, all_axes)), unnamed)
 
 
-def _shared_scale(
-    kind: As, scale: str, width: float, theme: Theme, parts: Sequence[Block], note: str
+def _draw_shared_scale(
+    kind: PanelKind, scale: str, width: float, theme: Theme, parts: Sequence[Block], note: str
 ) -> tuple[tuple[Mark, ...], float]:
     """Return the marks below all panels and their height: the axes, and the scale of colours, or of the width and
     darkness of lines.
@@ -143,17 +171,17 @@ def _shared_scale(
     if kind == "links":
         colour = theme.signed[-2] if any(part.signed for part in parts) else theme.ink
         whose = f"{note} of each" if note and len(parts) > 1 else note
-        return line_foot(parts, (colour, theme.signed[1]), (legend, scale), whose, width, theme)
+        return draw_line_foot(parts, (colour, theme.signed[1]), (legend, scale), whose, width, theme)
     room = width - 90 - fonts.width(legend, 11) - 2 * GAP
     remark = next((text for text in (f"{AXES}   {note}".rstrip(), note) if fonts.width(text, 11) <= room), AXES)
-    bar = scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), legend)
+    bar = draw_scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), legend)
     return (Text(0, FOOT / 2, remark, 11, theme.muted), *bar), FOOT
 
 
 def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     """Raise SettingError for panels that cannot be shown side by side in a view."""
-    if not 1 <= len(panels) <= MOST:
-        raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MOST}.")
+    if not 1 <= len(panels) <= MAX_PANELS:
+        raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MAX_PANELS}.")
     quantities = sorted({f"{panel.attention.quantity}s" for panel in panels})
     if len(quantities) > 1:
         raise SettingError(
@@ -166,7 +194,7 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
         raise SettingError(
             f"side is {view.side!r}.", "A comparison shows whole matrices; one side is of a single head."
         )
-    if not _is_whole(pin_of) or not 0 <= pin_of < len(panels):
+    if not _is_integer(pin_of) or not 0 <= pin_of < len(panels):
         raise SettingError(f"pin_of is {shorten_value(pin_of)!r}.", f"Expected a panel from 0 to {len(panels) - 1}.")
     check_pin(panels[pin_of].attention, view)
 
@@ -175,24 +203,24 @@ def check_panel_kind(kind: str, columns: int | None) -> None:
     """Raise SettingError for an unknown kind of panel, or an impossible number of columns."""
     if not isinstance(kind, str) or kind not in NARROWEST:
         raise SettingError(f"kind is {shorten_value(kind)!r}.", "Expected heatmap or links.")
-    if columns is not None and not (_is_whole(columns) and 1 <= columns <= MOST):
-        raise SettingError(f"columns is {shorten_value(columns)!r}.", f"Expected a number from 1 to {MOST}.")
+    if columns is not None and not (_is_integer(columns) and 1 <= columns <= MAX_PANELS):
+        raise SettingError(f"columns is {shorten_value(columns)!r}.", f"Expected a number from 1 to {MAX_PANELS}.")
 
 
 def check_diff(diff: tuple[int, int] | None, count: int) -> None:
     """Raise SettingError unless ``diff`` names two of ``count`` panels, or none."""
     if diff is None:
         return
-    named = {i for i in diff if _is_whole(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
+    named = {i for i in diff if _is_integer(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
     if len(named) != 2 or len(diff) != 2:
         raise SettingError(f"diff is {shorten_value(diff)!r}.", f"Expected two different panels from 0 to {count - 1}.")
 
 
-def _is_whole(given: object) -> bool:
+def _is_integer(given: object) -> bool:
     return isinstance(given, int) and not isinstance(given, bool)
 
 
-def columns_for(count: int, width: float, kind: As) -> int:
+def count_columns(count: int, width: float, kind: PanelKind) -> int:
     """Return how many of ``count`` panels fit in a row of ``width`` pixels: as few rows as possible, evenly filled.
 
     Equal to ``columns`` in ``browser/compare/together.js``.
@@ -210,16 +238,16 @@ class PanelDrawing(NamedTuple):
     missing: str = ""
 
 
-def drawings_of(
+def draw_panels(
     panels: Sequence[Panel],
     held: Sequence[Focus | None],
     view: View,
-    kind: As,
+    kind: PanelKind,
     width: float,
     theme: Theme,
     lines: bool = True,
     largest: float = math.inf,
-    height: float = TALL,
+    height: float = UNLIMITED,
     spacing: Spacing = ON_SCREEN,
     unnamed: Container[int] = (),
 ) -> list[PanelDrawing]:
@@ -231,26 +259,28 @@ def drawings_of(
     """
     all_axes = [units(p.attention, view) for p in panels]
     most = max(len(side) for axes in all_axes for side in axes)
-    label = [token_room(axes, spacing) if kind == "links" else label_room(axes) for axes in all_axes]
+    label = [measure_token_room(axes, spacing) if kind == "links" else measure_label_room(axes) for axes in all_axes]
     room = Room(max(label), most)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     drawings = []
     for i, (panel, axes, part, pinned) in enumerate(zip(panels, all_axes, parts, held, strict=True)):
         if kind == "links":
-            strands = strands_of(panel.attention, [panel.head], view, axes, theme, top)
-            drawn, spread = link_marks(strands, axes, pinned, width, theme, room, height - TOP, spacing)
+            strands = build_strands(panel.attention, [panel.head], view, axes, theme, top)
+            drawn, spread = draw_link_marks(strands, axes, pinned, width, theme, room, height - TOP, spacing)
             drawings.append(PanelDrawing(drawn, spread.height + TOP))
         else:
-            matrix = Matrix(painted(part, view.scale, theme, top), axes, pinned, part.w if part.signed else None)
+            matrix = Matrix(colour_cells(part, view.scale, theme, top), axes, pinned, part.w if part.signed else None)
             wide, is_named = (width - room.label, False) if i in unnamed else (width, True)
-            drawn, layout = matrix_marks(matrix, wide, theme, lines, largest, room, has_row_labels=is_named)
-            notes = unlabelled(layout, (width, TALL), all_axes, most=most)  # a matrix may be as high as it is wide
-            drawings.append(PanelDrawing(drawn, layout.height, notes, thinned(layout)))
+            drawn, layout = draw_matrix(matrix, wide, theme, lines, largest, room, has_row_labels=is_named)
+            notes = note_missing_labels(
+                layout, (width, UNLIMITED), all_axes, most=most
+            )  # a matrix may be as high as it is wide
+            drawings.append(PanelDrawing(drawn, layout.height, notes, describe_thinning(layout)))
     return drawings
 
 
-def _rows(
+def _place_rows(
     panels: Sequence[Panel], drawings: Sequence[PanelDrawing], places: PanelRows, theme: Theme
 ) -> tuple[list[Mark], float]:
     """Place the panels with their titles, row by row; also return where they end."""
@@ -258,51 +288,51 @@ def _rows(
     y = 0.0
     for start in range(0, len(panels), places.across):
         row = range(start, min(start + places.across, len(panels)))
-        drawn = [_panel(panels, panels[i], drawings[i], places, i in places.unnamed, theme) for i in row]
+        drawn = [_draw_panel(panels, panels[i], drawings[i], places, i in places.unnamed, theme) for i in row]
         for i, panel in zip(row, drawn, strict=True):
-            marks += moved(panel.marks, places.left(i), y)
+            marks += shift_marks(panel.marks, places.left(i), y)
         y += max(panel.height for panel in drawn) + 18
     return marks, y - 8
 
 
-def _panel(
+def _draw_panel(
     panels: Sequence[Panel], panel: Panel, drawing: PanelDrawing, places: PanelRows, is_unnamed: bool, theme: Theme
 ) -> PanelDrawing:
     """Draw a panel with its title above its cells."""
     attention, head, name = panel
-    left, width = 0.0 if is_unnamed else places.label, max(NARROW, places.drawn - places.label)
+    left, width = 0.0 if is_unnamed else places.label, max(NARROWEST_TITLE, places.drawn - places.label)
     title = f"{caption.named(attention, head)}  {name}".strip()
-    marks: list[Mark] = [Text(left, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
+    marks: list[Mark] = [Text(left, 9, fonts.cut_text(title, 14, width, 600), 14, theme.ink, weight=600)]
     most = 3 if places.label else 2  # a panel without labels has less room in a line
-    lines = enumerate(wrapped(_whose(panels, panel), width, 11, most))
+    lines = enumerate(wrap_text(_describe_panel(panels, panel), width, 11, most))
     marks += [Text(left, 26 + 14 * i, line, 11, theme.muted) for i, line in lines]
     # The cells of all panels begin at the same height.
-    below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, most)) for p in panels)
-    return PanelDrawing((*marks, *moved(drawing.marks, 0, below)), drawing.height + below)
+    below = 22 + 14 * max(len(wrap_text(_describe_panel(panels, p), width, 11, most)) for p in panels)
+    return PanelDrawing((*marks, *shift_marks(drawing.marks, 0, below)), drawing.height + below)
 
 
-def _whose(panels: Sequence[Panel], panel: Panel) -> str:
+def _describe_panel(panels: Sequence[Panel], panel: Panel) -> str:
     """Return the model, the sentence and the steps applied since, as far as the panels differ in them."""
     models = {(p.attention.model, p.attention.revision) for p in panels}
     is_one_model = len({model for model, _ in models}) == 1
-    texts = {_sentences(p.attention) for p in panels}
+    texts = {_quote_sentences(p.attention) for p in panels}
     model = label_model(panel.attention.model) if len(models) > 1 else ""
-    revision = revision_in_words(panel.attention.model, panel.attention.revision) or "no revision"
+    revision = format_revision(panel.attention.model, panel.attention.revision) or "no revision"
     model += f" ({revision})" if model and is_one_model else ""
-    sentences = _sentences(panel.attention) if len(texts) > 1 else ""
+    sentences = _quote_sentences(panel.attention) if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}
     applied = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""
     return ": ".join(s for s in (model, ", ".join(s for s in (sentences, applied) if s)) if s)
 
 
-def _sentences(attention: Attention) -> str:
+def _quote_sentences(attention: Attention) -> str:
     """Quote the sentence, or both of a pair; for cross-attention, the sentence of the rows and that of the columns."""
     text = attention.queries
     to = f" to “{attention.keys.text}”" if attention.is_cross and not attention.has_sink else ""
     return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to
 
 
-def figure_words(
+def write_figure_words(
     panels: Sequence[Panel],
     view: View,
     parts: Sequence[Block],
@@ -325,15 +355,18 @@ def figure_words(
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     pinned = panels[pin_of].attention
     attentions = [panel.attention for panel in panels]
-    title = caption.titled(kind, attentions)
-    sentences = [caption.stopped(f"{title}: {listed}"), caption.off_note([(p.attention, p.head) for p in panels])]
+    title = caption.choose_title(kind, attentions)
+    sentences = [
+        caption.stopped(f"{title}: {listed}"),
+        caption.explain_ablated([(p.attention, p.head) for p in panels]),
+    ]
     sentences += [caption.quantities(attentions)]
     sentences += [caption.done(attentions, view, drawn), caption.held(pinned, view, drawn, is_partly_held), scale]
-    sentences += [caption.hidden_note(attentions, view, parts)]
+    sentences += [caption.describe_hidden(attentions, view, parts)]
     about = {
         "figure": kind,
-        **_joined([caption.identity(p.attention) for p in panels]),
-        "heads": " ".join(caption.fact(p.attention, p.head) for p in panels),
+        **_merge_identities([caption.collect_identity(p.attention) for p in panels]),
+        "heads": " ".join(caption.short_name(p.attention, p.head) for p in panels),
         **({"as": drawn} if kind == "compare" else {}),
         **caption.settings(view),
         **({"at": str(pin_of)} if view.pin and pin_of else {}),
@@ -346,7 +379,7 @@ def figure_words(
     }
 
 
-def _joined(identities: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _merge_identities(identities: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Merge metadata: entries that panels share appear once, all others as a list with one entry per panel,
     in order."""
     names = dict.fromkeys(name for identity in identities for name in identity)

@@ -11,24 +11,24 @@ import numpy.typing as npt
 from mha_viz.attention import Attention
 from mha_viz.errors import SettingError
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
+from mha_viz.figures.drawing.marks import Drawing, Mark, Note, Rect, Text, shift_marks
 from mha_viz.figures.drawing.theme import THEMES, Theme, palette
-from mha_viz.figures.layout import HeatmapLayout, Size, caption, said_below, sheet, wrapped
-from mha_viz.figures.layout.compare import PanelDrawing, check, figure_words
+from mha_viz.figures.layout import HeatmapLayout, Size, caption, draw_footer, make_sheet, wrap_text
+from mha_viz.figures.layout.compare import PanelDrawing, check, write_figure_words
 from mha_viz.figures.layout.heatmap import (
     FAINT,
     FOOT,
     LARGEST,
     MARKED,
     Matrix,
-    centred,
-    foot,
-    matrix_marks,
-    unlabelled,
+    centre_marks,
+    draw_matrix,
+    draw_matrix_foot,
+    note_missing_labels,
 )
-from mha_viz.figures.layout.panels import Panel, mismatch, same_word, texts
-from mha_viz.figures.layout.view import Axes, Block, Unit, View, block, focus, units
-from mha_viz.model_names import label_model, revision_in_words
+from mha_viz.figures.layout.panels import Panel, explain_mismatch, is_same_word, texts
+from mha_viz.figures.layout.view import Axes, Block, Unit, View, block, find_focus, units
+from mha_viz.model_names import format_revision, label_model
 from mha_viz.text import TokenizedText, align
 
 ABOVE = 56  # pixels of the title and of the key of colours
@@ -58,35 +58,40 @@ def difference(
     check((first, second), replace(view, scale="fixed"), pin_of)
     subtracted = signed(first, second, view)
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
-    matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
-    footer = said_below(caption.off_line([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink)
-    lines, most_high = not size.transparent, size.tallest - FOOT - footer[1] - _above(first, second, size.pixels)
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
+    matrix = build_difference_matrix(subtracted, (first, second)[pin_of], view, theme)
+    footer = draw_footer(
+        caption.mention_ablated([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink
+    )
+    lines, most_high = not size.transparent, size.tallest - FOOT - footer[1] - _height_above(first, second, size.pixels)
+    marks, layout = draw_matrix(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     end = parts[0].size(top)
     words = f"−{end} to +{end}"
-    marks += foot(layout, theme, theme.signed, words)
+    marks += draw_matrix_foot(layout, theme, theme.signed, words)
     marked = f"−{parts[0].size(FAINT * top)}" if theme.has_minus and layout.cell >= MARKED and top else ""
-    title = _minus(first, second, layout.width, theme, marked)
-    one, two = told_apart(first, second)
+    title = _draw_title(first, second, layout.width, theme, marked)
+    one, two = distinguish_panels(first, second)
     scale = f"Colour: {two} minus {one}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
     drawn = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
-        centred((*title.marks, *moved(marks, 0, title.height)), layout, size.pixels),
+        centre_marks((*title.marks, *shift_marks(marks, 0, title.height)), layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=(*unlabelled(layout, (size.pixels, most_high), [subtracted.axes]), *_unmarked(layout, theme)),
-        **figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
+        notes=(
+            *note_missing_labels(layout, (size.pixels, most_high), [subtracted.axes]),
+            *_note_unmarked(layout, theme),
+        ),
+        **write_figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
-    return sheet(drawn, size, footer)
+    return make_sheet(drawn, size, footer)
 
 
-def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:
+def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:
     """Draw the title above a difference and the key of its colours.
 
     ``marked`` is the difference from which cells are marked with a minus, empty if none are.
     """
-    one, two = told_apart(first, second)
-    title = _title(first, second, width)
+    one, two = distinguish_panels(first, second)
+    title = _wrap_title(first, second, width)
     marks: list[Mark] = [Text(0, 9 + LINE * i, line, 14, theme.ink, weight=600) for i, line in enumerate(title)]
     below = LINE * (len(title) - 1)
     sign = f"with a minus from {marked} down" if marked else ""
@@ -95,83 +100,83 @@ def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str)
         y = 27 + 15 * line + below
         marks.append(Rect(0, y - 6, 12, 12, fill=colour))
         marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if suffix else []
-        label = fonts.cut(words, 11, width - 18 - (fonts.width(f", {suffix}", 11) if suffix else 0))
+        label = fonts.cut_text(words, 11, width - 18 - (fonts.width(f", {suffix}", 11) if suffix else 0))
         marks.append(Text(18, y, f"{label}, {suffix}" if suffix else label, 11, theme.muted))
-    return PanelDrawing(tuple(marks), _above(first, second, width))
+    return PanelDrawing(tuple(marks), _height_above(first, second, width))
 
 
-def _title(first: Panel, second: Panel, width: float) -> list[str]:
+def _wrap_title(first: Panel, second: Panel, width: float) -> list[str]:
     """Return the title "two minus one" in as many lines as necessary."""
-    one, two = told_apart(first, second)
-    return wrapped(f"{two} minus {one}", width, 14, MOST_LINES, 600)
+    one, two = distinguish_panels(first, second)
+    return wrap_text(f"{two} minus {one}", width, 14, MOST_LINES, 600)
 
 
-def _above(first: Panel, second: Panel, width: float) -> float:
+def _height_above(first: Panel, second: Panel, width: float) -> float:
     """Return the height of everything above the matrix."""
-    return ABOVE + LINE * (len(_title(first, second, width)) - 1)
+    return ABOVE + LINE * (len(_wrap_title(first, second, width)) - 1)
 
 
-def _unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
+def _note_unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
     """Return a note that grey does not show the sign, if cells are too small for a minus."""
     if not theme.has_minus or layout.cell >= MARKED:
         return ()
     return (Note("", "Cells are too small to carry a minus, so that grey does not show their sign. Raise width_mm."),)
 
 
-def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
+def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:
     """Name two panels by everything in which they differ, in this order: head, model or its revision, words, steps
     applied.
 
     The quantity is always the same: different quantities cannot be subtracted.
     """
     readings = (first.attention, second.attention)
-    differing = (_models(*readings), _words(*readings), _steps(*readings))
+    differing = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
     heads = [caption.named(panel.attention, panel.head) for panel in (first, second)]
     one, two = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
     return (one, two) if one != two else ("the first", "the second")
 
 
-SAME = ("", "")  # the words for a property that two panels share
+NO_DIFFERENCE = ("", "")  # the words for a property that two panels share
 
 
-def _models(first: Attention, second: Attention) -> tuple[str, str]:
+def _differing_models(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the models of the readings, if they differ, or, for one model, the revisions."""
     one, two = (f"of {label_model(reading.model)}" for reading in (first, second))
     if one == two and first.revision != second.revision:
-        revisions = [revision_in_words(reading.model, reading.revision) or "no revision" for reading in (first, second)]
+        revisions = [format_revision(reading.model, reading.revision) or "no revision" for reading in (first, second)]
         return f"{one} ({revisions[0]})", f"{two} ({revisions[1]})"
-    return (one, two) if one != two else SAME
+    return (one, two) if one != two else NO_DIFFERENCE
 
 
-def _words(first: Attention, second: Attention) -> tuple[str, str]:
+def _differing_texts(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the texts, if they differ."""
     for ours, theirs in texts(first, second):
-        one, two = _only(ours, theirs), _only(theirs, ours)
+        one, two = _quote_own_words(ours, theirs), _quote_own_words(theirs, ours)
         if one != two:
             return one, two
-    return SAME
+    return NO_DIFFERENCE
 
 
-def _steps(first: Attention, second: Attention) -> tuple[str, str]:
+def _differing_steps(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the steps applied to the weights, if they differ."""
     one, two = (caption.steps(reading) or "as read" for reading in (first, second))
-    return (one, two) if one != two else SAME
+    return (one, two) if one != two else NO_DIFFERENCE
 
 
-def _only(text: TokenizedText, other: TokenizedText) -> str:
+def _quote_own_words(text: TokenizedText, other: TokenizedText) -> str:
     """Quote the words that the other text lacks, or the whole text if there are many."""
     same = align(text, other).same
     words = [word.text for word, partner in zip(text.by_words().tokens, same, strict=True) if partner is None]
     return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 
 
-def difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
+def build_difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
     """Return the signed difference as a matrix to draw.
 
     Units of both panels are in the same order, so a pinned token of either is a position in it.
     """
-    pixels = palette(theme.signed)[levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
-    return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view), subtracted.d)
+    pixels = palette(theme.signed)[quantise_levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
+    return Matrix(pixels, subtracted.axes, find_focus(units(pinned.attention, view), view), subtracted.d)
 
 
 def signed(first: Panel, second: Panel, view: View) -> Difference:
@@ -179,20 +184,20 @@ def signed(first: Panel, second: Panel, view: View) -> Difference:
     correspond."""
     pairs = [(units(p.attention, view), p) for p in (first, second)]
     first_axes, second_axes = (axes for axes, _ in pairs)
-    reason = mismatch(first.attention, second.attention, view)
+    reason = explain_mismatch(first.attention, second.attention, view)
     if reason:
         raise SettingError("These two readings have no common rows and columns.", reason)
     a, b = (block(p.attention, p.head, view, axes) for axes, p in pairs)
-    renamed = Axes(_renamed(first_axes.rows, second_axes.rows), _renamed(first_axes.cols, second_axes.cols))
+    renamed = Axes(_merge_names(first_axes.rows, second_axes.rows), _merge_names(first_axes.cols, second_axes.cols))
     return Difference(renamed, b.w - a.w, (a, b))
 
 
-def most_changed(first: Panel, second: Panel, view: View) -> str:
+def find_most_changed(first: Panel, second: Panel, view: View) -> str:
     """Return the pin of the word whose attention to words of both texts differs most.
 
     It is empty if nothing can be subtracted, or nothing differs.
     """
-    if mismatch(first.attention, second.attention, view):
+    if explain_mismatch(first.attention, second.attention, view):
         return ""
     subtracted = signed(first, second, view)
     rows, cols = (
@@ -203,13 +208,13 @@ def most_changed(first: Panel, second: Panel, view: View) -> str:
     return f"q{subtracted.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""
 
 
-def _renamed(first: tuple[Unit, ...], second: tuple[Unit, ...]) -> tuple[Unit, ...]:
+def _merge_names(first: tuple[Unit, ...], second: tuple[Unit, ...]) -> tuple[Unit, ...]:
     return tuple(
-        u if u.special or same_word(u.text, v.text) else u._replace(text=f"{u.text} / {v.text}", name="")
+        u if u.special or is_same_word(u.text, v.text) else u._replace(text=f"{u.text} / {v.text}", name="")
         for u, v in zip(first, second, strict=True)
     )
 
 
-def levels(d: npt.NDArray[np.float32], top: float) -> npt.NDArray[np.uint8]:
+def quantise_levels(d: npt.NDArray[np.float32], top: float) -> npt.NDArray[np.uint8]:
     """Return each difference as a level on the signed scale, 0…255; 128 is no difference."""
     return np.clip(np.rint(128 + 127 * d.astype(np.float64) / (top or 1)), 0, 255).astype(np.uint8)

@@ -34,7 +34,7 @@ class Excerpt(NamedTuple):
         return Focus(*(None if at is None else at - side.start for at, side in zip(held, self, strict=True)))
 
 
-def excerpts(
+def cut_excerpts(
     w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int, has_share: bool = True
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
     """Return the excerpts of ``w`` [row, column] of at most ``fit`` tokens per axis, and notes on what they leave out.
@@ -49,10 +49,10 @@ def excerpts(
     if longest <= fit:
         return [Excerpt(range(lengths[0]), range(lengths[1]))], ()
     if held is not None:
-        return around(w, held, fit)
+        return excerpt_around(w, held, fit)
     count = min(math.ceil(longest / fit), across)
     drawn = min(longest, count * fit)
-    sides = [list(_parts(length, fit, count, drawn / longest)) for length in lengths]
+    sides = [list(_split_axis(length, fit, count, drawn / longest)) for length in lengths]
     parts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
     missing = numerals.percent(1 - sum(float(w[np.ix_(*part)].sum()) for part in parts) / max(float(w.sum()), 1e-12))
     tokens = f"The {longest} tokens" if drawn == longest else f"The first {drawn} of {longest} tokens"
@@ -63,7 +63,7 @@ def excerpts(
     return parts, (Note(f"{tokens} {placement}{omitted}", f"{REMEDY}. {or_width}{around_pin}"),)
 
 
-def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
+def _split_axis(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
     """Cut an axis into ``count`` parts, which cover the share ``drawn`` of it; if it fits, yield the complete axis each
     time."""
     if length <= fit:
@@ -73,7 +73,7 @@ def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
     yield from (range(start, end) for start, end in pairwise(ends))
 
 
-def around(
+def excerpt_around(
     w: npt.NDArray[np.float64], held: Focus, fit: int, remedy: str = REMEDY
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
     """Return the excerpt of ``w`` [row, column] around the pinned token, and a note on what is left out.
@@ -82,14 +82,14 @@ def around(
     """
     pinned_weights = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
     across = None if pinned_weights.ndim == 0 else pinned_weights
-    part = Excerpt(_window(w.shape[0], held.row, fit, across), _window(w.shape[1], held.col, fit, across))
+    part = Excerpt(_choose_window(w.shape[0], held.row, fit, across), _choose_window(w.shape[1], held.col, fit, across))
     inside = pinned_weights if across is None else across[part.rows if held.row is None else part.cols]
     missing = numerals.percent(1 - float(inside.sum()) / max(float(pinned_weights.sum()), 1e-12))
     sentence = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around the pinned token; "
     return [part], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)
 
 
-def _window(length: int, at: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
+def _choose_window(length: int, at: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
     """Return at most ``fit`` consecutive tokens: around token ``at``, or else those with the largest sum of weights."""
     if length <= fit:
         return range(length)

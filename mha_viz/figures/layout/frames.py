@@ -112,7 +112,7 @@ class Recording(NamedTuple):
     large: Sequence[int] = ()
 
 
-def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
+def build_frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
     """Return the data for the browser: all recorded steps of a training; the step in view is number ``at``.
 
     Maps have 256 levels, comparisons three decimals.
@@ -122,7 +122,7 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         "key": f"{recording.key}|{theme.paper}",
         "steps": [int(step) for step in recording.steps],
         "labels": list(recording.labels) or [f"step {int(step):,}" for step in recording.steps],
-        "curves": None if recording.curves is None else _curves(recording.curves, theme),
+        "curves": None if recording.curves is None else _curve_data(recording.curves, theme),
         "off": None if recording.off is None else recording.off.tolist(),
         "at": at,
         "words": list(recording.words),
@@ -134,8 +134,8 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         ],
         "rows": [{"title": row.title, "notes": list(row.notes), "dashed": row.is_dashed} for row in recording.rows],
         "large": [int(head) for head in recording.large],
-        "maps": _levels(recording.maps),
-        "strip": None if recording.strip is None else _strip(recording.strip),
+        "maps": _encode_maps(recording.maps),
+        "strip": None if recording.strip is None else _strip_data(recording.strip),
         "marks": [
             {"name": name, "places": places.tolist(), "colour": theme.heads[colour], "notes": list(notes)}
             for name, places, colour, notes in zip(
@@ -143,14 +143,14 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
             )
         ],
         "titles": {"flow": recording.flow_title, "matrices": recording.matrices_title},
-        "matrices": [_matrix(matrix) for matrix in recording.matrices],
-        "flow": None if recording.flow is None else _flow(recording.flow),
+        "matrices": [_matrix_data(matrix) for matrix in recording.matrices],
+        "flow": None if recording.flow is None else _flow_data(recording.flow),
         "ramp": list(theme.ramp),
         "signed": list(theme.signed[::-1]),
     }
 
 
-def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatrix, ...]:
+def compare_heads(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatrix, ...]:
     """Compare every two heads, [step, head, head] each.
 
     The comparisons are the cosine of their weights, the divergence of their attention as a share of ln 2, and the
@@ -165,7 +165,7 @@ def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatr
     )
 
 
-def _levels(maps: Array) -> str:
+def _encode_maps(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
 
 
@@ -182,7 +182,7 @@ def losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -
     return sorted(lines, key=lambda line: not line.is_faint)
 
 
-def _curves(curves: Curves, theme: Theme) -> dict[str, Any]:
+def _curve_data(curves: Curves, theme: Theme) -> dict[str, Any]:
     lines = [
         {
             "values": line.values.astype(np.float64).round(3).tolist(),
@@ -195,7 +195,7 @@ def _curves(curves: Curves, theme: Theme) -> dict[str, Any]:
     return {"title": curves.title, "lines": lines}
 
 
-def _strip(strip: Strip) -> dict[str, Any]:
+def _strip_data(strip: Strip) -> dict[str, Any]:
     largest = strip.largest or 1.0
     shares = strip.numbers / largest
     # Square roots make small numbers visible.
@@ -208,15 +208,15 @@ def _strip(strip: Strip) -> dict[str, Any]:
     }
 
 
-def _matrix(matrix: HeadMatrix) -> dict[str, Any]:
+def _matrix_data(matrix: HeadMatrix) -> dict[str, Any]:
     values = matrix.values.reshape(len(matrix.values), -1)
-    return matrix._asdict() | {"values": _rounded(values, 3)}
+    return matrix._asdict() | {"values": _round_rows(values, 3)}
 
 
-def _flow(flow: Flow) -> dict[str, Any]:
-    return {"norms": _rounded(flow.norms, 9), "cosines": _rounded(flow.cosines, 3)}
+def _flow_data(flow: Flow) -> dict[str, Any]:
+    return {"norms": _round_rows(flow.norms, 9), "cosines": _round_rows(flow.cosines, 3)}
 
 
-def _rounded(values: Array, digits: int) -> list[list[float]]:
+def _round_rows(values: Array, digits: int) -> list[list[float]]:
     rounded: list[list[float]] = np.round(values.astype(np.float64), digits).tolist()
     return rounded

@@ -11,17 +11,26 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.attention.steps import ONLY, in_model
+from mha_viz.attention.steps import ONLY, find_in_model
 from mha_viz.figures.drawing.marks import CellPicture, Drawing, Mark, Pixels, Text
 from mha_viz.figures.drawing.theme import THEMES, Theme
-from mha_viz.figures.layout import GridLayout, Size, caption, grid_layout, said_below, sheet
-from mha_viz.figures.layout.heatmap import scale_bar
-from mha_viz.figures.layout.view import Block, View, block, faint_cells, painted, scale_colours, span, units
+from mha_viz.figures.layout import GridLayout, Size, caption, draw_footer, grid_layout, make_sheet
+from mha_viz.figures.layout.heatmap import draw_scale_bar
+from mha_viz.figures.layout.view import (
+    Block,
+    View,
+    block,
+    colour_cells,
+    describe_range,
+    note_faint_cells,
+    scale_colours,
+    units,
+)
 from mha_viz.view.quantities import QUANTITIES
 
-SHARPEST = 96  # the most rows and columns of one small picture
+MAX_CELLS = 96  # the most rows and columns of one small picture
 FOOT = 22
-WIDE = 44  # the pixels that the label "L11H11" needs
+LABEL_WIDTH = 44  # the pixels that the label "L11H11" needs
 TALLEST = 1.15  # the greatest height, in widths, of a grid with more layers than heads
 
 
@@ -33,28 +42,30 @@ def grid(
     theme = THEMES[size.look]
     axes = units(attention, view)
     drawn = heads or attention.every_head()
-    footer = said_below(caption.off_line([(attention, head) for head in drawn]), size.pixels, theme.ink)
+    footer = draw_footer(caption.mention_ablated([(attention, head) for head in drawn]), size.pixels, theme.ink)
     layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
     height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
     parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
-    marks = grid_marks(parts, layout, view.scale, theme, *names_of(attention, layers, numbers, layout))
+    marks = draw_grid_marks(
+        parts, layout, view.scale, theme, *name_rows_and_columns(attention, layers, numbers, layout)
+    )
     blocks = [part for row in parts for part in row]
-    marks += foot(attention, layout, theme, blocks, view.scale, scale_colours(blocks, theme))
+    marks += draw_grid_foot(attention, layout, theme, blocks, view.scale, scale_colours(blocks, theme))
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        notes=faint_cells(view, blocks),
-        **caption.of_heads(
+        notes=note_faint_cells(view, blocks),
+        **caption.write_words(
             attention, () if len(drawn) == attention.layers * attention.heads else drawn, view, blocks, "grid"
         ),
     )
-    return sheet(drawing, size, footer)
+    return make_sheet(drawing, size, footer)
 
 
-def grid_marks(
+def draw_grid_marks(
     parts: Sequence[Sequence[Block]],
     layout: GridLayout,
     scale: str,
@@ -66,15 +77,15 @@ def grid_marks(
     marks: list[Mark] = []
     for place, (name, row) in enumerate(zip(rows, parts, strict=True)):
         y = layout.top + place * layout.step
-        marks.append(row_name(layout, place, name, theme))
+        marks.append(draw_row_name(layout, place, name, theme))
         for head, part in enumerate(row):
-            pixels = painted(part._replace(w=_pooled(part)), scale, theme)
+            pixels = colour_cells(part._replace(w=_pool_block(part)), scale, theme)
             if part.w.size:
                 marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
-    return [*marks, *column_names(layout, columns, theme)]
+    return [*marks, *draw_column_names(layout, columns, theme)]
 
 
-def names_of(
+def name_rows_and_columns(
     attention: Attention, layers: Sequence[int], numbers: Sequence[int], layout: GridLayout
 ) -> tuple[list[str], list[str]]:
     """Return the names of rows and of columns, by their numbers in the model.
@@ -83,9 +94,9 @@ def names_of(
     a reading whose heads were selected.
     """
     if _has_kept_heads(attention):
-        names = [str(in_model(attention.made, Head(0, number))) for number in numbers]
-        return [""] * len(layers), names if layout.step >= WIDE else []
-    rows = [f"L{in_model(attention.made, Head(layer, 0)).layer}" for layer in layers]
+        names = [str(find_in_model(attention.made, Head(0, number))) for number in numbers]
+        return [""] * len(layers), names if layout.step >= LABEL_WIDTH else []
+    rows = [f"L{find_in_model(attention.made, Head(layer, 0)).layer}" for layer in layers]
     return rows, [] if QUANTITIES[attention.quantity].of_layers else [*map(str, numbers)]
 
 
@@ -93,13 +104,13 @@ def _has_kept_heads(attention: Attention) -> bool:
     return any(step.row.name == ONLY for step in attention.made)
 
 
-def row_name(layout: GridLayout, place: int, name: str, theme: Theme) -> Text:
+def draw_row_name(layout: GridLayout, place: int, name: str, theme: Theme) -> Text:
     """Return the label of the row at this ``place``."""
     y = layout.top + place * layout.step + layout.size / 2
     return Text(layout.left - 8, y, name, 11, theme.muted, anchor="end")
 
 
-def column_names(layout: GridLayout, names: Sequence[str], theme: Theme) -> list[Text]:
+def draw_column_names(layout: GridLayout, names: Sequence[str], theme: Theme) -> list[Text]:
     """Return the names of columns above them."""
     places = [layout.left + place * layout.step + layout.size / 2 for place in range(len(names))]
     return [
@@ -107,7 +118,7 @@ def column_names(layout: GridLayout, names: Sequence[str], theme: Theme) -> list
     ]
 
 
-def foot(
+def draw_grid_foot(
     attention: Attention,
     layout: GridLayout,
     theme: Theme,
@@ -120,28 +131,28 @@ def foot(
     rows = "" if _has_kept_heads(attention) else "rows: layers"
     columns = "" if QUANTITIES[attention.quantity].of_layers else "columns: heads"
     axes = Text(0, y, "   ".join(filter(None, (rows, columns))), 11, theme.muted)
-    words = span_of_each(attention, scale, parts)
-    return [axes, *scale_bar(layout.width, y, 60, theme, ramp, words)]
+    words = describe_span(attention, scale, parts)
+    return [axes, *draw_scale_bar(layout.width, y, 60, theme, ramp, words)]
 
 
-def span_of_each(attention: Attention, scale: str, parts: Sequence[Block]) -> str:
+def describe_span(attention: Attention, scale: str, parts: Sequence[Block]) -> str:
     """Return the range of the colours in words."""
     if scale != "head":
-        return span(scale, parts)
+        return describe_range(scale, parts)
     whose = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
     return f"0 to {'±' * any(part.signed for part in parts)}each {whose}'s largest"
 
 
-def _pooled(part: Block) -> Weights:
-    """Pool as :func:`pooled`; of signed numbers, take the largest in absolute value."""
-    largest = pooled(part.w, SHARPEST)
+def _pool_block(part: Block) -> Weights:
+    """Pool as :func:`pool_matrix`; of signed numbers, take the largest in absolute value."""
+    largest = pool_matrix(part.w, MAX_CELLS)
     if not part.signed:
         return largest
-    least = pooled(-part.w, SHARPEST)
+    least = pool_matrix(-part.w, MAX_CELLS)
     return np.where(largest >= least, largest, -least)
 
 
-def pooled(w: Weights, most: int) -> Weights:
+def pool_matrix(w: Weights, most: int) -> Weights:
     """Reduce the matrix to at most ``most`` rows and columns by taking the largest weight of each block."""
     if w.size == 0 or max(w.shape) <= most:
         return w

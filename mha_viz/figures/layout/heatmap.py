@@ -14,29 +14,29 @@ import numpy.typing as npt
 
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.marks import CellPicture, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
+from mha_viz.figures.drawing.marks import CellPicture, Drawing, FontWeight, Mark, Note, Pixels, Rect, Text, shift_marks
 from mha_viz.figures.drawing.theme import THEMES, Theme, palette
-from mha_viz.figures.layout import TALL, HeatmapLayout, Size, caption, heatmap_layout, said_below, sheet
-from mha_viz.figures.layout.excerpt import around
+from mha_viz.figures.layout import UNLIMITED, HeatmapLayout, Size, caption, draw_footer, heatmap_layout, make_sheet
+from mha_viz.figures.layout.excerpt import excerpt_around
 from mha_viz.figures.layout.labels import label
 from mha_viz.figures.layout.view import (
     Axes,
     Focus,
     View,
     block,
-    every_named,
-    faint_cells,
-    focus,
-    painted,
+    colour_cells,
+    describe_label_step,
+    describe_range,
+    find_focus,
+    note_faint_cells,
     scale_colours,
-    span,
     units,
 )
 
 LABEL = 96  # the greatest width of labels, pixels
 LETTERS = 40  # measure only this many characters of a token
 LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise 25 cells of five tokens would fill a page
-AROUND = " With a pin, the part around it is drawn with all labels."
+PIN_ADVICE = " With a pin, the part around it is drawn with all labels."
 LABELLED = 9  # from this cell size on, every row and column has its label
 HAIRLINES = 10  # from this cell size on, there are lines between cells
 FRAMED = 6  # from this cell size on, pinned cells have a frame; it would hide smaller cells
@@ -74,49 +74,51 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     theme = THEMES[size.look]
     axes = units(attention, view)
     part = block(attention, head, view, axes)
-    complete = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
-    footer = said_below(caption.off_line([(attention, head)]), size.pixels, theme.ink)
+    complete = Matrix(
+        colour_cells(part, view.scale, theme), axes, find_focus(axes, view), part.w if part.signed else None
+    )
+    footer = draw_footer(caption.mention_ablated([(attention, head)]), size.pixels, theme.ink)
     lines, most_high = not size.transparent, size.tallest - FOOT - footer[1]
     page = (size.pixels, most_high)
-    matrix, notes = _window(complete, part.w, page)
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
-    marks += foot(layout, theme, scale_colours([part], theme), span(view.scale, [part]))
+    matrix, notes = _excerpt_matrix(complete, part.w, page)
+    marks, layout = draw_matrix(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
+    marks += draw_matrix_foot(layout, theme, scale_colours([part], theme), describe_range(view.scale, [part]))
     drawn = Drawing(
         layout.width,
         layout.height + FOOT,
-        centred(marks, layout, size.pixels),
+        centre_marks(marks, layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=(*faint_cells(view, [part]), *notes, *unlabelled(layout, page, [axes], AROUND)),
-        **caption.of_heads(attention, (head,), view, [part], "heatmap"),
+        notes=(*note_faint_cells(view, [part]), *notes, *note_missing_labels(layout, page, [axes], PIN_ADVICE)),
+        **caption.write_words(attention, (head,), view, [part], "heatmap"),
     )
-    return sheet(drawn, size, footer)
+    return make_sheet(drawn, size, footer)
 
 
-def _window(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tuple[Matrix, tuple[Note, ...]]:
+def _excerpt_matrix(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tuple[Matrix, tuple[Note, ...]]:
     """Return the part of the matrix around a pinned token that has room for all labels, and a note on what is left out.
 
     Return the matrix itself if nothing is pinned, or if a ``page`` of this width and height has room for a label at
     each row. ``w``: the weights [row, column].
     """
-    label = label_room(matrix.axes)
+    label = measure_label_room(matrix.axes)
     fit = max(1, int((min(page) - label) // LABELLED))
     if matrix.held is None or max(w.shape) <= fit:
         return matrix, ()
-    remedy = f"{_raise(page, label, w.shape)} or lower font_pt"
-    (part,), notes = around(w.astype(np.float64), matrix.held, fit, f"For all of them, {remedy}")
+    remedy = f"{_advise_raising(page, label, w.shape)} or lower font_pt"
+    (part,), notes = excerpt_around(w.astype(np.float64), matrix.held, fit, f"For all of them, {remedy}")
     cells = np.ix_(*part)
     d = None if matrix.d is None else matrix.d[cells]
     return Matrix(matrix.pixels[cells], part.axes(matrix.axes), part.held(matrix.held), d), notes
 
 
-def matrix_marks(
+def draw_matrix(
     matrix: Matrix,
     width: float,
     theme: Theme,
     lines: bool = True,
     largest: float = math.inf,
     room: Room | None = None,
-    height: float = TALL,
+    height: float = UNLIMITED,
     has_row_labels: bool = True,
 ) -> tuple[tuple[Mark, ...], HeatmapLayout]:
     """Draw a matrix with labels in at most ``width`` × ``height`` pixels, if cells of 2 pixels fit.
@@ -124,7 +126,7 @@ def matrix_marks(
     No cell exceeds ``largest``.
     """
     rows, cols = matrix.axes
-    label, most = room or Room(label_room(matrix.axes), 0)
+    label, most = room or Room(measure_label_room(matrix.axes), 0)
     across = label if has_row_labels else 0
     layout = heatmap_layout(width, max(most, len(rows)), max(most, len(cols)), across, height, largest, label)
     if not rows or not cols:
@@ -132,20 +134,20 @@ def matrix_marks(
     marks: list[Mark] = [
         CellPicture(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
     ]
-    marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
-    marks += minuses(matrix, layout, theme)
-    marks += _frame(matrix, layout, theme, has_halo=lines)
+    marks += draw_hairlines(layout, len(rows), len(cols), theme) if lines else ()
+    marks += draw_minuses(matrix, layout, theme)
+    marks += _draw_frame(matrix, layout, theme, has_halo=lines)
     for is_row in (True, False) if has_row_labels else (False,):
-        marks += _axis_labels(matrix, layout, theme, is_row)
+        marks += _draw_axis_labels(matrix, layout, theme, is_row)
     return tuple(marks), layout
 
 
-def centred(marks: tuple[Mark, ...], layout: HeatmapLayout, width: float) -> tuple[Mark, ...]:
+def centre_marks(marks: tuple[Mark, ...], layout: HeatmapLayout, width: float) -> tuple[Mark, ...]:
     """Centre a matrix in ``width`` pixels if its cells have the largest allowed size."""
-    return moved(marks, (width - layout.width) / 2, 0) if layout.cell == LARGEST else marks
+    return shift_marks(marks, (width - layout.width) / 2, 0) if layout.cell == LARGEST else marks
 
 
-def label_room(axes: Axes) -> float:
+def measure_label_room(axes: Axes) -> float:
     """Return the room for labels on both axes."""
     return min(LABEL, widest(axes, LABEL_SIZE) + 12)
 
@@ -159,7 +161,7 @@ def widest(axes: Axes, size: float) -> int:
     return math.ceil(max((fonts.width(text, size) for text in texts), default=0))
 
 
-def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list[Mark]:
+def draw_hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list[Mark]:
     """Return lines of one pixel between cells, if these are large enough."""
     left, top, cell = layout.left, layout.top, layout.cell
     if cell < HAIRLINES:
@@ -169,7 +171,7 @@ def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list
     return [*across, *down]
 
 
-def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
+def draw_minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
     """Return a minus in every cell that is clearly below 0, in the grey theme, where the two ends of the scale look
     alike."""
     if not theme.has_minus or matrix.d is None or layout.cell < MARKED:
@@ -188,7 +190,7 @@ def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
     ]
 
 
-def _frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: bool) -> list[Mark]:
+def _draw_frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: bool) -> list[Mark]:
     """Return a frame around the pinned row, column or cell.
 
     A frame would hide small cells: they get a tick next to their row and above their column. No cell fades, because its
@@ -213,13 +215,13 @@ def label_step(layout: HeatmapLayout) -> tuple[float, int]:
     return size, math.ceil(size / layout.cell)
 
 
-def thinned(layout: HeatmapLayout) -> str:
+def describe_thinning(layout: HeatmapLayout) -> str:
     """Return a sentence about labels that are left out; empty if all are there."""
     _, interval = label_step(layout)
-    return "" if layout.width == layout.left else every_named(interval)  # nothing is drawn
+    return "" if layout.width == layout.left else describe_label_step(interval)  # nothing is drawn
 
 
-def unlabelled(
+def note_missing_labels(
     layout: HeatmapLayout, page: tuple[float, float], every: Sequence[Axes], pinning: str = "", most: int = 0
 ) -> tuple[Note, ...]:
     """Return a note that labels are left out, if they are, with a remedy.
@@ -227,7 +229,7 @@ def unlabelled(
     ``page``: the width and height of matrices of ``every`` axes, each with room for ``most`` rows and columns;
     ``pinning``: a sentence on the effect of a pin.
     """
-    sentence = thinned(layout)
+    sentence = describe_thinning(layout)
     if not sentence:
         return ()
     sides = [[axes.rows for axes in every], [axes.cols for axes in every]]
@@ -235,14 +237,14 @@ def unlabelled(
     words = [max(sum(not unit.special for unit in axis) for axis in side) for side in sides]
     if most:
         words = [max(words)] * 2
-    remedies = [_raise(page, layout.top, counts), "lower font_pt"]
-    if words != counts and not _raise(page, layout.top, words):
+    remedies = [_advise_raising(page, layout.top, counts), "lower font_pt"]
+    if words != counts and not _advise_raising(page, layout.top, words):
         remedies.append("hide special tokens")
     listed = f"{', '.join(remedies[:-1])} or {remedies[-1]}"
     return (Note(f"{sentence[0].upper()}{sentence[1:]}.", f"For all of them, {listed}.{pinning}"),)
 
 
-def _raise(page: tuple[float, float], label: float, counts: Sequence[int]) -> str:
+def _advise_raising(page: tuple[float, float], label: float, counts: Sequence[int]) -> str:
     """Name the settings to raise so that each of so many rows and columns has a label; empty if none."""
     rows, cols = counts
     needed = zip(("width_mm", "max_height_mm"), page, (cols, rows), strict=True)
@@ -250,16 +252,16 @@ def _raise(page: tuple[float, float], label: float, counts: Sequence[int]) -> st
     return f"raise {' and '.join(too_small)}" if too_small else ""
 
 
-def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
+def _draw_axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
     pinned = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
     size, interval = label_step(layout)
     marks: list[Mark] = []
-    for i in sorted(with_label(len(side), interval, pinned)):
+    for i in sorted(choose_labelled(len(side), interval, pinned)):
         unit = side[i]
         middle = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
         colour = theme.accent if pinned == i else theme.muted if unit.special else theme.ink
-        weight: Strength = 600 if pinned == i else 400
+        weight: FontWeight = 600 if pinned == i else 400
         x, y = (layout.left - 6, middle) if is_row else (middle, layout.top - 6)
         text = Text(x, y, unit.drawn, size, colour, weight, "end" if is_row else "start", 0 if is_row else 90)
         marks += label(text, LABEL - 6, layout.cell)
@@ -269,7 +271,7 @@ def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bo
     return marks
 
 
-def with_label(count: int, every: int, held: int | None) -> set[int]:
+def choose_labelled(count: int, every: int, held: int | None) -> set[int]:
     """Return which of ``count`` rows or columns get a label: every ``every``-th.
 
     A pinned one replaces those that are too near to it.
@@ -278,21 +280,21 @@ def with_label(count: int, every: int, held: int | None) -> set[int]:
     return regular if held is None else {held, *regular}
 
 
-def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
+def draw_matrix_foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
     """Return the marks below a matrix: the colour scale with its range, and the names of the axes or a remark on
     missing labels."""
     y = layout.height + FOOT / 2 + 2
-    names, missing = "rows: from (query)   columns: to (key)", thinned(layout)
+    names, missing = "rows: from (query)   columns: to (key)", describe_thinning(layout)
     text_width = fonts.width(words, 11)
     for text in filter(None, (f"{names}   {missing}".rstrip(), missing)):
         bar = min(90.0, layout.width - fonts.width(text, 11) - text_width - GAP - 24)
         if bar >= 24:
-            return (Text(0, y, text, 11, theme.muted), *scale_bar(layout.width, y, bar, theme, ramp, words))
+            return (Text(0, y, text, 11, theme.muted), *draw_scale_bar(layout.width, y, bar, theme, ramp, words))
     bar = min(90.0, max(24.0, layout.width - text_width - 8))  # too narrow for both: the scale is more important
-    return scale_bar(layout.width, y, bar, theme, ramp, words)
+    return draw_scale_bar(layout.width, y, bar, theme, ramp, words)
 
 
-def scale_bar(
+def draw_scale_bar(
     right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...] | Pixels, words: str
 ) -> tuple[Mark, ...]:
     """Draw a colour scale that ends at ``right``, followed by its range in words.

@@ -11,25 +11,25 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import Text
 from mha_viz.text import UNKNOWN
 
-LEAST = 18  # the least pixels of a row or column with room for two lines
-FIRST, SECOND = 0.5, 0.8  # greatest size of the first line per room; size of the second line per first line
+TWO_LINE_ROOM = 18  # the least pixels of a row or column with room for two lines
+FIRST_LINE, SECOND_LINE = 0.5, 0.8  # greatest size of the first line per room; size of the second line per first line
 
 
 def label(text: Text, width: float, room: float) -> list[Text]:
     """Return a label cut to a ``width``, in two lines if it is an unknown word and its row has the ``room``."""
     typed = text.text.removeprefix(f"{UNKNOWN} ")
-    if typed == text.text or room < LEAST:
-        return [_cut(text, width)]
-    first = min(text.size, FIRST * room)
-    second = SECOND * first
+    if typed == text.text or room < TWO_LINE_ROOM:
+        return [_cut_label(text, width)]
+    first = min(text.size, FIRST_LINE * room)
+    second = SECOND_LINE * first
     lines = ((UNKNOWN, first, -second / 2), (typed, second, first / 2))
-    return [_cut(_lowered(replace(text, text=words, size=size), by), width) for words, size, by in lines]
+    return [_cut_label(_shift_line(replace(text, text=words, size=size), by), width) for words, size, by in lines]
 
 
-def _cut(text: Text, width: float) -> Text:
-    return replace(text, text=fonts.cut(text.text, text.size, width, text.weight))
+def _cut_label(text: Text, width: float) -> Text:
+    return replace(text, text=fonts.cut_text(text.text, text.size, width, text.weight))
 
 
-def _lowered(text: Text, by: float) -> Text:
+def _shift_line(text: Text, by: float) -> Text:
     """Move a text down, or to the right if it is read upwards."""
     return replace(text, x=text.x + by) if text.turn else replace(text, y=text.y + by)

@@ -15,23 +15,23 @@ import numpy as np
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.marks import Anchor, Curve, Drawing, Mark, Note, Rect, Strength, Text, moved
+from mha_viz.figures.drawing.marks import Anchor, Curve, Drawing, FontWeight, Mark, Note, Rect, Text, shift_marks
 from mha_viz.figures.drawing.theme import THEMES, Theme, palette
 from mha_viz.figures.layout import (
     ON_PAPER,
     ON_SCREEN,
-    TALL,
+    UNLIMITED,
     LinksLayout,
     Size,
     Spacing,
-    bend,
     caption,
+    control_distance,
+    draw_footer,
     links_layout,
-    said_below,
-    sheet,
+    make_sheet,
 )
-from mha_viz.figures.layout.excerpt import REMEDY, Excerpt, excerpts
-from mha_viz.figures.layout.heatmap import FOOT, Room, scale_bar, widest
+from mha_viz.figures.layout.excerpt import REMEDY, Excerpt, cut_excerpts
+from mha_viz.figures.layout.heatmap import FOOT, Room, draw_scale_bar, widest
 from mha_viz.figures.layout.labels import label
 from mha_viz.figures.layout.view import (
     Axes,
@@ -42,28 +42,28 @@ from mha_viz.figures.layout.view import (
     Unit,
     View,
     block,
+    choose_drawn_links,
     chosen,
-    faint_links,
-    few_links,
-    focus,
+    describe_few_links,
+    describe_range,
+    find_focus,
     is_crowded,
     link_scale,
-    links_at_rest,
+    note_faint_links,
     shades,
-    span,
     units,
 )
 
 LEVELS = 24  # number of different line strengths
 KEY_LINE, SWATCH = 16, 34  # in the key of heads: the height of a row, the length of a sample line, pixels
-BESIDE = 4  # distance between the lines of two heads that link the same tokens, pixels
+STRAND_GAP = 4  # distance between the lines of two heads that link the same tokens, pixels
 TOP = 20  # room above the first tokens for the names of the columns, pixels
 NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and the gap between columns, pixels
 NUMBERED = 0.05  # smaller shares, or smaller fractions of the largest number, are not written
-BEHIND = 6  # distance from a token to the number behind it, pixels
-WRITTEN = 3  # the most heads whose weights are written behind a token
+NUMBER_GAP = 6  # distance from a token to the number behind it, pixels
+MOST_WRITTEN = 3  # the most heads whose weights are written behind a token
 DARKENING = 0.7  # the exponent of a line's strength
-BAR = 60  # the length of the scale of the lines, pixels
+BAR_LENGTH = 60  # the length of the scale of the lines, pixels
 
 
 class Strand(NamedTuple):
@@ -102,31 +102,31 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
-    strands = strands_of(attention, heads, view, axes, theme)
+    strands = build_strands(attention, heads, view, axes, theme)
     names, below = key(attention, strands, size.pixels, theme)
     parts = [strand.part for strand in strands]
-    extent, few = span(link_scale(view.scale), parts), few_links(axes, view)
+    extent, few = describe_range(link_scale(view.scale), parts), describe_few_links(axes, view)
     words = (f"width and darkness of a line: {extent}", extent)
     ends = (strands[0].colour if len(strands) == 1 else theme.ink, strands[0].below)
-    _, high_scale = line_foot(parts, ends, words, few, size.pixels, theme)
+    _, high_scale = draw_line_foot(parts, ends, words, few, size.pixels, theme)
     foot = below + high_scale
-    footer = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
-    page = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot - footer[1]), theme)
-    scale, _ = line_foot(
+    footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
+    page = _lay_out_page(strands, axes, find_focus(axes, view), (size.pixels, size.tallest - foot - footer[1]), theme)
+    scale, _ = draw_line_foot(
         parts, ends, words, f"{page.within} of {few}" if page.within is not None else few, size.pixels, theme
     )
     drawn = Drawing(
         size.pixels,
         page.height + foot,
-        (*page.marks, *moved(names, 0, page.height), *moved(scale, 0, page.height + below)),
+        (*page.marks, *shift_marks(names, 0, page.height), *shift_marks(scale, 0, page.height + below)),
         background=None if size.transparent else theme.paper,
-        notes=(*faint_links(view, parts), *page.notes),
-        **caption.of_heads(attention, tuple(heads), view, parts, "links"),
+        notes=(*note_faint_links(view, parts), *page.notes),
+        **caption.write_words(attention, tuple(heads), view, parts, "links"),
     )
-    return sheet(drawn, size, footer)
+    return make_sheet(drawn, size, footer)
 
 
-def line_foot(
+def draw_line_foot(
     parts: Sequence[Block], ends: tuple[str, str], words: tuple[str, str], few: str, width: float, theme: Theme
 ) -> tuple[tuple[Mark, ...], float]:
     """Return the marks below a diagram and their height.
@@ -135,16 +135,16 @@ def line_foot(
     above that, name the drawn links if there are too many (``few``). ``ends``: the colours of the strongest lines above
     and below 0.
     """
-    legend = next((text for text in words if BAR + fonts.width(text, 11) + GAP <= width), words[-1])
-    bar = max(8.0, min(BAR, width - fonts.width(legend, 11) - GAP))
+    legend = next((text for text in words if BAR_LENGTH + fonts.width(text, 11) + GAP <= width), words[-1])
+    bar = max(8.0, min(BAR_LENGTH, width - fonts.width(legend, 11) - GAP))
     is_above = bool(few) and fonts.width(few, 11) + bar + fonts.width(legend, 11) + 2 * GAP > width
     y, down = FOOT / 2 + 2, KEY_LINE * is_above
-    ramp = line_ramp(theme, ends[0], ends[1] if any(part.signed for part in parts) else None)
-    note = (Text(0, y, fonts.cut(few, 11, width), 11, theme.muted),) if few else ()
-    return (*note, *scale_bar(width, y + down, bar, theme, ramp, legend)), FOOT + down
+    ramp = build_line_ramp(theme, ends[0], ends[1] if any(part.signed for part in parts) else None)
+    note = (Text(0, y, fonts.cut_text(few, 11, width), 11, theme.muted),) if few else ()
+    return (*note, *draw_scale_bar(width, y + down, bar, theme, ramp, legend)), FOOT + down
 
 
-def line_ramp(theme: Theme, colour: str, below: str | None = None) -> tuple[str, ...]:
+def build_line_ramp(theme: Theme, colour: str, below: str | None = None) -> tuple[str, ...]:
     """Return the colours of lines on paper from 0 to full strength; with ``below``, from full strength below 0."""
     steps = [round(255 * opacity(step / 8)) for step in range(9)]
     above, less = (palette((theme.paper, end or theme.paper)) for end in (colour, below))
@@ -170,7 +170,7 @@ class LinksPage(NamedTuple):
     within: int | None = None
 
 
-def _on_page(
+def _lay_out_page(
     strands: Sequence[Strand], axes: Axes, held: Focus | None, page: tuple[float, float], theme: Theme
 ) -> LinksPage:
     """Lay out the diagram on a page of this size in pixels.
@@ -181,16 +181,18 @@ def _on_page(
     mean_weights = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
     fit = max(1, int((height - TOP) // ON_PAPER.least))
     across, has_few = max(1, int((width + GAP) // (NARROWEST + GAP))), held is None and is_crowded(axes)
-    parts, notes = excerpts(mean_weights, held, fit, across, has_share=not has_few)
+    parts, notes = cut_excerpts(mean_weights, held, fit, across, has_share=not has_few)
     column = (width - (len(parts) - 1) * GAP) / len(parts)
-    room = Room(token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
+    room = Room(measure_token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
     marks: list[Mark] = []
     high = 0.0
     for place, part in enumerate(parts):
-        strand_parts = [_cut(strand, part) for strand in strands]
+        strand_parts = [_cut_strand(strand, part) for strand in strands]
         pinned = part.held(held)
-        drawn, layout = link_marks(strand_parts, part.axes(axes), pinned, column, theme, room, height - TOP, ON_PAPER)
-        marks += moved(drawn, place * (column + GAP), 0)
+        drawn, layout = draw_link_marks(
+            strand_parts, part.axes(axes), pinned, column, theme, room, height - TOP, ON_PAPER
+        )
+        marks += shift_marks(drawn, place * (column + GAP), 0)
         high = layout.height + TOP
     if not has_few:
         return LinksPage(tuple(marks), high, notes)
@@ -202,7 +204,7 @@ def _on_page(
     return LinksPage(tuple(marks), high, (*notes, Note(f"{problem} and are left out.", f"{REMEDY}.")), within)
 
 
-def _cut(strand: Strand, part: Excerpt) -> Strand:
+def _cut_strand(strand: Strand, part: Excerpt) -> Strand:
     """Restrict a head to an excerpt of its weights."""
     cells = np.ix_(*part)
     excerpt = strand.part._replace(w=strand.part.w[cells], hidden=strand.part.hidden[part.rows])
@@ -211,7 +213,7 @@ def _cut(strand: Strand, part: Excerpt) -> Strand:
     )
 
 
-def strands_of(
+def build_strands(
     attention: Attention, heads: Sequence[Head], view: View, axes: Axes, theme: Theme, top: float | None = None
 ) -> list[Strand]:
     """Build the strands of heads that are drawn together.
@@ -221,7 +223,7 @@ def strands_of(
     """
     parts = [block(attention, head, view, axes) for head in heads]
     most = max(part.top for part in parts) if top is None else top
-    drawn = links_at_rest(parts, view.links, axes)
+    drawn = choose_drawn_links(parts, view.links, axes)
     strands = []
     for place, (head, part) in enumerate(zip(heads, parts, strict=True)):
         colour = theme.signed[-2] if part.signed else theme.heads[head.head % len(theme.heads)]
@@ -232,14 +234,14 @@ def strands_of(
     return strands
 
 
-def link_marks(
+def draw_link_marks(
     strands: Sequence[Strand],
     axes: Axes,
     held: Focus | None,
     width: float,
     theme: Theme,
     room: Room | None = None,
-    height: float = TALL,
+    height: float = UNLIMITED,
     spacing: Spacing = ON_SCREEN,
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
     """Draw lines and tokens, with exact weights behind the tokens, below a line that names the columns.
@@ -247,17 +249,17 @@ def link_marks(
     The weights are those of the pinned token; without a pin, that of the strongest link that reaches a token.
     """
     rows, cols = axes
-    label, most = room or Room(token_room(axes, spacing), 0)
+    label, most = room or Room(measure_token_room(axes, spacing), 0)
     count = (max(most, len(rows)), max(most, len(cols)))
-    layout = links_layout(width, *count, label, height, spacing, _numbers_wide(strands, width))
+    layout = links_layout(width, *count, label, height, spacing, _measure_numbers(strands, width))
     offsets = apart(len(strands), layout)
     pairs = zip(strands, offsets, strict=True)
-    marks: list[Mark] = [curve for s, shift in pairs for curve in strand_curves(s, held, layout, shift)]
+    marks: list[Mark] = [curve for s, shift in pairs for curve in draw_strand(s, held, layout, shift)]
     marks += [
         mark
         for is_query, side in ((True, axes.rows), (False, axes.cols))
         for i, unit in enumerate(side)
-        for mark in _token(unit, i, is_query, strands, held, layout, theme, spacing)
+        for mark in _draw_token(unit, i, is_query, strands, held, layout, theme, spacing)
     ]
     left, right = ("from (query)", "to (key)")
     left_x = max(layout.left - 8, fonts.width(left, 11))  # short tokens leave less room than these words need
@@ -266,7 +268,7 @@ def link_marks(
     return (
         Text(left_x, y, left, 11, theme.muted, anchor="end"),
         Text(right_x, y, right, 11, theme.muted),
-        *moved(tuple(marks), 0, TOP),
+        *shift_marks(tuple(marks), 0, TOP),
     ), layout
 
 
@@ -285,20 +287,20 @@ def key(attention: Attention, strands: Sequence[Strand], width: float, theme: Th
         entry_width = SWATCH + 6 + fonts.width(name, 11)
         if x and x + entry_width > width:
             x, y = 0.0, y + KEY_LINE
-        marks.append(straight(x, y, x + SWATCH, strand.colour, 3, strand.dash))
+        marks.append(horizontal_line(x, y, x + SWATCH, strand.colour, 3, strand.dash))
         marks.append(Text(x + SWATCH + 6, y, name, 11, theme.muted))
         x += entry_width + 16
     return tuple(marks), y + KEY_LINE / 2
 
 
-def straight(
+def horizontal_line(
     x: float, y: float, end: float, colour: str, width: float, dash: tuple[float, ...] = (), opacity: float = 1
 ) -> Curve:
     """Return a horizontal line, as in a key."""
     return Curve(((x, y), (x, y), (end, y), (end, y)), colour, width, opacity, dash)
 
 
-def token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
+def measure_token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
     """Return the room for tokens on each side."""
     return widest(axes, spacing.measured) + 8
 
@@ -306,16 +308,16 @@ def token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
 def apart(heads: int, layout: LinksLayout) -> list[float]:
     """Return the vertical offsets of the lines of each head, so that equal links of two heads are drawn
     side by side."""
-    step = min(BESIDE, layout.row_height / 2 / heads)
+    step = min(STRAND_GAP, layout.row_height / 2 / heads)
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 
 
-def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float) -> list[Curve]:
+def draw_strand(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float) -> list[Curve]:
     """Return the lines of one head, weak ones first, each from token to token."""
     begin, end = layout.left, layout.right
     if held is not None and held.row is None:  # numbers stand behind the queries: lines begin after these
-        begin += layout.wide * layout.written + BEHIND
-    reach = bend(begin, end)
+        begin += layout.wide * layout.written + NUMBER_GAP
+    reach = control_distance(begin, end)
     mask = strand.drawn if held is None else strand.chosen
     rows, cols = (
         range(count) if at is None else [at]
@@ -332,7 +334,7 @@ def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift
     return curves
 
 
-def _token(
+def _draw_token(
     unit: Unit,
     i: int,
     is_query: bool,
@@ -344,7 +346,7 @@ def _token(
 ) -> list[Mark]:
     size = max(10, min(spacing.letters, layout.row_height - spacing.leading))
     pinned = None if held is None else held.row if is_query else held.col
-    weight: Strength = 600 if held is not None and pinned == i else 400
+    weight: FontWeight = 600 if held is not None and pinned == i else 400
     colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
     y = (i + 0.5) * layout.row_height
     x = layout.left - 8 if is_query else layout.right + 8
@@ -352,8 +354,8 @@ def _token(
     marks: list[Mark] = [*label(Text(x, y, unit.drawn, size, colour, weight, anchor), layout.column, layout.row_height)]
     widths = (fonts.width(mark.text, mark.size, mark.weight) for mark in marks if isinstance(mark, Text))
     behind = x if is_query else x + max(widths)
-    for slot, (strand, row, col) in enumerate(_numbered(strands, is_query, i, held)[: layout.written]):
-        left = behind + BEHIND + slot * layout.wide
+    for slot, (strand, row, col) in enumerate(_find_numbered_links(strands, is_query, i, held)[: layout.written]):
+        left = behind + NUMBER_GAP + slot * layout.wide
         number = strand.part.written(float(strand.part.w[row, col]))
         marks.append(Text(left, y + 0.5, number, layout.digits, theme.ink, weight=600))
         if len(strands) > 1:  # the colour shows the head to which the number belongs
@@ -361,7 +363,9 @@ def _token(
     return marks
 
 
-def _numbered(strands: Sequence[Strand], is_query: bool, i: int, held: Focus | None) -> list[tuple[Strand, int, int]]:
+def _find_numbered_links(
+    strands: Sequence[Strand], is_query: bool, i: int, held: Focus | None
+) -> list[tuple[Strand, int, int]]:
     """Return the links whose weights are written behind token ``i`` of a side.
 
     They are those of a pinned token, one for each head; without a pin, the strongest that reaches a key.
@@ -377,7 +381,7 @@ def _numbered(strands: Sequence[Strand], is_query: bool, i: int, held: Focus | N
     return [] if cell is None else [(s, *cell) for s in strands if s.chosen[cell] and s.is_numbered(*cell)]
 
 
-def _numbers_wide(strands: Sequence[Strand], width: float) -> tuple[float, int]:
+def _measure_numbers(strands: Sequence[Strand], width: float) -> tuple[float, int]:
     """Return the width of a number, in heights of its letters, and how many may stand behind a token."""
     wide = 3.2 if all(strand.part.is_share for strand in strands) else 7.2
-    return wide, max(1, min(WRITTEN, len(strands), int(width * 0.2 // (wide * 12))))
+    return wide, max(1, min(MOST_WRITTEN, len(strands), int(width * 0.2 // (wide * 12))))

@@ -14,36 +14,43 @@ from PIL import Image, ImageColor
 
 from mha_viz.attention import Attention, Head, Weights, is_number
 from mha_viz.attention.numbers import name_array
-from mha_viz.attention.steps import request_of
+from mha_viz.attention.steps import find_request
 from mha_viz.errors import SettingError, ShapeError, shorten_value
 from mha_viz.figures.drawing.marks import CellPicture, Drawing, Mark, Pixels
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import THEMES, Theme, palette
-from mha_viz.figures.layout import GridLayout, Size, caption, grid_layout, said_below, sheet
-from mha_viz.figures.layout.grid import FOOT, column_names, foot, names_of, row_name, span_of_each
+from mha_viz.figures.layout import GridLayout, Size, caption, draw_footer, grid_layout, make_sheet
+from mha_viz.figures.layout.grid import (
+    FOOT,
+    describe_span,
+    draw_column_names,
+    draw_grid_foot,
+    draw_row_name,
+    name_rows_and_columns,
+)
 from mha_viz.figures.layout.heatmap import SHADES
-from mha_viz.figures.layout.view import Block, View, painted, scale_colours, shades
+from mha_viz.figures.layout.view import Block, View, colour_cells, scale_colours, shades
 from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.numerals import counted
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 from mha_viz.text import TokenizedText
 from mha_viz.view.quantities import QUANTITIES
 
-SHARP = 1600  # target pixels of all images in a row, and in a column, of heads
-FAINT = 0.45  # opacity of the image where there is no attention
+SHARP_PIXELS = 1600  # target pixels of all images in a row, and in a column, of heads
+IMAGE_OPACITY = 0.45  # opacity of the image where there is no attention
 GREYS = 8  # grey levels of an image on the colour scale
-DENSE = 0.85  # opacity of the colour of the largest weight over the image
+COLOUR_OPACITY = 0.85  # opacity of the colour of the largest weight over the image
 
 BRACKETED = re.compile(r"\[[^\[\]]*\]|<[^<>]*>")
 NUMBER = re.compile(r"\d+")
-PLACE = re.compile(r"\(?\s*\d{1,6}\s*,\s*\d{1,6}\s*\)?")
-BETWEEN = re.compile(r"[\s,;:._x×/-]*(?:c|col|column)?[\s_]*", re.IGNORECASE)  # the separator of row and column
+ROW_COLUMN = re.compile(r"\(?\s*\d{1,6}\s*,\s*\d{1,6}\s*\)?")
+SEPARATOR = re.compile(r"[\s,;:._x×/-]*(?:c|col|column)?[\s_]*", re.IGNORECASE)  # the separator of row and column
 
 COLUMNS = ("layer", "head", "row", "column", "value")
 Grey = npt.NDArray[np.float64]
 
 
-class Held(NamedTuple):
+class PinnedPatches(NamedTuple):
     """The pinned token and the patches of a figure.
 
     The weights are those from the token, or to it if ``is_key``; the patches are ``rows`` × ``columns`` tokens, row by
@@ -57,7 +64,7 @@ class Held(NamedTuple):
     columns: int
 
 
-def held_token(attention: Attention, view: View, columns: int | None) -> Held:
+def find_pinned_token(attention: Attention, view: View, columns: int | None) -> PinnedPatches:
     """Return the pinned token and the patches. Raises SettingError, and ShapeError if the tokens are not
     such patches."""
     query, key = view.pinned
@@ -68,11 +75,11 @@ def held_token(attention: Attention, view: View, columns: int | None) -> Held:
     if columns is not None and (not is_number(columns) or isinstance(columns, bool)):
         raise SettingError(f"columns is {shorten_value(columns)!r}.", "Give the number of patches in a row.")
     text = attention.queries if query is None else attention.keys
-    patches, rows, wide = _laid_out(_patches(attention, text), columns)
-    return Held(key or query or 0, query is None, patches, rows, wide)
+    patches, rows, wide = _lay_out_patches(_find_patches(attention, text), columns)
+    return PinnedPatches(key or query or 0, query is None, patches, rows, wide)
 
 
-def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
+def _find_patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
     """Return the names of the patches by token: those with numbers and without brackets.
 
     Raises ShapeError for the tokens of a text, which have other names or were made by a tokenizer, and for names of two
@@ -84,31 +91,31 @@ def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
         if not token.special and not BRACKETED.fullmatch(token.text)
     }
     words = [name for name in names.values() if not any(map(str.isdigit, name))]
-    if not names and request_of(attention) is None:
+    if not names and find_request(attention) is None:
         problem = f"All {counted(len(text.tokens), 'token')} have names in brackets, or are special: none is a patch."
         raise ShapeError(problem, "Name the patches by number, without brackets: “0,1”.")
-    if words or not names or request_of(attention) is not None:
-        example = quoted((words or [*names.values()] or [text.tokens[0].text])[0])
+    if words or not names or find_request(attention) is not None:
+        example = quote((words or [*names.values()] or [text.tokens[0].text])[0])
         raise ShapeError(
             f"The tokens are those of a text, such as {example}, and not patches of an image.",
             "Give what a vision transformer attends to (Attention.from_cache), with patches named by number: “0,1”.",
         )
     kinds = {NUMBER.sub("0", name): name for name in names.values()}
     if len(kinds) > 1:
-        example, other = [*map(quoted, kinds.values())][:2]
+        example, other = [*map(quote, kinds.values())][:2]
         problem = f"Names of two kinds have numbers, such as {example} and {other}."
         raise ShapeError(problem, "Give names in brackets, such as [REG1], to the tokens that are no patches.")
     return names
 
 
-def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int, ...], int, int]:
+def _lay_out_patches(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int, ...], int, int]:
     """Return the tokens of the patches row by row, and the numbers of rows and columns.
 
     The layout is read from names such as “0,1”, or from ``columns``, or is a square. Raises ShapeError if the patches
     do not fill it.
     """
     count, tokens = len(names), [*names]
-    positions = _places_in([*names.values()])
+    positions = _parse_places([*names.values()])
     if positions:
         rows, wide = (max(numbers) - min(numbers) + 1 for numbers in zip(*positions, strict=True))
         if columns not in (None, wide):
@@ -131,7 +138,7 @@ def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int,
     return tuple(tokens), count // wide, wide
 
 
-def _places_in(names: Sequence[str]) -> list[tuple[int, int]]:
+def _parse_places(names: Sequence[str]) -> list[tuple[int, int]]:
     """Read the row and column from names of one kind, "0,1", "patch_0_1" or "r0c1".
 
     They are the two numbers that vary; return an empty list if only one number varies. Raises ShapeError for other
@@ -139,25 +146,25 @@ def _places_in(names: Sequence[str]) -> list[tuple[int, int]]:
     """
     numbers = np.array([[int(number) for number in NUMBER.findall(name)] for name in names], dtype=object)
     varying = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
-    if PLACE.fullmatch(names[0]):
+    if ROW_COLUMN.fullmatch(names[0]):
         varying = [0, 1]
     if len(varying) < 2:
         return []
     separator = NUMBER.split(names[0])[varying[0] + 1]
-    if len(varying) > 2 or not BETWEEN.fullmatch(separator):
-        problem = f"Names such as {quoted(names[0])} have several numbers that are not a row and a column."
+    if len(varying) > 2 or not SEPARATOR.fullmatch(separator):
+        problem = f"Names such as {quote(names[0])} have several numbers that are not a row and a column."
         raise ShapeError(problem, "Give the patches of one image, with names “row,column”.")
     return [(int(row), int(column)) for row, column in numbers[:, varying]]
 
 
-def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:
+def patch_weights(attention: Attention, head: Head, shown: PinnedPatches) -> Weights:
     """Return the weights [row, column] of one head between the pinned token and each patch. Raises UnknownHead."""
     matrix = attention[head]
     line = matrix[:, shown.token] if shown.is_key else matrix[shown.token]
     return line[[*shown.patches]].reshape(shown.rows, shown.columns)
 
 
-def grey_of(image: Any) -> Grey:
+def to_grey(image: Any) -> Grey:
     """Convert a picture to grey values from 0 to 1, [row, column].
 
     ``image``: a picture, or an array [row, column], [row, column, colour] or [colour, row, column]. Raises ShapeError.
@@ -179,10 +186,10 @@ def grey_of(image: Any) -> Grey:
     if not np.isfinite(grey).all() or grey.min() < 0:
         problem = "The image has numbers that are below 0 or not finite."
         raise ShapeError(problem, "Give the pixels as they are shown, before they are normalised.")
-    return np.clip(grey.astype(np.float64) / _white(pixels), 0, 1)
+    return np.clip(grey.astype(np.float64) / _white_value(pixels), 0, 1)
 
 
-def _white(pixels: npt.NDArray[Any]) -> float:
+def _white_value(pixels: npt.NDArray[Any]) -> float:
     """Return the value of a white pixel.
 
     It is 255 or 65,535 for integers, and 1 for floats, unless larger values occur; then it is the largest.
@@ -192,83 +199,83 @@ def _white(pixels: npt.NDArray[Any]) -> float:
     return next((white for white in usual if largest <= white), largest)
 
 
-def over_image(
-    attention: Attention, image: Grey | None, heads: Sequence[Head], shown: Held, view: View, size: Size
+def draw_over_image(
+    attention: Attention, image: Grey | None, heads: Sequence[Head], shown: PinnedPatches, view: View, size: Size
 ) -> Drawing:
     """Draw the patches of all ``heads``, which must be the same ones in each of some layers. Raises UnknownHead."""
     theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
     layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
-    footer = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
+    footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
     height = size.tallest - FOOT - footer[1]
     layout = grid_layout(size.pixels, len(layers), len(numbers), height, largest=min(size.pixels, height))
-    sharp = max(1, SHARP // max(len(numbers) * shown.columns, len(layers) * shown.rows))
-    under = None if image is None else _fitted(image, shown, sharp)
+    sharp = max(1, SHARP_PIXELS // max(len(numbers) * shown.columns, len(layers) * shown.rows))
+    under = None if image is None else _resize_image(image, shown, sharp)
     marks, parts = list[Mark](), list[Block]()
-    rows, columns = names_of(attention, layers, numbers, layout)
+    rows, columns = name_rows_and_columns(attention, layers, numbers, layout)
     for place, layer in enumerate(layers):
         y = layout.top + place * layout.step
-        marks.append(row_name(layout, place, rows[place], theme))
+        marks.append(draw_row_name(layout, place, rows[place], theme))
         for across, number in enumerate(numbers):
-            w = weights_of(attention, Head(layer, number), shown)
+            w = patch_weights(attention, Head(layer, number), shown)
             parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
-            marks.append(_picture(_seen(parts[-1], view.scale, theme, under), layout, across, y, shown))
+            marks.append(_place_picture(_colour_patches(parts[-1], view.scale, theme, under), layout, across, y, shown))
     marks += [
-        *column_names(layout, columns, theme),
-        *foot(attention, layout, theme, parts, view.scale, _ramp(parts, theme, under)),
+        *draw_column_names(layout, columns, theme),
+        *draw_grid_foot(attention, layout, theme, parts, view.scale, _build_ramp(parts, theme, under)),
     ]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **_words(attention, heads, shown, span_of_each(attention, view.scale, parts), under is not None),
+        **_write_words(attention, heads, shown, describe_span(attention, view.scale, parts), under is not None),
     )
-    return sheet(drawing, size, footer)
+    return make_sheet(drawing, size, footer)
 
 
-def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:
+def table(attention: Attention, heads: Sequence[Head], shown: PinnedPatches) -> Table:
     """Return the weights that the figure shows."""
     rows = [
         (*head, row, column, float(value))
         for head in heads
-        for (row, column), value in np.ndenumerate(weights_of(attention, head, shown))
+        for (row, column), value in np.ndenumerate(patch_weights(attention, head, shown))
     ]
     about = {
         "model": name_in_column(attention.model),
         "revision": attention.revision,
-        "token": _token(attention, shown),
+        "token": _token_text(attention, shown),
     }
     about |= {"numbers": name_array(attention.quantity, attention.made), "made": "; ".join(attention.made)}
     return Table(COLUMNS, tuple(rows), about)
 
 
-def _fitted(image: Grey, shown: Held, sharp: int) -> Grey:
+def _resize_image(image: Grey, shown: PinnedPatches, sharp: int) -> Grey:
     """Resize the image to ``sharp`` pixels along each side of a patch."""
     picture = Image.fromarray((image * 255).astype(np.uint8))
     resized = picture.resize((shown.columns * sharp, shown.rows * sharp), Image.Resampling.LANCZOS)
     return np.asarray(resized, np.float64) / 255
 
 
-def _seen(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
+def _colour_patches(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
     """Return the colours of the weights over the faint image, [row, column, rgb]; larger weights are more opaque."""
-    cells = painted(part, scale, theme)
+    cells = colour_cells(part, scale, theme)
     if under is None:
         return cells
     sharp = len(under) // len(part.w)
     share = (shades(part.w, scale) / 255).repeat(sharp, 0).repeat(sharp, 1)
-    return _over(cells.repeat(sharp, 0).repeat(sharp, 1), share, theme, under)
+    return _blend_colours(cells.repeat(sharp, 0).repeat(sharp, 1), share, theme, under)
 
 
-def _over(colours: Pixels, share: Grey, theme: Theme, under: Grey) -> Pixels:
+def _blend_colours(colours: Pixels, share: Grey, theme: Theme, under: Grey) -> Pixels:
     """Blend colours over the faint image, [row, column, rgb]; the larger the ``share`` [row, column], the
     more opaque."""
     paper = np.array(ImageColor.getrgb(theme.paper))
-    faint = paper + FAINT * (255 * under[..., None] - paper)
-    blended: Pixels = np.rint(faint + DENSE * share[..., None] * (colours - faint)).astype(np.uint8)
+    faint = paper + IMAGE_OPACITY * (255 * under[..., None] - paper)
+    blended: Pixels = np.rint(faint + COLOUR_OPACITY * share[..., None] * (colours - faint)).astype(np.uint8)
     return blended
 
 
-def _ramp(parts: Sequence[Block], theme: Theme, under: Grey | None) -> tuple[str, ...] | Pixels:
+def _build_ramp(parts: Sequence[Block], theme: Theme, under: Grey | None) -> tuple[str, ...] | Pixels:
     """Return the colour scale: its stops or, over an image, its colours on black (first line) to white (last line)."""
     stops = scale_colours(parts, theme)
     if under is None:
@@ -276,10 +283,10 @@ def _ramp(parts: Sequence[Block], theme: Theme, under: Grey | None) -> tuple[str
     place = np.linspace(0, 1, 256)[SHADES]
     share = np.abs(2 * place - 1) if stops == theme.signed else place
     greys = np.linspace(0, 1, GREYS)[:, None]
-    return _over(palette(stops)[None, SHADES], share[None], theme, np.broadcast_to(greys, (GREYS, len(place))))
+    return _blend_colours(palette(stops)[None, SHADES], share[None], theme, np.broadcast_to(greys, (GREYS, len(place))))
 
 
-def _picture(pixels: Pixels, layout: GridLayout, across: int, y: float, shown: Held) -> CellPicture:
+def _place_picture(pixels: Pixels, layout: GridLayout, across: int, y: float, shown: PinnedPatches) -> CellPicture:
     """Place a picture in the middle of its square."""
     side = layout.size / max(shown.rows, shown.columns)
     width, height = side * shown.columns, side * shown.rows
@@ -287,19 +294,25 @@ def _picture(pixels: Pixels, layout: GridLayout, across: int, y: float, shown: H
     return CellPicture(x, y + (layout.size - height) / 2, width, height, pixels)
 
 
-def _token(attention: Attention, shown: Held) -> str:
+def _token_text(attention: Attention, shown: PinnedPatches) -> str:
     text = attention.keys if shown.is_key else attention.queries
     return text.tokens[shown.token].text
 
 
-def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: str, is_over: bool) -> caption.Words:
+def _write_words(
+    attention: Attention, heads: Sequence[Head], shown: PinnedPatches, colours: str, is_over: bool
+) -> caption.Words:
     has_all = len(heads) == attention.layers * attention.heads
-    listed = caption.all_of(attention) if has_all else ", ".join(caption.named(attention, head) for head in heads)
-    token, patches = f"“{_token(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
+    listed = (
+        caption.describe_all_heads(attention)
+        if has_all
+        else ", ".join(caption.named(attention, head) for head in heads)
+    )
+    token, patches = f"“{_token_text(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
     direction = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
     title = f"Attention over an image: {listed} of {cite_model(attention.model, attention.revision)}, {direction}"
     steps = f", {applied}" if (applied := caption.steps(attention)) else ""
-    off = caption.off_note([(attention, head) for head in heads])
+    off = caption.explain_ablated([(attention, head) for head in heads])
     how = "; the scale shows each over the image’s black, above, to its white, below" * is_over
     sentences = (f"{title}{steps}.", off, caption.quantities([attention]), f"Colour: {colours}{how}.")
     about = {

@@ -33,17 +33,17 @@ import numpy.typing as npt
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.numbers import name_numbers
-from mha_viz.attention.steps import first_written, in_model
-from mha_viz.attention.tensors import between, each_layer
+from mha_viz.attention.steps import find_first_written, find_in_model
+from mha_viz.attention.tensors import map_layers, merge_to_words
 from mha_viz.figures.drawing.theme import THEMES
-from mha_viz.heads import in_link
+from mha_viz.heads import format_heads
 from mha_viz.model_names import cite_model
 from mha_viz.text import TokenizedText
 from mha_viz.view.quantities import QUANTITIES
 
 FULL_BYTES = 1_250_000  # up to this size all heads are full
 LAYER_BYTES = 500_000  # up to this size the open layer is full
-ALONE_BYTES = 24_000_000  # up to this size all heads are full in a page that works without a server
+STANDALONE_BYTES = 24_000_000  # up to this size all heads are full in a page that works without a server
 MATRIX_BYTES = 4_000_000  # the most bytes of heads that are drawn together
 COARSE_BYTES = 1_200_000  # up to this size a matrix has 16-bit levels
 COARSE_BITS = 8
@@ -71,9 +71,9 @@ def link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float
     """
     queries, keys = [link.query], [link.key]
     if link.words:
-        queries = list(_group_of(attention.queries, link.query))
-        keys = list(_group_of(attention.keys, link.key))
-    return between(attention.weights, [queries], [keys])[..., 0, 0]
+        queries = list(_find_group(attention.queries, link.query))
+        keys = list(_find_group(attention.keys, link.key))
+    return merge_to_words(attention.weights, [queries], [keys])[..., 0, 0]
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class Overview(NamedTuple):
     thumbs: bytes
 
 
-def overview(attention: Attention) -> Overview:
+def compute_overview(attention: Attention) -> Overview:
     """Compute the measures of every head, and thumbnails unless all heads are sent in full."""
     is_share = QUANTITIES[attention.quantity].is_share
-    values = {name: _five_digits(numbers) for name, numbers in measure_all(attention).items()}
-    metrics = [{**measure, "values": values[str(measure["name"])]} for measure in _of_each_head(is_share)]
-    if _all_fit(attention):
+    values = {name: _round_to_five_digits(numbers) for name, numbers in measure_all(attention).items()}
+    metrics = [{**measure, "values": values[str(measure["name"])]} for measure in _list_measures(is_share)]
+    if _fits_in_full(attention):
         return Overview(metrics, {}, b"")
     side = max(12, math.isqrt(THUMB_BYTES // (attention.layers * attention.heads)))
     starts, special = bins(attention.queries, side)
@@ -111,7 +111,7 @@ def overview(attention: Attention) -> Overview:
     )
 
 
-def _of_each_head(is_share: bool) -> list[dict[str, object]]:
+def _list_measures(is_share: bool) -> list[dict[str, object]]:
     """Return the measures, without their numbers."""
     return [
         {
@@ -125,14 +125,14 @@ def _of_each_head(is_share: bool) -> list[dict[str, object]]:
     ]
 
 
-def common(model: str, revision: str, layers: int, heads: int) -> dict[str, object]:
+def build_common_header(model: str, revision: str, layers: int, heads: int) -> dict[str, object]:
     """Return the header fields that all readings of a model share, with all heads in full.
 
     A browser that runs the model adds the other fields (``browser/live/reader.js``).
     """
     named = {"model": cite_model(model), "cited": cite_model(model, revision)}
     shape = {"layers": layers, "heads": heads, "together": heads}
-    return {**named, **shape, "metrics": _of_each_head(True), "themes": _THEMES}
+    return {**named, **shape, "metrics": _list_measures(True), "themes": _THEMES}
 
 
 def packet(
@@ -147,47 +147,47 @@ def packet(
 ) -> bytes:
     """Return the bytes for one reading. ``wanted`` heads are full; only the first ones if there are too many.
 
-    ``summary`` is the reading's :func:`overview`, if already computed. ``everything``: for a page without a server,
+    ``summary`` is the reading's :func:`compute_overview`, if already computed. ``everything``: for a page without a server,
     send all heads in full up to ALONE_BYTES, or only those ``drawn`` in a grid with selected rows and columns. ``bits``
     per level: with 12, a weight is exact to 1.3e-4 of the largest in its part of the row, and the bytes compress to
     three quarters. Raises UnknownHead for a head that the model does not have.
     """
-    summary = summary or overview(attention)
-    has_all_heads = everything and _total_bytes(attention) <= ALONE_BYTES
+    summary = summary or compute_overview(attention)
+    has_all_heads = everything and _total_bytes(attention) <= STANDALONE_BYTES
     if not everything and is_coarse(attention):
         bits = COARSE_BITS
-    full = (drawn or attention.every_head()) if has_all_heads else full_heads(attention, wanted)
+    full = (drawn or attention.every_head()) if has_all_heads else choose_full_heads(attention, wanted)
     special = attention.keys.special
     signed = QUANTITIES[attention.quantity].is_signed
     layers, numbers = divmod(np.array(attention.places(full)), attention.heads)
-    parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
-    header = _header(attention, full, start or OpenHead(str(attention.every_head()[0])), summary, everything)
+    parts = [*quantise(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
+    header = _build_header(attention, full, start or OpenHead(str(attention.every_head()[0])), summary, everything)
     header |= {"coarse": True} if bits == COARSE_BITS else {}
     if drawn and len(drawn) < attention.layers * attention.heads:
         rows = {attention.layer_numbers.index(head.layer) for head in drawn}
         header["drawn"] = {"layers": sorted(rows), "heads": sorted({head.head for head in drawn})}
     if attention.hidden.any():  # tokens were hidden before: the page always states how much weight they had
-        header["hidden"] = [_five_digits(row) for row in attention.hidden[layers, numbers]]
+        header["hidden"] = [_round_to_five_digits(row) for row in attention.hidden[layers, numbers]]
     if summary.bins and link is not None:
-        header["link"] = {**asdict(link), "weights": _five_digits(link_weights(attention, link))}
-    return _packed(header, parts)
+        header["link"] = {**asdict(link), "weights": _round_to_five_digits(link_weights(attention, link))}
+    return _join_packet(header, parts)
 
 
-def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
+def choose_full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
     """Return the heads that are sent in full, in order: all of them, or the layers of the wanted ones, or the wanted
     ones."""
     for head in wanted:
         _ = attention[head]  # raises UnknownHead
     all_heads = list(attention.every_head())
-    if _all_fit(attention):
+    if _fits_in_full(attention):
         return all_heads
     if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
         layers = {head.layer for head in wanted}
         return [head for head in all_heads if head.layer in layers]
-    return sorted(dict.fromkeys(wanted[: most_together(attention)]))
+    return sorted(dict.fromkeys(wanted[: count_together(attention)]))
 
 
-def most_together(attention: Attention) -> int:
+def count_together(attention: Attention) -> int:
     """Return how many heads of one layer can be drawn together: all of them, or fewer if the text is very long."""
     return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
 
@@ -205,11 +205,11 @@ def _total_bytes(attention: Attention) -> int:
     return _matrix_bytes(attention) * attention.layers * attention.heads
 
 
-def _all_fit(attention: Attention) -> bool:
+def _fits_in_full(attention: Attention) -> bool:
     return _total_bytes(attention) <= FULL_BYTES
 
 
-def quantised(
+def quantise(
     matrices: npt.NDArray[np.float32], special: Sequence[bool], bits: int = 16, signed: bool = False
 ) -> list[bytes]:
     """Quantise matrices to scales and levels.
@@ -218,7 +218,7 @@ def quantised(
     uint16, or uint8 with COARSE_BITS. A weight is its level × the scale of its part of the row; for signed numbers, the
     middle level (32,768 or 128) is first subtracted from its level.
     """
-    runs = _runs(special)
+    runs = _find_runs(special)
     sizes = np.abs(matrices) if signed else matrices
     tops = np.zeros((*matrices.shape[:2], 2), np.float32)
     for columns, part in runs:
@@ -239,7 +239,7 @@ def quantised(
     return [scales.tobytes(), levels.astype(f"<u{width // 8}").tobytes()]
 
 
-def _runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
+def _find_runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
     """Return runs of columns that are all special (1) or all ordinary (0): the slices of a row with separate scales."""
     runs, start = [], 0
     for part, columns in groupby(special):
@@ -283,10 +283,10 @@ def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: S
         cells = np.stack([rows[:, start:end].max(axis=1) for start, end in column_spans], axis=2)
         return bytes(np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8))
 
-    return b"".join(each_layer(pooled, attention.weights))
+    return b"".join(map_layers(pooled, attention.weights))
 
 
-def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
+def compute_text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
     """Return a key of a text, and of its words (``given``) if it was given as words.
 
     It tells whether a view was set for the text that is now requested.
@@ -294,18 +294,18 @@ def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
     return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
 
 
-def belongs_to(attention: Attention) -> str:
+def view_key(attention: Attention) -> str:
     """Return the key of the text to which the view of a reading belongs.
 
     For an encoder–decoder, it depends on the source, the target and the part.
     """
     request, text = attention.request, attention.queries
     if request is None or not request.part:
-        return text_key(text.text, text.pair, text.given)
-    return text_key(request.text, request.target, request.part)
+        return compute_text_key(text.text, text.pair, text.given)
+    return compute_text_key(request.text, request.target, request.part)
 
 
-def requested(attention: Attention) -> dict[str, object]:
+def request_fields(attention: Attention) -> dict[str, object]:
     """Return further fields that the page needs to request this reading again: encoder–decoder input, or
     ablated heads."""
     request = attention.request
@@ -313,33 +313,33 @@ def requested(attention: Attention) -> dict[str, object]:
         return {"request": {"text": request.text, "target": request.target, "part": request.part}}
     if request is not None and request.off:
         source = {"from": request.source} if request.source else {}
-        return {"request": {"off": in_link(request.off), "how": request.method} | source}
+        return {"request": {"off": format_heads(request.off), "how": request.method} | source}
     return {}
 
 
-def _header(
+def _build_header(
     attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview, is_standalone: bool = False
 ) -> dict[str, object]:
     """Build the header. ``is_standalone``: for a file, which must not reveal where the model is on somebody's disk."""
     text, heads, maps = attention.queries, attention.heads, attention.every_head()
-    numbers_in_model = [in_model(attention.made, head) for head in maps]
-    numbers, written = name_numbers(attention.quantity, attention.made), first_written(attention)
+    numbers_in_model = [find_in_model(attention.made, head) for head in maps]
+    numbers, written = name_numbers(attention.quantity, attention.made), find_first_written(attention)
     return {
         "key": attention.key,
-        "of": belongs_to(attention),
+        "of": view_key(attention),
         "start": asdict(start),
         "model": cite_model(attention.model) if is_standalone else attention.model,
         "cited": cite_model(attention.model, attention.revision),
         "layers": attention.layers,
         "heads": heads,
-        "together": most_together(attention),
+        "together": count_together(attention),
         **axis_tokens(text),
         **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if written is None else {"written": written}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
-        **requested(attention),
+        **request_fields(attention),
         **({"in_model": numbers_in_model} if numbers_in_model != [*maps] else {}),
         **({"layer_numbers": attention.layer_numbers} if attention.layer_numbers[-1] >= attention.layers else {}),
         "full": attention.places(full),
@@ -360,15 +360,15 @@ def axis_tokens(text: TokenizedText) -> dict[str, object]:
     }
 
 
-def _packed(header: dict[str, object], parts: list[bytes]) -> bytes:
+def _join_packet(header: dict[str, object], parts: list[bytes]) -> bytes:
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     head += b" " * (-len(head) % 4)
     return b"".join([struct.pack("<I", len(head)), head, *parts])
 
 
-def _five_digits(values: npt.NDArray[Any]) -> list[float | None]:
+def _round_to_five_digits(values: npt.NDArray[Any]) -> list[float | None]:
     return [None if math.isnan(v) else float(f"{v:.5g}") for v in values.ravel().tolist()]
 
 
-def _group_of(text: TokenizedText, index: int) -> tuple[int, ...]:
+def _find_group(text: TokenizedText, index: int) -> tuple[int, ...]:
     return next(group for group in text.groups if index in group)

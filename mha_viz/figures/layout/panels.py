@@ -23,14 +23,14 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.drawing.theme import THEMES
 from mha_viz.figures.layout.caption import steps
-from mha_viz.figures.layout.packet import OpenHead, Overview, _header, _packed, axis_tokens, quantised
-from mha_viz.figures.layout.view import Focus, Unit, View, focus, units
-from mha_viz.model_names import label_model, revision_in_words
+from mha_viz.figures.layout.packet import OpenHead, Overview, _build_header, _join_packet, axis_tokens, quantise
+from mha_viz.figures.layout.view import Focus, Unit, View, find_focus, units
+from mha_viz.model_names import format_revision, label_model
 from mha_viz.text import Alignment, TokenizedText, align, clean
 from mha_viz.view.quantities import QUANTITIES
 
-MOST = 16  # the most panels in one figure
-NUMBER = "Their words differ in number. Compare two sentences of equal length that differ only in some words."
+MAX_PANELS = 16  # the most panels in one figure
+UNEQUAL_LENGTHS = "Their words differ in number. Compare two sentences of equal length that differ only in some words."
 
 
 class Panel(NamedTuple):
@@ -41,25 +41,25 @@ class Panel(NamedTuple):
     name: str = ""
 
 
-def held_by_panels(
+def find_pins(
     panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
 ) -> list[Focus | None]:
     """Return the pinned tokens of each panel."""
     pinned = panels[pin_of].attention
     pair = [panels[i].attention for i in diff or ()]
-    if pair and mismatch(pair[0], pair[1], view):
+    if pair and explain_mismatch(pair[0], pair[1], view):
         pair = []
     subtracted = {attention.key for attention in pair}
     order = [panel.attention.key for panel in panels]  # the page aligns each reading with later ones
     return [
-        focus(units(pinned, view), view)  # units of both are in the same order
+        find_focus(units(pinned, view), view)  # units of both are in the same order
         if {pinned.key, panel.attention.key} <= subtracted
-        else held_in(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
+        else transfer_pin(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
         for panel in panels
     ]
 
 
-def held_in(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
+def transfer_pin(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
     """Return the position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
 
     There may be several equally good alignments; ``back`` uses that of ``other`` to ``first``.
@@ -67,25 +67,25 @@ def held_in(first: Attention, other: Attention, view: View, back: bool = False) 
     axes = units(other, view)
     sides = texts(first, other)
     if all(ours == theirs for ours, theirs in sides):
-        return focus(axes, view)
-    query, key = (_unit_for(*side, token, back) for side, token in zip(sides, view.pinned, strict=True))
-    row, col = (_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
+        return find_focus(axes, view)
+    query, key = (_find_unit(*side, token, back) for side, token in zip(sides, view.pinned, strict=True))
+    row, col = (_find_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
     pinned = [token is not None for token in view.pinned]
     present = [row is not None, col is not None]
     return Focus(row, col) if any(pinned) and pinned == present else None
 
 
-def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
+def convert_pin(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
     """Convert the pin, which counts tokens of panel ``pin_of``, to tokens of panel ``number``; empty if nothing
     corresponds."""
-    axes, held = units(panels[number].attention, view), held_by_panels(panels, view, pin_of)[number]
+    axes, held = units(panels[number].attention, view), find_pins(panels, view, pin_of)[number]
     if held is None:
         return ""
     query = "" if held.row is None else f"q{axes.rows[held.row].tokens[0]}"
     return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
 
 
-def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
+def choose_difference_pin(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
     """Convert the pin of a comparison for the difference of two of its panels.
 
     Return which of the two panels it belongs to, and the pin.
@@ -94,7 +94,7 @@ def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: V
     for side, number in enumerate(diff):
         if panels[number].attention.key == pinned.key:
             return side, view.pin
-    return 0, pin_in(panels, diff[0], view, pin_of)
+    return 0, convert_pin(panels, diff[0], view, pin_of)
 
 
 def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
@@ -102,7 +102,7 @@ def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, Toke
     return (first.queries, other.queries), (first.keys, other.keys)
 
 
-def _unit_for(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
+def _find_unit(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
     """Return the subwords of ``other`` that correspond to the word of a token of ``first``."""
     unit = next((i for i, group in enumerate(first.groups) if token in group), None)
     if unit is None:
@@ -115,34 +115,34 @@ def _unit_for(first: TokenizedText, other: TokenizedText, token: int | None, bac
     return None if matched is None else other.groups[matched]
 
 
-def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
+def _find_index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
     return None if tokens is None else next((i for i, u in enumerate(side) if u.tokens[0] in tokens), None)
 
 
-def mismatch(first: Attention, second: Attention, view: View) -> str:
+def explain_mismatch(first: Attention, second: Attention, view: View) -> str:
     """Explain why the units of two readings do not correspond one to one; empty if they do."""
     if first.quantity != second.quantity:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
     if first.is_cross != second.is_cross:
         return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
     sides = texts(first, second) if first.is_cross else texts(first, second)[:1]
-    reason = next((reason for side in sides if (reason := _unlike(*side, view))), "")
+    reason = next((reason for side in sides if (reason := _explain_unlike(*side, view))), "")
     same_shape = [*map(len, units(first, view))] == [*map(len, units(second, view))]
-    return reason or ("" if same_shape else NUMBER)
+    return reason or ("" if same_shape else UNEQUAL_LENGTHS)
 
 
-def _unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
+def _explain_unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
     """Explain why the units of two texts do not correspond one to one; empty if they do."""
     place = align(a, b).place
-    ours, theirs = (_shown_units(text, view) for text in (a, b))
+    ours, theirs = (_list_shown_units(text, view) for text in (a, b))
     if [place[i] for i in ours] != theirs:
-        return NUMBER
-    if view.unit == "pieces" and not _cut_the_same(a, b, list(zip(ours, theirs, strict=True))):
+        return UNEQUAL_LENGTHS
+    if view.unit == "pieces" and not _has_same_subwords(a, b, list(zip(ours, theirs, strict=True))):
         return "Their words are split differently. Compare them by words."
     return ""
 
 
-def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
+def _has_same_subwords(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
     """Return whether subwords can be subtracted: equally many, and with the same characters if the words
     are the same."""
     same_text = (a.text, a.pair) == (b.text, b.pair)
@@ -153,18 +153,18 @@ def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[i
             return False
         if same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
             return False
-        replaced = ours[i].special or not same_word(ours[i].text, theirs[j].text)
-        if not same_text and not replaced and not all(same_word(s.text, t.text) for s, t in pieces):
+        replaced = ours[i].special or not is_same_word(ours[i].text, theirs[j].text)
+        if not same_text and not replaced and not all(is_same_word(s.text, t.text) for s, t in pieces):
             return False
     return True
 
 
-def same_word(one: str, two: str) -> bool:
+def is_same_word(one: str, two: str) -> bool:
     """Return whether two words are equal, ignoring case."""
     return one.casefold() == two.casefold()
 
 
-def _shown_units(text: TokenizedText, view: View) -> list[int]:
+def _list_shown_units(text: TokenizedText, view: View) -> list[int]:
     """Return the numbers of the words, and of the special tokens if they are shown."""
     return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]
 
@@ -173,10 +173,10 @@ def _shown_units(text: TokenizedText, view: View) -> list[int]:
 
 
 UnitName = Literal["pieces", "words"]
-PlaceOfEach = list[int | None]
+Partners = list[int | None]
 
 # The fields of a packet's header that are needed to draw a panel.
-FIELDS = (
+PANEL_FIELDS = (
     "key", "model", "cited", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
     "signed", "request", "numbers", "layer_numbers",
 )  # fmt: skip
@@ -203,36 +203,43 @@ class _Pair(NamedTuple):
     unit: UnitName | None
 
 
-def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, everything: bool = False) -> bytes:
+def pack_comparison(
+    panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, everything: bool = False
+) -> bytes:
     """Return the bytes for up to 16 panels.
 
     ``editable``: whether the user may rename, move and remove these panels. If some panels of a list cannot be shown,
     it contains each panel's place in that list. ``everything``: for a page without a server. Raises SettingError,
     UnknownHead.
     """
-    if len(panels) > MOST:
-        raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MOST}.")
-    readings = _readings(panels)
+    if len(panels) > MAX_PANELS:
+        raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MAX_PANELS}.")
+    readings = _group_readings(panels)
     numbers = {key: number for number, key in enumerate(readings)}
     reading_numbers = [numbers[panel.attention.key] for panel in panels]
     distinct = list(readings.values())
     pairs = {
-        (i, j): _pair(distinct[i].attention, distinct[j].attention) for i, j in combinations(range(len(distinct)), 2)
+        (i, j): _align_readings(distinct[i].attention, distinct[j].attention)
+        for i, j in combinations(range(len(distinct)), 2)
     }
-    packets = [_packet(reading, everything) for reading in distinct]
+    packets = [_pack_reading(reading, everything) for reading in distinct]
     header = {
         "editable": editable is not False,
-        "panels": [_panel_header(panel, reading_numbers[i], _source(editable, i)) for i, panel in enumerate(panels)],
+        "panels": [
+            _panel_header(panel, reading_numbers[i], _source_index(editable, i)) for i, panel in enumerate(panels)
+        ],
         "sizes": [len(p) for p in packets],
-        **_tables([reading.attention.queries for reading in distinct], {ij: pair.rows for ij, pair in pairs.items()}),
-        "compared": [[_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
-        "divergence": _divergences(panels, reading_numbers, distinct, pairs),
+        **_build_tables(
+            [reading.attention.queries for reading in distinct], {ij: pair.rows for ij, pair in pairs.items()}
+        ),
+        "compared": [[_common_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
+        "divergence": _compute_divergences(panels, reading_numbers, distinct, pairs),
         "themes": {name: theme._asdict() for name, theme in THEMES.items()},
     }
     if any(reading.attention.is_cross for reading in distinct):
         keys = [reading.attention.keys for reading in distinct]
-        header |= {"columns": _tables(keys, {ij: pair.columns for ij, pair in pairs.items()})}
-    return _packed({"key": _key(header, packets), **header}, packets)
+        header |= {"columns": _build_tables(keys, {ij: pair.columns for ij, pair in pairs.items()})}
+    return _join_packet({"key": _compute_key(header, packets), **header}, packets)
 
 
 def opened(packet: bytes, **start: str) -> bytes:
@@ -242,10 +249,10 @@ def opened(packet: bytes, **start: str) -> bytes:
     """
     (length,) = struct.unpack("<I", packet[:4])
     header = json.loads(packet[4 : 4 + length])
-    return _packed({**header, "start": start}, [packet[4 + length :]])
+    return _join_packet({**header, "start": start}, [packet[4 + length :]])
 
 
-def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
+def _group_readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
     """Return distinct readings by their keys, in the order of their first panels."""
     readings: dict[str, _Reading] = {}
     for attention, head, _ in panels:
@@ -261,30 +268,30 @@ def _panel_header(panel: Panel, reading: int, source: int | None) -> dict[str, o
     return fields if source is None else {**fields, "source": source}
 
 
-def _source(editable: bool | Sequence[int], panel: int) -> int | None:
+def _source_index(editable: bool | Sequence[int], panel: int) -> int | None:
     if isinstance(editable, bool):
         return panel if editable else None
     return editable[panel]
 
 
-def _packet(reading: _Reading, alone: bool) -> bytes:
+def _pack_reading(reading: _Reading, alone: bool) -> bytes:
     """Pack one reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
     attention, heads = reading
     special = attention.keys.special
-    header = _header(attention, heads, OpenHead(), Overview([], {}, b""), alone)
+    header = _build_header(attention, heads, OpenHead(), Overview([], {}, b""), alone)
     more: dict[str, object] = {
         "label": label_model(attention.model),
-        "revision": revision_in_words(attention.model, attention.revision),
+        "revision": format_revision(attention.model, attention.revision),
         "steps": clean(steps(attention)),
     }
-    more |= _typed(attention.queries)
-    more |= {"keys": {**axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
+    more |= _typed_fields(attention.queries)
+    more |= {"keys": {**axis_tokens(attention.keys), **_typed_fields(attention.keys)}} if attention.is_cross else {}
     signed = QUANTITIES[attention.quantity].is_signed
-    parts = quantised(np.stack([attention[head] for head in heads]), special, signed=signed)
-    return _packed({**{name: header[name] for name in FIELDS if name in header}, **more}, parts)
+    parts = quantise(np.stack([attention[head] for head in heads]), special, signed=signed)
+    return _join_packet({**{name: header[name] for name in PANEL_FIELDS if name in header}, **more}, parts)
 
 
-def _typed(text: TokenizedText) -> dict[str, object]:
+def _typed_fields(text: TokenizedText) -> dict[str, object]:
     """Return the typed text, and the span of each token in it."""
     spans = [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens]
     return {"text": text.text, "pair": text.pair, "spans": spans}
@@ -293,29 +300,29 @@ def _typed(text: TokenizedText) -> dict[str, object]:
 # ---- What corresponds ---------------------------------------------------------------------------------
 
 
-def _pair(first: Attention, second: Attention) -> _Pair:
+def _align_readings(first: Attention, second: Attention) -> _Pair:
     rows = align(first.queries, second.queries)
     columns = align(first.keys, second.keys) if first.is_cross or second.is_cross else rows
     units: tuple[UnitName, ...] = ("pieces", "words")
-    unit = next((unit for unit in units if not mismatch(first, second, View(unit=unit))), None)
+    unit = next((unit for unit in units if not explain_mismatch(first, second, View(unit=unit))), None)
     return _Pair(rows, columns, unit)
 
 
-def _tables(texts: Sequence[TokenizedText], alignments: dict[tuple[int, int], Alignment]) -> dict[str, object]:
+def _build_tables(texts: Sequence[TokenizedText], alignments: dict[tuple[int, int], Alignment]) -> dict[str, object]:
     """Return both ways of counting partners: only the same words, or replaced ones too."""
     return {
-        "aligned": _table(texts, {ij: list(alignment.same) for ij, alignment in alignments.items()}),
-        "place": _table(texts, {ij: list(alignment.place) for ij, alignment in alignments.items()}),
+        "aligned": _build_table(texts, {ij: list(alignment.same) for ij, alignment in alignments.items()}),
+        "place": _build_table(texts, {ij: list(alignment.place) for ij, alignment in alignments.items()}),
     }
 
 
-def _table(
-    texts: Sequence[TokenizedText], partners: dict[tuple[int, int], PlaceOfEach]
-) -> list[list[PlaceOfEach | None]]:
+def _build_table(
+    texts: Sequence[TokenizedText], partners: dict[tuple[int, int], Partners]
+) -> list[list[Partners | None]]:
     """Return the partners of the first's units in the second, [reading, reading]; None on the diagonal."""
-    table: list[list[PlaceOfEach | None]] = [[None] * len(texts) for _ in texts]
+    table: list[list[Partners | None]] = [[None] * len(texts) for _ in texts]
     for (i, j), place in partners.items():
-        inverse: PlaceOfEach = [None] * len(texts[j].groups)
+        inverse: Partners = [None] * len(texts[j].groups)
         for a, b in reversed(list(enumerate(place))):  # if several share a partner, it gets the first of them
             if b is not None:
                 inverse[b] = a
@@ -323,11 +330,11 @@ def _table(
     return table
 
 
-def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> UnitName | None:
+def _common_unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> UnitName | None:
     return "pieces" if i == j else pairs[min(i, j), max(i, j)].unit
 
 
-def _divergences(
+def _compute_divergences(
     panels: Sequence[Panel],
     reading_numbers: Sequence[int],
     distinct: Sequence[_Reading],
@@ -344,7 +351,7 @@ def _divergences(
     for p, q in combinations(range(len(panels)), 2):
         # The divergence is defined for shares only.
         are_shares = all(QUANTITIES[panels[x].attention.quantity].is_share for x in (p, q))
-        unit = _unit(pairs, reading_numbers[p], reading_numbers[q]) if are_shares else None
+        unit = _common_unit(pairs, reading_numbers[p], reading_numbers[q]) if are_shares else None
         matrices = [
             panels[x].attention[panels[x].head]
             if unit == "pieces"
@@ -356,7 +363,7 @@ def _divergences(
     return table
 
 
-def _key(header: dict[str, object], packets: Sequence[bytes]) -> str:
+def _compute_key(header: dict[str, object], packets: Sequence[bytes]) -> str:
     """Return a key that is equal for equal panels, so that a browser can keep what it already shows."""
     digest = hashlib.blake2b(json.dumps(header).encode(), digest_size=12)
     for packet in packets:

@@ -7,58 +7,64 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from mha_viz.analysis.shipped import LONGEST, predicted, shipped
+from mha_viz.analysis.shipped import MAX_TOKENS, load_bundled_recipes, predict_attention
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import ONLY, ONLY_LAYERS, WRITTEN, Step, digest, later_steps
+from mha_viz.attention.steps import ONLY, ONLY_LAYERS, WRITTEN, Step, digest, find_later_steps
 from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
-from mha_viz.model_names import cite_model, display_name_of
+from mha_viz.model_names import cite_model, get_display_name
 from mha_viz.quotes import printable
-from mha_viz.request import BOTH, COSINE, DTYPES, MASK, RECIPE, Question, Request, dtype_of, in_dtype
+from mha_viz.request import BOTH, COSINE, DTYPES, MASK, RECIPE, Question, Request, add_dtype, get_dtype
 from mha_viz.view.quantities import QUANTITIES, WEIGHT, Quantity
-from mha_viz.view.settings import keep_taken, only_on_page
+from mha_viz.view.settings import keep_accepted, only_on_page
 
-START = "import mha_viz as mv\n"
-STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # the calls of steps, by name
+IMPORT_LINE = "import mha_viz as mv\n"
+STEP_CALLS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # the calls of steps, by name
 
 
-def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
+def write_head_recipe(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
     """Return the code for a heatmap, links or a grid of one reading."""
     named: dict[str, Any] = {}
     if len(heads) == 1:
         named = {"layer": heads[0].layer, "head": heads[0].head}
     elif heads:
         named = {"heads": [str(head) for head in heads]}
-    call = f"a.{kind}({_arguments(named | _changed(view, kind) | _changed(size))})"
-    return f"{START}\n{_reading('a', attention)}\n{call}.save({file!r})\n"
+    call = f"a.{kind}({_format_arguments(named | _changed(view, kind) | _changed(size))})"
+    return f"{IMPORT_LINE}\n{_write_reading('a', attention)}\n{call}.save({file!r})\n"
 
 
-def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str, Any], kind: str, file: str) -> str:
+def write_panels_recipe(
+    panels: Sequence[Panel], view: View, size: Size, options: dict[str, Any], kind: str, file: str
+) -> str:
     """Return the code for a comparison or a difference; ``options`` are its other arguments."""
     readings = {panel.attention.key: panel.attention for panel in panels}
     names = {key: chr(ord("a") + i) for i, key in enumerate(readings)}
-    lines = [_reading(names[key], attention) for key, attention in readings.items()]
+    lines = [_write_reading(names[key], attention) for key, attention in readings.items()]
     listed = []
     for panel in panels:
         parts = [names[panel.attention.key], repr(str(panel.head))]
         parts += [repr(panel.name)] if panel.name else []
         listed.append(f"({', '.join(parts)})")
     heads = f"[{', '.join(listed)}]" if kind == "compare" else ", ".join(listed)
-    arguments = _arguments(options | _changed(view, kind, options.get("kind", "")) | _changed(size))
+    arguments = _format_arguments(options | _changed(view, kind, options.get("kind", "")) | _changed(size))
     call = f"mv.{kind}({heads}{', ' if arguments else ''}{arguments})"
-    return f"{START}\n" + "\n".join(lines) + f"\n{call}.save({file!r})\n"
+    return f"{IMPORT_LINE}\n" + "\n".join(lines) + f"\n{call}.save({file!r})\n"
 
 
-def _reading(name: str, attention: Attention) -> str:
+def _write_reading(name: str, attention: Attention) -> str:
     """Return the code that reproduces a reading: the model's request, then each step that was applied.
 
     If no call reproduces it, the code opens the reading from a file.
     """
     request = attention.request
-    call = _call(request, attention.revision) if request is not None and _says_all(attention, request) else ""
-    for step in later_steps(attention):
-        call = call and _after(call, step)
+    call = (
+        _write_call(request, attention.revision)
+        if request is not None and _determines_reading(attention, request)
+        else ""
+    )
+    for step in find_later_steps(attention):
+        call = call and _append_step(call, step)
     if call:
         named = cite_model(attention.model, attention.revision)
         return f"# {printable(named, '?')}\n{name} = {call}"
@@ -66,7 +72,7 @@ def _reading(name: str, attention: Attention) -> str:
     return f"# From the archive of all files, or from save({file!r})\n{name} = mv.load_attention({file!r})"
 
 
-def _says_all(attention: Attention, request: Request) -> bool:
+def _determines_reading(attention: Attention, request: Request) -> bool:
     """Return whether a request determines a reading completely.
 
     It does not if the means or recipes that replace heads come from elsewhere than the model's bundled files.
@@ -76,17 +82,17 @@ def _says_all(attention: Attention, request: Request) -> bool:
     if not request.off or request.method not in ("mean", RECIPE):
         return True
     means = next(step.row.means for step in attention.made if step.row.name == "without")
-    is_whole = not later_steps(attention) and len(attention.queries) <= LONGEST  # all tokens that rules need
-    recipes = shipped(attention.model, attention.revision) if request.method == RECIPE else None
-    return is_whole and recipes is not None and means == digest(predicted(attention, recipes))
+    is_whole = not find_later_steps(attention) and len(attention.queries) <= MAX_TOKENS  # all tokens that rules need
+    recipes = load_bundled_recipes(attention.model, attention.revision) if request.method == RECIPE else None
+    return is_whole and recipes is not None and means == digest(predict_attention(attention, recipes))
 
 
-def _call(request: Request, revision: str) -> str:
+def _write_call(request: Request, revision: str) -> str:
     """Return the call that makes a request."""
     quantity = QUANTITIES[request.quantity]
     if "{call}" in quantity.code:
-        return _of_call(quantity, _call(replace(request, quantity=WEIGHT), revision))
-    encoder = _encoder(request.model, revision)
+        return _wrap_call(quantity, _write_call(replace(request, quantity=WEIGHT), revision))
+    encoder = _write_encoder(request.model, revision)
     if request.prefix:
         encoder += f".prefixed({request.prefix!r})"
     text, pair, words = request.text, request.pair, list(request.words)
@@ -94,25 +100,25 @@ def _call(request: Request, revision: str) -> str:
     text_arguments = f"'', words={words!r}" if words else typed
     if request.part:
         target = {"target": request.target} if request.target else {}
-        return f"{encoder}.encode({text!r}, {_arguments(target | {'part': request.part})})"
+        return f"{encoder}.encode({text!r}, {_format_arguments(target | {'part': request.part})})"
     if request.off:
         source = f", source={request.source!r}" if request.source else ""
         names = [*map(str, request.off)]
         return f"mv.ablate({encoder}, {names!r}, {text_arguments}, method={request.method!r}{source})"
     if quantity.code:
-        question = "" if request.question is None else _arguments(_question(request.question))
+        question = "" if request.question is None else _format_arguments(_question_arguments(request.question))
         return quantity.code.format(encoder=encoder, text=text_arguments, question=question)
     return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
 
 
-def _question(question: Question) -> dict[str, object]:
+def _question_arguments(question: Question) -> dict[str, object]:
     """Return the arguments that ask a question again."""
     if question.kind == COSINE:
         return {"other": question.other, **({} if question.off_in == BOTH else {"off_in": question.off_in})}
     return {"word": question.word} | ({"place": question.place} if question.kind == MASK else {})
 
 
-def _after(call: str, step: Step) -> str:
+def _append_step(call: str, step: Step) -> str:
     """Append the code for one more step of ``Attention.made``; empty if no call does it."""
     if step.row.name == WRITTEN:  # the recipe runs the model on the whole text again
         return call
@@ -120,19 +126,19 @@ def _after(call: str, step: Step) -> str:
         names = [f"L{head.layer}" if step.row.name == ONLY_LAYERS else str(head) for head in step.row.heads]
         return f"{call}.only({names!r})"
     quantity = next((q for q in QUANTITIES.values() if q.step == step.row.name and "{call}" in q.code), None)
-    return _of_call(quantity, call) if quantity else call + STEPS[step] if step in STEPS else ""
+    return _wrap_call(quantity, call) if quantity else call + STEP_CALLS[step] if step in STEP_CALLS else ""
 
 
-def _of_call(quantity: Quantity, call: str) -> str:
+def _wrap_call(quantity: Quantity, call: str) -> str:
     return quantity.code.format(call=call) if call else ""
 
 
-def _encoder(model: str, revision: str) -> str:
+def _write_encoder(model: str, revision: str) -> str:
     """Return the code that loads the model of a reading, or derives its untrained version."""
-    dtype = dtype_of(revision)
+    dtype = get_dtype(revision)
     typed = "" if dtype == DTYPES[0] else f", dtype={dtype!r}"
-    typed += f", name={name!r}" if (name := display_name_of(model)) else ""
-    match = re.fullmatch(r"untrained, seed (\d+)", in_dtype(revision, DTYPES[0]))
+    typed += f", name={name!r}" if (name := get_display_name(model)) else ""
+    match = re.fullmatch(r"untrained, seed (\d+)", add_dtype(revision, DTYPES[0]))
     return f"mv.load({model!r}{typed})" + (f".untrained({match[1]})" if match else "")
 
 
@@ -142,8 +148,8 @@ def _changed(settings: View | Size, kind: str = "", panels: str = "") -> dict[st
     if not kind:
         return changed
     hidden = {*only_on_page(kind, changed, panels)}
-    return {name: value for name, value in keep_taken(kind, changed).items() if name not in hidden}
+    return {name: value for name, value in keep_accepted(kind, changed).items() if name not in hidden}
 
 
-def _arguments(named: dict[str, Any]) -> str:
+def _format_arguments(named: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in named.items())

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.attention.steps import BY_WORDS, NOT_RESCALED, RESCALED, Step
-from mha_viz.attention.tensors import averaged, between
+from mha_viz.attention.tensors import average_groups, merge_to_words
 from mha_viz.errors import SettingError
 from mha_viz.figures.drawing.marks import Note, Pixels
 from mha_viz.figures.drawing.theme import Theme, palette
@@ -27,8 +27,11 @@ from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import default_scale
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
-CROWDED, STRONGEST = 25, 20  # from 25 words on, only the 20 strongest links are drawn if nothing is pinned
-FAINT = 0.15  # on a scale from 0 to 1, weights below this have nearly the colour of the paper
+CROWDED_WORDS, MAX_CROWDED_LINKS = (
+    25,
+    20,
+)  # from 25 words on, only the 20 strongest links are drawn if nothing is pinned
+FAINT_WEIGHT = 0.15  # on a scale from 0 to 1, weights below this have nearly the colour of the paper
 
 _ORDINAL = {2: "nd", 3: "rd"}
 
@@ -105,7 +108,7 @@ class Block(NamedTuple):
 
     def written(self, number: float) -> str:
         """Format one of its numbers."""
-        return numerals.weight(number) if self.is_share else numerals.three_digits(number, self.signed)
+        return numerals.format_weight(number) if self.is_share else numerals.three_digits(number, self.signed)
 
     def size(self, number: float) -> str:
         """Format one of its numbers without the sign."""
@@ -119,13 +122,13 @@ class Block(NamedTuple):
 
 def units(attention: Attention, view: View) -> Axes:
     """Return the rows and columns of a view: the units of the queries and of the keys."""
-    rows = _side(attention.queries, view, view.side[0])
+    rows = _list_side(attention.queries, view, view.side[0])
     if not attention.is_cross and view.side[0] == view.side[1]:
         return Axes(rows, rows)
-    return Axes(rows, _side(attention.keys, view, view.side[1]))
+    return Axes(rows, _list_side(attention.keys, view, view.side[1]))
 
 
-def _side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
+def _list_side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
     """Return the units of one axis; ``letter`` names the sentence of a pair, "a" or "b", if ``side`` is not "all"."""
     names = (text.by_words() if view.unit == "words" else text).tokens
     groups = text.groups if view.unit == "words" else tuple((i,) for i in range(len(text)))
@@ -141,13 +144,13 @@ def _side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
     )
 
 
-def focus(axes: Axes, view: View) -> Focus | None:
+def find_focus(axes: Axes, view: View) -> Focus | None:
     """Return the rows and columns of ``axes`` that are pinned; None without a pin, or if the pinned token
     is not shown."""
     query, key = view.pinned
     if query is None and key is None:
         return None
-    row, col = _index(axes.rows, query), _index(axes.cols, key)
+    row, col = _find_index(axes.rows, query), _find_index(axes.cols, key)
     return None if -1 in (row, col) else Focus(row, col)
 
 
@@ -160,7 +163,7 @@ def check_view(attention: Attention, view: View) -> None:
 
 def check_pin(attention: Attention, view: View) -> None:
     """Raise SettingError for a pin whose token does not exist or is not shown."""
-    if not view.pin or focus(units(attention, view), view) is not None:
+    if not view.pin or find_focus(units(attention, view), view) is not None:
         return
     for number, text in zip(view.pinned, (attention.queries, attention.keys), strict=True):
         if number is not None and number >= len(text):
@@ -170,7 +173,7 @@ def check_pin(attention: Attention, view: View) -> None:
     raise SettingError(f"pin is {view.pin!r}, which this view does not show.", "Pin a token that is shown, or show it.")
 
 
-def _index(units_: tuple[Unit, ...], token: int | None) -> int | None:
+def _find_index(units_: tuple[Unit, ...], token: int | None) -> int | None:
     return None if token is None else next((i for i, u in enumerate(units_) if token in u.tokens), -1)
 
 
@@ -184,12 +187,12 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     hidden_by_head = attention.hidden.reshape(-1, len(attention.queries))
     hidden_before = hidden_by_head[attention.place(head)].astype(np.float64)  # the share hidden by earlier steps
     rows, cols = ([unit.tokens for unit in side] for side in axes)
-    w = between(matrix, rows, cols)
+    w = merge_to_words(matrix, rows, cols)
     shown, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
-    before_view = averaged(hidden_before, rows, 0)
+    before_view = average_groups(hidden_before, rows, 0)
     visible_share = shown
     if not quantity.is_share:
-        sizes = np.abs(averaged(matrix, rows, 0))  # [row, key]
+        sizes = np.abs(average_groups(matrix, rows, 0))  # [row, key]
         visible = sizes[:, [key for tokens in cols for key in tokens]].sum(axis=1)
         visible_share = visible / np.maximum(sizes.sum(axis=1), 1e-12)
     if len(attention.keys) == sum(map(len, cols)):
@@ -213,7 +216,7 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
         attention.queries,
         attention.keys,
         attention.quantity,
-        (*attention.made, *steps_of_view(attention, view)),
+        (*attention.made, *iter_view_steps(attention, view)),
         tuple(heads),
         np.stack([part.w for part in parts]),
         np.stack([part.hidden for part in parts]),
@@ -225,7 +228,7 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
     )
 
 
-def steps_of_view(attention: Attention, view: View) -> Iterator[Step]:
+def iter_view_steps(attention: Attention, view: View) -> Iterator[Step]:
     """Yield the steps that a view applies to the numbers of a reading."""
     if view.unit == "words" and not attention.queries.unit == attention.keys.unit == "words":
         yield BY_WORDS
@@ -262,10 +265,10 @@ def chosen(w: Weights, links: str) -> Mask:
 
 def is_crowded(axes: Axes) -> bool:
     """Return whether so many words are shown that all their links together would be indistinguishable."""
-    return max(sum(not unit.special for unit in side) for side in axes) >= CROWDED
+    return max(sum(not unit.special for unit in side) for side in axes) >= CROWDED_WORDS
 
 
-def links_at_rest(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
+def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
     """Return the links of heads in one diagram that are drawn without a pin.
 
     They are the links that the rule of the view selects; of many words, the strongest of those between words. The rule
@@ -278,25 +281,25 @@ def links_at_rest(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
     between_words = rows[:, None] & cols[None]  # [row, column]
     words = [np.where(between_words, np.abs(part.w), np.float32(0)) for part in parts]
     sizes = np.stack([np.where(chosen(w, links), w, 0) for w in words])  # [head, row, column]
-    order = np.argsort(-sizes, axis=None, kind="stable")[:STRONGEST]
+    order = np.argsort(-sizes, axis=None, kind="stable")[:MAX_CROWDED_LINKS]
     drawn = np.zeros(sizes.shape, bool)
     drawn.flat[order] = sizes.flat[order] > 0
     return list(drawn)
 
 
-def few_links(axes: Axes, view: View) -> str:
+def describe_few_links(axes: Axes, view: View) -> str:
     """Return the words for a diagram that draws only the strongest links; empty if it draws all."""
     if view.pin or not is_crowded(axes):
         return ""
-    return f"the {STRONGEST} strongest links between {units_in_words(view)}"
+    return f"the {MAX_CROWDED_LINKS} strongest links between {unit_noun(view)}"
 
 
-def units_in_words(view: View) -> str:
+def unit_noun(view: View) -> str:
     """Return the noun for rows and columns: "words" or "tokens"."""
     return "words" if view.unit == "words" else "tokens"
 
 
-def every_named(every: int, what: str = "token") -> str:
+def describe_label_step(every: int, what: str = "token") -> str:
     """Return the words for labels of which only every ``every``-th has room: "every 2nd token is named"; empty if all
     have."""
     return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is named"
@@ -332,7 +335,7 @@ def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
     return np.clip(np.rint(level), 0, 255).astype(np.uint8)
 
 
-def span(scale: str, parts: Sequence[Block]) -> str:
+def describe_range(scale: str, parts: Sequence[Block]) -> str:
     """Describe the range of the colour scale of ``parts``, for captions and legends."""
     largest = max(parts, key=lambda part: part.top).size(max(part.top for part in parts)) if parts else "0"
     if any(part.signed for part in parts):
@@ -343,7 +346,7 @@ def span(scale: str, parts: Sequence[Block]) -> str:
     return {"fixed": "0 to 1", "head": f"0 to {largest}", "row": "0 to each row's largest weight"}[scale]
 
 
-def painted(part: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
+def colour_cells(part: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
     """Return a matrix in the colours of its scale, [row, column, rgb]; ``top`` is as for :func:`shades`.
 
     For signed numbers, 0 has the colour of the paper. Equal to ``diverging`` in the browser's ``ink.js``.
@@ -360,21 +363,23 @@ def scale_colours(parts: Iterable[Block], theme: Theme) -> tuple[str, ...]:
     return theme.signed if any(part.signed for part in parts) else theme.ramp
 
 
-def faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
+def note_faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
     """Return a note if all weights shown are so small that a scale from 0 to 1 hardly shows them."""
-    if view.scale != "fixed" or not 0 < _largest(parts) < FAINT:
+    if view.scale != "fixed" or not 0 < _find_largest(parts) < FAINT_WEIGHT:
         return ()
-    problem = f"All weights shown are below {FAINT:g}, hardly visible on a scale from 0 to 1."
+    problem = f"All weights shown are below {FAINT_WEIGHT:g}, hardly visible on a scale from 0 to 1."
     return (Note("", f'{problem} Use scale="head", which runs to the largest weight.'),)
 
 
-def faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
+def note_faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
     """Return the same note for links, or a note that no link satisfies the rule of the view."""
     if any(chosen(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
-        return faint_cells(view, parts)
-    remedy = f'The largest weight shown is {parts[0].size(_largest(parts))}: ask for less than links="{view.links}".'
+        return note_faint_cells(view, parts)
+    remedy = (
+        f'The largest weight shown is {parts[0].size(_find_largest(parts))}: ask for less than links="{view.links}".'
+    )
     return (Note("No weight is large enough for a link.", remedy),)
 
 
-def _largest(parts: Sequence[Block]) -> float:
+def _find_largest(parts: Sequence[Block]) -> float:
     return max((part.top for part in parts), default=0.0)

@@ -26,116 +26,132 @@ class Gloss(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-def _pattern(name: str, link: str, example: str, words: str) -> Gloss:
+def _make_gloss(name: str, link: str, example: str, words: str) -> Gloss:
     return Gloss(name, link, example, tuple(words.split()))
 
 
-def _relation(name: str, head: str, example: str, words: str) -> Gloss:
-    return _pattern(name, f"{name} → {head}", example, words)
+def _relation_gloss(name: str, head: str, example: str, words: str) -> Gloss:
+    return _make_gloss(name, f"{name} → {head}", example, words)
 
 
 # Universal Dependencies 2, https://universaldependencies.org/u/dep/. The dependent comes first, then its head.
 RELATIONS = MappingProxyType(
     {
-        "acl": _relation("clause about a noun", "that noun", "a _reason_ to *leave*", "adnominal clause"),
-        "acl:relcl": _relation("relative clause", "the noun it describes", "the _man_ who *sleeps*", "who which that"),
-        "advcl": _relation(
+        "acl": _relation_gloss("clause about a noun", "that noun", "a _reason_ to *leave*", "adnominal clause"),
+        "acl:relcl": _relation_gloss(
+            "relative clause", "the noun it describes", "the _man_ who *sleeps*", "who which that"
+        ),
+        "advcl": _relation_gloss(
             "adverbial clause", "the main verb", "we _left_ when it *rained*", "when because if although"
         ),
-        "advcl:relcl": _relation(
+        "advcl:relcl": _relation_gloss(
             "relative clause about a clause", "that clause", "he _won_, which *surprised* us", "which"
         ),
-        "advmod": _relation("adverb", "the word it modifies", "she _runs_ *fast*", "modifier adverbial manner"),
-        "amod": _relation("adjective", "its noun", "a *red* _house_", "modifier adjectival"),
-        "appos": _relation("apposition", "the noun it renames", "_Sam_, my *brother*", "appositive renaming"),
-        "aux": _relation("auxiliary", "its verb", "she *has* _left_", "helping verb has will can modal"),
-        "aux:pass": _relation("passive auxiliary", "its verb", "it *was* _built_", "was been passive"),
-        "case": _relation("preposition", "its noun", "they live *in* the _house_", "adposition postposition of with"),
-        "cc": _relation("conjunction", "the word it introduces", "tea *and* _milk_", "coordinating and or but"),
-        "cc:preconj": _relation(
+        "advmod": _relation_gloss("adverb", "the word it modifies", "she _runs_ *fast*", "modifier adverbial manner"),
+        "amod": _relation_gloss("adjective", "its noun", "a *red* _house_", "modifier adjectival"),
+        "appos": _relation_gloss("apposition", "the noun it renames", "_Sam_, my *brother*", "appositive renaming"),
+        "aux": _relation_gloss("auxiliary", "its verb", "she *has* _left_", "helping verb has will can modal"),
+        "aux:pass": _relation_gloss("passive auxiliary", "its verb", "it *was* _built_", "was been passive"),
+        "case": _relation_gloss(
+            "preposition", "its noun", "they live *in* the _house_", "adposition postposition of with"
+        ),
+        "cc": _relation_gloss("conjunction", "the word it introduces", "tea *and* _milk_", "coordinating and or but"),
+        "cc:preconj": _relation_gloss(
             "first half of a double conjunction",
             "the first joined word",
             "*both* _tea_ and milk",
             "both either neither",
         ),
-        "ccomp": _relation("clause as object", "its verb", "she _says_ he *left*", "that complement clausal reported"),
-        "clf": _relation("classifier", "its noun or number", "three *sheets* of _paper_", "counter measure word"),
-        "compound": _relation("first noun of a compound", "its last noun", "*phone* _book_", "noun compounds"),
-        "compound:prt": _relation("verb particle", "its verb", "_shut_ *down*", "phrasal verbs up off"),
-        "conj": _relation(
+        "ccomp": _relation_gloss(
+            "clause as object", "its verb", "she _says_ he *left*", "that complement clausal reported"
+        ),
+        "clf": _relation_gloss("classifier", "its noun or number", "three *sheets* of _paper_", "counter measure word"),
+        "compound": _relation_gloss("first noun of a compound", "its last noun", "*phone* _book_", "noun compounds"),
+        "compound:prt": _relation_gloss("verb particle", "its verb", "_shut_ *down*", "phrasal verbs up off"),
+        "conj": _relation_gloss(
             "joined word", "the first of the list", "_tea_ and *milk*", "conjunct coordination coordinated and"
         ),
-        "cop": _relation("form of “be”", "its predicate", "she *is* _happy_", "copula linking verb be am are"),
-        "csubj": _relation("clause as subject", "its verb", "what she *said* _matters_", "clausal subject"),
-        "csubj:outer": _relation("clause as subject of a clause", "that clause", "to *wait* is what _helps_", "outer"),
-        "csubj:pass": _relation("clause as passive subject", "its verb", "that he *left* was _known_", "passive"),
-        "dep": _relation("unclear link", "its head", "a link that the annotators could not name", "unspecified other"),
-        "det": _relation("determiner", "its noun", "*the* _dog_", "article the a this every"),
-        "det:predet": _relation(
+        "cop": _relation_gloss("form of “be”", "its predicate", "she *is* _happy_", "copula linking verb be am are"),
+        "csubj": _relation_gloss("clause as subject", "its verb", "what she *said* _matters_", "clausal subject"),
+        "csubj:outer": _relation_gloss(
+            "clause as subject of a clause", "that clause", "to *wait* is what _helps_", "outer"
+        ),
+        "csubj:pass": _relation_gloss("clause as passive subject", "its verb", "that he *left* was _known_", "passive"),
+        "dep": _relation_gloss(
+            "unclear link", "its head", "a link that the annotators could not name", "unspecified other"
+        ),
+        "det": _relation_gloss("determiner", "its noun", "*the* _dog_", "article the a this every"),
+        "det:predet": _relation_gloss(
             "word before the article", "its noun", "*all* the _dogs_", "predeterminer all both such"
         ),
-        "discourse": _relation("interjection", "the clause", "*well*, I _think_ so", "oh yes please discourse"),
-        "dislocated": _relation(
+        "discourse": _relation_gloss("interjection", "the clause", "*well*, I _think_ so", "oh yes please discourse"),
+        "dislocated": _relation_gloss(
             "phrase moved to the edge", "its verb", "this *film*, I _like_ it", "topic dislocation"
         ),
-        "expl": _relation(
+        "expl": _relation_gloss(
             "empty “it” or “there”", "its verb", "*there* _is_ a way", "expletive dummy there pleonastic"
         ),
-        "fixed": _relation("rest of a fixed phrase", "its first word", "_because_ *of*", "idiom multiword expression"),
-        "flat": _relation("rest of a name", "its first word", "_New_ *York*", "names title dates"),
-        "goeswith": _relation("second half of a split word", "its first half", "_with_ *out*", "typo spelling"),
-        "iobj": _relation("indirect object", "its verb", "she _gave_ *me* a book", "recipient dative"),
-        "list": _relation("later item of a list", "the first item", "_name_, *address*, phone", "enumeration items"),
-        "mark": _relation(
+        "fixed": _relation_gloss(
+            "rest of a fixed phrase", "its first word", "_because_ *of*", "idiom multiword expression"
+        ),
+        "flat": _relation_gloss("rest of a name", "its first word", "_New_ *York*", "names title dates"),
+        "goeswith": _relation_gloss("second half of a split word", "its first half", "_with_ *out*", "typo spelling"),
+        "iobj": _relation_gloss("indirect object", "its verb", "she _gave_ *me* a book", "recipient dative"),
+        "list": _relation_gloss(
+            "later item of a list", "the first item", "_name_, *address*, phone", "enumeration items"
+        ),
+        "mark": _relation_gloss(
             "word that opens a clause",
             "the clause's verb",
             "*because* it _rained_",
             "marker subordinating subordinator that to if whether",
         ),
-        "nmod": _relation(
+        "nmod": _relation_gloss(
             "noun with a preposition",
             "the noun it modifies",
             "the _king_ of *France*",
             "nominal modifier of prepositional phrase",
         ),
-        "nmod:desc": _relation("descriptive noun", "the name it goes with", "*Professor* _Smith_", "title"),
-        "nmod:poss": _relation(
+        "nmod:desc": _relation_gloss("descriptive noun", "the name it goes with", "*Professor* _Smith_", "title"),
+        "nmod:poss": _relation_gloss(
             "possessor", "what is possessed", "*her* _book_", "possessive genitive my his their whose"
         ),
-        "nmod:unmarked": _relation("noun without a preposition", "the noun it modifies", "_page_ *5*", "bare"),
-        "nsubj": _relation("subject", "its verb", "the *dog* _barks_", "subjects nominal who does agent"),
-        "nsubj:outer": _relation(
+        "nmod:unmarked": _relation_gloss("noun without a preposition", "the noun it modifies", "_page_ *5*", "bare"),
+        "nsubj": _relation_gloss("subject", "its verb", "the *dog* _barks_", "subjects nominal who does agent"),
+        "nsubj:outer": _relation_gloss(
             "subject of a whole clause", "that clause", "the *problem* is that it _rains_", "outer"
         ),
-        "nsubj:pass": _relation("passive subject", "its verb", "the *house* was _built_", "passive"),
-        "nummod": _relation("number", "its noun", "*three* _dogs_", "numeral numeric count"),
-        "obj": _relation("object", "its verb", "she _reads_ *books*", "direct objects accusative"),
-        "obl": _relation(
+        "nsubj:pass": _relation_gloss("passive subject", "its verb", "the *house* was _built_", "passive"),
+        "nummod": _relation_gloss("number", "its noun", "*three* _dogs_", "numeral numeric count"),
+        "obj": _relation_gloss("object", "its verb", "she _reads_ *books*", "direct objects accusative"),
+        "obl": _relation_gloss(
             "phrase with a preposition",
             "its verb",
             "she _sat_ on the *chair*",
             "oblique prepositional adverbial where when place time",
         ),
-        "obl:agent": _relation("doer in the passive", "its verb", "_built_ by the *city*", "agent by passive"),
-        "obl:unmarked": _relation(
+        "obl:agent": _relation_gloss("doer in the passive", "its verb", "_built_ by the *city*", "agent by passive"),
+        "obl:unmarked": _relation_gloss(
             "time or measure without a preposition", "its verb", "we _left_ *yesterday*", "oblique time measure"
         ),
-        "orphan": _relation(
+        "orphan": _relation_gloss(
             "word left by an omitted verb", "the word that stands in", "I drink tea, _you_ *milk*", "ellipsis gapping"
         ),
-        "parataxis": _relation(
+        "parataxis": _relation_gloss(
             "clause set beside another",
             "the main clause",
             "let’s _go_, it’s *late*",
             "side by side insertion aside said",
         ),
-        "punct": _relation("punctuation", "its clause or phrase", "she _left_ *.*", "comma commas period stop quote"),
-        "reparandum": _relation(
+        "punct": _relation_gloss(
+            "punctuation", "its clause or phrase", "she _left_ *.*", "comma commas period stop quote"
+        ),
+        "reparandum": _relation_gloss(
             "slip of the tongue", "its correction", "go to the *left* _right_", "disfluency repair"
         ),
-        "root": _relation("main word", "the sentence", "the dog *barks*", "root predicate"),
-        "vocative": _relation("person spoken to", "the clause", "*Sam*, _come_ here", "address"),
-        "xcomp": _relation(
+        "root": _relation_gloss("main word", "the sentence", "the dog *barks*", "root predicate"),
+        "vocative": _relation_gloss("person spoken to", "the clause", "*Sam*, _come_ here", "address"),
+        "xcomp": _relation_gloss(
             "verb without a subject of its own",
             "the verb above it",
             "she _wants_ to *leave*",
@@ -146,42 +162,44 @@ RELATIONS = MappingProxyType(
 # Other roles than relations; the keys are their details in a profile.
 PATTERNS = MappingProxyType(
     {
-        "third_person": _pattern(
+        "third_person": _make_gloss(
             "pronoun",
             "pronoun → what it refers to",
             "_Anna_ called because *she* was late",
             "pronouns coreference antecedent anaphor it he she they refer refers",
         ),
-        "previous": _pattern(
+        "previous": _make_gloss(
             "previous token", "token → the one before", "_the_ *dog*", "before word left position last"
         ),
-        "next": _pattern(
+        "next": _make_gloss(
             "next token", "token → the one after", "*the* _dog_ barks", "after following word right position"
         ),
-        "same": _pattern("same token", "token → itself", "*dog*", "itself self word position diagonal"),
-        "cls": _pattern("[CLS]", "any token → [CLS]", "_[CLS]_ the *dog*", "start first delimiter special"),
-        "sep": _pattern("[SEP]", "any token → [SEP]", "the *dog* _[SEP]_", "end delimiter special"),
-        "both": _pattern(
+        "same": _make_gloss("same token", "token → itself", "*dog*", "itself self word position diagonal"),
+        "cls": _make_gloss("[CLS]", "any token → [CLS]", "_[CLS]_ the *dog*", "start first delimiter special"),
+        "sep": _make_gloss("[SEP]", "any token → [SEP]", "the *dog* _[SEP]_", "end delimiter special"),
+        "both": _make_gloss(
             "both special tokens",
             "any token → [CLS] or [SEP]",
             "_[CLS]_ the *dog* [SEP]",
             "delimiter special cls sep together start end",
         ),
-        "punctuation": _pattern(
+        "punctuation": _make_gloss(
             "punctuation marks",
             "any token → commas and full stops",
             "the *dog* barks _._",
             "comma commas full stop period delimiter dot",
         ),
-        "entropy": _pattern("broad", "any token → many tokens", "", "everywhere evenly average uniform entropy wide"),
+        "entropy": _make_gloss(
+            "broad", "any token → many tokens", "", "everywhere evenly average uniform entropy wide"
+        ),
     }
 )
 # Roles on repeated random tokens (analysis/repeats.py). They are not in profiles and cannot be searched for.
 REPEATED = MappingProxyType(
     {
-        "induction": _pattern("induction", "token → what followed it last time", "", ""),
-        "duplicate": _pattern("duplicate token", "token → its first occurrence", "", ""),
-        "sink": _pattern("first token", "any token → the first token", "", ""),
+        "induction": _make_gloss("induction", "token → what followed it last time", "", ""),
+        "duplicate": _make_gloss("duplicate token", "token → its first occurrence", "", ""),
+        "sink": _make_gloss("first token", "any token → the first token", "", ""),
     }
 )
 # The universal parts of speech, https://universaldependencies.org/u/pos/.
@@ -208,13 +226,13 @@ PARTS_OF_SPEECH = MappingProxyType(
 )
 AGREEMENT = "agreement"  # the simple rule that coreference roles are compared with
 # Words without meaning for a search.
-_EMPTY = re.compile(
+_STOP_WORDS = re.compile(
     r"\b(a|an|the|heads?|that|for|of|to|at|in|on|its|their|is|are|do|does|find|me|looks?|looking|attends?|attending|links?"
     r"|linking|between|from|with|and|tokens?|words?|one|what|s)\b"
 )
 
 
-def gloss(detail: str) -> Gloss | None:
+def find_gloss(detail: str) -> Gloss | None:
     """Return the gloss of a relation ("nsubj", "nmod:poss", also "nsubj dep_to_head") or of another role's detail
     ("sep").
 
@@ -225,9 +243,9 @@ def gloss(detail: str) -> Gloss | None:
     return PATTERNS.get(name) or REPEATED.get(name) or RELATIONS.get(name) or RELATIONS.get(name.partition(":")[0])
 
 
-def labelled(relation: str) -> str:
+def label_relation(relation: str) -> str:
     """Return "subject (nsubj)"; the relation alone if it has no gloss."""
-    meaning = gloss(relation)
+    meaning = find_gloss(relation)
     return f"{meaning.name} ({relation})" if meaning else relation
 
 
@@ -238,14 +256,14 @@ def link(detail: str) -> str:
     than any other word" for "nsubj head_to_dep". Relations without a gloss are between a dependent and its head; other
     roles without a gloss give "".
     """
-    meaning, direction = gloss(detail), detail.partition(" ")[2]
+    meaning, direction = find_gloss(detail), detail.partition(" ")[2]
     forward = meaning.link if meaning else "dependent → its head" if direction else ""
     first, _, second = forward.partition(" → ")
     reversed_ = {"head_row": f"{second} → {first}", "head_to_dep": f"{first} ← {second}, more than any other word"}
     return reversed_.get(direction, forward)
 
 
-def linked(detail: str) -> str:
+def label_link(detail: str) -> str:
     """Return "its verb → subject (nsubj)" for "nsubj head_row"."""
     return f"{link(detail)} ({detail.partition(' ')[0]})"
 
@@ -255,7 +273,7 @@ def explained(detail: str) -> str:
 
     A relation without a direction has "and" instead of the arrow. The result is "" if there is no gloss.
     """
-    meaning = gloss(detail)
+    meaning = find_gloss(detail)
     if meaning is None:
         return ""
     name, _, direction = detail.partition(" ")
@@ -269,7 +287,7 @@ def explained(detail: str) -> str:
     return f"{description}, as {words} in “{re.sub('[*_]', '', meaning.example)}”"
 
 
-def rule_in_words(rule: str) -> str:
+def describe_rule(rule: str) -> str:
     """Return a simple rule with its parts of speech in words.
 
     "nearest noun or name to the right" for "nearest NOUN or PROPN to the right"; "rule of agreement" for "agreement".
@@ -290,7 +308,7 @@ _PLAIN_RULES = MappingProxyType(
 )
 
 
-def rule_plainly(rule: str) -> str:
+def simplify_rule(rule: str) -> str:
     """Return a rule of a recipe for readers who know no labels.
 
     "its subject" for "its nsubj", "the word it depends on as subject" for "its head, as nsubj".
@@ -326,7 +344,7 @@ RULE_WORDS = MappingProxyType(  # further words that a person may search for
 )
 
 
-def asked_for(typed: str) -> tuple[str, ...]:
+def find_roles(typed: str) -> tuple[str, ...]:
     """Return the relations and details that match the typed words, best first: "subject", "looks at commas", "word
     before".
 
@@ -334,42 +352,42 @@ def asked_for(typed: str) -> tuple[str, ...]:
     roles whose name is contained in the question come first, then those that share the most of its stop words. The
     result is empty if nothing matches. If no word is known, the last one may be the beginning of a word: "prep".
     """
-    all_words, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _EMPTY.sub(" ", typed.lower())))
+    all_words, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _STOP_WORDS.sub(" ", typed.lower())))
     phrase = " ".join(words)
     ranked, completions = [], set[str]()
     for order, (detail, meaning) in enumerate((*PATTERNS.items(), *RELATIONS.items())):
         name = re.findall(r"\w+", meaning.name.lower())
         names = {detail, " ".join(name)}
         terms = {detail, *name, *meaning.words, *detail.split(":")}
-        hits = _hits(words, terms)
+        hits = _count_hits(words, terms)
         completions |= {term for term in terms if words and len(words[-1]) > 2 and term.startswith(words[-1])}
         if hits:
             exact = phrase in names or phrase.rstrip("s") in names
-            is_named = _hits(words, name) >= len(name)
-            ranked.append((not exact, -hits, not is_named, -_hits(all_words, meaning.words), order, detail))
+            is_named = _count_hits(words, name) >= len(name)
+            ranked.append((not exact, -hits, not is_named, -_count_hits(all_words, meaning.words), order, detail))
     if completions and not ranked:
-        return asked_for(" ".join((*words[:-1], min(completions, key=lambda term: (len(term), term)))))
+        return find_roles(" ".join((*words[:-1], min(completions, key=lambda term: (len(term), term)))))
     most = min((entry[1] for entry in ranked), default=0)
     return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == most)
 
 
-def rules_asked_for(typed: str, rules: Iterable[str]) -> tuple[str, ...]:
+def find_rules(typed: str, rules: Iterable[str]) -> tuple[str, ...]:
     """Return the rules of recipes, by name, that match all typed words but stop words: "looks at full stops", "same
     word"."""
-    words = re.findall(r"[\w:]+", _EMPTY.sub(" ", typed.lower()))
-    matches = [rule for rule in rules if words and _hits(words, _terms(rule)) == len(words)]
+    words = re.findall(r"[\w:]+", _STOP_WORDS.sub(" ", typed.lower()))
+    matches = [rule for rule in rules if words and _count_hits(words, _rule_terms(rule)) == len(words)]
     return tuple(sorted(matches, key=lambda rule: len(re.findall(r"\w+", rule.lower()))))
 
 
-def _terms(rule: str) -> set[str]:
+def _rule_terms(rule: str) -> set[str]:
     return {*re.findall(r"\w+", rule.lower()), *RULE_WORDS.get(rule, "").split()}
 
 
-def _hits(words: Iterable[str], terms: Collection[str]) -> int:
+def _count_hits(words: Iterable[str], terms: Collection[str]) -> int:
     """Return how many of the words are among the terms."""
-    return sum(any(_alike(word, term) for term in terms) for word in words)
+    return sum(any(_is_match(word, term) for term in terms) for word in words)
 
 
-def _alike(word: str, term: str) -> bool:
+def _is_match(word: str, term: str) -> bool:
     """Return whether two words are equal but for a plural s."""
     return word == term or (len(term) > 2 and word == f"{term}s")

@@ -13,16 +13,23 @@ from typing import Any
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES
-from mha_viz.analysis.shipped import KIND_OF, HeadRecipe, find_recipes, given_corpora, given_roles, of_heads
-from mha_viz.figures.words.glosses import rule_plainly
+from mha_viz.analysis.shipped import (
+    KIND_NAMES,
+    HeadRecipe,
+    find_recipes,
+    list_bundled_corpora,
+    list_head_recipes,
+    load_bundled_roles,
+)
+from mha_viz.figures.words.glosses import simplify_rule
 from mha_viz.figures.words.role_words import (
+    CHIP_LABELS,
     COLOURS,
-    IN_A_CHIP,
     KIND_COLOURS,
-    described,
-    glyph,
-    most_sought_first,
+    describe_role,
+    glyph_name,
     plain_name,
+    sort_by_interest,
 )
 
 
@@ -32,14 +39,14 @@ def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any
     They contain nothing about a text; roles and recipes are empty if the model has none. ``shape``: layers, heads per
     layer.
     """
-    corpora = given_corpora(model)
+    corpora = list_bundled_corpora(model)
     badges = [{**words, "words": f"{words['words']}.", "active": True}
-              for words in roles_in_words(given_roles(model), shape[1]).values()]  # fmt: skip
+              for words in describe_roles(load_bundled_roles(model), shape[1]).values()]  # fmt: skip
     roles = {"kinds": COLOURS, "on": corpora, "measured": bool(corpora), "roles": badges}
-    return {**roles, **NOTHING_OF_A_TEXT, "recipes": recipes_of(model, revision, shape)}
+    return {**roles, **EMPTY_TEXT_FACTS, "recipes": recipes_of(model, revision, shape)}
 
 
-NOTHING_OF_A_TEXT: Mapping[str, Any] = {
+EMPTY_TEXT_FACTS: Mapping[str, Any] = {
     "unusual": [],
     "turns": [],
     "tour": "",
@@ -49,10 +56,10 @@ NOTHING_OF_A_TEXT: Mapping[str, Any] = {
 }
 
 
-def roles_in_words(
+def describe_roles(
     findings: Iterable[Finding], heads: int, layers: Sequence[int] = ()
 ) -> Mapping[Finding, Mapping[str, Any]]:
-    """Describe each role independently of a text, in the order of :func:`most_sought_first`.
+    """Describe each role independently of a text, in the order of :func:`sort_by_interest`.
 
     ``heads``: heads per layer; ``layers``: their numbers, if they are not all layers of the model.
     """
@@ -60,12 +67,12 @@ def roles_in_words(
         finding: {
             "head": finding.head.place(heads, layers),
             "role": finding.role,
-            "glyph": glyph(finding),
+            "glyph": glyph_name(finding),
             "name": plain_name(finding),
-            "words": described(finding),
-            "standing": IN_A_CHIP.get(finding.state, finding.status),
+            "words": describe_role(finding),
+            "standing": CHIP_LABELS.get(finding.state, finding.status),
         }
-        for finding in most_sought_first(findings)
+        for finding in sort_by_interest(findings)
         if not layers or finding.head.layer in layers
     }
 
@@ -80,29 +87,29 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
     recipes = find_recipes(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None
-    return _recipes_of(recipes, of_heads(model, revision))
+    return _build_recipes(recipes, list_head_recipes(model, revision))
 
 
 @lru_cache(maxsize=8)
-def _recipes_of(recipes: Recipes, heads: tuple[HeadRecipe, ...]) -> dict[str, Any]:
+def _build_recipes(recipes: Recipes, heads: tuple[HeadRecipe, ...]) -> dict[str, Any]:
     numbers = list(dict.fromkeys(part.rule for head in heads for part in head.parts))
     return {
         "on": recipes.where,
         "colours": KIND_COLOURS,
-        "rules": [_rule(number) for number in numbers],
-        "heads": [_head(head, numbers) for head in heads],
+        "rules": [_rule_data(number) for number in numbers],
+        "heads": [_head_data(head, numbers) for head in heads],
         "here": None,
         "annotated": False,
     }
 
 
-def _rule(number: int) -> dict[str, Any]:
+def _rule_data(number: int) -> dict[str, Any]:
     rule = RULES[number]
-    words = {"name": rule.name, "says": rule_plainly(rule.name)}
-    return {**words, "kind": KIND_OF[rule.kind], "needs": rule.needs, "cells": ""}
+    words = {"name": rule.name, "says": simplify_rule(rule.name)}
+    return {**words, "kind": KIND_NAMES[rule.kind], "needs": rule.needs, "cells": ""}
 
 
-def _head(head: HeadRecipe, numbers: list[int]) -> dict[str, Any]:
+def _head_data(head: HeadRecipe, numbers: list[int]) -> dict[str, Any]:
     parts = [[numbers.index(part.rule), round(part.share, 4)] for part in head.parts]
     interval = None if math.isnan(head.low) else [round(head.low, 4), round(head.high, 4)]
     return {"parts": parts, "explained": round(head.explained, 4), "interval": interval, "isEven": head.is_even}

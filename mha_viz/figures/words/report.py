@@ -8,45 +8,52 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.chance import by_chance
+from mha_viz.analysis.chance import find_chance_roles
 from mha_viz.analysis.findings import RULE_Q, STATES, Finding, Q
-from mha_viz.analysis.profile import Profile, read_profile, shipped_profiles
-from mha_viz.analysis.q_values import ROLE, looked_at
+from mha_viz.analysis.profile import Profile, list_bundled_profiles, read_profile
+from mha_viz.analysis.q_values import ROLE_COLUMNS, collect_tests
 from mha_viz.analysis.replication import Replication, replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
-from mha_viz.analysis.shipped import check
+from mha_viz.analysis.shipped import check_profiles
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.corpus.limits import name_sample
-from mha_viz.errors import PROFILE, CorpusError, SettingError, check_each, list_items
+from mha_viz.errors import PROFILE_KIND, CorpusError, SettingError, check_items, list_items
 from mha_viz.figures.words.report_columns import (
     HEADING,
-    IN_LATEX,
-    IN_MARKDOWN,
-    OF_THIRD,
+    LATEX_ESCAPES,
+    MARKDOWN_ESCAPES,
+    THIRD_COLUMNS,
     ReportedRole,
     ReportSubject,
     Use,
-    as_text,
-    capital,
+    build_cells,
+    capitalise,
+    escape_text,
+    format_q,
     has_few,
-    latex_places,
-    printed,
-    q_in_words,
-    report_cells,
+    latex_column_spec,
+    list_printed_columns,
 )
-from mha_viz.figures.words.role_words import NULLS, OLDER_RULE, SOUGHT, STATE_WORDS, by_chance_in_words, is_older
-from mha_viz.figures.words.use_words import USE, is_used, use_explained
+from mha_viz.figures.words.role_words import (
+    KIND_ORDER,
+    NULL_WORDS,
+    OLDER_RULE,
+    STATE_WORDS,
+    describe_chance,
+    has_older_rule,
+)
+from mha_viz.figures.words.use_words import USE, explain_use, is_used
 from mha_viz.files.assets import app_root
-from mha_viz.files.tables import as_csv
+from mha_viz.files.tables import format_csv
 from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.numerals import counted
-from mha_viz.quotes import did_you_mean, quoted, series
+from mha_viz.quotes import did_you_mean, join_names, quote
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS = SOUGHT
-STRONGEST = (
+KINDS = KIND_ORDER
+RULE_NOTE = (
     "Strongest simple rule: given the parts of speech, the nearest word on one side with one of a set of them "
     "(coreference: given number and subjects, what agrees). Beats: the head is right more often on each corpus (the "
     "lower end of the 95% interval of the difference is above 0); equals: the upper end is below 0 on none. Choice: of "
@@ -93,23 +100,24 @@ class Report:
         import pandas as pd
 
         numbers = range(1, len(self.of.thirds) + 1)
-        columns = [*HEADING, *(f"replicated_{number}_{name}" for number in numbers for name in OF_THIRD)]
-        return pd.DataFrame([report_cells(self.of, role) for role in self.roles], columns=columns)
+        columns = [*HEADING, *(f"replicated_{number}_{name}" for number in numbers for name in THIRD_COLUMNS)]
+        return pd.DataFrame([build_cells(self.of, role) for role in self.roles], columns=columns)
 
     def csv(self) -> str:
         """Return :attr:`table` as CSV, without the notes."""
-        return as_csv(self.table)
+        return format_csv(self.table)
 
     def markdown(self) -> str:
         """Return the table between its caption and its notes. Content of files is escaped, whatever it contains."""
-        columns = printed(self.of, self.roles)
+        columns = list_printed_columns(self.of, self.roles)
         rows = [
-            [as_text(text, IN_MARKDOWN) for text in (column.cell(role) for column in columns)] for role in self.roles
+            [escape_text(text, MARKDOWN_ESCAPES) for text in (column.cell(role) for column in columns)]
+            for role in self.roles
         ]
         rules = ["---:" if column.place == "r" else "---" for column in columns]
-        headings = [as_text(column.heading, IN_MARKDOWN) for column in columns]
+        headings = [escape_text(column.heading, MARKDOWN_ESCAPES) for column in columns]
         table = [f"| {' | '.join(row)} |" for row in (headings, rules, *rows)]
-        caption, *notes = (as_text(text, IN_MARKDOWN) for text in (self.caption, *self.notes))
+        caption, *notes = (escape_text(text, MARKDOWN_ESCAPES) for text in (self.caption, *self.notes))
         return "\n\n".join([caption, "\n".join(table), *notes]) + "\n"
 
     def latex(self) -> str:
@@ -117,14 +125,14 @@ class Report:
 
         It may span several pages, and is made for a landscape page. Content of files is escaped, whatever it contains.
         """
-        columns = printed(self.of, self.roles)
-        caption, *notes = (as_text(text, IN_LATEX) for text in (self.caption, *self.notes))
-        headings = " & ".join(as_text(column.heading, IN_LATEX) for column in columns)
-        rows = [" & ".join(as_text(column.cell(role), IN_LATEX) for column in columns) for role in self.roles]
+        columns = list_printed_columns(self.of, self.roles)
+        caption, *notes = (escape_text(text, LATEX_ESCAPES) for text in (self.caption, *self.notes))
+        headings = " & ".join(escape_text(column.heading, LATEX_ESCAPES) for column in columns)
+        rows = [" & ".join(escape_text(column.cell(role), LATEX_ESCAPES) for column in columns) for role in self.roles]
         head = (r"\toprule", rf"{headings} \\", r"\midrule")
         lines = [
             *(r"\begingroup", r"\footnotesize", r"\setlength{\tabcolsep}{3pt}"),
-            rf"\begin{{longtable}}{{{latex_places(columns)}}}",
+            rf"\begin{{longtable}}{{{latex_column_spec(columns)}}}",
             *(rf"\caption{{{caption}}} \\", *head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"),
             *(*(rf"{row} \\ \addlinespace" for row in rows), r"\end{longtable}"),
             *(*(rf"\noindent {note}\par\smallskip" for note in notes), r"\endgroup"),
@@ -159,19 +167,19 @@ def report(
     is_list = isinstance(replicated, Iterable) and not isinstance(replicated, str)
     listed = replicated if is_list else [replicated]
     others = list_items(listed, "replicated", "Give profiles of the same model.")
-    check_each((profile, *others), Profile, *PROFILE)
+    check_items((profile, *others), Profile, *PROFILE_KIND)
     all_findings = profile.findings()
     if not all_findings:
         raise CorpusError(f"The profile of {profile.corpus} has no roles.", "Take that of a treebank or of more text.")
-    shown_kinds, conditions = _listed(kinds, KINDS, "kinds"), _listed(only, CONDITIONS, "only")
+    shown_kinds, conditions = _parse_names(kinds, KINDS, "kinds"), _parse_names(only, CONDITIONS, "only")
     findings = [f for f in all_findings if _is_shown(f, shown_kinds, conditions)]
     if not findings:
-        raise SettingError(*_none_is_left(profile, all_findings, shown_kinds, conditions))
-    tests = looked_at(profile.tables)
-    tested = [*tests[ROLE].itertuples(index=False, name=None)]
+        raise SettingError(*_explain_no_role(profile, all_findings, shown_kinds, conditions))
+    tests = collect_tests(profile.tables)
+    tested = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
     q, rule_q = (dict(zip(tested, tests[column], strict=True)) for column in (Q, RULE_Q))
-    thirds = _on_thirds(profile, findings, others)
-    use = _use(profile)
+    thirds = _replicate_on_thirds(profile, findings, others)
+    use = _find_use(profile)
     keys = [(f.role, f.detail, *f.head) for f in findings]
     roles = tuple(
         ReportedRole(f, q.get(key, math.nan), rule_q.get(key, math.nan), outcomes, use.get(key))
@@ -185,17 +193,19 @@ def report(
     layers, heads = profile.shape
     model = f"{cite_model(profile.model, subject.revision)}, {layers} layers × {heads} heads,"
     caption = f"What heads of {model} do on {subject.corpus}: {count}."
-    return Report(caption, roles, (*_notes(profile, roles, tests, subject), f"To cite: {citation()}"), subject)
+    return Report(
+        caption, roles, (*_iter_notes(profile, roles, tests, subject), f"To cite: {write_citation()}"), subject
+    )
 
 
-def _listed(names: str | Iterable[str], values: Collection[str], option: str) -> tuple[str, ...]:
+def _parse_names(names: str | Iterable[str], values: Collection[str], option: str) -> tuple[str, ...]:
     """Parse a list of names, or a text with commas, without duplicates. Raises SettingError for an unknown name."""
     listed = names.split(",") if isinstance(names, str) else [*names]
     stripped = [str(name).strip() for name in listed if str(name).strip()]
     for name in stripped:
         if name not in values:
             remedy = f"{did_you_mean(name, values)} Choose from {', '.join(values)}.".strip()
-            raise SettingError(f"{quoted(name)} is not a value of {option}.", remedy)
+            raise SettingError(f"{quote(name)} is not a value of {option}.", remedy)
     return tuple(dict.fromkeys(stripped))
 
 
@@ -203,7 +213,7 @@ def _is_shown(finding: Finding, kinds: Collection[str], conditions: Iterable[str
     return (not kinds or finding.role in kinds) and all(CONDITIONS[name][1](finding) for name in conditions)
 
 
-def _none_is_left(
+def _explain_no_role(
     profile: Profile, all_findings: Sequence[Finding], kinds: Collection[str], conditions: Collection[str]
 ) -> tuple[str, str]:
     """Write the error for options that leave no role.
@@ -211,14 +221,14 @@ def _none_is_left(
     The remedy names another bundled profile of the model that has such roles, or the kinds that this profile has.
     """
     named = [
-        f"{name} {quoted(', '.join(values))}" for name, values in (("kinds", kinds), ("only", conditions)) if values
+        f"{name} {quote(', '.join(values))}" for name, values in (("kinds", kinds), ("only", conditions)) if values
     ]
-    problem = f"No role is left by {series(named)} on {profile.corpus}."
-    for folder in shipped_profiles(profile.model):
+    problem = f"No role is left by {join_names(named)} on {profile.corpus}."
+    for folder in list_bundled_profiles(profile.model):
         other = read_profile(folder)
         matches = [finding for finding in other.findings() if _is_shown(finding, kinds, conditions)]
         if matches and other.corpus != profile.corpus:
-            statuses = series(sorted({finding.status for finding in matches}))
+            statuses = join_names(sorted({finding.status for finding in matches}))
             where = f"The profile of {other.corpus} has {counted(len(matches), 'such role')} ({statuses})"
             return problem, f"{where}: give it, {folder}."
     if kinds and conditions:
@@ -229,28 +239,28 @@ def _none_is_left(
     return problem, f"Choose from those that it has: {', '.join(listed)}."
 
 
-def citation() -> str:
+def write_citation() -> str:
     """Return the sentence by which to cite this program, from CITATION.cff."""
     text = (app_root() / "CITATION.cff").read_text("utf-8")
     fields = dict(re.findall(r'^([\w-]+): "?(.+?)"?$', text, re.MULTILINE))
-    authors = series(re.findall(r"^  - name: (.+)$", text, re.MULTILINE))
+    authors = join_names(re.findall(r"^  - name: (.+)$", text, re.MULTILINE))
     return f"{authors}. {fields['title']}. Version {fields['version']}, {fields['date-released']}."
 
 
-def _on_thirds(
+def _replicate_on_thirds(
     profile: Profile, findings: Sequence[Finding], others: Sequence[Profile]
 ) -> list[tuple[Replication | None, ...]]:
     """Return the outcome of each role on each of ``others``; None where that corpus helped to choose the role."""
     for other in others:
-        check(other.facts, profile.facts)
+        check_profiles(other.facts, profile.facts)
     by_corpus = [
-        [None if _chose(replication, other) else replication for replication in replicate(findings, other)]
+        [None if _has_chosen(replication, other) else replication for replication in replicate(findings, other)]
         for other in others
     ]
     return [tuple(outcomes[i] for outcomes in by_corpus) for i in range(len(findings))]
 
 
-def _chose(replication: Replication, other: Profile) -> bool:
+def _has_chosen(replication: Replication, other: Profile) -> bool:
     """Return whether a corpus is one of those that established a role.
 
     It is recognised by its name or, if the file was named differently, by the number of its correct cases.
@@ -266,36 +276,36 @@ def _chose(replication: Replication, other: Profile) -> bool:
     return other.corpus in finding.corpora or is_same
 
 
-def _use(profile: Profile) -> dict[Any, Use]:
+def _find_use(profile: Profile) -> dict[Any, Use]:
     """Return whether each measured role is used."""
     if "used" not in profile.tables:
         return {}
     table = profile.tables["used"]
     uses = [Use(is_used(cell), str(measure)) for cell, measure in zip(table["used"], table["measure"], strict=True)]
-    return dict(zip(table[ROLE].itertuples(index=False, name=None), uses, strict=True))
+    return dict(zip(table[ROLE_COLUMNS].itertuples(index=False, name=None), uses, strict=True))
 
 
-def _notes(
+def _iter_notes(
     profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame, subject: ReportSubject
 ) -> Iterator[str]:
     """Yield notes on the tests, on how sure the results are, and other remarks for readers."""
     if len(tests):
-        yield _looked_at(profile, tests)
+        yield _describe_tests(profile, tests)
         with_q = [role.rule_q for role in roles if not math.isnan(role.rule_q)]
         count = counted(len(with_q), "role")
-        lowest = f" The lowest q of the {count} with one is {q_in_words(min(with_q))}." if with_q else ""
+        lowest = f" The lowest q of the {count} with one is {format_q(min(with_q))}." if with_q else ""
         yield (
             "q: false discovery rate by Benjamini–Hochberg over all of these, against the strongest simple rule; "
             "one-sided exact sign tests on all cases where only the head or only the rule is right, divided by the "
             "design effect of documents. The CSV also has q against the best fixed offset."
             f"{lowest}"
         )
-    if is_older(role.finding for role in roles):
+    if has_older_rule(role.finding for role in roles):
         yield f"The simple rule was measured {OLDER_RULE}; it has no interval and no q."
     elif any(role.finding.state for role in roles):
-        yield STRONGEST
-    for chance in filter(None, (by_chance(profile, *null) for null in NULLS)):
-        yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
+        yield RULE_NOTE
+    for chance in filter(None, (find_chance_roles(profile, *null) for null in NULL_WORDS)):
+        yield f"By chance: {describe_chance(chance)}, on {join_names(chance.corpora)}."
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):
         yield "Scores without a name are accuracies. Other roles have no q; means have no interval."
@@ -312,12 +322,12 @@ def _notes(
     if any(role.use for role in roles):
         row = profile.tables["used"].iloc[0]
         yield (
-            f"{capital(USE)}: measured on {name_sample(row['corpus'], row['every'])} "
-            f"({row['measure']}, {row['method']}). {use_explained(str(row['measure']))}"
+            f"{capitalise(USE)}: measured on {name_sample(row['corpus'], row['every'])} "
+            f"({row['measure']}, {row['method']}). {explain_use(str(row['measure']))}"
         )
 
 
-def _looked_at(profile: Profile, tests: pd.DataFrame) -> str:
+def _describe_tests(profile: Profile, tests: pd.DataFrame) -> str:
     """Count the tests: "Looked at on UD English EWT test: 72 heads × 48 relations × 3 directions; 10,368 tests with a
     case"."""
     layers, heads = profile.shape
@@ -327,4 +337,4 @@ def _looked_at(profile: Profile, tests: pd.DataFrame) -> str:
     parts = [f"{all_heads} × {counted(relations, 'relation')} × {len(DIRECTIONS)} directions"] * bool(relations)
     parts += [f"{all_heads} on third-person pronouns"] * (len(syntax) < len(tests))
     count = counted(int((tests["n"] > 0).sum()), "test")
-    return f"Looked at on {profile.corpus}: {series(parts)}; {count} with a case."
+    return f"Looked at on {profile.corpus}: {join_names(parts)}; {count} with a case."

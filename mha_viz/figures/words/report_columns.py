@@ -6,37 +6,45 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mha_viz.analysis.findings import BESIDE, CORPORA, OF_OTHER, RULE_Q, Elsewhere, Finding, Q
+from mha_viz.analysis.findings import (
+    COMPARISON_COLUMNS,
+    CORPUS_SEPARATOR,
+    RULE_Q,
+    SHARED_COLUMNS,
+    Finding,
+    OtherCorpusScore,
+    Q,
+)
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.replication import Replication, RoleScore
 from mha_viz.analysis.roles import CASES, ESTABLISHED
 from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import rule_in_words
+from mha_viz.figures.words.glosses import describe_rule
 from mha_viz.figures.words.role_words import (
     ACCURACY,
     baseline_name,
-    is_older,
-    linked_words,
+    has_older_rule,
+    label_role,
     measure,
 )
-from mha_viz.figures.words.use_words import USE, use_in_words
+from mha_viz.figures.words.use_words import USE, describe_use
 from mha_viz.numerals import counted, percent
 from mha_viz.quotes import printable
 
 HEADING = (
     *("model", "revision", "corpus", "layer", "head", "name", "paper", "role", "detail", "status", "n", "documents"),
     *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "state"),
-    *(*BESIDE, "untrained", Q, RULE_Q, "also_established_on"),
-    *(*(f"other_{name}" for name in OF_OTHER), "used_more_than_neighbours"),
+    *(*COMPARISON_COLUMNS, "untrained", Q, RULE_Q, "also_established_on"),
+    *(*(f"other_{name}" for name in SHARED_COLUMNS), "used_more_than_neighbours"),
 )
 # For the first third corpus, the columns are replicated_1_corpus, replicated_1_outcome, …
-OF_THIRD = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
+THIRD_COLUMNS = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
 _RAGGED = r">{\raggedright\arraybackslash}"
-FOR_TEXT, FOR_GAP = 0.82, 0.009  # shares of the line of a landscape page: columns of text; the gap of a column
-NONE = "–"
+TEXT_WIDTH, GAP_WIDTH = 0.82, 0.009  # shares of the line of a landscape page: columns of text; the gap of a column
+NO_VALUE = "–"
 LEAST_Q = 0.001  # smaller q-values are written as "< 0.001"
-IN_MARKDOWN = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
-IN_LATEX = {
+MARKDOWN_ESCAPES = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
+LATEX_ESCAPES = {
     **{ord(sign): f"\\{sign}" for sign in "{}$&#%_"},
     **str.maketrans({"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}),
     **str.maketrans({"<": "$<$", ">": "$>$", "|": r"\textbar{}"}),
@@ -89,36 +97,36 @@ class ReportSubject(NamedTuple):
     thirds: tuple[str, ...]
 
 
-def report_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
+def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     """Return the cells of a role in the table for programs, in the order of HEADING and then OF_THIRD for each third
     corpus."""
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
     baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.beside, f.untrained)
-    other = f.elsewhere or Elsewhere("", math.nan)
-    others = (CORPORA.join(_also_established(f)), other.score, other.upos, other.upos_rule, *other.beside)
-    thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _of_third(*third))
+    other = f.elsewhere or OtherCorpusScore("", math.nan)
+    others = (CORPUS_SEPARATOR.join(_list_other_corpora(f)), other.score, other.upos, other.upos_rule, *other.beside)
+    thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _third_cells(*third))
     use = "" if role.use is None else role.use.used
     return (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, role.rule_q, *others, use, *thirds)
 
 
-def _of_third(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
+def _third_cells(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
     """Return the cells of OF_THIRD; they have no outcome if the corpus helped to choose the role."""
     if replication is None:
         return (corpus, "", *[math.nan] * 4, "", "")
     role_score = replication.here or RoleScore(math.nan, math.nan, 0)
     documents = "" if role_score.documents is None else role_score.documents
     scores = (role_score.score, role_score.low, role_score.high, role_score.baseline, role_score.n, documents)
-    return (corpus, _outcome(replication), *scores)
+    return (corpus, _short_outcome(replication), *scores)
 
 
-def _outcome(replication: Replication) -> str:
+def _short_outcome(replication: Replication) -> str:
     """Return the outcome on another corpus, for a column with its name: "holds", "fewer than 100 cases"."""
     return replication.outcome.removesuffix(" here")
 
 
-def _also_established(finding: Finding) -> tuple[str, ...]:
+def _list_other_corpora(finding: Finding) -> tuple[str, ...]:
     """Return the other corpora that establish a role. The profile's own corpus is the one whose numbers are not
     ``elsewhere``."""
     if finding.status != ESTABLISHED:
@@ -137,45 +145,45 @@ def _score(finding: Finding) -> str:
     return percent(finding.score) + (f" ({name})" if name != ACCURACY else "")
 
 
-def _interval(finding: Finding) -> str:
+def _format_interval(finding: Finding) -> str:
     """Return "66.4%–70.7% (267 documents)"."""
     if math.isnan(finding.low):
-        return NONE
+        return NO_VALUE
     documents = "one or none named" if finding.documents == 1 else counted(finding.documents or 0, "document")
     documents = f"few documents: {documents}" if has_few(finding) else documents
     remark = "" if finding.documents is None else f" ({documents})"
     return f"{percent(finding.low)}–{percent(finding.high)}{remark}"
 
 
-def _baselines(finding: Finding) -> str:
+def _format_baselines(finding: Finding) -> str:
     """Return "best fixed offset 38.6%, untrained 6.1%"."""
     scores = {baseline_name(finding): finding.baseline, "untrained": finding.untrained}
     return ", ".join(f"{name} {percent(score)}" for name, score in scores.items() if not math.isnan(score))
 
 
-def _rule(finding: Finding) -> str:
+def _format_rule(finding: Finding) -> str:
     """Return "below: nearest noun or name to the right 69.3%; there nearest noun to the right 74.2%"."""
     if not finding.state:
-        return NONE
-    rule, other = rule_in_words(finding.upos_rule), finding.elsewhere
+        return NO_VALUE
+    rule, other = describe_rule(finding.upos_rule), finding.elsewhere
     elsewhere = ""
     if other and other.upos_rule:
-        name = "" if other.upos_rule == finding.upos_rule else f"{rule_in_words(other.upos_rule)} "
+        name = "" if other.upos_rule == finding.upos_rule else f"{describe_rule(other.upos_rule)} "
         elsewhere = f"; there {name}{percent(other.upos)}"
     return f"{finding.state}: {rule} {percent(finding.upos)}{elsewhere}"
 
 
-def _choice(finding: Finding) -> str:
+def _format_choice(finding: Finding) -> str:
     """Return "88.3%, nearest 85.8%"; a dash if there are few cases."""
     comparison = finding.beside
     if comparison.choice_n < CASES:
-        return NONE
+        return NO_VALUE
     return f"{percent(comparison.choice)}, nearest {percent(comparison.nearest)}"
 
 
-def q_in_words(q: float) -> str:
+def format_q(q: float) -> str:
     """Format a q-value: "0.012", "< 0.001", or a dash if there is none."""
-    return NONE if math.isnan(q) else f"< {LEAST_Q}" if q < LEAST_Q else f"{q:.3f}"
+    return NO_VALUE if math.isnan(q) else f"< {LEAST_Q}" if q < LEAST_Q else f"{q:.3f}"
 
 
 class PrintedColumn(NamedTuple):
@@ -191,61 +199,63 @@ class PrintedColumn(NamedTuple):
     width: float = 0
 
 
-def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
+def list_printed_columns(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
     """Return the columns of the printed table; a third corpus that helped to choose all roles has no column."""
     rule = (
-        "Simple rule (of one part of speech)" if is_older(role.finding for role in roles) else "Strongest simple rule"
+        "Simple rule (of one part of speech)"
+        if has_older_rule(role.finding for role in roles)
+        else "Strongest simple rule"
     )
     return (
-        PrintedColumn("Role", "p", lambda role: linked_words(role.finding), 0.12),
+        PrintedColumn("Role", "p", lambda role: label_role(role.finding), 0.12),
         PrintedColumn("Head", "l", lambda role: both(role.finding.head)),
         PrintedColumn("Status", "p", lambda role: role.finding.status, 0.09),
         PrintedColumn("n", "r", lambda role: f"{role.finding.n:,}"),
         PrintedColumn("Score", "p", lambda role: _score(role.finding), 0.08),
-        PrintedColumn("95% interval", "p", lambda role: _interval(role.finding), 0.11),
-        PrintedColumn("Also established on", "p", lambda role: _established_there(role.finding), 0.1),
-        PrintedColumn("Baselines", "p", lambda role: _baselines(role.finding), 0.1),
-        PrintedColumn(rule, "p", lambda role: _rule(role.finding), 0.2),
-        PrintedColumn("Choice", "p", lambda role: _choice(role.finding), 0.07),
-        PrintedColumn("q (rule)", "r", lambda role: q_in_words(role.rule_q)),
-        *(_on_third(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),
-        PrintedColumn(capital(USE), "p", lambda role: use_in_words(*role.use) if role.use else NONE, 0.1),
+        PrintedColumn("95% interval", "p", lambda role: _format_interval(role.finding), 0.11),
+        PrintedColumn("Also established on", "p", lambda role: _format_established(role.finding), 0.1),
+        PrintedColumn("Baselines", "p", lambda role: _format_baselines(role.finding), 0.1),
+        PrintedColumn(rule, "p", lambda role: _format_rule(role.finding), 0.2),
+        PrintedColumn("Choice", "p", lambda role: _format_choice(role.finding), 0.07),
+        PrintedColumn("q (rule)", "r", lambda role: format_q(role.rule_q)),
+        *(_third_column(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),
+        PrintedColumn(capitalise(USE), "p", lambda role: describe_use(*role.use) if role.use else NO_VALUE, 0.1),
     )
 
 
-def _on_third(number: int, corpus: str) -> PrintedColumn:
+def _third_column(number: int, corpus: str) -> PrintedColumn:
     """Return the column of one third corpus: "67.9%: holds"."""
 
     def cell(role: ReportedRole) -> str:
         replication = role.thirds[number]
         if replication is None:
-            return NONE
+            return NO_VALUE
         role_score = replication.here
         text = "" if role_score is None or math.isnan(role_score.score) else f"{percent(role_score.score)}: "
-        return f"{text}{_outcome(replication)}"
+        return f"{text}{_short_outcome(replication)}"
 
     return PrintedColumn(f"Replicates on {corpus}", "p", cell, 0.1)
 
 
-def _established_there(finding: Finding) -> str:
+def _format_established(finding: Finding) -> str:
     """Return "UD English GUM dev: 68.5%"."""
     other = finding.elsewhere
-    return NONE if other is None else f"{other.corpus}: {percent(other.score)}"
+    return NO_VALUE if other is None else f"{other.corpus}: {percent(other.score)}"
 
 
-def latex_places(columns: Sequence[PrintedColumn]) -> str:
+def latex_column_spec(columns: Sequence[PrintedColumn]) -> str:
     """Return the column specification for LaTeX; columns of text share the width that the others leave."""
-    total, available = sum(column.width for column in columns), FOR_TEXT - FOR_GAP * len(columns)
+    total, available = sum(column.width for column in columns), TEXT_WIDTH - GAP_WIDTH * len(columns)
     widths = (f"{_RAGGED}p{{{column.width / total * available:.3f}\\linewidth}}" for column in columns)
     pairs = zip(columns, widths, strict=True)
     return "".join(width if column.place == "p" else column.place for column, width in pairs)
 
 
-def capital(words: str) -> str:
+def capitalise(words: str) -> str:
     """Capitalise the first letter."""
     return f"{words[:1].upper()}{words[1:]}"
 
 
-def as_text(text: str, escaped: Mapping[int, str]) -> str:
+def escape_text(text: str, escaped: Mapping[int, str]) -> str:
     """Return a text on one line, with the special characters of a format escaped."""
     return " ".join(printable(text, " ").split()).translate(escaped)

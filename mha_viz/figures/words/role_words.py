@@ -7,17 +7,19 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from mha_viz.analysis.chance import COREFERENCE, KIND, PERMUTATION, SYNTAX, ChanceRoles
-from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, STATES, Elsewhere, Finding
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, STATES, Finding, OtherCorpusScore
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.metrics import BOTH
 from mha_viz.analysis.repeats import CORPUS, MEASURES
 from mha_viz.analysis.roles import CASES, ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
-from mha_viz.figures.words.glosses import explained, gloss, labelled, link, linked, rule_in_words
+from mha_viz.figures.words.glosses import describe_rule, explained, find_gloss, label_link, label_relation, link
 from mha_viz.numerals import counted, percent
-from mha_viz.quotes import shortened
+from mha_viz.quotes import shorten
 
-WITHIN_WORDS = 0.25  # from this share on, the text of a position role states how much attention stays within words
+LEAST_WITHIN_WORDS = (
+    0.25  # from this share on, the text of a position role states how much attention stays within words
+)
 # Indices into a theme's heads.
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "repetition": 6, "delimiter": 4, "broad": 5}
 KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # kinds of rules of recipes; others are grey
@@ -25,8 +27,8 @@ KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # kinds o
 GROUP_COLOURS = {"word": 6, "position": 0, "earlier heads": 3, "feed-forward": 4}
 GLYPHS = ("previous", "next", "same")  # positions with their own glyphs; other kinds of roles have one each
 # Kinds of roles, in the order in which people look for them.
-SOUGHT = ("coreference", "syntax", "repetition", "position", "broad", "delimiter")
-SHORT = {
+KIND_ORDER = ("coreference", "syntax", "repetition", "position", "broad", "delimiter")
+SHORT_NAMES = {
     "cls": "[CLS]",
     "sep": "[SEP]",
     "both": "CLS+SEP",
@@ -45,17 +47,17 @@ SHORT = {
 }
 FEW_DOCUMENTS = "few documents: applies to these alone"
 STATE_WORDS = {BEATS: "beats the rule", EQUALS: "equals the rule", BELOW: "below the rule"}  # said of a head
-IN_A_CHIP = {state: words.replace(" the", "") for state, words in STATE_WORDS.items()}
+CHIP_LABELS = {state: words.replace(" the", "") for state, words in STATE_WORDS.items()}
 # The strongest simple rule of a kind of role, and the information that the rule has and the head does not.
 RULES = {SYNTAX: "the rule by parts of speech", COREFERENCE: "the rule of agreement"}
-WHAT_RULES_KNOW = {
+RULE_KNOWLEDGE = {
     SYNTAX: "The rule is told the parts of speech; the head finds them itself.",
     COREFERENCE: "The rule is told number and subjects; the head finds them itself.",
 }
 OLDER_RULE = "by an older version, whose rule uses one part of speech"
 LONGEST_CORPUS = 12  # the most characters of a corpus's name in a role's short form
 HELD_OUT = "held-out"  # for cases that were not used to choose the head
-STANDINGS = {  # the statuses of roles in plain words
+STATUS_WORDS = {  # the statuses of roles in plain words
     ESTABLISHED: "They hold on two corpora of different origin.",
     SUGGESTED: "One corpus shows them; no second one was checked.",
 }
@@ -66,27 +68,27 @@ DIRECTIONS = {
 }
 
 
-def short(finding: Finding) -> str:
+def short_name(finding: Finding) -> str:
     """Return a word that fits into a cell of the map."""
     name = finding.detail.split()[0]
-    return SHORT.get(name, name)
+    return SHORT_NAMES.get(name, name)
 
 
-def glyph(finding: Finding) -> str:
+def glyph_name(finding: Finding) -> str:
     """Return the name of the icon for what a head does, in ``browser/glyphs.css``."""
     return finding.detail if finding.detail in GLYPHS else finding.role
 
 
 def plain_name(finding: Finding) -> str:
     """Return a role in plain words: "subject (nsubj)", "previous token"."""
-    meaning = None if finding.role == "syntax" else gloss(finding.detail)
-    return meaning.name if meaning else labelled(finding.detail.split()[0])
+    meaning = None if finding.role == "syntax" else find_gloss(finding.detail)
+    return meaning.name if meaning else label_relation(finding.detail.split()[0])
 
 
-def linked_words(finding: Finding) -> str:
+def label_role(finding: Finding) -> str:
     """Return "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
     if finding.role == "syntax":
-        return linked(finding.detail)
+        return label_link(finding.detail)
     return link(finding.detail) or f"{finding.role}: {finding.detail}"
 
 
@@ -96,7 +98,7 @@ def standing(finding: Finding) -> str:
     return ", ".join(filter(None, (finding.status, STATE_WORDS.get(finding.state))))
 
 
-def counted_states(findings: Sequence[Finding]) -> str:
+def count_states(findings: Sequence[Finding]) -> str:
     """Return "beats the rule 0, equals 1, below 26"; empty without such a rule."""
     if not any(finding.state for finding in findings):
         return ""
@@ -104,21 +106,21 @@ def counted_states(findings: Sequence[Finding]) -> str:
     return f"{STATE_WORDS[BEATS]} {beats}, {EQUALS} {equals}, {BELOW} {below}"
 
 
-def is_older(findings: Iterable[Finding]) -> bool:
+def has_older_rule(findings: Iterable[Finding]) -> bool:
     """Return whether roles were measured by an older version, which has no interval for the comparison with
     the rule."""
     return any(finding.state and math.isnan(finding.beside.rule_low) for finding in findings)
 
 
-def _in_short(corpus: str) -> str:
+def _shorten_corpus(corpus: str) -> str:
     """Return a short but distinct name of a corpus: "GUM" for "UD English GUM dev"."""
     name = re.fullmatch(r"(?:UD \S+ )?(.+?)(?: (?:train|dev|test))?", corpus)
-    return shortened(name[1] if name else corpus, LONGEST_CORPUS)
+    return shorten(name[1] if name else corpus, LONGEST_CORPUS)
 
 
 ACCURACY, WEIGHT, LARGEST, ENTROPY = "accuracy", "mean weight", "share of largest weights", "share of largest entropy"
 # A template for a score in short, and the name of its baseline.
-_OFTEN = {
+_SCORE_TEMPLATES = {
     ACCURACY: ("right in {}", "simple rule"),
     WEIGHT: ("{} of its weight", "uniform attention"),
     LARGEST: ("largest weight there in {} of rows", "uniform attention"),
@@ -135,63 +137,67 @@ def measure(finding: Finding) -> str:
     return WEIGHT if math.isnan(finding.low) else LARGEST  # only counts of rows have an interval
 
 
-def at_a_glance(finding: Finding) -> str:
+def summarise_role(finding: Finding) -> str:
     """Summarise what a head does, how often, and the baseline of its score.
 
     "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)".
     """
     if not finding.state:
-        return f"{does_in_list(finding)}; {rule_in_list(finding)}"
-    rule_score = percent(best_baseline(finding)[1], 0)
-    head_part = f"{does_in_list(finding)}{_on_other_corpus(finding, lambda other: other.score)}"
-    rule_part = f"{rule_score}{_on_other_corpus(finding, lambda other: other.upos)}"
+        return f"{describe_in_list(finding)}; {describe_rule_in_list(finding)}"
+    rule_score = percent(find_best_baseline(finding)[1], 0)
+    head_part = f"{describe_in_list(finding)}{_score_elsewhere(finding, lambda other: other.score)}"
+    rule_part = f"{rule_score}{_score_elsewhere(finding, lambda other: other.upos)}"
     return f"{head_part}; {STATE_WORDS[finding.state]}, {rule_part}"
 
 
-def does_in_list(finding: Finding, after: Finding | None = None) -> str:
+def describe_in_list(finding: Finding, after: Finding | None = None) -> str:
     """Return "preposition → its noun, right in 69%".
 
     If the role ``after`` which it is listed has the same measure, the score stands alone: "form of “be” → its
     predicate, 61%".
     """
-    template = "{}" if _is_repeated(finding, after) else _OFTEN[measure(finding)][0]
+    template = "{}" if _is_repeated(finding, after) else _SCORE_TEMPLATES[measure(finding)][0]
     return f"{link(finding.detail) or finding.detail}, {template.format(percent(finding.score, 0))}"
 
 
-def rule_in_list(finding: Finding, after: Finding | None = None) -> str:
+def describe_rule_in_list(finding: Finding, after: Finding | None = None) -> str:
     """Return the baseline of the score: "rule 69% (GUM 68% < 74%)", "uniform attention 5%".
 
     Numbers of the other corpus are added if those of this corpus alone would contradict the state of the role. It is
     called "simple rule" where no mark of a state names it.
     """
-    name, best = _OFTEN[measure(finding)][1], best_baseline(finding)[1]
+    name, best = _SCORE_TEMPLATES[measure(finding)][1], find_best_baseline(finding)[1]
     name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
-    return f"{name} {percent(best, 0)}{numbers_elsewhere(finding)}"
+    return f"{name} {percent(best, 0)}{compare_elsewhere(finding)}"
 
 
-def numbers_elsewhere(finding: Finding, digits: int = 0) -> str:
+def compare_elsewhere(finding: Finding, digits: int = 0) -> str:
     """Return " (GUM 68% < 74%)": how often head and rule are right on the other corpus.
 
     The result is "" unless the numbers of the first corpus alone would contradict the state of the role.
     """
-    other, seems_matched = finding.elsewhere, round(finding.score, 2) < round(best_baseline(finding)[1], 2)
+    other, seems_matched = finding.elsewhere, round(finding.score, 2) < round(find_best_baseline(finding)[1], 2)
     if not finding.state or finding.is_matched == seems_matched or not other:
         return ""
     sign = "<" if other.score < other.upos else "≥"
-    return f" ({_in_short(other.corpus)} {percent(other.score, digits)} {sign} {percent(other.upos, digits)})"
+    return f" ({_shorten_corpus(other.corpus)} {percent(other.score, digits)} {sign} {percent(other.upos, digits)})"
 
 
 def _is_repeated(finding: Finding, previous: Finding | None) -> bool:
     return previous is not None and measure(previous) == measure(finding)
 
 
-def _on_other_corpus(finding: Finding, score: Callable[[Elsewhere], float]) -> str:
+def _score_elsewhere(finding: Finding, score: Callable[[OtherCorpusScore], float]) -> str:
     """Return a score on the other corpus: " (GUM 74%)"."""
     other = finding.elsewhere
-    return f" ({_in_short(other.corpus)} {percent(score(other), 0)})" if other and not math.isnan(score(other)) else ""
+    return (
+        f" ({_shorten_corpus(other.corpus)} {percent(score(other), 0)})"
+        if other and not math.isnan(score(other))
+        else ""
+    )
 
 
-def beside_rule(finding: Finding, digits: int = 0, is_told: bool = True) -> str:
+def compare_with_rule(finding: Finding, digits: int = 0, is_told: bool = True) -> str:
     """Compare a head with the strongest simple rule.
 
     State the rule's score, with ``is_told`` the information it has, and how the head chooses among words of the right
@@ -201,97 +207,97 @@ def beside_rule(finding: Finding, digits: int = 0, is_told: bool = True) -> str:
     """
     if not finding.state:
         return ""
-    here, other, comparison = rule_in_words(finding.upos_rule), finding.elsewhere, finding.beside
+    here, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.beside
     elsewhere = ""
     if other and other.upos_rule:
-        rule, score = rule_in_words(other.upos_rule), percent(other.upos, digits)
+        rule, score = describe_rule(other.upos_rule), percent(other.upos, digits)
         side = re.search(r" to the \w+$", here)
         rule = rule.removesuffix(side[0]) if side else rule
-        elsewhere = (
-            f"; on {_in_short(other.corpus)}{'' if other.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
-        )
+        elsewhere = f"; on {_shorten_corpus(other.corpus)}{'' if other.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
     sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}."]
-    sentences += [WHAT_RULES_KNOW[finding.role]] if is_told else []
+    sentences += [RULE_KNOWLEDGE[finding.role]] if is_told else []
     if comparison.choice_n >= CASES:
         choice, nearest = percent(comparison.choice, digits), percent(comparison.nearest, digits)
         sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
     return " ".join(sentences)
 
 
-def described(finding: Finding) -> str:
-    """Explain a role, with an example if it is a relation between words, followed by :func:`standing_with_numbers`."""
-    measured = f"{finding.role}, {standing_with_numbers(finding)}"
+def describe_role(finding: Finding) -> str:
+    """Explain a role, with an example if it is a relation between words, followed by :func:`describe_evidence`."""
+    measured = f"{finding.role}, {describe_evidence(finding)}"
     meaning = explained(finding.detail) if finding.role in ("syntax", "coreference") else ""
     return f"{meaning}. {measured[:1].upper()}{measured[1:]}" if meaning else measured
 
 
-def standing_with_numbers(finding: Finding) -> str:
-    """Return sentences on a role: how far it can be trusted, its numbers, and :func:`beside_rule`."""
-    comparison = beside_rule(finding, 1)
-    return f"{_trusted(finding)}: {_measured(finding)}{f'. {comparison}' if comparison else ''}"
+def describe_evidence(finding: Finding) -> str:
+    """Return sentences on a role: how far it can be trusted, its numbers, and :func:`compare_with_rule`."""
+    comparison = compare_with_rule(finding, 1)
+    return f"{_describe_trust(finding)}: {_describe_numbers(finding)}{f'. {comparison}' if comparison else ''}"
 
 
-def _trusted(finding: Finding) -> str:
+def _describe_trust(finding: Finding) -> str:
     on = " and ".join(finding.corpora)
     status = f"established on {on}" if finding.status == ESTABLISHED else f"suggested by {on or 'one corpus'}"
     state = f", {STATE_WORDS[finding.state].replace('the rule', RULES[finding.role])}" if finding.state else ""
     return f"{status}{state}"
 
 
-def _measured(finding: Finding) -> str:
+def _describe_numbers(finding: Finding) -> str:
     score, baseline = percent(finding.score), percent(finding.baseline)
     if finding.role == "syntax":
         relation, direction = finding.detail.split()
         return (
-            f"coincides with {labelled(relation)}, {DIRECTIONS[direction]}, right in {score} of {finding.n:,} "
-            f"{_cases(finding)} ({_interval(finding)}); best fixed offset {baseline}"
-            f"{_untrained_score(finding)}"
+            f"coincides with {label_relation(relation)}, {DIRECTIONS[direction]}, right in {score} of {finding.n:,} "
+            f"{_case_noun(finding)} ({_describe_interval(finding)}); best fixed offset {baseline}"
+            f"{_describe_untrained(finding)}"
         )
     if finding.role == "coreference":
         return (
             f"coincides with coreference, from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
-            f"{_cases(finding)} ({_interval(finding)}); the better simple rule {baseline}{_untrained_score(finding)}"
+            f"{_case_noun(finding)} ({_describe_interval(finding)}); the better simple rule {baseline}{_describe_untrained(finding)}"
         )
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
         if measure(finding) == WEIGHT:
             sentence = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
         else:
-            sentence = f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
-        return f"{sentence}{_within_words(finding)}"
+            sentence = (
+                f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_describe_interval(finding)})"
+            )
+        return f"{sentence}{_describe_within_words(finding)}"
     if finding.detail in MEASURES:
         sentence = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
-        return f"{sentence} ({baseline} if it looked everywhere equally){_untrained_score(finding)}"
+        return f"{sentence} ({baseline} if it looked everywhere equally){_describe_untrained(finding)}"
     if finding.role == "delimiter":
-        where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT[finding.detail]
+        where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT_NAMES[finding.detail]
         return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
     return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
 
 
-def _within_words(finding: Finding) -> str:
+def _describe_within_words(finding: Finding) -> str:
     """State how much of the attention of a position role stays within words, if that is a quarter or more.
 
     The neighbouring token is then often a subword of the same word, not another word.
     """
-    if finding.detail == "same" or not finding.within_words >= WITHIN_WORDS:
+    if finding.detail == "same" or not finding.within_words >= LEAST_WITHIN_WORDS:
         return ""
     return f"; {percent(finding.within_words)} of its attention there stays within a word"
 
 
-def _cases(finding: Finding) -> str:
+def _case_noun(finding: Finding) -> str:
     return f"{HELD_OUT} cases" if finding.status == SUGGESTED and finding.role == "syntax" else "cases"
 
 
-def _untrained_score(finding: Finding) -> str:
+def _describe_untrained(finding: Finding) -> str:
     return "" if math.isnan(finding.untrained) else f", best untrained head {percent(finding.untrained)}"
 
 
-def _interval(finding: Finding) -> str:
+def _describe_interval(finding: Finding) -> str:
     low, high = percent(finding.low), percent(finding.high)
-    return f"{f'95% interval {low} to {high}' if low != high else f'95% interval: {low}'}{over(finding.documents)}"
+    return f"{f'95% interval {low} to {high}' if low != high else f'95% interval: {low}'}{describe_documents(finding.documents)}"
 
 
-def over(documents: int | None) -> str:
+def describe_documents(documents: int | None) -> str:
     """Return the number of documents behind an interval, which applies to no other documents if they are few.
 
     It is "" if the documents were not counted, in tables of older versions.
@@ -305,17 +311,17 @@ def over(documents: int | None) -> str:
     return f" over {documents:,} documents{blocks}{few}"
 
 
-def marks_of_few(documents: Iterable[int | None]) -> list[str]:
+def mark_few_documents(documents: Iterable[int | None]) -> list[str]:
     """Return the cells next to a table's numbers of documents: "few documents" where an interval is over
     few, else ""."""
     return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
-def best_baseline(finding: Finding) -> tuple[str, float]:
+def find_best_baseline(finding: Finding) -> tuple[str, float]:
     """Return name and score of the best simple rule that a role is compared with."""
     rules = {baseline_name(finding): finding.baseline}
     if finding.upos_rule:
-        rules[rule_in_words(finding.upos_rule)] = finding.upos
+        rules[describe_rule(finding.upos_rule)] = finding.upos
     return max(rules.items(), key=lambda rule: rule[1])
 
 
@@ -330,35 +336,35 @@ def _state_rank(finding: Finding) -> int:
     return STATES.index(finding.state) if finding.state else 0
 
 
-def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
+def sort_by_strength(findings: Iterable[Finding]) -> list[Finding]:
     """Sort roles by how the head compares with the rule, then by gain; roles measured by largest weights come last in
     each state."""
     return sorted(findings, key=lambda f: (_state_rank(f), measure(f) == LARGEST, -f.gain))
 
 
-def most_sought_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort roles in the order in which people look for them, and within a kind as :func:`strongest_first`."""
-    return sorted(strongest_first(findings), key=lambda f: SOUGHT.index(f.role))
+def sort_by_interest(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort roles in the order in which people look for them, and within a kind as :func:`sort_by_strength`."""
+    return sorted(sort_by_strength(findings), key=lambda f: KIND_ORDER.index(f.role))
 
 
-def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
-    """Group roles by head, in the order of :func:`most_sought_first`."""
+def group_by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
+    """Group roles by head, in the order of :func:`sort_by_interest`."""
     grouped: dict[Head, list[Finding]] = {}
-    for finding in most_sought_first(findings):
+    for finding in sort_by_interest(findings):
         grouped.setdefault(finding.head, []).append(finding)
     return grouped
 
 
-NULLS = {  # what is drawn at random, and the word for a draw
+NULL_WORDS = {  # what is drawn at random, and the word for a draw
     (SYNTAX, PERMUTATION): ("the trees of other sentences", "permutation"),
     (COREFERENCE, PERMUTATION): ("chains turned along their documents", "permutation"),
     (SYNTAX, KIND): ("another word of the same part of speech in the place of each right one", "draw"),
 }
 
 
-def by_chance_in_words(chance: ChanceRoles) -> str:
+def describe_chance(chance: ChanceRoles) -> str:
     """Return "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
     most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
-    drawn, draw = NULLS[chance.role, chance.null]
+    drawn, draw = NULL_WORDS[chance.role, chance.null]
     roles, draws = counted(chance.observed, "role"), counted(len(chance.drawn), draw)
     return f"{roles} of {chance.role}; with {drawn} {most}, in {draws} (p = {chance.p:.3f})"

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from mha_viz.analysis.corpus_effects import MASKED_WORD, TOKEN_AFTER, WORD_STATE
+from mha_viz.analysis.corpus_effects import MASKED_WORD, NEXT_TOKEN, WORD_STATE
 
 USE = "used more than its neighbours"  # the heading of a column
 NO_MORE = "no more than other heads of its layer"
 
 
-class Changed(NamedTuple):
+class EffectTarget(NamedTuple):
     """The thing that an effect changes.
 
     ``name`` is short ("its word"), ``of_several`` is for several heads ("their word"), and ``full`` is the complete
@@ -28,17 +28,19 @@ class Changed(NamedTuple):
 
 
 # The keys are the measures of effects, as the table ``used`` names them.
-CHANGED = {
-    WORD_STATE: Changed("its word", "their word", "the word’s own last state"),
-    MASKED_WORD: Changed("the answer", "the answer", "the model’s answer at the masked word"),
-    TOKEN_AFTER: Changed("the next token", "the next token", "the prediction of the token after the word"),
+EFFECT_TARGETS = {
+    WORD_STATE: EffectTarget("its word", "their word", "the word’s own last state"),
+    MASKED_WORD: EffectTarget("the answer", "the answer", "the model’s answer at the masked word"),
+    NEXT_TOKEN: EffectTarget("the next token", "the next token", "the prediction of the token after the word"),
 }
-_OTHER = Changed("its words", "their words", "what is measured at its words")  # for measures of other versions
+_OTHER_TARGET = EffectTarget(
+    "its words", "their words", "what is measured at its words"
+)  # for measures of other versions
 
 
-def changed_by(measure: str) -> Changed:
+def find_effect_target(measure: str) -> EffectTarget:
     """Return the words for what an effect with this measure changes."""
-    return CHANGED.get(measure, _OTHER)
+    return EFFECT_TARGETS.get(measure, _OTHER_TARGET)
 
 
 def is_used(cell: Any) -> bool:
@@ -46,35 +48,35 @@ def is_used(cell: Any) -> bool:
     return str(cell) == "True"
 
 
-def use_in_words(used: bool, measure: str) -> str:
+def describe_use(used: bool, measure: str) -> str:
     """Return the text of a cell on whether a head is used: "yes: changes its word most", "no more than other heads of
     its layer"."""
-    return f"yes: {most_in_words(measure)}" if used else NO_MORE
+    return f"yes: {describe_most(measure)}" if used else NO_MORE
 
 
-def most_in_words(measure: str) -> str:
+def describe_most(measure: str) -> str:
     """Say briefly that a head is used: "changes its word most"."""
-    return f"changes {changed_by(measure).name} most"
+    return f"changes {find_effect_target(measure).name} most"
 
 
-def no_more_in_words(which: str, measure: str) -> str:
+def describe_unused(which: str, measure: str) -> str:
     """Say that a head is used for none of its roles: "For 2 relations it changes its word no more than …"."""
-    return f"For {which} it changes {changed_by(measure).name} {NO_MORE}."
+    return f"For {which} it changes {find_effect_target(measure).name} {NO_MORE}."
 
 
-def use_explained(measure: str) -> str:
+def explain_use(measure: str) -> str:
     """Explain when a head counts as used, in a sentence that names what changes."""
     return (
-        f"Without this head {changed_by(measure).full} changes more than without any other head of its layer that "
+        f"Without this head {find_effect_target(measure).full} changes more than without any other head of its layer that "
         "lacks the role."
     )
 
 
-def several_in_words(used: int, measured: str, measures: Iterable[str]) -> str:
+def count_in_words(used: int, measured: str, measures: Iterable[str]) -> str:
     """Say how many heads are used, as "**2** of 11 change their word more than neighbours".
 
     ``measured`` is " of 11", or empty.
     """
-    changed = " or ".join(dict.fromkeys(changed_by(measure).of_several for measure in measures))
+    changed = " or ".join(dict.fromkeys(find_effect_target(measure).of_several for measure in measures))
     verb = "changes" if used == 1 else "change"
     return f"**{used}**{measured} {verb} {changed} more than neighbours"

@@ -18,22 +18,22 @@ import torch
 
 from mha_viz.attention import Attention
 from mha_viz.attention.answers import Numbers
-from mha_viz.attention.steps import NORM_WEIGHTED, read_as
+from mha_viz.attention.steps import NORM_WEIGHTED, make_first_steps
 from mha_viz.errors import ModelUnsupported
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import family_of, holds
+from mha_viz.models.families import find_family, is_setting_true
 from mha_viz.models.reading import answers
-from mha_viz.models.reading.capture import Recorded
+from mha_viz.models.reading.capture import RecordingTap
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.models.reading.probe import epsilon, is_centred
 from mha_viz.request import COSINE, Question
 
-_one_decomposition = threading.Lock()  # guards the cache below
-_of_encoders: WeakKeyDictionary[Encoder, list[torch.Tensor]] = WeakKeyDictionary()
+_cache_lock = threading.Lock()  # guards the cache below
+_length_matrix_cache: WeakKeyDictionary[Encoder, list[torch.Tensor]] = WeakKeyDictionary()
 
 
-def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
+def direct_contributions(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
     """Return each head's direct contribution to the logit of the word in question, [layer, head].
 
     A head's output at the predicted token is multiplied by its slice of W_O, by the final norm with its scale on this
@@ -52,14 +52,14 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
 
     hook = norm.register_forward_pre_hook(take)
     try:
-        _, tap = encoder.last_states(encoder.pieces(text, pair), Recorded)
+        _, tap = encoder.last_states(encoder.pieces(text, pair), RecordingTap)
     finally:
         hook.remove()
-    assert isinstance(tap, Recorded)
-    head = answers.word_head(encoder)
+    assert isinstance(tap, RecordingTap)
+    head = answers.load_word_head(encoder)
     unembedding = head.embed_out if hasattr(head, "embed_out") else head.lm_head  # GPT-NeoX has embed_out
     row = unembedding.weight[question.piece].detach() * getattr(head, "logit_scale", 1)  # Cohere scales its logits
-    direction = _before_norm(norm, norm_inputs[-1][0, question.place].float(), row.float())  # [d_model]
+    direction = _pull_back_through_norm(norm, norm_inputs[-1][0, question.place].float(), row.float())  # [d_model]
     head_contributions = []
     for layer, output in enumerate(tap.outputs):
         w_o = encoder.w_o(layer)  # [head · d_head, d_model]
@@ -73,9 +73,9 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
 
 def _final_norm(encoder: Encoder, question: Question) -> Any:
     """Return the model's final norm. Raises ModelUnsupported where direct contributions cannot be computed."""
-    family = family_of(encoder.config)
+    family = find_family(encoder.config)
     width = getattr(encoder.config, "word_embed_proj_dim", encoder.d_model)  # OPT: another matrix follows the norm
-    is_readable = family.final_norm and holds(family.pre_norm, encoder.config) and width == encoder.d_model
+    is_readable = family.final_norm and is_setting_true(family.pre_norm, encoder.config) and width == encoder.d_model
     if question.kind == COSINE or not is_readable:
         raise ModelUnsupported(
             f"What a head of {quote_model(encoder.name)} adds to a word’s logit cannot be computed: between "
@@ -85,7 +85,7 @@ def _final_norm(encoder: Encoder, question: Question) -> Any:
     return encoder.module(family.final_norm)
 
 
-def _before_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+def _pull_back_through_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
     """Return the direction in the residual stream that corresponds to a row of the unembedding, [d_model].
 
     The product of a vector with this direction is the vector's contribution to the logit. It is the final norm applied
@@ -106,22 +106,26 @@ def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[
     does not say what later layers do with it. ``words``: the sentence as words, in place of ``text``. Raises as
     ``encode``.
     """
-    encoder = in_one_stack(encoder)
-    reading, recorded = encoder.through(text, pair, Recorded, words)
-    assert isinstance(recorded, Recorded)
-    lengths = [torch.bmm(*matrices).norm(dim=-1) for matrices in zip(recorded.values, _turned(encoder), strict=True)]
+    encoder = require_one_stack(encoder)
+    reading, recorded = encoder.through(text, pair, RecordingTap, words)
+    assert isinstance(recorded, RecordingTap)
+    lengths = [
+        torch.bmm(*matrices).norm(dim=-1) for matrices in zip(recorded.values, _length_matrices(encoder), strict=True)
+    ]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
-    return replace(reading, weights=weights, quantity="norm", made=read_as(words, NORM_WEIGHTED, prefix=encoder.prefix))
+    return replace(
+        reading, weights=weights, quantity="norm", made=make_first_steps(words, NORM_WEIGHTED, prefix=encoder.prefix)
+    )
 
 
-def _turned(encoder: Encoder) -> list[torch.Tensor]:
+def _length_matrices(encoder: Encoder) -> list[torch.Tensor]:
     """Return for each layer matrices [head, d_head, d_head] that preserve the lengths that slices of W_O produce.
 
     They are the triangular factors of a QR decomposition, since a rotation keeps lengths.
     """
-    with _one_decomposition:
-        if encoder not in _of_encoders:
+    with _cache_lock:
+        if encoder not in _length_matrix_cache:
             matrices = [encoder.w_o(layer) for layer in range(encoder.layers)]
             slices = [w_o.reshape(encoder.heads, -1, w_o.shape[1]) for w_o in matrices]
-            _of_encoders[encoder] = [torch.linalg.qr(w_o_slices.mT, mode="r").R.mT for w_o_slices in slices]
-        return _of_encoders[encoder]
+            _length_matrix_cache[encoder] = [torch.linalg.qr(w_o_slices.mT, mode="r").R.mT for w_o_slices in slices]
+        return _length_matrix_cache[encoder]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mha_viz.attention.shares import Why, variation
+from mha_viz.attention.shares import Why, compute_variation
 from mha_viz.heads import AnyHead, Head
 from mha_viz.models.reading.cores import one_blas_thread
-from mha_viz.models.reading.encoder import InParts
-from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
+from mha_viz.models.reading.encoder import DecomposableStack
+from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, require_one_stack
 from mha_viz.request import ENCODER
 
 
@@ -42,14 +42,14 @@ def explain_scores(
     'position'
     """
     if isinstance(encoder, EncoderDecoder):
-        stack: InParts = encoder.stack_of(part or ENCODER, text, pair, words, target)
+        stack: DecomposableStack = encoder.make_stack(part or ENCODER, text, pair, words, target)
     else:
-        stack = in_one_stack(encoder)
+        stack = require_one_stack(encoder)
         stack.check_one_stack(target, part)
     layers = list(range(stack.layers))
     if head is not None:
         layers = [Head.among(head, stack.layers, stack.heads, stack.name).layer]
     read = stack.pieces(text, pair, words)
     with one_blas_thread:
-        variations = [variation(trace, parts) for trace, parts in stack.in_parts(read, layers)]
+        variations = [compute_variation(trace, parts) for trace, parts in stack.iter_parts(read, layers)]
     return Why(stack.name, read.tokenized(), tuple(layers), tuple(variations))

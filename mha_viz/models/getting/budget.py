@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from mha_viz.errors import ModelError, ModelUnsupported, SettingError
 from mha_viz.models.getting import storage
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 
 SETTING = "MHA_VIZ_DOWNLOADS_MB"
 ONE_SETTING = "MHA_VIZ_MAX_MODEL_MB"
@@ -30,11 +30,11 @@ DEFAULTS = MappingProxyType(  # megabytes
     {SETTING: 20_000, ONE_SETTING: 2_000, PROFILES_SETTING: 500, WEIGHTS_SETTING: 600}
 )
 NOTE = "mha-viz.json"
-FRESH_SECONDS = 3600.0  # seconds after its last use during which a model is not removed
-NOTED_SECONDS = 60.0  # seconds between records of use; closer uses are recorded once
+KEEP_SECONDS = 3600.0  # seconds after its last use during which a model is not removed
+USE_INTERVAL_SECONDS = 60.0  # seconds between records of use; closer uses are recorded once
 
 
-def megabytes(setting: str) -> int:
+def read_megabytes(setting: str) -> int:
     """Read a setting of DEFAULTS from the environment, in 10^6 bytes.
 
     Only the setting for profiles may be 0. Raises SettingError.
@@ -43,7 +43,7 @@ def megabytes(setting: str) -> int:
     minimum = 0 if setting == PROFILES_SETTING else 1
     if not (typed.isascii() and typed.isdigit() and len(typed) <= 9 and int(typed) >= minimum):
         raise SettingError(
-            f"{setting} is {quoted(typed)}.", f"Expected a whole number of megabytes, such as {DEFAULTS[setting]}."
+            f"{setting} is {quote(typed)}.", f"Expected a whole number of megabytes, such as {DEFAULTS[setting]}."
         )
     return int(typed)
 
@@ -51,15 +51,15 @@ def megabytes(setting: str) -> int:
 def check_settings() -> None:
     """Raise SettingError for the first setting in DEFAULTS that is not a number of megabytes."""
     for setting in DEFAULTS:
-        megabytes(setting)
+        read_megabytes(setting)
 
 
-def note(place: Path, commit: str, names: Collection[str], written: Path) -> None:
+def write_note(place: Path, commit: str, names: Collection[str], written: Path) -> None:
     """Write the note in ``place``, a model's folder in the cache, that lists the files about to be put there.
 
     ``written`` is the path of a temporary file, which then replaces the note.
     """
-    names_by_commit = _read(place) | {commit: sorted(names)}
+    names_by_commit = _read_note(place) | {commit: sorted(names)}
     written.write_text(json.dumps(names_by_commit), encoding="utf-8")
     written.replace(place / NOTE)
 
@@ -68,12 +68,12 @@ def record_use(folder: Path) -> None:
     """Record that the model in ``folder`` is used now, so that its files stay for FRESH_SECONDS."""
     note_path = folder.parent.parent / NOTE
     with suppress(OSError):  # not a download of this app, or a cache that cannot be written
-        if time.time() - note_path.stat().st_mtime > NOTED_SECONDS:
+        if time.time() - note_path.stat().st_mtime > USE_INTERVAL_SECONDS:
             os.utime(note_path)
 
 
 @contextmanager
-def room_for(size: int, who: str) -> Iterator[None]:
+def reserve_space(size: int, who: str) -> Iterator[None]:
     """Reserve space to download ``size`` bytes inside this block. The least recently used models are deleted if
     necessary.
 
@@ -81,20 +81,20 @@ def room_for(size: int, who: str) -> Iterator[None]:
     """
     with _lock:
         _make_room(size, who)
-        _promised.append(size)
+        _reserved.append(size)
     try:
         yield
     finally:
         with _lock:
-            _promised.remove(size)
+            _reserved.remove(size)
 
 
 _lock = threading.Lock()
-_promised: list[int] = []  # bytes reserved by current downloads
+_reserved: list[int] = []  # bytes reserved by current downloads
 
 
 @dataclass(frozen=True)
-class _Fetched:
+class _Download:
     """The downloaded files of one model, and when it was last used."""
 
     place: Path
@@ -109,7 +109,7 @@ class _Fetched:
     @property
     def in_use(self) -> bool:
         """Whether the model was used recently."""
-        return time.time() - self.used < FRESH_SECONDS
+        return time.time() - self.used < KEEP_SECONDS
 
     def remove(self) -> int:
         """Remove the files and then empty folders. Return the number of bytes freed.
@@ -133,26 +133,26 @@ class _Fetched:
 
 def _make_room(size: int, who: str) -> None:
     """Delete the least recently used models until ``size`` more bytes fit. Raises ModelUnsupported, ModelError."""
-    limit = megabytes(SETTING) * 10**6
+    limit = read_megabytes(SETTING) * 10**6
     if size > limit:
         raise ModelUnsupported(
             f"{who} has {size / 1e6:,.0f} MB, more than this server’s limit for all downloads.",
             "Choose a smaller model.",
         )
-    downloads = list[_Fetched]()
-    for path in storage.root().glob(f"models--*/{NOTE}"):
+    downloads = list[_Download]()
+    for path in storage.cache_root().glob(f"models--*/{NOTE}"):
         model_folder = path.parent
         files = [
             model_folder / "snapshots" / commit / name
-            for commit, names in _read(model_folder).items()
+            for commit, names in _read_note(model_folder).items()
             for name in names
         ]
         with suppress(OSError):  # another process has just removed it
             downloads.append(
-                _Fetched(model_folder, tuple(f for f in files if not f.is_symlink()), path.stat().st_mtime)
+                _Download(model_folder, tuple(f for f in files if not f.is_symlink()), path.stat().st_mtime)
             )
     downloads.sort(key=lambda model: model.used)
-    used_bytes = sum(model.bytes for model in downloads) + sum(_promised)
+    used_bytes = sum(model.bytes for model in downloads) + sum(_reserved)
     for model in downloads:
         if used_bytes + size > limit and not model.in_use:
             used_bytes -= model.remove()
@@ -163,7 +163,7 @@ def _make_room(size: int, who: str) -> None:
         )
 
 
-def _read(place: Path) -> dict[str, list[str]]:
+def _read_note(place: Path) -> dict[str, list[str]]:
     """Read the note of a model: commit → names of files. Return an empty dictionary for anything that is not such a
     note.
     """

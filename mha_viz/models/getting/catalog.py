@@ -23,18 +23,18 @@ from mha_viz.errors import (
     UnknownModel,
     shorten_value,
 )
-from mha_viz.files.assets import asset
-from mha_viz.model_names import HUB_IDS, is_hub_id, short_name
+from mha_viz.files.assets import asset_path
+from mha_viz.model_names import HUB_IDS, is_hub_id, shorten_name
 from mha_viz.models.getting import snapshots, storage
 from mha_viz.numerals import counted
-from mha_viz.quotes import did_you_mean, quoted, series
+from mha_viz.quotes import did_you_mean, join_names, quote
 
 DEFAULT = "minilm"
 SETTING = "MHA_VIZ_MODELS"
 ACCESS = "MHA_VIZ_ACCESS"
 
 MAX_NAME = 255  # characters of a folder's path
-LIKENESS = 0.75  # minimum similarity of suggested names; it is high because many names on the Hub are alike
+MIN_SIMILARITY = 0.75  # minimum similarity of suggested names; it is high because many names on the Hub are alike
 
 # A branch, a tag, a commit or the beginning of one, as in "owner/name@step1000" or "owner/name@refs/pr/1".
 _REVISION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?")
@@ -171,54 +171,54 @@ CATALOG = MappingProxyType({row.name: row for row in _ROWS})
 _BY_HUB_ID = MappingProxyType({row.hub_id: row for row in _ROWS if row.hub_id})
 
 
-def restricted() -> bool:
+def is_restricted() -> bool:
     """Return whether MHA_VIZ_MODELS limits this server to a list of models."""
     return bool(os.environ.get(SETTING, "").strip())
 
 
-def _access() -> str:
+def _read_access() -> str:
     """Return the value of MHA_VIZ_ACCESS."""
     return os.environ.get(ACCESS, "").strip()
 
 
-def only_here() -> bool:
+def is_local_only() -> bool:
     """Return whether MHA_VIZ_ACCESS is "here": only models on this machine, no folders, no downloads.
 
     "open", the default, allows everything. Raises SettingError for any other value.
     """
-    access = _access() or "open"
+    access = _read_access() or "open"
     if access not in ("open", "here"):
         raise SettingError(
-            f"{ACCESS} is {quoted(access)}.",
+            f"{ACCESS} is {quote(access)}.",
             "Expected open, or here for only those models whose files are on this machine.",
         )
     return access == "here"
 
 
-def stated() -> bool:
+def has_settings() -> bool:
     """Return whether MHA_VIZ_MODELS or MHA_VIZ_ACCESS is set to something that is not blank."""
-    return restricted() or bool(_access())
+    return is_restricted() or bool(_read_access())
 
 
-def hosted() -> bool:
+def is_hosted() -> bool:
     """Return whether this is a public server.
 
     Visitors of a public server may type neither ids nor folders, and messages reveal nothing about the machine. Raises
     SettingError.
     """
-    return only_here() or restricted()
+    return is_local_only() or is_restricted()
 
 
-def offered() -> tuple[Model, ...]:
+def list_offered() -> tuple[Model, ...]:
     """Return the models for the menu: the catalogue, or what MHA_VIZ_MODELS lists, in its order.
 
     The list may contain catalogue names, "owner/name" ids and folders. If MHA_VIZ_ACCESS is "here", models that are not
     on this machine are left out. Raises SettingError, which names the invalid entry, also if no model is left.
     """
-    models = _selected()
-    if not only_here():
+    models = _list_selected()
+    if not is_local_only():
         return models
-    present = tuple(m for m in models if _present(m))
+    present = tuple(m for m in models if _is_present(m))
     if not present:
         raise SettingError(
             f"None of the models of {SETTING} is on this machine, and {ACCESS}=here allows no other.",
@@ -227,11 +227,11 @@ def offered() -> tuple[Model, ...]:
     return present
 
 
-def default() -> Model:
+def choose_default() -> Model:
     """Return the model for a visitor who has not chosen one: DEFAULT if it is offered, otherwise the first offered
     model.
     """
-    models = offered()
+    models = list_offered()
     return next((m for m in models if m.name == DEFAULT), models[0])
 
 
@@ -249,14 +249,14 @@ def resolve(name: str) -> Model:
             f"{shorten_value(name)!r} is {type(name).__name__}, not the name of a model.", "Give a string."
         )
     name = name.strip(" ")
-    if hosted():
-        return _of_these(name, _selected())
-    model = _listed(name) or _hub_model(name)
+    if is_hosted():
+        return _find_offered(name, _list_selected())
+    model = _find_listed(name) or _make_hub_model(name)
     if model is None:
         _check_step(name)
         _check_path(name)
         raise UnknownModel(
-            f"{quoted(name)} is not a model.",
+            f"{quote(name)} is not a model.",
             "Choose one from the list, type an id of the Hugging Face Hub such as google-bert/bert-base-uncased, "
             "or the full path of a folder that holds config.json, a tokenizer and safetensors.",
         )
@@ -264,7 +264,7 @@ def resolve(name: str) -> Model:
 
 
 @contextmanager
-def suggesting(name: str, choose: str) -> Iterator[None]:
+def add_suggestions(name: str, choose: str) -> Iterator[None]:
     """Add suggestions to an error about an unknown name raised inside this block.
 
     They are the model that may have been meant, and the models that come with the package. ``choose`` replaces "Choose
@@ -273,48 +273,50 @@ def suggesting(name: str, choose: str) -> Iterator[None]:
     try:
         yield
     except (UnknownModel, ModelUnreachable) as error:
-        names = {model.name: model.kind in ("bundled", "own") for model in offered()}
+        names = {model.name: model.kind in ("bundled", "own") for model in list_offered()}
         typed = str(name)
-        question = "" if typed.partition("@")[0] in CATALOG else did_you_mean(typed, names, LIKENESS)
-        built_in = series([other for other, comes_along in names.items() if comes_along])
+        question = "" if typed.partition("@")[0] in CATALOG else did_you_mean(typed, names, MIN_SIMILARITY)
+        built_in = join_names([other for other, comes_along in names.items() if comes_along])
         remedy = error.remedy.replace("Choose one from the list", choose)
         included = f"Included, without a download: {built_in}." if built_in else ""
         raise type(error)(error.problem, " ".join(filter(None, (question, remedy, included)))) from error
 
 
-def _selected() -> tuple[Model, ...]:
+def _list_selected() -> tuple[Model, ...]:
     """Return the catalogue, or the models in MHA_VIZ_MODELS, whether or not they are on this machine."""
-    if not restricted():
+    if not is_restricted():
         return tuple(CATALOG.values())
     names = [n.strip() for n in os.environ[SETTING].split(",") if n.strip()]
-    models = [_listed(n) for n in names]
-    unknown = [quoted(n) for n, m in zip(names, models, strict=True) if m is None]
+    models = [_find_listed(n) for n in names]
+    unknown = [quote(n) for n, m in zip(names, models, strict=True) if m is None]
     if unknown or not names:
         complaint = f"lists {', '.join(unknown)}, which is not a known model" if unknown else "lists no model"
         raise SettingError(f"{SETTING} {complaint}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
     return tuple(dict.fromkeys(m for m in models if m is not None))
 
 
-def _of_these(name: str, models: tuple[Model, ...]) -> Model:
+def _find_offered(name: str, models: tuple[Model, ...]) -> Model:
     """Return the model of ``models``, or the snapshot of one, that a name refers to, if its files may be used."""
     match = next((m for m in models if name and name in (m.name, "" if m.revision else m.hub_id)), None)
-    training_snapshot = None if match else _snapshot(name)
+    training_snapshot = None if match else _find_training_snapshot(name)
     if training_snapshot and training_snapshot.name.partition("@")[0] in {m.name for m in models}:
         match = training_snapshot
-    if match is None or (only_here() and not _present(match)):
-        remedy = f"Choose one of: {', '.join(m.name for m in models)}." if restricted() else "Choose one from the list."
-        raise ModelNotAllowed(f"This server does not offer {quoted(name)}.", remedy)
+    if match is None or (is_local_only() and not _is_present(match)):
+        remedy = (
+            f"Choose one of: {', '.join(m.name for m in models)}." if is_restricted() else "Choose one from the list."
+        )
+        raise ModelNotAllowed(f"This server does not offer {quote(name)}.", remedy)
     return match
 
 
-def _present(model: Model) -> bool:
+def _is_present(model: Model) -> bool:
     """Return whether the model's files are on this machine. The hub module checks whether they are valid."""
     if model.kind == "bundled":
         return find_spec(model.path) is not None
-    return model.kind != "hub" or any(storage.snapshot(hub_id, model.revision) for hub_id in hub_ids(model))
+    return model.kind != "hub" or any(storage.find_snapshot(hub_id, model.revision) for hub_id in list_hub_ids(model))
 
 
-def hub_ids(model: Model) -> tuple[str, ...]:
+def list_hub_ids(model: Model) -> tuple[str, ...]:
     """Return the ids under which a model of the Hub may be stored.
 
     Some models were renamed, and files that were downloaded under the short id are still used.
@@ -322,16 +324,16 @@ def hub_ids(model: Model) -> tuple[str, ...]:
     return tuple(dict.fromkeys((model.hub_id, model.name.partition("@")[0])))
 
 
-def _listed(name: str) -> Model | None:
+def _find_listed(name: str) -> Model | None:
     """Return a catalogue row, an "owner/name" id or a folder.
 
     A single unknown word is more likely a typing error than an id, so it is not accepted.
     """
-    row = CATALOG.get(name) or _BY_HUB_ID.get(name) or _snapshot(name) or _revision(name)
-    return row or _folder_model(name) or (_hub_model(name) if "/" in name else None)
+    row = CATALOG.get(name) or _BY_HUB_ID.get(name) or _find_training_snapshot(name) or _find_revision(name)
+    return row or _make_folder_model(name) or (_make_hub_model(name) if "/" in name else None)
 
 
-def _revision(name: str) -> Model | None:
+def _find_revision(name: str) -> Model | None:
     """Return a catalogue row that is on the Hub in another revision, for a name such as "gpt2@main"."""
     model, separator, revision = name.partition("@")
     row = CATALOG.get(model) or _BY_HUB_ID.get(model)
@@ -346,11 +348,16 @@ def _is_revision(typed: str) -> bool:
     return len(typed) <= MAX_REVISION and _REVISION.fullmatch(typed) is not None and not is_path
 
 
-def _snapshot(name: str) -> Model | None:
+def _find_training_snapshot(name: str) -> Model | None:
     """Return one of the app's own models at a step of its training, for a name such as "toy@400"."""
     match = re.fullmatch(r"([a-z]+)@(\d{1,6})", name, re.ASCII)
     row = CATALOG.get(match[1]) if match else None
-    if match is None or row is None or row.kind != "own" or int(match[2]) not in snapshots.steps(asset(row.path)):
+    if (
+        match is None
+        or row is None
+        or row.kind != "own"
+        or int(match[2]) not in snapshots.list_steps(asset_path(row.path))
+    ):
         return None
     step = int(match[2])
     trained = f"after {counted(step, 'step')} of training" if step else "before training"
@@ -363,13 +370,13 @@ def _check_step(name: str) -> None:
     model, separator, _ = name.partition("@")
     row = CATALOG.get(model)
     if separator and row is not None and row.kind == "own":
-        saved = ", ".join(map(str, snapshots.steps(asset(row.path))))
-        raise UnknownModel(f"{quoted(name)} does not exist.", f"Give {model}@ and one of the steps {saved}.")
+        saved = ", ".join(map(str, snapshots.list_steps(asset_path(row.path))))
+        raise UnknownModel(f"{quote(name)} does not exist.", f"Give {model}@ and one of the steps {saved}.")
     if separator and row is not None and row.kind == "bundled":
-        raise UnknownModel(f"{quoted(name)} does not exist: {model} comes with the app.", f"Give {model}.")
+        raise UnknownModel(f"{quote(name)} does not exist: {model} comes with the app.", f"Give {model}.")
 
 
-def _hub_model(name: str) -> Model | None:
+def _make_hub_model(name: str) -> Model | None:
     """Return the model of the Hub with an id, or None if the name is no id."""
     hub_id, separator, revision = name.partition("@")
     if not is_hub_id(hub_id) or (separator and not _is_revision(revision)):
@@ -379,15 +386,15 @@ def _hub_model(name: str) -> Model | None:
     return Model(name, name, hub_id, note="A model on the Hugging Face Hub.", revision=revision)
 
 
-def _folder_model(name: str) -> Model | None:
+def _make_folder_model(name: str) -> Model | None:
     """Return the model in a folder, or None if the name is no path of a model."""
     try:  # the message is the same for a folder without a model and for a missing folder
-        path = _path(name)
+        path = _parse_path(name)
         if path is None or not (path / "config.json").is_file():
             return None
     except (OSError, RuntimeError):  # no permission to look, or an account without a home directory: counts as missing
         return None
-    label = short_name(name)  # as typed: expanding "~" would reveal the account's name
+    label = shorten_name(name)  # as typed: expanding "~" would reveal the account's name
     return Model(name, label, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
 
 
@@ -421,7 +428,7 @@ def check_form(files: Collection[str], who: str) -> None:
 def _check_path(name: str) -> None:
     """Raise ModelUnsupported for a path to a model of another form."""
     try:
-        path = _path(name)
+        path = _parse_path(name)
         if path is None:
             return
         inside = [path.name] if path.is_file() else [file.name for file in path.iterdir()]
@@ -429,10 +436,10 @@ def _check_path(name: str) -> None:
         inside += [inner] if (path / inner).is_file() else []
     except (OSError, RuntimeError):  # as in _folder_model
         return
-    check_form(inside, quoted(name))
+    check_form(inside, quote(name))
 
 
-def _path(name: str) -> Path | None:
+def _parse_path(name: str) -> Path | None:
     """Return the path, if a name is written as one; nothing is looked up on the disk."""
     if len(name) > MAX_NAME or not name.isprintable() or ".." in name:
         return None

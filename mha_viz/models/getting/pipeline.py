@@ -26,7 +26,7 @@ MAX_ADDED_CHARACTERS = 1_000_000  # characters of all added tokens together
 MAX_PIECE = 1_000  # characters
 MAX_PREFIX = 16  # characters that mark a piece inside a word, as "##" does
 MAX_WORD = 200  # characters of the longest word for WordPiece, whose time grows with their square
-MAX_ENDS = 2  # ambiguous conditions in all expressions together; each takes 1.5 s on endless spaces
+MAX_AMBIGUITIES = 2  # ambiguous conditions in all expressions together; each takes 1.5 s on endless spaces
 MAX_TEMPLATE = 16  # special tokens and texts
 MAX_LENGTH = 10_000_000  # length to pad or truncate to; the encoder does neither
 MAX_MAP_BYTES = 4_000_000
@@ -37,7 +37,7 @@ MAX_MAP_BYTES = 4_000_000
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
-_IMPLEMENTED = frozenset(
+_ALLOWED_EXPRESSIONS = frozenset(
     {_WORDS + digits + _REST for digits in (r"\p{N}{1,3}", r"\p{N}")}
     | {r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"}
     | {
@@ -48,8 +48,8 @@ _IMPLEMENTED = frozenset(
 # Alternatives of a few single characters or classes. Only the last of them repeats, so that nothing can match in many
 # ways.
 _ATOM = r"(?:\\[pP]\{\^?\w{1,20}\}|\\[dDsSwWrnt]|\\[^\w]|\[(?:\\.|[^\[\]\\])+\]|[^\\\[\](){}.*+?|^$])"
-_ONE = rf"(?:{_ATOM}\??){{0,6}}{_ATOM}(?:\+|\{{[1-9]\d?(?:,\d{{0,2}})?\}})?(?:\(\?!\\S\)|\$)?"
-_SIMPLE = re.compile(rf"{_ONE}(?:\|{_ONE}){{0,15}}")
+_ALTERNATIVE = rf"(?:{_ATOM}\??){{0,6}}{_ATOM}(?:\+|\{{[1-9]\d?(?:,\d{{0,2}})?\}})?(?:\(\?!\\S\)|\$)?"
+_SIMPLE = re.compile(rf"{_ALTERNATIVE}(?:\|{_ALTERNATIVE}){{0,15}}")
 _MAX_EXPRESSION = 4_000  # characters
 
 _TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -72,59 +72,59 @@ SECTIONS = tuple(_TYPES)
 
 JsonObject = Mapping[str, Any]
 
-MOST_FIELDS = 4_000_000  # maximum number of fields of a message: a few per piece of the largest vocabulary
-_FIXED = {1: 8, 5: 4}  # bytes of a number, by its field type
-_BITS = 64  # maximum bits of a varint, which has seven bits in each byte
+MAX_FIELDS = 4_000_000  # maximum number of fields of a message: a few per piece of the largest vocabulary
+_FIXED_SIZES = {1: 8, 5: 4}  # bytes of a number, by its field type
+_MAX_VARINT_BITS = 64  # maximum bits of a varint, which has seven bits in each byte
 
 
-class _Odd(Exception):
+class _NotAllowed(Exception):
     """Raised for a part of the tokenizer that is not allowed. Its message completes the sentence "its tokenizer …"."""
 
 
 def check_tokenizer(tokenizer: JsonObject, who: str) -> None:
     """Check a tokenizer.json. Raises ModelUnsupported for anything that could stop the app."""
-    with _in_words(who):
-        _steps(tokenizer)
-        _model(tokenizer["model"])
-        _rest(tokenizer)
+    with _convert_errors(who):
+        _check_sections(tokenizer)
+        _check_model(tokenizer["model"])
+        _check_other_parts(tokenizer)
 
 
 def check_steps(sections: JsonObject, who: str) -> None:
     """Check only the steps of a tokenizer, each section of SECTIONS as in a tokenizer.json. Raises ModelUnsupported."""
-    with _in_words(who):
-        _steps(sections)
+    with _convert_errors(who):
+        _check_sections(sections)
 
 
 def check_tokenizer_settings(settings: JsonObject, who: str) -> None:
     """Check a tokenizer_config.json. Raises ModelUnsupported."""
-    with _in_words(who):
-        _added([*(settings.get("added_tokens_decoder") or {}).values()])
+    with _convert_errors(who):
+        _check_added_tokens([*(settings.get("added_tokens_decoder") or {}).values()])
         if settings.get("_spm_precompiled_charsmap"):
-            _map(settings["_spm_precompiled_charsmap"])
+            _check_encoded_map(settings["_spm_precompiled_charsmap"])
 
 
 def check_added(added: JsonObject, who: str) -> None:
     """Check an added_tokens.json. Raises ModelUnsupported."""
-    with _in_words(who):
-        _added([{"content": content} for content in added])
+    with _convert_errors(who):
+        _check_added_tokens([{"content": content} for content in added])
 
 
 def check_sentencepiece(raw: bytes, who: str) -> None:
     """Check the character map in a SentencePiece model: field 2 of field 3. Raises ModelUnsupported."""
-    with _in_words(who):
-        for spec in (value for number, value in fields(raw) if number == 3 and isinstance(value, bytes)):
-            for number, value in fields(spec):
+    with _convert_errors(who):
+        for spec in (value for number, value in iter_fields(raw) if number == 3 and isinstance(value, bytes)):
+            for number, value in iter_fields(spec):
                 if number == 2 and value and isinstance(value, bytes):
-                    _mapped(value)
+                    _check_map(value)
 
 
 @contextmanager
-def _in_words(who: str) -> Iterator[None]:
+def _convert_errors(who: str) -> Iterator[None]:
     """Turn errors about a tokenizer into ModelUnsupported."""
     remedy = "Choose a model with the usual tokenizer of its family."
     try:
         yield
-    except _Odd as odd:
+    except _NotAllowed as odd:
         problem = f"{who}: its tokenizer {odd}, which could stop the app and is not opened here."
         raise ModelUnsupported(problem, remedy) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -134,26 +134,26 @@ def _in_words(who: str) -> Iterator[None]:
 # ---- steps ----------------------------------------------------------------------------------------------------------
 
 
-def _steps(sections: JsonObject) -> None:
+def _check_sections(sections: JsonObject) -> None:
     """Check the steps of all sections."""
-    steps = {name: list(flat(sections.get(name))) for name in SECTIONS}
+    steps = {name: list(flatten_steps(sections.get(name))) for name in SECTIONS}
     ambiguities = 0
     for name, section_steps in steps.items():
         for step in section_steps:
             if step["type"] not in _TYPES[name]:
-                raise _Odd(f"has a {name} of the kind “{step['type'][:40]}”")
+                raise _NotAllowed(f"has a {name} of the kind “{step['type'][:40]}”")
             if "pattern" in step:
-                ambiguities += _pattern(step["pattern"])
+                ambiguities += _count_ambiguities(step["pattern"])
             if step["type"] == "TemplateProcessing":
-                _template(step)
+                _check_template(step)
     if sum(step["type"] == "ByteLevel" for name in ("normalizer", "pre_tokenizer") for step in steps[name]) > 1:
-        raise _Odd("turns bytes into characters more than once")
-    if ambiguities > MAX_ENDS:
-        raise _Odd("uses too many regular expressions that look ahead")
-    _grow(steps["normalizer"])
+        raise _NotAllowed("turns bytes into characters more than once")
+    if ambiguities > MAX_AMBIGUITIES:
+        raise _NotAllowed("uses too many regular expressions that look ahead")
+    _check_growth(steps["normalizer"])
 
 
-def flat(step: Any, depth: int = 0) -> Iterator[JsonObject]:
+def flatten_steps(step: Any, depth: int = 0) -> Iterator[JsonObject]:
     """Yield the steps of a section in order, with sequences flattened."""
     if step is None:
         return
@@ -162,118 +162,118 @@ def flat(step: Any, depth: int = 0) -> Iterator[JsonObject]:
         return
     inner = next((step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step), None)
     if inner is None:
-        raise _Odd("has a sequence without steps")
+        raise _NotAllowed("has a sequence without steps")
     if depth > 3 or len(inner) > MAX_STEPS:
-        raise _Odd("has too many steps")
+        raise _NotAllowed("has too many steps")
     for inner_step in inner:
-        yield from flat(inner_step, depth + 1)
+        yield from flatten_steps(inner_step, depth + 1)
 
 
-def _grow(normalizers: list[JsonObject]) -> None:
+def _check_growth(normalizers: list[JsonObject]) -> None:
     """Check by how much the normalizers can lengthen a text."""
     if len(normalizers) > MAX_STEPS:
-        raise _Odd("has too many steps")
+        raise _NotAllowed("has too many steps")
     growth, maps = 1.0, 0
     for step in normalizers:
         match step["type"]:
             case "Prepend":
-                growth *= 1 + _decomposed(step["prepend"])
+                growth *= 1 + _max_length(step["prepend"])
             case "Replace":
                 shortest = len(step["pattern"].get("String", "1"))
-                growth *= max(1.0, _decomposed(step["content"]) / shortest)
+                growth *= max(1.0, _max_length(step["content"]) / shortest)
             case "Precompiled":
                 maps += 1
-                _map(step["precompiled_charsmap"])
+                _check_encoded_map(step["precompiled_charsmap"])
     if maps > 1 or growth > (MAX_GROWTH_MAPPED if maps else MAX_GROWTH):
-        raise _Odd("makes a text many times as long")
+        raise _NotAllowed("makes a text many times as long")
 
 
-def _decomposed(content: str) -> int:
+def _max_length(content: str) -> int:
     """Return the greatest length of a text after a later step that decomposes its characters."""
     return len(unicodedata.normalize("NFKD", content[: 2 * MAX_GROWTH])) + len(content[2 * MAX_GROWTH :])
 
 
-def _pattern(pattern: Any) -> int:
+def _count_ambiguities(pattern: Any) -> int:
     """Return the number of conditions in a pattern that can match in two ways.
 
     For these, time may grow with the square of the text.
     """
     plain, expression = pattern.get("String"), pattern.get("Regex")
-    if (expression is None and isinstance(plain, str) and plain) or expression in _IMPLEMENTED:
+    if (expression is None and isinstance(plain, str) and plain) or expression in _ALLOWED_EXPRESSIONS:
         return 0
     if not isinstance(expression, str) or len(expression) > _MAX_EXPRESSION or not _SIMPLE.fullmatch(expression):
-        raise _Odd(f"uses the regular expression “{shorten_value(expression)}”")
+        raise _NotAllowed(f"uses the regular expression “{shorten_value(expression)}”")
     return expression.count("(?!") + expression.count("$") - expression.count(r"\$")
 
 
-def _template(step: JsonObject) -> None:
+def _check_template(step: JsonObject) -> None:
     """Check that a template does not repeat texts or add very many tokens."""
     for part in ("single", "pair"):
         texts = [item["Sequence"]["id"] for item in step[part] if "Sequence" in item]
         if len(step[part]) > MAX_TEMPLATE or len(set(texts)) != len(texts):
-            raise _Odd("repeats a text")
+            raise _NotAllowed("repeats a text")
     for token in step["special_tokens"].values():
         if len(token["ids"]) > MAX_TEMPLATE or len(token["tokens"]) > MAX_TEMPLATE:
-            raise _Odd("puts very many tokens around a text")
+            raise _NotAllowed("puts very many tokens around a text")
 
 
-def _map(encoded: Any) -> None:
+def _check_encoded_map(encoded: Any) -> None:
     """Check a character map as stored in JSON, in base64."""
     if len(encoded) > 2 * MAX_MAP_BYTES:
-        raise _Odd("has a character map that is too large")
-    _mapped(base64.b64decode(encoded, validate=True))
+        raise _NotAllowed("has a character map that is too large")
+    _check_map(base64.b64decode(encoded, validate=True))
 
 
-def _mapped(raw: bytes) -> None:
+def _check_map(raw: bytes) -> None:
     """Check a character map.
 
     It consists of the length of its index in 4 bytes, the index, then the texts, each terminated by a zero byte.
     """
     texts = raw[4 + int.from_bytes(raw[:4], "little") :]
     if len(raw) > MAX_MAP_BYTES:
-        raise _Odd("has a character map that is too large")
+        raise _NotAllowed("has a character map that is too large")
     for text in texts.split(b"\0"):
         if len(text) > 4 * MAX_MAPPED or len(unicodedata.normalize("NFKD", text.decode(errors="replace"))) > MAX_MAPPED:
-            raise _Odd("makes a text many times as long")
+            raise _NotAllowed("makes a text many times as long")
 
 
 # ---- everything else ------------------------------------------------------------------------------------------------
 
 
-def _model(model: Any) -> None:
+def _check_model(model: Any) -> None:
     """Check the vocabulary and its settings."""
     if model.get("type", "BPE") not in ("BPE", "Unigram", "WordLevel", "WordPiece"):
-        raise _Odd("has an unknown kind of vocabulary")
+        raise _NotAllowed("has an unknown kind of vocabulary")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if len(model.get(name) or "") > MAX_PREFIX:
-            raise _Odd("marks the tokens of a word with a long text")
+            raise _NotAllowed("marks the tokens of a word with a long text")
     if (model.get("max_input_chars_per_word") or 0) > MAX_WORD:
-        raise _Odd("takes very long words")
+        raise _NotAllowed("takes very long words")
     vocabulary = model["vocab"]
     pieces = vocabulary if isinstance(vocabulary, Mapping) else (piece for piece, _ in vocabulary)
     if max(map(len, pieces), default=0) > MAX_PIECE:
-        raise _Odd("has very long tokens")
+        raise _NotAllowed("has very long tokens")
 
 
-def _rest(tokenizer: JsonObject) -> None:
+def _check_other_parts(tokenizer: JsonObject) -> None:
     """Check the added tokens, truncation and padding."""
-    _added(tokenizer.get("added_tokens") or [])
+    _check_added_tokens(tokenizer.get("added_tokens") or [])
     for name in ("truncation", "padding"):
         settings = dict(tokenizer.get(name) or {})
         strategy = settings.pop("strategy", None)
         numbers = [*settings.values(), *(strategy.values() if isinstance(strategy, Mapping) else ())]
         if any(isinstance(value, int | float) and not 0 <= value <= MAX_LENGTH for value in numbers):
-            raise _Odd(f"has a {name} without bound")
+            raise _NotAllowed(f"has a {name} without bound")
 
 
-def _added(tokens: list[Any]) -> None:
+def _check_added_tokens(tokens: list[Any]) -> None:
     """Check the number and lengths of added tokens."""
     characters = [len(token["content"]) for token in tokens]
     if len(tokens) > MAX_ADDED or sum(characters) > MAX_ADDED_CHARACTERS or max(characters, default=0) > MAX_PIECE:
-        raise _Odd("adds too many tokens")
+        raise _NotAllowed("adds too many tokens")
 
 
-def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
+def iter_fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the number and the value of each field of a protobuf message, as far as SentencePiece models use its wire
     format.
 
@@ -283,27 +283,27 @@ def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
     position = count = 0
     while position < len(raw):
         count += 1
-        if count > MOST_FIELDS:
+        if count > MAX_FIELDS:
             raise ValueError("more fields than a vocabulary has")
-        tag, position = _varint(raw, position)
+        tag, position = _read_varint(raw, position)
         kind = tag & 7
         if kind == 0:
-            value, position = _varint(raw, position)
+            value, position = _read_varint(raw, position)
             yield tag >> 3, value
             continue
-        if kind != 2 and kind not in _FIXED:
+        if kind != 2 and kind not in _FIXED_SIZES:
             raise ValueError("not protobuf")
-        length, position = _varint(raw, position) if kind == 2 else (_FIXED[kind], position)
+        length, position = _read_varint(raw, position) if kind == 2 else (_FIXED_SIZES[kind], position)
         if position + length > len(raw):
             raise ValueError("cut off")
         yield tag >> 3, raw[position : position + length]
         position += length
 
 
-def _varint(raw: bytes, position: int) -> tuple[int, int]:
+def _read_varint(raw: bytes, position: int) -> tuple[int, int]:
     """Read a varint. Return its value and the position after it."""
     value = 0
-    for shift in range(0, _BITS, 7):
+    for shift in range(0, _MAX_VARINT_BITS, 7):
         byte, position = raw[position], position + 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:

@@ -13,7 +13,7 @@ from mha_viz.errors import (
     ModelUnsupported,
 )
 from mha_viz.model_names import quote_model
-from mha_viz.models.getting.catalog import Model, hosted
+from mha_viz.models.getting.catalog import Model, is_hosted
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def endpoint() -> str:
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
-def hub_error(error: Exception, model: Model) -> MhaVizError:
+def explain_error(error: Exception, model: Model) -> MhaVizError:
     """Return an error that explains what failed on the way to the Hub."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
@@ -38,54 +38,54 @@ def hub_error(error: Exception, model: Model) -> MhaVizError:
         return error
     if isinstance(error, OfflineModeIsEnabled):
         return ModelUnreachable(
-            for_whom(
+            choose_message(
                 f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
                 f"{who} is not on this machine, and this server does not download models.",
             ),
-            OTHER if hosted() else "Unset it, or choose another model.",
+            OTHER if is_hosted() else "Unset it, or choose another model.",
         )
     if isinstance(error, HfHubHTTPError):
-        return refused(error.response.status_code, error.response.headers.get("X-Error-Code"), who)
+        return http_error(error.response.status_code, error.response.headers.get("X-Error-Code"), who)
     if isinstance(error, OSError):
         return ModelError(
-            for_whom(
+            choose_message(
                 f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
                 f"{who} cannot be stored on this server.",
             ),
-            OTHER if hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
+            OTHER if is_hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
-    answer = unknown_failure(model, f"{type(error).__name__}: {error}")
+    answer = unknown_error(model, f"{type(error).__name__}: {error}")
     answer.__cause__ = error
     return answer
 
 
-def unknown_failure(model: Model, what: str) -> ModelError:
+def unknown_error(model: Model, what: str) -> ModelError:
     """Return the error for a network that failed.
 
     Its cause, for the log and a traceback, contains ``what`` a library said.
     """
     _log.info("%s: %s", model.name, what)
-    answer = silent(model)
+    answer = no_answer_error(model)
     answer.__cause__ = ConnectionError(what)
     return answer
 
 
-def for_whom(of_this_machine: str, for_strangers: str) -> str:
+def choose_message(of_this_machine: str, for_strangers: str) -> str:
     """Return one of two messages, depending on the audience.
 
     The first reveals something about this machine. Visitors of a public server get the second, and the first goes to
     the log.
     """
-    if not hosted():
+    if not is_hosted():
         return of_this_machine
     _log.warning(of_this_machine)
     return for_strangers
 
 
-def refused(status: int, code: str | None, who: str) -> ModelError:
+def http_error(status: int, code: str | None, who: str) -> ModelError:
     """Return the error for an HTTP status of the Hub other than success."""
     if code == "GatedRepo" or status == 403:
-        return gated(who)
+        return gated_error(who)
     if code == "RevisionNotFound":
         return ModelMissing(
             f"The Hub does not have this revision: {who}.", "Give a branch, a tag or a commit of the model."
@@ -97,7 +97,7 @@ def refused(status: int, code: str | None, who: str) -> ModelError:
     return ModelUnreachable(f"The Hub could not send {who} (HTTP status {status}).", "Try again later.")
 
 
-def gated(who: str) -> ModelUnsupported:
+def gated_error(who: str) -> ModelUnsupported:
     """Return the error for a model that the Hub gives only to approved members."""
     return ModelUnsupported(
         f"{who} is gated: its owner shares it only with people who have signed in and agreed to terms.",
@@ -105,11 +105,11 @@ def gated(who: str) -> ModelUnsupported:
     )
 
 
-def silent(model: Model) -> ModelUnreachable:
+def no_answer_error(model: Model) -> ModelUnreachable:
     """Return the error for a Hub that does not answer, or stops answering."""
     who = quote_model(model.name)
     return ModelUnreachable(
-        for_whom(
+        choose_message(
             f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {who}.",
             f"The Hugging Face Hub cannot be reached, or stopped answering, for {who}.",
         ),
@@ -117,7 +117,7 @@ def silent(model: Model) -> ModelUnreachable:
     )
 
 
-def too_slow(model: Model, done: int, total: int) -> ModelUnreachable:
+def too_slow_error(model: Model, done: int, total: int) -> ModelUnreachable:
     """Return the error for a download of which only ``done`` of ``total`` bytes arrived in the allowed time."""
     return ModelUnreachable(
         f"{quote_model(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",

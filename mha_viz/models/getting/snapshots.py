@@ -13,42 +13,42 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.errors import ModelBroken
-from mha_viz.files import digests, passing_folder
-from mha_viz.files.assets import HOME, home
-from mha_viz.process import lacks_memory
+from mha_viz.files import digests, temporary_folder
+from mha_viz.files.assets import HOME_VARIABLE, storage_folder
+from mha_viz.process import is_out_of_memory
 
 FILE = "snapshots.safetensors"
 WEIGHTS = "model.safetensors"
-_OTHERS = ("config.json", "tokenizer.json", "tokenizer_config.json")
+_OTHER_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 
 @cache
-def steps(folder: Path) -> tuple[int, ...]:
+def list_steps(folder: Path) -> tuple[int, ...]:
     """Return the saved steps in a model's folder, in order. Raises ModelBroken if there are none."""
-    with _opened(folder) as file:
+    with _open(folder) as file:
         return tuple(sorted(json.loads((file.metadata() or {}).get("steps", "[]"))))
 
 
-def unpacked(folder: Path, step: int) -> Path:
+def unpack(folder: Path, step: int) -> Path:
     """Return the folder of the model at ``step``, which all processes of this account share. Raises ModelBroken.
 
     If the app's folder (MHA_VIZ_HOME) cannot be written, it is a temporary folder that exists as long as this process.
     """
-    if step not in steps(folder):
-        raise ModelBroken(f"There is no snapshot of step {step}.", f"Choose {', '.join(map(str, steps(folder)))}.")
+    if step not in list_steps(folder):
+        raise ModelBroken(f"There is no snapshot of step {step}.", f"Choose {', '.join(map(str, list_steps(folder)))}.")
     subfolder = f"{_digest(folder)}-{step}"
     with _lock:  # two simultaneous first visitors share one unpacking
         try:
-            return _put(folder, step, home() / "snapshots" / subfolder)
+            return _unpack_into(folder, step, storage_folder() / "snapshots" / subfolder)
         except (OSError, RuntimeError, _library_error()):  # no permission, no room, or an account without a home
             try:
-                return _put(folder, step, _passing() / subfolder)
+                return _unpack_into(folder, step, _temporary_folder() / subfolder)
             except (OSError, _library_error()) as error:
                 full = "the disk is full" if "No space left" in str(error) else ""
                 reason = full or (getattr(error, "strerror", None) or "it cannot be written").lower()
                 raise ModelBroken(
                     f"Step {step:,} of {folder.name} cannot be unpacked: {reason}.",
-                    f"Make room on the disk, or name another folder in {HOME}.",
+                    f"Make room on the disk, or name another folder in {HOME_VARIABLE}.",
                 ) from error
 
 
@@ -62,43 +62,43 @@ def _library_error() -> type[Exception]:
     return SafetensorError
 
 
-def _put(folder: Path, step: int, into: Path) -> Path:
+def _unpack_into(folder: Path, step: int, into: Path) -> Path:
     """Create the folder ``into`` if it does not exist, and return it.
 
     It is created by a single move, so that it is never seen incomplete.
     """
-    if _whole(into):
+    if _is_intact(into):
         return into
     from safetensors.numpy import save_file
 
-    with passing_folder(into.parent) as partial:
-        with _opened(folder) as file:
+    with temporary_folder(into.parent) as partial:
+        with _open(folder) as file:
             names = [n for n in set(file.keys()) if n.startswith(f"{step}/") and not n.endswith(".scale")]
-            save_file({name.partition("/")[2]: _weight(file, name) for name in names}, partial / WEIGHTS)
-        for name in _OTHERS:
+            save_file({name.partition("/")[2]: _read_weight(file, name) for name in names}, partial / WEIGHTS)
+        for name in _OTHER_FILES:
             shutil.copyfile(folder / name, partial / name)
-        digests.write(partial, {name: digests.of(partial / name) for name in (*_OTHERS, WEIGHTS)})
-        if into.exists() and not _whole(into):  # damaged in the meantime
+        digests.write(partial, {name: digests.of(partial / name) for name in (*_OTHER_FILES, WEIGHTS)})
+        if into.exists() and not _is_intact(into):  # damaged in the meantime
             shutil.rmtree(into)
         try:
             partial.rename(into)
         except OSError:
-            if not _whole(into):  # otherwise another process was faster
+            if not _is_intact(into):  # otherwise another process was faster
                 raise
     return into
 
 
-def _whole(into: Path) -> bool:
+def _is_intact(into: Path) -> bool:
     """Return whether a folder contains exactly what was unpacked there."""
     try:
         digest_by_name = digests.read(into)
     except (OSError, ValueError):
         return False
-    return digest_by_name.keys() == {*_OTHERS, WEIGHTS} and digests.are_those(into, digest_by_name)
+    return digest_by_name.keys() == {*_OTHER_FILES, WEIGHTS} and digests.match_files(into, digest_by_name)
 
 
 @cache
-def _passing() -> Path:
+def _temporary_folder() -> Path:
     """Return a temporary folder that is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="mha_viz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -111,25 +111,25 @@ def _digest(folder: Path) -> str:
     own.
     """
     digest = hashlib.sha256()
-    for name in (FILE, *_OTHERS):
+    for name in (FILE, *_OTHER_FILES):
         digest.update((folder / name).read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _weight(file: Any, name: str) -> Any:
+def _read_weight(file: Any, name: str) -> Any:
     """Return a weight as float32. It is stored as integers with a scale per row, or unscaled in half precision."""
     stored = file.get_tensor(name).astype("float32")
     scale_name = f"{name}.scale"
     return stored * file.get_tensor(scale_name).astype("float32") if scale_name in set(file.keys()) else stored
 
 
-def _opened(folder: Path) -> Any:
+def _open(folder: Path) -> Any:
     """Open the file of snapshots. Raises ModelBroken if it cannot be read."""
     from safetensors import safe_open
 
     try:
         return safe_open(folder / FILE, "np")
     except Exception as error:  # the exception class of the library or of the system
-        if lacks_memory(error):
+        if is_out_of_memory(error):
             raise
         raise ModelBroken(f"{folder.name} has no readable snapshots.", "Install the app again.") from error

@@ -16,7 +16,7 @@ INDEX = "model.safetensors.index.json"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def root() -> Path:
+def cache_root() -> Path:
     """Return the folder of the cache, found as huggingface_hub finds it, from the current environment."""
     environment = os.environ
     home = environment.get("HF_HOME") or f"{environment.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
@@ -28,12 +28,12 @@ def root() -> Path:
         return path
 
 
-def storage(hub_id: str) -> Path:
+def model_storage(hub_id: str) -> Path:
     """Return the folder of a model in the cache: blobs/, refs/<branch or tag> and snapshots/<commit>/."""
-    return root() / f"models--{hub_id.replace('/', '--')}"
+    return cache_root() / f"models--{hub_id.replace('/', '--')}"
 
 
-def snapshot(hub_id: str, revision: str = "") -> Path | None:
+def find_snapshot(hub_id: str, revision: str = "") -> Path | None:
     """Return the folder of the model's files at a commit; None unless config and weights exist.
 
     ``revision`` is the commit itself, or a branch or tag that refers to it, main by default.
@@ -41,7 +41,7 @@ def snapshot(hub_id: str, revision: str = "") -> Path | None:
     Downloads by this app write config.json and the reference last, so a folder with both is complete, unless it was
     damaged later.
     """
-    model_folder = storage(hub_id)
+    model_folder = model_storage(hub_id)
     try:
         is_commit = COMMIT.fullmatch(revision) is not None
         commit = (

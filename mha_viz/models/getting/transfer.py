@@ -19,17 +19,25 @@ from huggingface_hub import HfApi, get_session, hf_hub_url
 from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.model_names import quote_model
 from mha_viz.models.getting.catalog import Model
-from mha_viz.models.getting.folder import look_at
-from mha_viz.models.getting.refusals import OTHER, UNEXPLAINED, endpoint, for_whom, gated, hub_error, refused
+from mha_viz.models.getting.folder import inspect_folder
+from mha_viz.models.getting.refusals import (
+    OTHER,
+    UNEXPLAINED,
+    choose_message,
+    endpoint,
+    explain_error,
+    gated_error,
+    http_error,
+)
 from mha_viz.models.getting.storage import COMMIT
-from mha_viz.process.apart import Stop, Tell, serve
+from mha_viz.process.apart import IsCancelled, ReportProgress, serve
 
 
-def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
+def work(order: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> object:
     """List the files of the ``model``, or download ``files`` of a ``commit`` to a ``folder`` and return their digests.
 
     The order has these entries. After ``seconds`` without a byte the Hub counts as silent; ``tell`` receives the number
-    of bytes so far. Raises the errors that :func:`hub_error` returns. A network error that it cannot explain is
+    of bytes so far. Raises the errors that :func:`explain_error` returns. A network error that it cannot explain is
     returned under UNEXPLAINED.
     """
     model = Model(**order["model"])
@@ -43,16 +51,16 @@ def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
     report(0)  # tell the waiting process that the work has begun
     try:
         if "folder" not in order:
-            return _listed(model, order["seconds"])
-        return _transfer(model, order, report)
+            return _list_files(model, order["seconds"])
+        return _download_files(model, order, report)
     except Exception as error:
-        answer = hub_error(error, model)
+        answer = explain_error(error, model)
         if answer.__cause__ is error:
             return {UNEXPLAINED: f"{type(error).__name__}: {error}"}
         raise answer from error
 
 
-def _listed(model: Model, seconds: float) -> dict[str, object]:
+def _list_files(model: Model, seconds: float) -> dict[str, object]:
     """Return the ``commit`` of the model's revision and its ``files``.
 
     ``files`` maps names to the size in bytes and the SHA-256, which the Hub gives for large files only.
@@ -61,14 +69,14 @@ def _listed(model: Model, seconds: float) -> dict[str, object]:
     revision = model.revision or None
     repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
     if repository.gated:
-        raise gated(quote_model(model.name))
+        raise gated_error(quote_model(model.name))
     if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
         raise ModelUnreachable(
-            for_whom(
+            choose_message(
                 f"{endpoint()} does not answer like the Hugging Face Hub.",
                 "The Hugging Face Hub sent an unexpected response.",
             ),
-            for_whom("Check HF_ENDPOINT.", OTHER),
+            choose_message("Check HF_ENDPOINT.", OTHER),
         )
     files = {
         s.rfilename: [(s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None]
@@ -77,14 +85,14 @@ def _listed(model: Model, seconds: float) -> dict[str, object]:
     return {"commit": repository.sha, "files": files}
 
 
-def _transfer(model: Model, order: dict[str, Any], tell: Tell) -> dict[str, str]:
+def _download_files(model: Model, order: dict[str, Any], tell: ReportProgress) -> dict[str, str]:
     """Download files and return their digests."""
     folder, done, digests = Path(order["folder"]), 0, dict[str, str]()
     for name, (size, sha256) in order["files"].items():
-        digests[name] = _stream(model, order, name, _AnnouncedFile(size, sha256, done), tell)
+        digests[name] = _download_file(model, order, name, _AnnouncedFile(size, sha256, done), tell)
         done += size
         if name == "config.json":  # check it before downloading hundreds of megabytes
-            look_at(folder, model, whole=False)
+            inspect_folder(folder, model, whole=False)
     return digests
 
 
@@ -96,7 +104,7 @@ class _AnnouncedFile(NamedTuple):
     before: int
 
 
-def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile, tell: Tell) -> str:
+def _download_file(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile, tell: ReportProgress) -> str:
     """Write a file in the chunks that the network delivers, and return its SHA-256.
 
     Its size and SHA-256 must be the announced ones.
@@ -109,7 +117,7 @@ def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile
         (Path(order["folder"]) / name).open("wb") as out,
     ):
         if response.status_code != 200:
-            raise refused(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
+            raise http_error(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
         tell(file.before)
         for chunk in response.iter_bytes():
             size += len(chunk)

@@ -18,13 +18,13 @@ import numpy.typing as npt
 import torch
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights
-from mha_viz.attention.steps import Row, Step, digest, read_as
+from mha_viz.attention.steps import Step, StepData, digest, make_first_steps
 from mha_viz.errors import EmptyText, SettingError, list_items
 from mha_viz.models.intervening import other_texts
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
-from mha_viz.quotes import quoted
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
+from mha_viz.quotes import quote
 from mha_viz.request import METHODS, RECIPE, RESAMPLE, TEXT
 
 FloatSums = npt.NDArray[np.float64]
@@ -37,13 +37,13 @@ Substitute = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Ten
 Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
+def make_substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
     """Return the function that computes what replaces the output of a head that is off.
 
     The methods are:
 
     * "zero"
-    * "mean": its mean over a corpus, given as ``means`` [layer, head, d_head] (:func:`means_over`)
+    * "mean": its mean over a corpus, given as ``means`` [layer, head, d_head] (:func:`compute_means`)
     * "uniform": its output with equal weights on all keys that are not masked
     * "recipe": its output with the weights that its recipe predicts for the text, given as ``means`` [layer, head,
       query, key]
@@ -55,40 +55,40 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
     if method == "zero":
         return lambda _, __, ___, outputs: torch.zeros_like(outputs)
     if method == "uniform":
-        return _uniform
+        return _uniform_outputs
     if method not in METHODS:
         raise SettingError(
-            f"{quoted(method)} is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
+            f"{quote(method)} is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
         )
     axis = 1 if method == RECIPE else -2
     if means is None or (means.shape[0], means.shape[axis]) != (encoder.layers, encoder.heads):
-        missing, remedy = _MISSING[method]
+        missing, remedy = _MISSING_MEANS[method]
         raise SettingError(f"{missing} of this model’s heads are missing.", remedy)
     if method == RECIPE:
-        return attending(means)
+        return attend_with(means)
     return lambda layer, _weights, _values, outputs: torch.from_numpy(means[layer]).to(outputs).expand_as(outputs)
 
 
-def unchanged(_layer: int, _weights: torch.Tensor, _values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+def keep_outputs(_layer: int, _weights: torch.Tensor, _values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
     """Return the outputs as they are, for a text in which the heads stay on."""
     return outputs
 
 
-_TAKEN = ("The outputs on other texts", "Take them with mha_viz.models.intervening.other_texts.")
-_MISSING = {
+_OUTPUTS_ON_OTHER_TEXTS = ("The outputs on other texts", "Take them with mha_viz.models.intervening.other_texts.")
+_MISSING_MEANS = {
     "mean": ("The mean outputs", "Compute them with means_over."),
     RECIPE: ("The predicted weights", "Give means = reading.weights - mv.quantities.unexplained(reading).weights."),
-    TEXT: _TAKEN,
-    RESAMPLE: _TAKEN,
+    TEXT: _OUTPUTS_ON_OTHER_TEXTS,
+    RESAMPLE: _OUTPUTS_ON_OTHER_TEXTS,
 }
 
 
-def attending(rows: Weights) -> Substitute:
+def attend_with(rows: Weights) -> Substitute:
     """Return a substitute that applies other weights, ``rows`` [layer, head, query, key], to a head's own values."""
-    return lambda layer, _weights, values, _outputs: _outputs_of(torch.tensor(rows[layer]).to(values), values)
+    return lambda layer, _weights, values, _outputs: _average_values(torch.tensor(rows[layer]).to(values), values)
 
 
-def _outputs_of(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+def _average_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Return ``weights`` [head, query, key] times ``values`` [sentence, head, n, d_head]: [sentence, n, head, d_head].
 
     Heads may share values.
@@ -97,7 +97,7 @@ def _outputs_of(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return (weights @ shared).transpose(1, 2)
 
 
-def _uniform(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+def _uniform_outputs(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
     """Return the outputs with equal weights on all keys that are not masked."""
     # A masked key, such as a later token or one beyond a window, has weight 0 in all heads.
     visible = (weights.flatten(0, -3) > 0).any(0).to(values.dtype)  # [query, key]
@@ -121,7 +121,7 @@ class Means:
         for text in texts:
             outputs: list[torch.Tensor] = []
             typed, words = (text, ()) if isinstance(text, str) else ("", text)
-            reading, _ = self._encoder.through(typed, tap=partial(_Outputs, sums=outputs), words=words)
+            reading, _ = self._encoder.through(typed, tap=partial(_OutputSumTap, sums=outputs), words=words)
             self.add_sums(torch.stack(outputs).cpu().numpy(), len(reading.queries))
 
     def add_sums(self, sums: FloatSums, tokens: int) -> None:
@@ -142,7 +142,7 @@ class Means:
         return means
 
 
-class _Outputs(Tap):
+class _OutputSumTap(Tap):
     """A tap that appends the sum over tokens of each layer's outputs, [head, d_head], to a list."""
 
     changes = False
@@ -156,7 +156,7 @@ class _Outputs(Tap):
         return output
 
 
-def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
+def compute_means(encoder: Encoder, texts: Iterable[str]) -> Weights:
     """Return the mean output of every head before W_O over all tokens of ``texts``, [layer, head, d_head].
 
     Raises the errors of ``encode``, and EmptyText if there is no text.
@@ -166,7 +166,7 @@ def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
     return means.values()
 
 
-def without(
+def encode_without(
     encoder: AnyModel,
     heads: Iterable[AnyHead],
     text: str,
@@ -186,27 +186,29 @@ def without(
         heads: the heads that are off.
         text: the text that the model reads.
         pair: a second text, read together with the first.
-        method: what replaces the output of a head (:func:`substitute`).
-        means: as for :func:`substitute`.
+        method: what replaces the output of a head (:func:`make_substitute`).
+        means: as for :func:`make_substitute`.
         words: the sentence as words, in place of ``text``.
         source: with the method "text", the text whose outputs are used instead. "resample" uses random sentences of the
             built-in ones.
 
-    Raises the errors of ``encode``, :func:`substitute` and :mod:`mha_viz.models.intervening.other_texts`, and
+    Raises the errors of ``encode``, :func:`make_substitute` and :mod:`mha_viz.models.intervening.other_texts`, and
     UnknownHead.
     """
-    encoder = in_one_stack(encoder)
-    off = existing(encoder, heads)
+    encoder = require_one_stack(encoder)
+    off = check_heads(encoder, heads)
     if method in (TEXT, RESAMPLE):
-        means = other_texts.outputs_for(encoder, method, encoder.pieces(text, pair, words), source)
-    reading = encoder.through(text, pair, replacing([off], substitute(encoder, method, means)), words)[0]
+        means = other_texts.choose_outputs(encoder, method, encoder.pieces(text, pair, words), source)
+    reading = encoder.through(text, pair, make_ablation_tap([off], make_substitute(encoder, method, means)), words)[0]
     used = means if method in ("mean", RECIPE) else None
     means_digest = "" if used is None else digest(used)
-    step = [Step(Row("without", off, method, means_digest, source=source if method == TEXT else None))] if off else []
-    return replace(reading, made=read_as(words, *step, prefix=encoder.prefix))
+    step = (
+        [Step(StepData("without", off, method, means_digest, source=source if method == TEXT else None))] if off else []
+    )
+    return replace(reading, made=make_first_steps(words, *step, prefix=encoder.prefix))
 
 
-def states_without(
+def compute_states_without(
     encoder: Encoder,
     variants: Sequence[Collection[Head]],
     by: Substitute,
@@ -219,10 +221,10 @@ def states_without(
     ``variants`` lists the heads that are off in each variant. ``words``: the sentence as words, in place of ``text``.
     Raises the errors of ``encode``.
     """
-    return encoder.states(text, pair, replacing(variants, by), len(variants), words)
+    return encoder.states(text, pair, make_ablation_tap(variants, by), len(variants), words)
 
 
-def replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
+def make_ablation_tap(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
     """Return a tap for a batch of one text in which the heads of each variant are off."""
 
     class Without(Tap):
@@ -244,7 +246,7 @@ def replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]
     return Without
 
 
-def states_at_random(
+def compute_random_ablation_states(
     encoder: Encoder, heads: Sequence[Head], by: Substitute, draws: range, text: str, pair: str = "", seed: int = 0
 ) -> Weights:
     """Return the last states, [draw, n, d_model], with random directions removed in place of ``heads``.
@@ -258,12 +260,12 @@ def states_at_random(
     for head in heads:
         heads_by_layer.setdefault(head.layer, []).append(head.head)
     removals = {
-        layer: _at_random(head_numbers, [(seed, layer, draw) for draw in draws])
+        layer: _remove_random_directions(head_numbers, [(seed, layer, draw) for draw in draws])
         for layer, head_numbers in heads_by_layer.items()
     }
     if len(removals) == 1:
         ((layer, variants),) = removals.items()
-        return forked(encoder, layer, variants, by, text, pair).states
+        return run_forked_pass(encoder, layer, variants, by, text, pair).states
 
     class AtRandom(Tap):
         """Removes random directions in the layers that have heads to compare with."""
@@ -276,14 +278,14 @@ def states_at_random(
     return encoder.states(text, pair, AtRandom, len(draws))
 
 
-def _at_random(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> Variants:
+def _remove_random_directions(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> Variants:
     """Return variants, one per seed, that lack as many random directions as ``heads`` have columns."""
 
     def variants(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
         """Remove the directions from the concatenated outputs."""
         lost_length = (outputs - replaced)[:, :, heads].flatten(2).norm(dim=-1, keepdim=True)
         concatenated = outputs.flatten(2)  # [1 or draw, n, d_model]
-        draw_directions = _of_one_head if len(heads) == 1 else _directions
+        draw_directions = _draw_head_directions if len(heads) == 1 else _draw_directions
         shape = concatenated.shape[-1], len(heads) * outputs.shape[-1]
         directions = torch.stack([draw_directions(*shape, seed) for seed in seeds]).to(concatenated)
         removed = concatenated @ directions @ directions.transpose(1, 2)
@@ -293,28 +295,28 @@ def _at_random(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> V
     return variants
 
 
-def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.Tensor:
+def _draw_directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.Tensor:
     """Return orthonormal columns drawn with a seed, [d_model, count]."""
     normal = np.random.default_rng(seed).standard_normal((d_model, count), np.float32)
     return torch.from_numpy(np.linalg.qr(normal)[0])
 
 
 # All heads of a layer are compared with the same draws. The draws of one layer take 42 MB if d_model = 4096.
-_of_one_head = lru_cache(maxsize=20)(_directions)
+_draw_head_directions = lru_cache(maxsize=20)(_draw_directions)
 
 
-def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
+def check_heads(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     """Return the heads in order, without duplicates. A single head need not be in a list.
 
     Raises UnknownHead for a head that the model does not have, SettingError for something that is not a model or a
     list.
     """
-    encoder = in_one_stack(encoder)
+    encoder = require_one_stack(encoder)
     listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
     return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in listed}))
 
 
-class Whole(NamedTuple):
+class FullPass(NamedTuple):
     """The result of a full pass over one text.
 
     Attributes:
@@ -328,7 +330,7 @@ class Whole(NamedTuple):
     entering: tuple[torch.Tensor, ...]
 
 
-class Forked(NamedTuple):
+class ForkedPass(NamedTuple):
     """The result of a pass whose variants diverge at one layer.
 
     Attributes:
@@ -343,29 +345,29 @@ class Forked(NamedTuple):
 # The latest passes of each model are cached, because every head is tried on the same text, or on two texts that are
 # compared. Long texts are not cached.
 CACHED_TEXTS = 2
-MOST_CACHED_BYTES = 80_000_000  # bytes of the weights of one text
-_one_whole = threading.Lock()
-_wholes: WeakKeyDictionary[Encoder, dict[tuple[str, str], Whole]] = WeakKeyDictionary()
+MAX_CACHED_BYTES = 80_000_000  # bytes of the weights of one text
+_cache_lock = threading.Lock()
+_full_passes: WeakKeyDictionary[Encoder, dict[tuple[str, str], FullPass]] = WeakKeyDictionary()
 
 
-def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
+def run_full_pass(encoder: Encoder, text: str, pair: str = "") -> FullPass:
     """Return the full pass over a text, with which all variants are compared. Raises the errors of ``encode``."""
-    with _one_whole:
-        cached = _wholes.setdefault(encoder, {}).get((text, pair))
+    with _cache_lock:
+        cached = _full_passes.setdefault(encoder, {}).get((text, pair))
     if cached is not None:
         return cached
-    states, tap = encoder.last_states(encoder.pieces(text, pair), _Entering)
-    assert isinstance(tap, _Entering)
-    computed = Whole(tap.fetched(), states[0].cpu().numpy(), tuple(tap.entering))
-    if computed.weights.nbytes > MOST_CACHED_BYTES:
+    states, tap = encoder.last_states(encoder.pieces(text, pair), _LayerInputTap)
+    assert isinstance(tap, _LayerInputTap)
+    computed = FullPass(tap.fetched(), states[0].cpu().numpy(), tuple(tap.entering))
+    if computed.weights.nbytes > MAX_CACHED_BYTES:
         return computed
-    with _one_whole:
-        newest = list(_wholes[encoder].items())[1 - CACHED_TEXTS :]
-        _wholes[encoder] = {**dict(newest), (text, pair): computed}
+    with _cache_lock:
+        newest = list(_full_passes[encoder].items())[1 - CACHED_TEXTS :]
+        _full_passes[encoder] = {**dict(newest), (text, pair): computed}
     return computed
 
 
-class _Entering(Tap):
+class _LayerInputTap(Tap):
     """A tap that records the input of each layer."""
 
     def __init__(self, weights: torch.Tensor) -> None:
@@ -376,19 +378,21 @@ class _Entering(Tap):
         self.entering.append(x)
 
 
-def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = "") -> Forked:
+def run_forked_pass(
+    encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = ""
+) -> ForkedPass:
     """Continue a pass in several variants from the W_O of ``layer``.
 
     For models whose passes can begin at any layer, everything before it is computed only once, for all layers. The
     residual that is added to the result of W_O has a single text, not one per variant; PyTorch broadcasts it. Raises
     the errors of ``encode``, and UnknownHead for a layer that does not exist.
     """
-    existing(encoder, [(layer, 0)])
-    thread, taps = threading.get_ident(), list[_Fork]()
+    check_heads(encoder, [(layer, 0)])
+    thread, taps = threading.get_ident(), list[_ForkTap]()
 
-    def make(weights: torch.Tensor) -> _Fork:
+    def make(weights: torch.Tensor) -> _ForkTap:
         """Create the tap of the pass and keep it."""
-        taps.append(_Fork(weights, layer, variants, by))
+        taps.append(_ForkTap(weights, layer, variants, by))
         return taps[0]
 
     def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
@@ -396,18 +400,18 @@ def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, tex
         is_here = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
         return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_here else None
 
-    with encoder.before_w_o(layer, enter):
-        if encoder.resumes:
-            x = whole(encoder, text, pair).entering[layer]
+    with encoder.hook_w_o_input(layer, enter):
+        if encoder.can_resume:
+            x = run_full_pass(encoder, text, pair).entering[layer]
             tap = make(encoder.space(x.shape[1]))
             tap.seen = layer
-            states: Weights = encoder.states_from(x, tap).cpu().numpy()
+            states: Weights = encoder.resume_states(x, tap).cpu().numpy()
         else:
             states = encoder.states(text, pair, make)
-    return Forked(tuple(slot.cpu().numpy() for slot in taps[0].slots[layer + 1 :]), states)
+    return ForkedPass(tuple(slot.cpu().numpy() for slot in taps[0].slots[layer + 1 :]), states)
 
 
-class _Fork(Tap):
+class _ForkTap(Tap):
     """A tap that stores the variants of one layer's outputs until W_O needs them.
 
     It records the weights of every later layer for all variants.
@@ -434,7 +438,7 @@ class _Fork(Tap):
         return output
 
 
-def each_alone(heads: Sequence[int]) -> Variants:
+def ablate_one_by_one(heads: Sequence[int]) -> Variants:
     """Return variants in each of which a single one of ``heads`` is off."""
 
     def variants(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:

@@ -10,12 +10,12 @@ import torch
 
 from mha_viz.attention import Attention
 from mha_viz.attention.answers import Numbers
-from mha_viz.attention.steps import Row, Step, read_as
+from mha_viz.attention.steps import Step, StepData, make_first_steps
 from mha_viz.errors import ReadingFailed, SettingError
 from mha_viz.models.reading import answers, cores
-from mha_viz.models.reading.capture import Recorded
+from mha_viz.models.reading.capture import RecordingTap
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.models.reading.tokenizer import TextPieces
 from mha_viz.request import BOTH, COSINE, FIRST_TEXT, SECOND_TEXT, Question
 from mha_viz.text import WordPieces
@@ -36,7 +36,7 @@ def gradient_weighted(
 
     To first order, this is how much the score s would rise if the weight grew by its own size. A weight may matter
     although its gradient is near 0, if s is flat there. s is the log-probability of ``word`` or, with ``other``, the
-    cosine of the vectors of the two texts (:func:`mha_viz.models.reading.answers.question_about`).
+    cosine of the vectors of the two texts (:func:`mha_viz.models.reading.answers.make_question`).
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
@@ -50,14 +50,16 @@ def gradient_weighted(
             stay as they are; "second" for the reverse, which needs ``text`` to be a single text.
 
     Returns a reading with the products of every head, [layer, head, query, key], signed; rows do not sum to 1. Raises
-    as :func:`mha_viz.models.reading.answers.question_about`, and ReadingFailed where a gradient is not finite.
+    as :func:`mha_viz.models.reading.answers.make_question`, and ReadingFailed where a gradient is not finite.
     """
-    encoder = in_one_stack(encoder)
-    question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other, off_in=off_in)
-    return of_score(encoder, question, text, pair, words)
+    encoder = require_one_stack(encoder)
+    question = answers.make_question(encoder, text, pair, words, place=place, word=word, other=other, off_in=off_in)
+    return weight_by_gradient(encoder, question, text, pair, words)
 
 
-def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
+def weight_by_gradient(
+    encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()
+) -> Attention:
     """Return :func:`gradient_weighted` for a given question."""
     if question.off_in == SECOND_TEXT:
         if pair or words:
@@ -65,7 +67,7 @@ def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", wo
             raise SettingError(problem, "Leave out its pair, and give no words.")
         text, question = question.other, question._replace(other=text, off_in=FIRST_TEXT)
     read = encoder.pieces(text, pair, words)
-    tap, gradients = _backwards(encoder, partial(_score, encoder, question), read)
+    tap, gradients = _run_backwards(encoder, partial(_evaluate_score, encoder, question), read)
     products = [
         weights * torch.einsum("qhd,hkd->hqk", gradient[0], values)
         for weights, gradient, values in zip(tap.weights, gradients, tap.values, strict=True)
@@ -75,12 +77,12 @@ def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", wo
         raise ReadingFailed(
             f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
         )
-    steps = read_as(words, Step(Row("gradient", question=question)), prefix=encoder.prefix)
+    steps = make_first_steps(words, Step(StepData("gradient", question=question)), prefix=encoder.prefix)
     tokens, products_array = read.tokenized(), weighted.cpu().numpy()
     return Attention(encoder.name, encoder.revision, tokens, products_array, made=steps, quantity="gradient")
 
 
-def importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
+def compute_importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
     """Return the gradient importance of each head, [layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|.
 
     It is the mean over the tokens of a text, ℓ2-normalised within each layer (Michel et al. 2019, equation 2). Att_h is
@@ -90,8 +92,8 @@ def importance(encoder: Encoder, question: Question, text: str, pair: str = "") 
     texts = [(text, pair), (question.other, "")] if question.kind == COSINE else [(text, pair)]
     products = []
     for index in (index for index in range(len(texts)) if question.is_off_in(index)):
-        score = partial(_score, encoder, question, other=texts[1 - index] if question.other else ("", ""))
-        tap, gradients = _backwards(encoder, score, encoder.pieces(*texts[index]))
+        score = partial(_evaluate_score, encoder, question, other=texts[1 - index] if question.other else ("", ""))
+        tap, gradients = _run_backwards(encoder, score, encoder.pieces(*texts[index]))
         products.append((torch.cat(gradients) * torch.cat(tap.outputs)).sum(-1))  # [layer, n, head]
     sizes = torch.cat(products, dim=1).abs().mean(1)  # [layer, head]
     lengths = sizes.norm(dim=1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
@@ -99,7 +101,7 @@ def importance(encoder: Encoder, question: Question, text: str, pair: str = "") 
     return normalised
 
 
-def outputs_and_slopes(
+def compute_output_gradients(
     encoder: Encoder, read: TextPieces | WordPieces, score: Callable[[torch.Tensor], torch.Tensor]
 ) -> tuple[list[torch.Tensor], tuple[torch.Tensor, ...]]:
     """Return the outputs of the heads, and the gradient of a score with respect to them.
@@ -107,16 +109,16 @@ def outputs_and_slopes(
     ``score`` is a function of the last states, [n, d_model]. Both results have one tensor per layer, [1, n, head,
     d_head].
     """
-    tap, gradients = _backwards(encoder, score, read)
+    tap, gradients = _run_backwards(encoder, score, read)
     return tap.outputs, gradients
 
 
-def _backwards(
+def _run_backwards(
     encoder: Encoder, score_states: Callable[[torch.Tensor], torch.Tensor], read: TextPieces | WordPieces
-) -> tuple[_Outputs, tuple[torch.Tensor, ...]]:
+) -> tuple[_DifferentiableTap, tuple[torch.Tensor, ...]]:
     """Return the tap of a pass over a text, and the gradient of the score with respect to the outputs of the heads."""
-    states, tap = encoder.last_states(read, _Outputs)
-    assert isinstance(tap, _Outputs)
+    states, tap = encoder.last_states(read, _DifferentiableTap)
+    assert isinstance(tap, _DifferentiableTap)
     with torch.enable_grad():
         score = score_states(states[0])  # it may read another text, which takes the lock
         with cores.pass_lock:
@@ -124,7 +126,7 @@ def _backwards(
     return tap, gradients
 
 
-def _score(
+def _evaluate_score(
     encoder: Encoder, question: Question, states: torch.Tensor, other: tuple[str, str] = ("", "")
 ) -> torch.Tensor:
     """Return the score computed from the last states, [n, d_model].
@@ -135,11 +137,11 @@ def _score(
         texts = other if other[0] else (question.other, "")
         compared = torch.as_tensor(encoder.states(*texts)).to(states)
         return torch.cosine_similarity(states.mean(0), compared[0].mean(0), dim=0)
-    logits = answers.logits_of(answers.word_head(encoder), states[question.place][None])
+    logits = answers.compute_logits(answers.load_word_head(encoder), states[question.place][None])
     return logits[0].log_softmax(-1)[question.piece]
 
 
-class _Outputs(Recorded):
+class _DifferentiableTap(RecordingTap):
     """A tap whose outputs receive gradients.
 
     An output is A V, so ∂s/∂A[i, j] is the product of the gradient at output i and value j.

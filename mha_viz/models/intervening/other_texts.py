@@ -19,11 +19,11 @@ from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import SettingError, TextError, check_kind
 from mha_viz.model_names import quote_model
-from mha_viz.models.reading.capture import Recorded
+from mha_viz.models.reading.capture import RecordingTap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.tokenizer import TextPieces
 from mha_viz.numerals import counted
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 from mha_viz.request import TEXT
 from mha_viz.text import TokenizedText, WordPieces
 
@@ -31,7 +31,7 @@ SEED = 0  # with the text, determines which sentences are drawn
 SentencesAsWords = Sequence[Sequence[str]]
 
 
-def outputs_for(
+def choose_outputs(
     encoder: Encoder,
     method: str,
     read: TextPieces | WordPieces,
@@ -41,20 +41,20 @@ def outputs_for(
     """Return the outputs that replace those of every head on a text, [layer, n, head, d_head].
 
     With the method "text" they are those on ``source``. With "resample" they are those on random ``sentences``, by
-    default the built-in ones. Raises as :func:`of_text` and :func:`of_sentences`.
+    default the built-in ones. Raises as :func:`compute_outputs_on_text` and :func:`compute_outputs_on_sentences`.
     """
     if method == TEXT:
-        return of_text(encoder, read, source)
-    return of_sentences(encoder, read, sentences or _forms_of(grammar.corpus))
+        return compute_outputs_on_text(encoder, read, source)
+    return compute_outputs_on_sentences(encoder, read, sentences or _corpus_words(grammar.corpus))
 
 
 @cache
-def _forms_of(corpus: Callable[[], Corpus]) -> SentencesAsWords:
+def _corpus_words(corpus: Callable[[], Corpus]) -> SentencesAsWords:
     """Return the words of the sentences of a corpus."""
     return [sentence.forms for sentence in corpus().sentences]
 
 
-def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Weights:
+def compute_outputs_on_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Weights:
     """Return the outputs of every head on ``source`` at the tokens of a text that was ``read``, [layer, n, head,
     d_head].
 
@@ -75,12 +75,14 @@ def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Wei
             "Change a word in one of them, to one that it knows.",
         )
     aligned: Weights = np.einsum(
-        "nm,lmhd->lnhd", alignment(tokens, source_pieces.tokenized()), outputs(encoder, source_pieces)
+        "nm,lmhd->lnhd", align_texts(tokens, source_pieces.tokenized()), compute_outputs(encoder, source_pieces)
     )
     return aligned.astype(np.float32)
 
 
-def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords) -> Weights:
+def compute_outputs_on_sentences(
+    encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords
+) -> Weights:
     """Return the outputs of every head on random sentences, at the tokens of a text, [layer, n, head, d_head].
 
     This is resampling as in Chan et al. 2022, "Causal scrubbing". Words take, in order, the outputs at the tokens of
@@ -89,8 +91,11 @@ def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sen
     can be read.
     """
     is_special, word_outputs, special_outputs = np.array(read.tokenized().special), list[Weights](), list[Weights]()
-    for sentence in _drawn(encoder, read, sentences):
-        sentence_outputs, is_sentence_special = outputs(encoder, sentence), np.array(sentence.tokenized().special)
+    for sentence in _draw_sentences(encoder, read, sentences):
+        sentence_outputs, is_sentence_special = (
+            compute_outputs(encoder, sentence),
+            np.array(sentence.tokenized().special),
+        )
         word_outputs.append(sentence_outputs[:, ~is_sentence_special])
         special_outputs.append(sentence_outputs[:, is_sentence_special])
         if sum(outputs_part.shape[1] for outputs_part in word_outputs) >= (~is_special).sum():
@@ -106,7 +111,9 @@ def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sen
     return values
 
 
-def _drawn(encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords) -> Iterator[WordPieces]:
+def _draw_sentences(
+    encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords
+) -> Iterator[WordPieces]:
     """Yield the sentences in random order, repeating them without end.
 
     The text itself and sentences that the model cannot read are left out; nothing is yielded if no sentence is left.
@@ -130,15 +137,15 @@ def _drawn(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sentences
             yield sentence
 
 
-def outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
+def compute_outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
     """Return the outputs of every layer's heads on a text, [layer, n, head, d_head]."""
-    _, tap = encoder.last_states(read, Recorded)
-    assert isinstance(tap, Recorded)
+    _, tap = encoder.last_states(read, RecordingTap)
+    assert isinstance(tap, RecordingTap)
     values: Weights = torch.cat(tap.outputs).cpu().numpy()
     return values
 
 
-def alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
+def align_texts(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
     """Return the alignment of two texts, [token of the first text, token of the second]; rows sum to 1. Raises
     SettingError.
     """
@@ -150,14 +157,14 @@ def alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
     words = [sum(not unit.special and not unit.segment for unit in item) for item in words_of_texts]
     if words[0] != words[1]:
         raise SettingError(
-            f"{quoted(mine.text)} has {counted(words[0], 'word')}, {quoted(theirs.text)} has {words[1]}, punctuation "
+            f"{quote(mine.text)} has {counted(words[0], 'word')}, {quote(theirs.text)} has {words[1]}, punctuation "
             "marks included.",
             "Lengthen the shorter text, or shorten the longer one, until both have equally many.",
         )
     if kinds[0] != kinds[1]:
         raise SettingError(
-            f"Special tokens, such as [SEP], are between other words in {quoted(mine.text)} than in "
-            f"{quoted(theirs.text)}.",
+            f"Special tokens, such as [SEP], are between other words in {quote(mine.text)} than in "
+            f"{quote(theirs.text)}.",
             "Type them at the same places in both, or leave them out.",
         )
     aligned = np.zeros((len(mine), len(theirs)))

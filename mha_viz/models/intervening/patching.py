@@ -10,22 +10,22 @@ import numpy as np
 import torch
 
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.attention.answers import Numbers, Patched, largest_estimate
-from mha_viz.errors import ReadingFailed, SettingError, check_each
+from mha_viz.attention.answers import Numbers, Patched, find_largest_estimate
+from mha_viz.errors import ReadingFailed, SettingError, check_items
 from mha_viz.models.intervening import ablation, gradients, other_texts, paths
 from mha_viz.models.reading import answers
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.models.reading.tokenizer import TextPieces
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.process.steps import ranges
-from mha_viz.quotes import quoted
+from mha_viz.process.steps import split_range
+from mha_viz.quotes import quote
 from mha_viz.request import TEXT
 from mha_viz.text import WordPieces
 
-AT_ONCE = 512  # maximum number of tokens in a batch, over all variants
-SAME = 1e-6  # smaller differences between two answers are rounding
-ScoreOf = Callable[[torch.Tensor], torch.Tensor]  # from last states [variant, n, d_model] to scores [variant]
+MAX_BATCH_TOKENS = 512  # maximum number of tokens in a batch, over all variants
+ROUNDING = 1e-6  # smaller differences between two answers are rounding
+ScoreFunction = Callable[[torch.Tensor], torch.Tensor]  # from last states [variant, n, d_model] to scores [variant]
 
 
 @with_bar("of the heads")
@@ -80,43 +80,47 @@ def activation_patching(
     Raises SettingError if the texts are the same, cannot be aligned or have the same answer, for a ``side`` that does
     not exist, and for a ``to`` without earlier layers or without ``exact``. Raises ReadingFailed if a number is not
     finite, UnknownHead, ModelUnsupported for a path in a family whose queries and keys cannot be replaced,
-    NeedsOneStack for an encoder–decoder, the errors of :func:`mha_viz.models.reading.answers.question_about` for words,
+    NeedsOneStack for an encoder–decoder, the errors of :func:`mha_viz.models.reading.answers.make_question` for words,
     and the errors of ``encode``.
 
     >>> patched = mv.activation_patching(mv.load("toy"), "The girl smiles because [MASK] sings .",
     ...     "The boy smiles because [MASK] sings .")
     >>> patched.table()["share"].nlargest(3)
     """
-    encoder = in_one_stack(encoder)
-    check_each((text, other, similar_to), str, "a text", "Give the sentence as text.")
+    encoder = require_one_stack(encoder)
+    check_items((text, other, similar_to), str, "a text", "Give the sentence as text.")
     if text.split() == other.split():
         raise SettingError("Both texts are the same.", "Change a word in one of them.")
-    head = paths.ending(encoder, to, side, exact)
+    head = paths.check_path_end(encoder, to, side, exact)
     pieces = encoder.pieces(text)
-    other_outputs = other_texts.of_text(encoder, pieces, other)
-    states = ablation.whole(encoder, text).states, encoder.states(other)[0]
-    score, other_score, name = _score(encoder, text, other, word, foil, similar_to, states)
+    other_outputs = other_texts.compute_outputs_on_text(encoder, pieces, other)
+    states = ablation.run_full_pass(encoder, text).states, encoder.states(other)[0]
+    score, other_score, name = _make_scores(encoder, text, other, word, foil, similar_to, states)
     answers_and_states = zip((score, other_score), states, strict=True)
     before, after = (
-        float(_measured(encoder, end_score, end_states[None])[0]) for end_score, end_states in answers_and_states
+        float(_evaluate(encoder, end_score, end_states[None])[0]) for end_score, end_states in answers_and_states
     )
     if not np.isfinite([before, after, other_outputs.sum()]).all():
         raise ReadingFailed(f"{name} is not a finite number.", "Choose other texts, or another model.")
-    if abs(after - before) < SAME:
+    if abs(after - before) < ROUNDING:
         raise SettingError(f"Both texts have the same answer: {name}.", "Choose texts with different answers.")
-    at_once = max(1, AT_ONCE // len(pieces.ids))
+    at_once = max(1, MAX_BATCH_TOKENS // len(pieces.ids))
     estimates = np.full((encoder.layers, encoder.heads), np.nan)
     if head is None:
-        estimates = _estimated(encoder, pieces, other_outputs, score) / (after - before)
-        patched = _alone(encoder, text, other_outputs, at_once, None if exact else largest_estimate(estimates))
+        estimates = _estimate_changes(encoder, pieces, other_outputs, score) / (after - before)
+        patched = _patch_one_by_one(
+            encoder, text, other_outputs, at_once, None if exact else find_largest_estimate(estimates)
+        )
     else:
-        patched = paths.states(encoder, pieces, other_outputs, head, side, at_once)
+        patched = paths.patch_paths(encoder, pieces, other_outputs, head, side, at_once)
     count = encoder.heads * (head.layer if head else encoder.layers) if exact else 1
-    shares = (_scores(encoder, _report_each(patched, count, called(progress)), score) - before) / (after - before)
+    shares = (_score_heads(encoder, _report_progress(patched, count, called(progress)), score) - before) / (
+        after - before
+    )
     return Patched(encoder.name, text, other, name, before, after, shares, estimates, head, side, encoder.revision)
 
 
-def _report_each(
+def _report_progress(
     patched: Iterator[tuple[list[Head], Weights]], count: int, progress: Callable[[float], None]
 ) -> Iterator[tuple[list[Head], Weights]]:
     """Yield what is patched, and report after each item the fraction of the ``count`` heads that are done."""
@@ -127,18 +131,18 @@ def _report_each(
         progress(done / count)
 
 
-def _scores(encoder: Encoder, patched: Iterable[tuple[list[Head], Weights]], score: ScoreOf) -> Numbers:
+def _score_heads(encoder: Encoder, patched: Iterable[tuple[list[Head], Weights]], score: ScoreFunction) -> Numbers:
     """Return the score with each head that was ``patched``, [layer, head]; NaN for the others.
 
     ``patched`` yields heads with their last states, [head, n, d_model].
     """
     scores = np.full((encoder.layers, encoder.heads), np.nan)
     for heads, changed in patched:
-        scores[*zip(*heads, strict=True)] = _measured(encoder, score, changed)
+        scores[*zip(*heads, strict=True)] = _evaluate(encoder, score, changed)
     return scores
 
 
-def _alone(
+def _patch_one_by_one(
     encoder: Encoder, text: str, other_outputs: Weights, at_once: int, only: Head | None
 ) -> Iterator[tuple[list[Head], Weights]]:
     """Yield heads of a layer with the last states, [head, n, d_model], that each has with its output from the other
@@ -147,42 +151,46 @@ def _alone(
     All heads are patched in turn, or ``only`` one of them.
     """
     only_range = only and [(only.layer, range(only.head, only.head + 1))]
-    substitute = ablation.substitute(encoder, TEXT, other_outputs)
-    for layer, numbers in only_range or product(range(encoder.layers), ranges(0, encoder.heads, at_once)):
-        changed = ablation.forked(encoder, layer, ablation.each_alone(numbers), substitute, text)
+    substitute = ablation.make_substitute(encoder, TEXT, other_outputs)
+    for layer, numbers in only_range or product(range(encoder.layers), split_range(0, encoder.heads, at_once)):
+        changed = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(numbers), substitute, text)
         yield [Head(layer, number) for number in numbers], changed.states
 
 
-def _estimated(encoder: Encoder, pieces: TextPieces | WordPieces, other_outputs: Weights, score: ScoreOf) -> Numbers:
+def _estimate_changes(
+    encoder: Encoder, pieces: TextPieces | WordPieces, other_outputs: Weights, score: ScoreFunction
+) -> Numbers:
     """Return the first-order estimate of how much the score changes with each head's output on the other text, [layer,
     head].
     """
-    outputs, output_gradients = gradients.outputs_and_slopes(encoder, pieces, lambda states: score(states[None])[0])
+    outputs, output_gradients = gradients.compute_output_gradients(
+        encoder, pieces, lambda states: score(states[None])[0]
+    )
     differences = torch.from_numpy(other_outputs).to(outputs[0]) - torch.cat(outputs)
     changes: Numbers = (differences * torch.cat(output_gradients)).sum((1, 3)).detach().double().cpu().numpy()
     return changes
 
 
-def _measured(encoder: Encoder, score: ScoreOf, states: Weights) -> Numbers:
+def _evaluate(encoder: Encoder, score: ScoreFunction, states: Weights) -> Numbers:
     """Return the score of each of the last states, [variant, n, d_model]: [variant]."""
     with torch.inference_mode():
         measured: Numbers = score(torch.tensor(states, device=encoder.device)).double().cpu().numpy()
     return measured
 
 
-def _similarity(encoder: Encoder, text: str) -> tuple[ScoreOf, ScoreOf, str]:
-    """Return what :func:`_score` returns, for the cosine with the sentence vector of a text."""
+def _make_similarity_score(encoder: Encoder, text: str) -> tuple[ScoreFunction, ScoreFunction, str]:
+    """Return what :func:`_make_scores` returns, for the cosine with the sentence vector of a text."""
     vector = torch.tensor(encoder.states(text)[0]).double().mean(0)
 
     def compute_cosines(states: torch.Tensor) -> torch.Tensor:
         return torch.cosine_similarity(states.double().mean(1), vector.to(states.device), dim=-1)
 
-    return compute_cosines, compute_cosines, f"the cosine with {quoted(text)}"
+    return compute_cosines, compute_cosines, f"the cosine with {quote(text)}"
 
 
-def _score(
+def _make_scores(
     encoder: Encoder, text: str, other: str, word: str, foil: str, similar_to: str, states: tuple[Weights, Weights]
-) -> tuple[ScoreOf, ScoreOf, str]:
+) -> tuple[ScoreFunction, ScoreFunction, str]:
     """Return the answer as a function of the last states of each text, and its description.
 
     ``states`` holds the last states of both texts, [n, d_model].
@@ -190,8 +198,8 @@ def _score(
     if similar_to:
         if word or foil:
             raise SettingError("Both words and a text to compare with were given.", "Leave one of them out.")
-        return _similarity(encoder, similar_to)
-    if not (word or foil or answers.predicts(encoder, text)):
+        return _make_similarity_score(encoder, similar_to)
+    if not (word or foil or answers.can_predict(encoder, text)):
         first_vector, second_vector = (torch.tensor(item).double().mean(0) for item in states)
         direction = second_vector - first_vector
         squared_length = direction.square().sum().clamp_min(torch.finfo(torch.float64).tiny)
@@ -205,9 +213,9 @@ def _score(
 
         return project, project, "where the sentence vector lies between those of the two texts"
     question, other_question = (
-        answers.question_about(encoder, item, word=answer_word) for item, answer_word in ((text, word), (other, foil))
+        answers.make_question(encoder, item, word=answer_word) for item, answer_word in ((text, word), (other, foil))
     )
-    aligned = other_texts.alignment(*(encoder.pieces(item).tokenized() for item in (text, other)))
+    aligned = other_texts.align_texts(*(encoder.pieces(item).tokenized() for item in (text, other)))
     if not aligned[question.place, other_question.place]:
         raise SettingError(
             f"The word to predict is token {question.place} in one text and token {other_question.place}, another "
@@ -216,12 +224,12 @@ def _score(
         )
     if question.piece == other_question.piece:
         raise SettingError(
-            f"The words to compare are both {quoted(question.word)}: by default, each text’s most probable one.",
+            f"The words to compare are both {quote(question.word)}: by default, each text’s most probable one.",
             "Name two different ones (word= and foil=, --word and --foil).",
         )
 
     def score(place: int, states: torch.Tensor) -> torch.Tensor:
-        logits = answers.logits_of(answers.word_head(encoder), states[:, place])
+        logits = answers.compute_logits(answers.load_word_head(encoder), states[:, place])
         return logits[:, question.piece] - logits[:, other_question.piece]
 
     score_text, score_other = (partial(score, item.place) for item in (question, other_question))

@@ -12,15 +12,15 @@ from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.attention.answers import SIDES
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.model_names import quote_model
-from mha_viz.models.reading.capture import Tap, Triple
+from mha_viz.models.reading.capture import QueryKeyValue, Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.tokenizer import TextPieces
-from mha_viz.process.steps import ranges
-from mha_viz.quotes import quoted
+from mha_viz.process.steps import split_range
+from mha_viz.quotes import quote
 from mha_viz.text import WordPieces
 
 
-def ending(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Head | None:
+def check_path_end(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Head | None:
     """Return the head in which paths end; None if neither a head nor a side was named. Raises SettingError,
     UnknownHead.
     """
@@ -31,7 +31,7 @@ def ending(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Head | None
     if to == "" or side not in SIDES:
         missing = "No head was named at which paths end."
         raise SettingError(
-            missing if to == "" else f"{quoted(str(side))} is not a side of a head.",
+            missing if to == "" else f"{quote(str(side))} is not a side of a head.",
             f"Name a head (to=, --to) and one of {', '.join(SIDES)} (side=, --side).",
         )
     head = Head.among(to, encoder.layer_numbers, encoder.heads, encoder.name)
@@ -40,7 +40,7 @@ def ending(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Head | None
     return head
 
 
-def states(
+def patch_paths(
     encoder: Encoder, read: TextPieces | WordPieces, theirs: Weights, to: Head, side: str, at_once: int
 ) -> Iterator[tuple[list[Head], Weights]]:
     """Yield earlier heads with the last states, [head, n, d_model], that result when each is patched along a path.
@@ -48,28 +48,28 @@ def states(
     The output of each earlier head in ``theirs``, [layer, n, head, d_head], reaches only one side of ``to``. Raises
     ModelUnsupported.
     """
-    _, unpatched = encoder.last_states(read, partial(_Path, to=to))
-    assert isinstance(unpatched, _Path)
+    _, unpatched = encoder.last_states(read, partial(_PathTap, to=to))
+    assert isinstance(unpatched, _PathTap)
     if not unpatched.sides:
         raise ModelUnsupported(
             f"The queries and keys of {quote_model(encoder.name)} cannot be replaced.",
             "Choose a model such as BERT or GPT-2.",
         )
     heads = [Head(layer, head) for layer in range(to.layer) for head in range(encoder.heads)]
-    for chunk in ranges(0, len(heads), at_once):
+    for chunk in split_range(0, len(heads), at_once):
         sources, side_index = [heads[index] for index in chunk], SIDES.index(side)
         outputs = [output.repeat(len(sources), 1, 1, 1) for output in unpatched.outputs]
         for variant, head in enumerate(sources):
             outputs[head.layer][variant, :, head.head] = torch.from_numpy(theirs[head.layer][:, head.head])
-        _, patched_sources = encoder.last_states(read, partial(_Path, to=to, outputs=outputs), len(sources))
-        assert isinstance(patched_sources, _Path)
+        _, patched_sources = encoder.last_states(read, partial(_PathTap, to=to, outputs=outputs), len(sources))
+        assert isinstance(patched_sources, _PathTap)
         received = partial(
-            _Path, to=to, outputs=unpatched.outputs, received=(side_index, patched_sources.sides[side_index])
+            _PathTap, to=to, outputs=unpatched.outputs, received=(side_index, patched_sources.sides[side_index])
         )
         yield sources, encoder.last_states(read, received, len(sources))[0].cpu().numpy()
 
 
-class _Path(Tap):
+class _PathTap(Tap):
     """A tap for one pass of path patching.
 
     It records the outputs of each layer's heads up to the layer of ``to``, [sentence, n, head, d_head], and in
@@ -96,7 +96,7 @@ class _Path(Tap):
         self.sides: tuple[torch.Tensor, ...] = ()
         self._to, self._given, self._received = to, outputs, received
 
-    def attends(self, index: int, *sides: torch.Tensor) -> Triple:
+    def attends(self, index: int, *sides: torch.Tensor) -> QueryKeyValue:
         """Record the queries, keys and values of the layer of ``to``, and replace one side of them if requested."""
         if index == self._to.layer:
             self.sides = tuple(side.clone() for side in sides)

@@ -16,14 +16,16 @@ from typing import Any, NamedTuple
 
 from mha_viz.errors import ModelUnsupported, TextError
 from mha_viz.model_names import quote_model
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 
-LONGEST_WORD = 500  # maximum characters between blanks; merging time grows with their square
-MOST_CACHED = 20_000  # maximum number of words whose pieces a tokenizer caches
-REWRITTEN = 48  # maximum number of consecutive pieces that differ from the text, such as "HTTPURL" for an address
-WORDS_REWRITTEN = 100  # maximum number of words and punctuation marks that such pieces replace
-MOST_TRIED = 1_000  # maximum number of attempts to find where text and pieces agree again
-QUOTED = 40
+MAX_WORD_CHARACTERS = 500  # maximum characters between blanks; merging time grows with their square
+MAX_CACHED_WORDS = 20_000  # maximum number of words whose pieces a tokenizer caches
+MAX_REWRITTEN_PIECES = (
+    48  # maximum number of consecutive pieces that differ from the text, such as "HTTPURL" for an address
+)
+MAX_REWRITTEN_WORDS = 100  # maximum number of words and punctuation marks that such pieces replace
+MAX_ATTEMPTS = 1_000  # maximum number of attempts to find where text and pieces agree again
+MAX_QUOTED = 40
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
 _MARKS = re.compile(r"^(?:##|[▁Ġ]+)|(?:@@|</w>)$")  # mark a piece that begins, continues or ends a word
 _PROBES = ("A cat didn't sit.", "It is 12 o'clock, isn't it?")
@@ -79,7 +81,7 @@ class AlignedTokenizer:
     def check(self) -> None:
         """Raise ModelUnsupported if the pieces of a sentence cannot be found in it."""
         unknown = self._tokenizer.unk_token
-        if any(spans_of_pieces(probe, self._pieces(probe), unknown, rewritten=0) is None for probe in _PROBES):
+        if any(find_spans(probe, self._pieces(probe), unknown, rewritten=0) is None for probe in _PROBES):
             raise ModelUnsupported(
                 f"{quote_model(self._name)} has a tokenizer without character positions, so its tokens cannot be "
                 "placed in the text.",
@@ -93,8 +95,8 @@ class AlignedTokenizer:
         Raises TextError if the pieces cannot be found in the text.
         """
         words = list(text) if is_pretokenized else None
-        parts = [self._of_words(words) if words is not None else self._of_text(str(text))]
-        parts += [] if pair is None else [self._of_text(pair)]
+        parts = [self._read_words(words) if words is not None else self._read_text(str(text))]
+        parts += [] if pair is None else [self._read_text(pair)]
         numbers = [self._tokenizer.convert_tokens_to_ids(part.names) for part in parts]
         ids: list[int] = self._tokenizer.build_inputs_with_special_tokens(*numbers)
         types = self._tokenizer.create_token_type_ids_from_sequences(*numbers)
@@ -119,7 +121,7 @@ class AlignedTokenizer:
             [index and index[0] for index in sources],
         )
 
-    def _of_text(self, text: str) -> _Part:
+    def _read_text(self, text: str) -> _Part:
         """Return the pieces of a text."""
         words = [match.span() for match in re.finditer(r"\S+", text)]
         names = self._pieces(text)
@@ -127,7 +129,7 @@ class AlignedTokenizer:
         begins = [start for start, _ in words]
         return _Part(names, spans, [sum(begin <= start for begin in begins[1:]) for start, _ in spans])
 
-    def _of_words(self, words: Sequence[str]) -> _Part:
+    def _read_words(self, words: Sequence[str]) -> _Part:
         """Return the pieces of a list of words."""
         names_by_word = [self._pieces(word) for word in words]
         spans = [span for word, names in zip(words, names_by_word, strict=True) for span in self._spans(word, names)]
@@ -137,31 +139,31 @@ class AlignedTokenizer:
     def _pieces(self, text: str) -> list[str]:
         """Return the names of the pieces of a text. Raises TextError for very long words."""
         longest = max(text.split(), key=len, default="")
-        if len(longest) > LONGEST_WORD:
+        if len(longest) > MAX_WORD_CHARACTERS:
             raise TextError(
-                f"{quoted(longest, QUOTED)} has {len(longest):,} characters without a blank; the tokenizer of "
-                f"{quote_model(self._name)} is given at most {LONGEST_WORD}.",
+                f"{quote(longest, MAX_QUOTED)} has {len(longest):,} characters without a blank; the tokenizer of "
+                f"{quote_model(self._name)} is given at most {MAX_WORD_CHARACTERS}.",
                 "Separate words by spaces.",
             )
         cache = getattr(self._tokenizer, "cache", None)
-        if isinstance(cache, dict) and len(cache) > MOST_CACHED:
+        if isinstance(cache, dict) and len(cache) > MAX_CACHED_WORDS:
             cache.clear()
         names: list[str] = self._tokenizer.tokenize(text)
         return names
 
     def _spans(self, text: str, names: Sequence[str]) -> list[_Span]:
         """Return the spans of pieces in a text. Raises TextError if they cannot be found."""
-        spans = spans_of_pieces(text, names, self._tokenizer.unk_token)
+        spans = find_spans(text, names, self._tokenizer.unk_token)
         if spans is None:
             raise TextError(
-                f"The tokenizer of {quote_model(self._name)} rewrites {quoted(text, QUOTED)} so its tokens cannot be "
+                f"The tokenizer of {quote_model(self._name)} rewrites {quote(text, MAX_QUOTED)} so its tokens cannot be "
                 "found in it.",
                 "Write it in another way.",
             )
         return spans
 
 
-class _Folded:
+class _FoldedText:
     """A text in the form in which it is compared: without blanks, case, accents and variants of quotes.
 
     ``signs`` are the folded characters, and ``places`` their positions in the text.
@@ -203,8 +205,8 @@ def _fold(written: str) -> str:
     return "".join(sign for sign in plain if not (sign.isspace() or unicodedata.category(sign).startswith("M")))
 
 
-def spans_of_pieces(
-    text: str, names: Sequence[str], unknown: str | None = None, rewritten: int = REWRITTEN
+def find_spans(
+    text: str, names: Sequence[str], unknown: str | None = None, rewritten: int = MAX_REWRITTEN_PIECES
 ) -> list[_Span] | None:
     """Return the span in the text of each piece, given the ``names`` of the pieces; None if they do not follow the
     text.
@@ -213,13 +215,13 @@ def spans_of_pieces(
     replace, up to the first word after which text and pieces agree again. There may be at most ``rewritten`` of them in
     a row.
     """
-    folded = _Folded(text)
+    folded = _FoldedText(text)
     folded_names = [None if name == unknown else _fold(_MARKS.sub("", name)) for name in names]
     spans: list[_Span] = []
     position = piece = 0
     open_ends: list[tuple[int, int, Iterator[tuple[int, int]]]] = []  # choices that can be revised
     failed = set[tuple[int, int]]()
-    for _ in range(MOST_TRIED):
+    for _ in range(MAX_ATTEMPTS):
         while (
             piece < len(names)
             and (signs := folded_names[piece]) is not None
@@ -231,8 +233,8 @@ def spans_of_pieces(
             return spans
         if (position, piece) not in failed:
             failed.add((position, piece))
-            max_pieces = rewritten if piece < len(names) and folded_names[piece] is not None else REWRITTEN
-            open_ends.append((position, piece, _ends(folded, folded_names, position, piece, max_pieces)))
+            max_pieces = rewritten if piece < len(names) and folded_names[piece] is not None else MAX_REWRITTEN_PIECES
+            open_ends.append((position, piece, _iter_resume_points(folded, folded_names, position, piece, max_pieces)))
         while open_ends:
             position, piece, ends = open_ends[-1]
             if (end := next(ends, None)) is not None:
@@ -246,10 +248,12 @@ def spans_of_pieces(
     return None
 
 
-def _ends(folded: _Folded, written: Sequence[str | None], at: int, piece: int, most: int) -> Iterator[tuple[int, int]]:
+def _iter_resume_points(
+    folded: _FoldedText, written: Sequence[str | None], at: int, piece: int, most: int
+) -> Iterator[tuple[int, int]]:
     """Yield positions where text and pieces may agree again: after the fewest words, and then the fewest pieces."""
     first = bisect_right(folded.boundaries, at)
-    for end in folded.boundaries[first : first + WORDS_REWRITTEN]:
+    for end in folded.boundaries[first : first + MAX_REWRITTEN_WORDS]:
         for next_piece in range(piece + 1, min(len(written), piece + most) + 1):
             signs = written[next_piece] if next_piece < len(written) else None
             if (next_piece == len(written)) == (end == len(folded.signs)) and (

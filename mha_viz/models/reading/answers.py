@@ -20,23 +20,23 @@ from torch import nn
 from mha_viz.attention.answers import Numbers
 from mha_viz.errors import EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import family_of
+from mha_viz.models.families import find_family
 from mha_viz.models.reading import capture
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.models.reading.properties import torch_device, torch_dtype
-from mha_viz.models.reading.tokenizer import panics_in_words
-from mha_viz.quotes import quoted
-from mha_viz.request import BOTH, COSINE, FIRST, MASK, NEXT, OFF_IN, Question
+from mha_viz.models.reading.tokenizer import convert_panics
+from mha_viz.quotes import quote
+from mha_viz.request import BOTH, COSINE, FIRST_MASK, MASK, NEXT, OFF_CHOICES, Question
 
-MOST_WORD = 60  # maximum number of characters of a word that is looked up
+MAX_WORD_CHARACTERS = 60  # maximum number of characters of a word that is looked up
 BLANK = "␣"  # shown for the space at the beginning of a piece
 
-_one_head = threading.Lock()
+_head_lock = threading.Lock()
 _heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # a head, or the reason why there is none
 
 
-def question_about(
+def make_question(
     encoder: AnyModel,
     text: str,
     pair: str = "",
@@ -68,43 +68,43 @@ def question_about(
     several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked, and
     for an unknown ``off_in``; EmptyText, and as :meth:`Encoder.encode`.
     """
-    encoder = in_one_stack(encoder)
+    encoder = require_one_stack(encoder)
     check_kind(word, str, "a word", "Give it as text.")
     if other:
-        if off_in not in OFF_IN:
+        if off_in not in OFF_CHOICES:
             raise SettingError(
-                f"{quoted(str(off_in))} is not one of the two texts.", f"Choose one of {', '.join(OFF_IN)}."
+                f"{quote(str(off_in))} is not one of the two texts.", f"Choose one of {', '.join(OFF_CHOICES)}."
             )
         encoder.pieces(other)
         return Question(COSINE, other=other, off_in=off_in)
     ids = encoder.pieces(text, pair, words).ids
-    word_head(encoder)
+    load_word_head(encoder)
     masks = () if encoder.causal else tuple(index for index, piece in enumerate(ids) if piece == encoder.mask)
     if encoder.causal:
         question = Question(NEXT, len(ids) - 1)
     else:
-        question = Question(MASK, _chosen(masks, place, str(encoder.vocabulary.mask_token)), places=masks)
+        question = Question(MASK, _choose_mask(masks, place, str(encoder.vocabulary.mask_token)), places=masks)
     if word:
-        piece = _piece(encoder, word)
+        piece = _find_piece(encoder, word)
     else:
         states = encoder.states(text, pair, words=words)
         piece = int(log_probabilities(encoder, states[:, question.place])[0].argmax())
     return question._replace(word=word_name(encoder, piece), piece=piece)
 
 
-def predicts(encoder: Encoder, text: str, pair: str = "") -> bool:
+def can_predict(encoder: Encoder, text: str, pair: str = "") -> bool:
     """Return whether a text has a word for the model to predict, and the model has weights for words."""
     if not encoder.causal and encoder.mask not in encoder.pieces(text, pair).ids:
         return False
     try:
-        word_head(encoder)
+        load_word_head(encoder)
     except ModelUnsupported:
         return False
     return True
 
 
-def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
-    """Return the masked token to predict. Raises TextError and SettingError as :func:`question_about`."""
+def _choose_mask(masks: tuple[int, ...], place: int | None, mask: str) -> int:
+    """Return the masked token to predict. Raises TextError and SettingError as :func:`make_question`."""
     if not masks:
         raise TextError(
             f"The text has no {mask}, so there is no word to predict.",
@@ -115,20 +115,20 @@ def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
         raise TextError(
             f"The text has {len(masks)} masked tokens: {listed}.", "Say which one to predict (place=, --place)."
         )
-    if place not in (None, FIRST, *masks):
+    if place not in (None, FIRST_MASK, *masks):
         raise SettingError(f"Token {place} is not masked.", f"Choose one of {listed}.")
-    return masks[0] if place is None or place == FIRST else place
+    return masks[0] if place is None or place == FIRST_MASK else place
 
 
-def _piece(encoder: Encoder, word: str) -> int:
+def _find_piece(encoder: Encoder, word: str) -> int:
     """Return the number of a word that is a single piece, as written inside a text or else as in the vocabulary.
 
     Raises TextError for other words, EmptyText for an empty one.
     """
-    tokenizer, typed = encoder.vocabulary, word.strip()[:MOST_WORD].replace(BLANK, " ")
+    tokenizer, typed = encoder.vocabulary, word.strip()[:MAX_WORD_CHARACTERS].replace(BLANK, " ")
     if not typed.strip():
         raise EmptyText("No word was given.", "Type one, or leave it to the model.")
-    with panics_in_words(encoder.name):
+    with convert_panics(encoder.name):
         encodings = [
             tokenizer.encode(spelling, add_special_tokens=False)
             for spelling in dict.fromkeys((f" {typed.strip()}", typed))
@@ -139,7 +139,7 @@ def _piece(encoder: Encoder, word: str) -> int:
     if not pieces:
         count = min(map(len, encodings))
         problem = f"is {count} tokens" if count > 1 else "is not in the vocabulary"
-        raise TextError(f"{quoted(typed.strip())} {problem} of {encoder.name}.", "Choose a word that is one token.")
+        raise TextError(f"{quote(typed.strip())} {problem} of {encoder.name}.", "Choose a word that is one token.")
     return int(pieces[0])
 
 
@@ -161,7 +161,7 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
     """
     state_tensor = torch.as_tensor(np.array(states), device=encoder.device)
     with torch.inference_mode():
-        logits = logits_of(word_head(encoder), state_tensor)
+        logits = compute_logits(load_word_head(encoder), state_tensor)
         probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
     if np.isnan(probabilities).any():
         raise ModelBroken(
@@ -171,20 +171,20 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
     return probabilities
 
 
-def logits_of(head: Any, states: torch.Tensor) -> torch.Tensor:
+def compute_logits(head: Any, states: torch.Tensor) -> torch.Tensor:
     """Return the logits of last states [variant, d_model]: [variant, piece]."""
     logits: torch.Tensor = head(inputs_embeds=states[None].to(head.dtype)).logits
     return logits[0].float()
 
 
-def word_head(encoder: Encoder) -> Any:
+def load_word_head(encoder: Encoder) -> Any:
     """Return the module that computes logits from last states, with gradients if required.
 
     Raises ModelUnsupported, with the reason, if the files do not contain it.
     """
-    with _one_head:
+    with _head_lock:
         if encoder not in _heads:
-            _heads[encoder] = _opened(encoder)
+            _heads[encoder] = _open_word_head(encoder)
     head = _heads[encoder]
     if isinstance(head, str):
         raise ModelUnsupported(
@@ -194,25 +194,25 @@ def word_head(encoder: Encoder) -> Any:
     return head
 
 
-def _opened(encoder: Encoder) -> Any:
+def _open_word_head(encoder: Encoder) -> Any:
     """Return the head, or the reason why there is none."""
     if encoder.folder is None:
         return "its weights are random"
-    wordless = family_of(encoder.config).wordless
+    wordless = find_family(encoder.config).wordless
     if wordless:
         return wordless
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM  # 3 s that readings need not wait
 
-    from mha_viz.models.reading.opening import reports_silenced
+    from mha_viz.models.reading.opening import silence_transformers
 
     kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    with reports_silenced():
+    with silence_transformers():
         config = AutoConfig.from_pretrained(encoder.folder, **local)
         model, report = kind.from_pretrained(
             encoder.folder,
             config=config,
-            attn_implementation=capture.implementation(encoder.family),
+            attn_implementation=capture.choose_implementation(encoder.family),
             dtype=torch_dtype(encoder.dtype),
             use_safetensors=True,
             output_loading_info=True,
@@ -221,12 +221,12 @@ def _opened(encoder: Encoder) -> Any:
     missing = sorted(report["missing_keys"])
     if missing:
         return f"its files lack the weights for that (such as {missing[0]}), because it was trained for another task"
-    setattr(model, model.base_model_prefix, _Given())
+    setattr(model, model.base_model_prefix, _IdentityLayers())
     return model.eval().to(torch_device(encoder.device))
 
 
 @cache
-def _states() -> Any:
+def _make_states_class() -> Any:
     """Return the class of the object that replaces the output of a model's layers."""
     from mha_viz.models.transformers_parts import BaseModelOutputWithPastAndCrossAttentions
 
@@ -235,12 +235,12 @@ def _states() -> Any:
     return make_dataclass("_States", extra_fields, bases=(BaseModelOutputWithPastAndCrossAttentions,))
 
 
-class _Given(nn.Module):
+class _IdentityLayers(nn.Module):
     """A module that replaces the layers of a model and returns its input."""
 
     def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> Any:
         """Return the input as the last states."""
-        return _states()(last_hidden_state=inputs_embeds)
+        return _make_states_class()(last_hidden_state=inputs_embeds)
 
     @property
     def decoder(self) -> nn.Module:

@@ -24,10 +24,10 @@ class Bert(nn.Module):
         self.dtype = torch.float32
         self.embeddings = _Embeddings(config)
         self.encoder = nn.Module()
-        self.encoder.layer = nn.ModuleList(_layer(config) for _ in range(config.num_hidden_layers))
+        self.encoder.layer = nn.ModuleList(_make_layer(config) for _ in range(config.num_hidden_layers))
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> Any:
-        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.straight.Straight` runs."""
+        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.straight.StraightRunner` runs."""
         raise NotImplementedError
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -41,10 +41,10 @@ class _Embeddings(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         width = config.hidden_size
-        self.word_embeddings = table(config.vocab_size, width)
-        self.position_embeddings = table(config.max_position_embeddings, width)
-        self.token_type_embeddings = table(config.type_vocab_size, width)
-        self.LayerNorm = norm(config.hidden_size, config.layer_norm_eps)
+        self.word_embeddings = make_table(config.vocab_size, width)
+        self.position_embeddings = make_table(config.max_position_embeddings, width)
+        self.token_type_embeddings = make_table(config.type_vocab_size, width)
+        self.LayerNorm = make_norm(config.hidden_size, config.layer_norm_eps)
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
         """Embed pieces: [sentence, n] → [sentence, n, d_model]."""
@@ -56,7 +56,7 @@ class _Embeddings(nn.Module):
         return x
 
 
-class _Heads(nn.Module):
+class _Projections(nn.Module):
     """W_Q, W_K and W_V of a layer."""
 
     def __init__(self, config: Any) -> None:
@@ -64,42 +64,42 @@ class _Heads(nn.Module):
         self.config: Any = config
         self.attention_head_size = config.hidden_size // config.num_attention_heads
         self.scaling = self.attention_head_size**-0.5
-        self.query, self.key, self.value = (linear_layer(config.hidden_size, config.hidden_size) for _ in range(3))
+        self.query, self.key, self.value = (make_linear(config.hidden_size, config.hidden_size) for _ in range(3))
 
 
-def _layer(config: Any) -> nn.Module:
+def _make_layer(config: Any) -> nn.Module:
     """Return a layer of BERT."""
     width, inner_width = config.hidden_size, config.intermediate_size
     layer = nn.Module()
     layer.attention = nn.Module()
-    layer.attention.self = _Heads(config)
-    layer.attention.output = _normalising(width, config)
+    layer.attention.self = _Projections(config)
+    layer.attention.output = _make_output(width, config)
     layer.intermediate = nn.Module()
-    layer.intermediate.dense = linear_layer(width, inner_width)
+    layer.intermediate.dense = make_linear(width, inner_width)
     layer.intermediate.intermediate_act_fn = nn.GELU()
-    layer.output = _normalising(inner_width, config)
+    layer.output = _make_output(inner_width, config)
     return layer
 
 
-def _normalising(width: int, config: Any) -> nn.Module:
+def _make_output(width: int, config: Any) -> nn.Module:
     """Return a linear layer, and the norm that is applied to the sum of its output and the residual."""
     module = nn.Module()
-    module.dense = linear_layer(width, config.hidden_size)
-    module.LayerNorm = norm(config.hidden_size, config.layer_norm_eps)
+    module.dense = make_linear(width, config.hidden_size)
+    module.LayerNorm = make_norm(config.hidden_size, config.layer_norm_eps)
     return module
 
 
-def linear_layer(width: int, wide: int) -> nn.Linear:
+def make_linear(width: int, wide: int) -> nn.Linear:
     """Return a linear layer, [..., width] → [..., wide]."""
     return nn.Linear(width, wide, device="meta")
 
 
-def norm(width: int, eps: float) -> nn.LayerNorm:
+def make_norm(width: int, eps: float) -> nn.LayerNorm:
     """Return a LayerNorm that adds ``eps`` to the variance."""
     return nn.LayerNorm(width, eps=eps, device="meta")
 
 
-def table(rows: int, width: int) -> nn.Embedding:
+def make_table(rows: int, width: int) -> nn.Embedding:
     """Return a table of vectors without memory.
 
     Passing the weight avoids random initialisation, which without memory would import PyTorch's compiler (1.5 s).

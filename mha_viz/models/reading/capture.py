@@ -17,35 +17,37 @@ import numpy as np
 import torch
 
 from mha_viz.attention import Weights
-from mha_viz.attention.steps import Row, Step
+from mha_viz.attention.steps import Step, StepData
 from mha_viz.models.families import FAMILIES, is_listed
-from mha_viz.models.transformers_parts import calls_registered, check_function
+from mha_viz.models.transformers_parts import check_function, uses_registered_attention
 from mha_viz.text import clean
 
-NAME = "mha_capture"  # the attn_implementation with which models are loaded
+IMPLEMENTATION = "mha_capture"  # the attn_implementation with which models are loaded
 
 # The attention of these families is computed here, directly in the tap's memory. Other families use their own function,
 # and the result is copied.
-PLAIN = frozenset(name for name, family in FAMILIES.items() if family.plain)
+PLAIN_FAMILIES = frozenset(name for name, family in FAMILIES.items() if family.plain)
 
 # PyTorch's softmax is about five times slower for rows shorter than a vector register: it handles single numbers.
-SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
+MIN_VECTOR_ROW = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 
 
-def implementation(family: str) -> str:
+def choose_implementation(family: str) -> str:
     """Return the attn_implementation with which to load models of a family.
 
     It is "eager" for families that are rewritten after loading and for those without a row.
     """
-    return "eager" if not is_listed(family) or is_rewritten(family) else NAME
+    return "eager" if not is_listed(family) or is_rewritten(family) else IMPLEMENTATION
 
 
 def is_rewritten(family: str) -> bool:
     """Return whether this package computes the attention of a family with the installed transformers."""
-    return family in FAMILIES and FAMILIES[family].rewritten and not calls_registered(family)
+    return family in FAMILIES and FAMILIES[family].rewritten and not uses_registered_attention(family)
 
 
-Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # queries, keys and values, [sentence, head, n, d_head] each
+QueryKeyValue = tuple[
+    torch.Tensor, torch.Tensor, torch.Tensor
+]  # queries, keys and values, [sentence, head, n, d_head] each
 
 
 class LastLayerSeen(Exception):  # a signal, not an error
@@ -103,13 +105,13 @@ class Tap:
     def steps(self) -> tuple[Step, ...]:
         """Return the steps that ``Attention.made`` records for this tap: none if the numbers are the model's own."""
         is_own = type(self) is Tap or not self.changes
-        return () if is_own else (Step(Row("changed", by=clean(self.name or type(self).__name__))),)
+        return () if is_own else (Step(StepData("changed", by=clean(self.name or type(self).__name__))),)
 
     def slot(self, index: int) -> torch.Tensor:
         """Return the memory for a layer's weights: [head, query, key], or [head, sentence, query, key]."""
         return self.weights[index]
 
-    def attends(self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Triple:
+    def attends(self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> QueryKeyValue:
         """Return the queries, keys and values that the layer's heads attend with.
 
         Called before :meth:`layer`, in families whose attention function is replaced. The returned tensors replace the
@@ -153,7 +155,7 @@ class Tap:
             raise LastLayerSeen
 
 
-class Recorded(Tap):
+class RecordingTap(Tap):
     """A tap that keeps the outputs of each layer's heads and the values of the first sentence.
 
     Outputs are [sentence, n, head, d_head], values [head, n, d_head].
@@ -178,13 +180,13 @@ class Recorded(Tap):
 _TAP: ContextVar[Tap | None] = ContextVar("tap", default=None)
 
 
-def current() -> Tap | None:
+def get_current_tap() -> Tap | None:
     """Return the tap of the calling thread's forward pass."""
     return _TAP.get()
 
 
 @contextmanager
-def tapped(tap: Tap) -> Iterator[Tap]:
+def use_tap(tap: Tap) -> Iterator[Tap]:
     """Record the calling thread's forward passes in ``tap`` while inside this block."""
     token = _TAP.set(tap)
     try:
@@ -195,7 +197,7 @@ def tapped(tap: Tap) -> Iterator[Tap]:
         _TAP.reset(token)
 
 
-def capture(
+def capture_attention(
     module: torch.nn.Module,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -213,12 +215,12 @@ def capture(
     index, dtype = tap.seen, query.dtype
     query, key, value = tap.attends(index, query.float(), key.float(), value.float())  # rows sum to 1 only in float32
     attention_mask = attention_mask if attention_mask is None else attention_mask.float()
-    if getattr(module.config, "model_type", None) in PLAIN and not tap.differentiable:
+    if getattr(module.config, "model_type", None) in PLAIN_FAMILIES and not tap.differentiable:
         tap.seen += 1
-        weights = _plain(tap.slot(index), query, key, attention_mask, options["scaling"])
+        weights = _compute_weights(tap.slot(index), query, key, attention_mask, options["scaling"])
         if tap.ends_with(index):
             raise LastLayerSeen
-        output = torch.bmm(weights.flatten(0, 1), _flat(value))  # [head · sentence, query, d_head]
+        output = torch.bmm(weights.flatten(0, 1), _flatten_heads(value))  # [head · sentence, query, d_head]
         output = output.view(*weights.shape[:3], -1).permute(1, 2, 0, 3)  # [sentence, query, head, d_head]
         weights = weights.transpose(0, 1)
     else:
@@ -229,7 +231,7 @@ def capture(
     return output.to(dtype), weights
 
 
-def attended(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
+def attend_unmasked(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
     """Return the outputs of all heads, [sentence, n, head · d_head], for a tap that needs only weights; without a mask.
 
     ``joined``: [sentence, n, 3 · head · d_head], queries, keys and values side by side; only queries and keys for a
@@ -260,7 +262,7 @@ def _eager_attention(
     return result
 
 
-def _plain(
+def _compute_weights(
     slot: torch.Tensor,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -271,7 +273,7 @@ def _plain(
     # Heads come before sentences, so that the numbers of a head are contiguous.
     sentences, heads = query.shape[:2]
     scores = slot.view(-1, *slot.shape[-2:])  # [head · sentence, query, key]
-    torch.baddbmm(scores, _flat(query), _flat(key).transpose(1, 2), beta=0, alpha=scaling, out=scores)
+    torch.baddbmm(scores, _flatten_heads(query), _flatten_heads(key).transpose(1, 2), beta=0, alpha=scaling, out=scores)
     by_head = slot.view(heads, sentences, *slot.shape[-2:])
     if mask is not None:
         by_head.add_(mask.transpose(0, 1))
@@ -281,13 +283,13 @@ def _plain(
 
 def _softmax_(scores: torch.Tensor) -> None:
     """Apply softmax over the last axis, in place."""
-    if scores.shape[-1] >= SHORT:
+    if scores.shape[-1] >= MIN_VECTOR_ROW:
         torch.softmax(scores, -1, out=scores)
         return
     scores.sub_(scores.amax(-1, keepdim=True)).exp_()
     scores.div_(scores.sum(-1, keepdim=True))
 
 
-def _flat(projected: torch.Tensor) -> torch.Tensor:
+def _flatten_heads(projected: torch.Tensor) -> torch.Tensor:
     """Reshape [sentence, head, n, d_head] to [head · sentence, n, d_head]."""
     return projected.transpose(0, 1).flatten(0, 1)

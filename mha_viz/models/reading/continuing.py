@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mha_viz.attention.answers import MOST_WORDS, Continuation
+from mha_viz.attention.answers import MAX_WORDS, Continuation
 from mha_viz.errors import ModelUnsupported, SettingError, TextError, shorten_value
 from mha_viz.heads import is_number
 from mha_viz.model_names import quote_model
@@ -13,7 +13,7 @@ from mha_viz.models.families import is_listed
 from mha_viz.models.reading.answers import log_probabilities
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.models.reading.tokenizer import TextPieces
 
 NOTHING = Continuation()
@@ -41,10 +41,10 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
 
     ``before`` is the continuation so far. Raises as :func:`continue_text`.
     """
-    encoder = in_one_stack(model)
-    if not is_number(words) or not 1 <= words <= MOST_WORDS:
-        raise SettingError(f"words is {shorten_value(words)!r}.", f"Expected a number from 1 to {MOST_WORDS}.")
-    _check_writes(encoder)
+    encoder = require_one_stack(model)
+    if not is_number(words) or not 1 <= words <= MAX_WORDS:
+        raise SettingError(f"words is {shorten_value(words)!r}.", f"Expected a number from 1 to {MAX_WORDS}.")
+    _check_can_continue(encoder)
     read = encoder.pieces(text)
     assert isinstance(read, TextPieces)
     delimiters = {*encoder.vocabulary.all_special_ids}
@@ -63,17 +63,17 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
         last = encoder.last_states(read._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
         best = int(log_probabilities(encoder, last.cpu().numpy())[0].argmax())
         if best in delimiters:
-            return state._replace(text=_whole_words(state.text, words), is_complete=True)
+            return state._replace(text=_cut_after_words(state.text, words), is_complete=True)
         pieces = (*state.pieces, best)
         written = _decode(encoder, prompt, pieces)
         is_full = len(written.split()) > words or len(pieces) >= min(
             words * PIECES_PER_WORD, encoder.limit - len(prompt)
         )
-        state = Continuation(pieces, _whole_words(written, words) if is_full else written, is_full)
+        state = Continuation(pieces, _cut_after_words(written, words) if is_full else written, is_full)
     return state
 
 
-def _check_writes(encoder: Encoder) -> None:
+def _check_can_continue(encoder: Encoder) -> None:
     """Raise ModelUnsupported for a model that reads in both directions, or is read weights only."""
     if not encoder.causal:
         raise ModelUnsupported(
@@ -97,7 +97,7 @@ def _decode(encoder: Encoder, prompt: Sequence[int], pieces: Sequence[int]) -> s
     return written.rstrip("\ufffd")
 
 
-def _whole_words(written: str, words: int) -> str:
+def _cut_after_words(written: str, words: int) -> str:
     """Return the beginning of a text, up to a number of words."""
     match = re.match(rf"(?:\s*\S+){{0,{words}}}", written)
     return match[0] if match else ""

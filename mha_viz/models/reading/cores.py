@@ -16,16 +16,16 @@ from typing import Any
 import torch
 from threadpoolctl import ThreadpoolController
 
-MOST = 4  # maximum number of workers in a pool, because each holds a batch in memory
+MAX_WORKERS = 4  # maximum number of workers in a pool, because each holds a batch in memory
 
 
 @cache
-def _libraries() -> Any:
+def _thread_controller() -> Any:
     """Return the controller of the thread pools of numeric libraries."""
     return ThreadpoolController()
 
 
-class OneBlasThread:
+class SingleBlasThread:
     """A context in which NumPy's products use a single thread. Nested and concurrent uses are counted.
 
     BLAS threads keep spinning for a while after each product, and PyTorch's threads wait for them, which makes a pass
@@ -39,7 +39,7 @@ class OneBlasThread:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                self._limit = _libraries().limit(limits=1, user_api="blas")
+                self._limit = _thread_controller().limit(limits=1, user_api="blas")
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
@@ -48,10 +48,10 @@ class OneBlasThread:
                 self._limit.restore_original_limits()
 
 
-one_blas_thread = OneBlasThread()
+one_blas_thread = SingleBlasThread()
 
 
-class _Mine(threading.local):
+class _ThreadState(threading.local):
     """State of a thread."""
 
     share = False  # True for workers of a pool, which have cores of their own
@@ -65,7 +65,7 @@ class PassLock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._mine = _Mine()
+        self._mine = _ThreadState()
 
     def __enter__(self) -> None:
         if not self._mine.share:
@@ -83,7 +83,7 @@ class PassLock:
         cancelled.
         """
         cores = torch.get_num_threads()
-        workers = min(MOST, cores)
+        workers = min(MAX_WORKERS, cores)
         pool = ThreadPoolExecutor(workers, thread_name_prefix="worker_pool")
         try:
             self._start(pool, workers, cores)

@@ -16,30 +16,30 @@ from mha_viz.attention.trace import Floats, Relative
 DistanceTerms: TypeAlias = Callable[[Any, dict[str, Any], float, int], tuple[float, Relative]]
 
 
-def _numbers(added: torch.Tensor, n: int) -> Relative:
+def _make_bias(added: torch.Tensor, n: int) -> Relative:
     """Return a term that adds a number per head and distance, [h, n or 1, n]."""
     empty = np.zeros((len(added), 0, 0), np.float32)
     per_pair = np.broadcast_to(added.float().cpu().numpy(), (len(added), n, n))
     return Relative(per_pair, empty, empty, np.zeros((2, n, n), np.intp))
 
 
-def _mpnet(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _mpnet_terms(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return MPNet's terms: numbers as in T5, with scaling.
 
     See Song et al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding".
     """
-    return scaling, _numbers(given["position_bias"][0], n)
+    return scaling, _make_bias(given["position_bias"][0], n)
 
 
-def _bloom(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _bloom_terms(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return ALiBi's terms: the distance times a slope per head.
 
     See Press et al. 2022, "Train Short, Test Long", section 3.
     """
-    return scaling, _numbers(given["alibi"], n)
+    return scaling, _make_bias(given["alibi"], n)
 
 
-def _t5(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _t5_terms(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return T5's terms: a learned number per head and bucket of distances, added to q · k, which is not scaled.
 
     See Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section
@@ -47,10 +47,10 @@ def _t5(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[flo
     """
     added = given.get("position_bias")
     with torch.inference_mode():
-        return scaling, _numbers((holder.compute_bias(n, n) if added is None else added)[0], n)
+        return scaling, _make_bias((holder.compute_bias(n, n) if added is None else added)[0], n)
 
 
-def _deberta(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _deberta_terms(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return DeBERTa's terms: the products of content with position and of position with content.
 
     All products are divided by the root of d_k times their number (He et al. 2021, equation 4).
@@ -58,16 +58,16 @@ def _deberta(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tupl
     kinds = [kind for kind in ("c2p", "p2c") if kind in holder.pos_att_type]
     scaling /= (1 + len(kinds)) ** 0.5
     if not holder.relative_attention:
-        return scaling, _numbers(torch.zeros(holder.num_attention_heads, n, n), n)
+        return scaling, _make_bias(torch.zeros(holder.num_attention_heads, n, n), n)
     span = holder.pos_ebd_size
     buckets = given["relative_pos"].reshape(n, n).cpu().numpy()  # query position minus key position, in buckets
     indices = np.stack([np.clip(buckets + span, 0, 2 * span - 1), np.clip(-buckets.T + span, 0, 2 * span - 1)])
-    keys = _rows(holder, given, "c2p", "key")
-    queries = _rows(holder, given, "p2c", "query")
+    keys = _distance_vectors(holder, given, "c2p", "key")
+    queries = _distance_vectors(holder, given, "p2c", "query")
     return scaling, Relative(np.zeros((1, n, n), np.float32), keys, queries, indices.astype(np.intp))
 
 
-def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Floats:
+def _distance_vectors(holder: Any, given: dict[str, Any], kind: str, name: str) -> Floats:
     """Return the keys or queries of distances, [h, distance, d_k]; no rows if the model does not compare with them."""
     heads = holder.num_attention_heads
     if kind not in holder.pos_att_type:
@@ -79,6 +79,6 @@ def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Floats:
     return by_head
 
 
-RELATIVE: MappingProxyType[str, DistanceTerms] = MappingProxyType(
-    {"bloom": _bloom, "deberta-v2": _deberta, "mpnet": _mpnet, "mt5": _t5, "t5": _t5}
+TERMS_BY_FAMILY: MappingProxyType[str, DistanceTerms] = MappingProxyType(
+    {"bloom": _bloom_terms, "deberta-v2": _deberta_terms, "mpnet": _mpnet_terms, "mt5": _t5_terms, "t5": _t5_terms}
 )

@@ -18,29 +18,29 @@ import torch
 
 from mha_viz.attention import Attention, Weights, is_number
 from mha_viz.attention.parts import Parts, ScoreParts, score_parts
-from mha_viz.attention.steps import Step, read_as
-from mha_viz.attention.tensors import read_only
+from mha_viz.attention.steps import Step, make_first_steps
+from mha_viz.attention.tensors import make_read_only
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError, SettingError, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.heads import AnyHead, Head
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import layers, no_shares
+from mha_viz.models.families import layers, no_shares_error
 from mha_viz.models.reading import capture, cores, linear
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
-from mha_viz.models.reading.listening import listen
+from mha_viz.models.reading.listening import install_hooks
 from mha_viz.models.reading.loaded import LoadedModel
 from mha_viz.models.reading.plain import open_plain
-from mha_viz.models.reading.probe import Opened, matrix, place
-from mha_viz.models.reading.straight import Straight, straight
+from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, matrix
+from mha_viz.models.reading.straight import StraightRunner, make_straight
 from mha_viz.models.reading.stream import Stream
 from mha_viz.models.reading.tokenizer import TextPieces
-from mha_viz.models.transformers_parts import layers_unseen
+from mha_viz.models.transformers_parts import layers_unseen_error
 from mha_viz.request import DTYPES
 from mha_viz.text import TokenizedText, WordPieces, clean
 
 
-class InParts:
+class DecomposableStack:
     """One stack of layers whose attention scores can be decomposed."""
 
     name: str
@@ -96,18 +96,18 @@ class InParts:
         ['position', 'position']
         """
         self.check_one_stack(target, part)
-        return self.score_parts_of(text, head, query, [key], pair=pair, words=words)[0]
+        return self.score_parts_for_keys(text, head, query, [key], pair=pair, words=words)[0]
 
-    def score_parts_of(
+    def score_parts_for_keys(
         self, text: str, head: AnyHead, query: int, keys: Sequence[int], *, pair: str = "", words: Sequence[str] = ()
     ) -> tuple[ScoreParts, ...]:
         """Return :meth:`score_parts` for several keys, computed in one pass."""
         checked_head = Head.among(head, self.layer_numbers, self.heads, self.name)
         with one_blas_thread:
-            ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [checked_head.layer])
+            ((trace, parts),) = self.iter_parts(self.pieces(text, pair, words), [checked_head.layer])
             return score_parts(trace, parts, checked_head, query, keys)
 
-    def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
+    def iter_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
         """Yield, for each of ``layers``, its trace and the parts of its attention's input, computed in one pass.
 
         Raises as :meth:`score_parts`.
@@ -120,9 +120,9 @@ class InParts:
 
 
 BATCH_WORDS = 400  # maximum number of words per batch; larger batches are no faster
-CELLS = 11_500_000  # maximum number of attention weights per batch, 46 MB; a single text may have more
-WINDOW_CELLS = 32_000_000  # maximum over all texts of a window, 128 MB; a single text may have more
-WINDOW_TEXTS = 2_000
+MAX_BATCH_WEIGHTS = 11_500_000  # maximum number of attention weights per batch, 46 MB; a single text may have more
+MAX_WINDOW_WEIGHTS = 32_000_000  # maximum over all texts of a window, 128 MB; a single text may have more
+MAX_WINDOW_TEXTS = 2_000
 
 
 class Pieces(Protocol):
@@ -138,7 +138,7 @@ class Pieces(Protocol):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedText:
     """A text prepared for the model, with the tokens of its attention and the steps that say how it was given."""
 
     ids: Sequence[int]
@@ -156,7 +156,7 @@ class Prepared:
 class _Window:
     """Texts that are read ahead together, and the error raised by the next text, if any."""
 
-    texts: list[Prepared]
+    texts: list[PreparedText]
     error: MhaVizError | None = None
 
 
@@ -168,48 +168,50 @@ def encode_many(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_wo
         )
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise TextError(f"{shorten_value(texts)!r} is not a list of texts.", "Give a list, or use encode for one text.")
-    return _in_order(encoder, texts, batch_words)
+    return _encode_in_order(encoder, texts, batch_words)
 
 
-def _in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_words: int) -> Iterator[Attention]:
+def _encode_in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_words: int) -> Iterator[Attention]:
     """Encode texts in batches on several workers, and yield the results in the order of the texts."""
     with pass_lock.worker_pool() as workers:
-        pending: list[_Place] = []
-        for window in _windows(encoder, texts):
-            pending_by_number: dict[int, _Place] = {}
-            for numbers in batches(window.texts, encoder.layers * encoder.heads, batch_words):
-                future = workers.submit(_batch, encoder, [window.texts[number] for number in numbers])
+        pending: list[_PendingReading] = []
+        for window in _iter_windows(encoder, texts):
+            pending_by_number: dict[int, _PendingReading] = {}
+            for numbers in make_batches(window.texts, encoder.layers * encoder.heads, batch_words):
+                future = workers.submit(_encode_batch, encoder, [window.texts[number] for number in numbers])
                 pending_by_number |= {number: (future, index) for index, number in enumerate(numbers)}
-            yield from _results(pending)
+            yield from _iter_results(pending)
             pending = [pending_by_number.pop(number) for number in range(len(window.texts))]
             if window.error is not None:
-                yield from _results(pending)
+                yield from _iter_results(pending)
                 raise window.error
-        yield from _results(pending)
+        yield from _iter_results(pending)
 
 
-def _windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator[_Window]:
+def _iter_windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator[_Window]:
     """Yield windows of prepared texts. An error ends the last window."""
     heads_per_text, weights_in_window = encoder.layers * encoder.heads, 0
     window = _Window([])
     for number, text in enumerate(texts):
         try:
-            window.texts.append(encoder.prepared(text))
+            window.texts.append(encoder.prepare_text(text))
         except MhaVizError as error:
             window.error = type(error)(f"Text {number}, counted from 0: {error.problem}", error.remedy)
             window.error.__cause__ = error
             break
         weights_in_window += heads_per_text * len(window.texts[-1].ids) ** 2
-        if weights_in_window >= WINDOW_CELLS or len(window.texts) >= WINDOW_TEXTS:
+        if weights_in_window >= MAX_WINDOW_WEIGHTS or len(window.texts) >= MAX_WINDOW_TEXTS:
             yield window
             window, weights_in_window = _Window([]), 0
     yield window
 
 
-_Place = tuple["Future[list[Attention]]", int]  # the batch that will contain a text's attention, and its index there
+_PendingReading = tuple[
+    "Future[list[Attention]]", int
+]  # the batch that will contain a text's attention, and its index there
 
 
-def _results(places: list[_Place]) -> Iterator[Attention]:
+def _iter_results(places: list[_PendingReading]) -> Iterator[Attention]:
     """Yield the results of a window in order, as soon as they are there."""
     places.reverse()
     while places:  # drop each result once it was returned
@@ -217,7 +219,7 @@ def _results(places: list[_Place]) -> Iterator[Attention]:
         yield future.result()[index]
 
 
-def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[list[int]]:
+def make_batches(texts: Sequence[PreparedText], heads: int, batch_words: int) -> list[list[int]]:
     """Group the numbers of texts into batches of equally long texts.
 
     A batch has at most ``batch_words`` words and CELLS weights, unless a single text has more. Batches are ordered by
@@ -228,7 +230,7 @@ def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[lis
     for number, text in enumerate(texts):
         length = len(text.ids)
         batch, words = unfinished.get(length, ([], 0))
-        if not batch or words + text.words > batch_words or (len(batch) + 1) * heads * length**2 > CELLS:
+        if not batch or words + text.words > batch_words or (len(batch) + 1) * heads * length**2 > MAX_BATCH_WEIGHTS:
             batch, words = [], 0
             groups.append(batch)
         batch.append(number)
@@ -236,11 +238,11 @@ def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[lis
     return groups
 
 
-def _batch(encoder: Encoder, texts: Sequence[Prepared]) -> list[Attention]:
+def _encode_batch(encoder: Encoder, texts: Sequence[PreparedText]) -> list[Attention]:
     """Encode texts of equal length in one pass."""
-    weights = read_only(encoder.batch(texts))  # [layer, head, text, query, key]
+    weights = make_read_only(encoder.batch(texts))  # [layer, head, text, query, key]
     return [
-        encoder.reading(text.tokens, read_only(np.ascontiguousarray(weights[:, :, index])), text.made)
+        encoder.reading(text.tokens, make_read_only(np.ascontiguousarray(weights[:, :, index])), text.made)
         for index, text in enumerate(texts)
     ]
 
@@ -255,19 +257,19 @@ _PROBE = "The animal didn't cross the street because it was too tired."
 _one_pass: AbstractContextManager[Any] = cores.pass_lock
 
 # Untrained models are created with the random state of the process, so only one thread may seed it at a time.
-_one_seed = threading.Lock()
+_seed_lock = threading.Lock()
 
 
-class Encoder(InParts, LoadedModel):
+class Encoder(DecomposableStack, LoadedModel):
     """A model with one stack of layers."""
 
     parts = False
-    otherwise: ClassVar = "Choose another model."  # the remedy in errors about weights that cannot be drawn
+    remedy: ClassVar = "Choose another model."  # the remedy in errors about weights that cannot be drawn
     how: tuple[Step, ...] = ()  # steps of every reading, after the step that says how the text was given
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, self._shape(model, tokenizer, name), name, revision, device)
-        self._straight: Straight | None = None
+        self._straight: StraightRunner | None = None
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         has_types = getattr(model.config, "type_vocab_size", 2) != 1
         self._typed = has_types and "token_type_ids" in self._accepts & {*tokenizer.model_input_names}
@@ -284,11 +286,11 @@ class Encoder(InParts, LoadedModel):
         return cls(*open_folder(folder, name, dtype), name, revision, device)
 
     @classmethod
-    def _ready(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+    def _load_prepared(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         """Open a plain BERT or GPT-2 on the CPU without transformers; open other models as the base class does."""
         opened = open_plain(folder, name) if device == "cpu" and dtype == torch.float32 else None
         if opened is None:
-            return super()._ready(folder, name, revision, device, dtype)
+            return super()._load_prepared(folder, name, revision, device, dtype)
         model = cls(*opened, name, revision, device)
         model._prepare()
         return model
@@ -350,15 +352,19 @@ class Encoder(InParts, LoadedModel):
         """
         return encode_many(self, texts, batch_words)
 
-    def prepared(self, text: str | Sequence[str]) -> Prepared:
+    def prepare_text(self, text: str | Sequence[str]) -> PreparedText:
         """Prepare a text, or a sentence given as words, for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
             read = self._read(text)
-            return Prepared(read.ids, read.types, read.tokenized(), read_as((), *self.how, prefix=self.prefix))
+            return PreparedText(
+                read.ids, read.types, read.tokenized(), make_first_steps((), *self.how, prefix=self.prefix)
+            )
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{shorten_value(text)!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
-        return Prepared(pieces.ids, pieces.types, pieces.tokenized(), read_as(text, *self.how, prefix=self.prefix))
+        return PreparedText(
+            pieces.ids, pieces.types, pieces.tokenized(), make_first_steps(text, *self.how, prefix=self.prefix)
+        )
 
     def through(
         self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, words: Sequence[str] = ()
@@ -373,7 +379,7 @@ class Encoder(InParts, LoadedModel):
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
-        steps = read_as(words, *self.how, *used.steps(), prefix=self.prefix)
+        steps = make_first_steps(words, *self.how, *used.steps(), prefix=self.prefix)
         return self.reading(read.tokenized(), weights, steps), used
 
     def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
@@ -390,7 +396,7 @@ class Encoder(InParts, LoadedModel):
         read = self.pieces(text, pair, words)
         tokens = read.tokenized()
         number = layer if is_number(layer) else Head.among(layer, self.layer_numbers, self.heads, self.name).layer
-        opened = Opened(self._model, self.name, number, self.layers)
+        opened = LayerProbe(self._model, self.name, number, self.layers)
         with opened:
             weights, _ = self._run(read, opened.tap)
         return opened.trace(self.revision, tokens, weights)
@@ -425,36 +431,36 @@ class Encoder(InParts, LoadedModel):
         differentiable.
         """
         n = len(read.ids)
-        used = tap(self._space(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
+        used = tap(self._allocate_weights(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
         used.stop_after_last = False
         return self._pass([read.ids] * copies, [read.types] * copies, used), used
 
     @property
-    def resumes(self) -> bool:
+    def can_resume(self) -> bool:
         """Whether a pass can begin at any layer."""
         return self._straight is not None
 
-    def states_from(self, x: torch.Tensor, tap: Tap) -> torch.Tensor:
+    def resume_states(self, x: torch.Tensor, tap: Tap) -> torch.Tensor:
         """Return the last states, [copy, n, d_model], of a pass that begins with ``x``; for models that can resume.
 
         ``x`` is the input of the layer after those that the tap has seen.
         """
         assert self._straight is not None
-        with _one_pass, torch.inference_mode(), capture.tapped(tap):
-            return self._straight.onwards(tap, x)
+        with _one_pass, torch.inference_mode(), capture.use_tap(tap):
+            return self._straight.run_from(tap, x)
 
     def space(self, n: int) -> torch.Tensor:
         """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key]."""
-        return self._space(self.layers, self.heads, n, n)
+        return self._allocate_weights(self.layers, self.heads, n, n)
 
     @contextmanager
-    def before_w_o(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:
+    def hook_w_o_input(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:
         """Call ``hook`` with the input of a layer's W_O while inside this block.
 
         ``hook`` is a PyTorch forward pre-hook. It is also called for passes of other threads, and for other layers that
         share the module.
         """
-        handle = place(self._model, layer).output.register_forward_pre_hook(hook)
+        handle = find_attention_modules(self._model, layer).output.register_forward_pre_hook(hook)
         try:
             yield
         finally:
@@ -467,7 +473,7 @@ class Encoder(InParts, LoadedModel):
 
     def w_o(self, layer: int) -> torch.Tensor:
         """Return W_O of a layer, [head · d_head, d_model], in float32, with the heads stacked along the first axis."""
-        return matrix(place(self._model, layer).output).float()
+        return matrix(find_attention_modules(self._model, layer).output).float()
 
     # ---- sentences given as words -----------------------------------------------------------------------------------
 
@@ -483,7 +489,7 @@ class Encoder(InParts, LoadedModel):
         """Return the attention of every head on a sentence given as words. Raises the errors of :meth:`read_words`."""
         read = self.read_words(forms)
         weights = self.batch([read])[:, :, 0]
-        return self.reading(read.tokenized(), weights, read_as(forms, *self.how, prefix=self.prefix))
+        return self.reading(read.tokenized(), weights, make_first_steps(forms, *self.how, prefix=self.prefix))
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
         """Return the weights of sentences with equally many pieces, [layer, head, sentence, query, key], in one pass.
@@ -493,7 +499,7 @@ class Encoder(InParts, LoadedModel):
         count, n = len(sentences), len(sentences[0].ids)
         if any(len(sentence.ids) != n for sentence in sentences):
             raise ShapeError("The sentences of a batch have different lengths.", "Put equally long ones together.")
-        tap = Tap(self._space(self.layers, self.heads, count, n, n))
+        tap = Tap(self._allocate_weights(self.layers, self.heads, count, n, n))
         self._pass([s.ids for s in sentences], [s.types for s in sentences], tap)
         return tap.fetched()
 
@@ -501,9 +507,9 @@ class Encoder(InParts, LoadedModel):
         """Return a model with the same architecture and tokenizer and with random weights."""
         from mha_viz.models.reading import opening  # imports transformers: 3 s
 
-        with _one_seed, torch.random.fork_rng(devices=[]):
+        with _seed_lock, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = opening.untrained(self._model.config, self._model.dtype)
+            model = opening.make_untrained(self._model.config, self._model.dtype)
         revision = f"untrained, seed {seed}"
         encoder = type(self)(model, self.vocabulary, self.name, revision, self.device)
         encoder._prepare()
@@ -513,7 +519,7 @@ class Encoder(InParts, LoadedModel):
 
     def _run(self, read: TextPieces | WordPieces, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """Run one pass. Return the weights, [layer, head, query, key], read-only, and the tap that recorded them."""
-        tap = make_tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
+        tap = make_tap(self._allocate_weights(self.layers, self.heads, len(read.ids), len(read.ids)))
         self._pass([read.ids], [read.types], tap)
         weights = tap.fetched()
         weights.flags.writeable = False
@@ -529,10 +535,10 @@ class Encoder(InParts, LoadedModel):
         if "use_cache" in self._accepts and not self._straight:
             inputs["use_cache"] = False
         states: torch.Tensor = torch.empty(0)
-        with _one_pass, torch.inference_mode(not tap.differentiable), capture.tapped(tap):
+        with _one_pass, torch.inference_mode(not tap.differentiable), capture.use_tap(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
-            raise layers_unseen(self.name, self.family, tap.seen, self.layers)
+            raise layers_unseen_error(self.name, self.family, tap.seen, self.layers)
         return states.float()
 
     def _prepare(self) -> None:
@@ -541,9 +547,9 @@ class Encoder(InParts, LoadedModel):
         A model that cannot be drawn is then refused now, and the first visitor does not wait.
         """
         if self.device == "cpu" and self.dtype == DTYPES[0]:
-            self._straight = straight(self._model)
-            linear.pack(self._model)
-        listen(self._model)
+            self._straight = make_straight(self._model)
+            linear.pack_layers(self._model)
+        install_hooks(self._model)
         self._first_weights()
 
     def _first_weights(self) -> Weights:
@@ -554,4 +560,4 @@ class Encoder(InParts, LoadedModel):
             probe = self._tokenizer.read(_PROBE)
             return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights
         except ShapeError as error:
-            raise no_shares(self.name, error, self.otherwise) from error
+            raise no_shares_error(self.name, error, self.remedy) from error

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import torch
 
 from mha_viz.attention import AnyHead, Attention, Weights
-from mha_viz.attention.parts import OfKeys, Parts, ScoreParts
-from mha_viz.attention.steps import Step, of_part
+from mha_viz.attention.parts import KeyParts, Parts, ScoreParts
+from mha_viz.attention.steps import Step, make_part_steps
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import (
-    LOADED,
+    LOADED_KIND,
     EmptyText,
     ModelUnsupported,
     NeedsOneStack,
@@ -25,22 +25,22 @@ from mha_viz.errors import (
     check_kind,
     shorten_value,
 )
-from mha_viz.heads import every_layer
-from mha_viz.model_names import quote_model, short_name
+from mha_viz.heads import list_layers
+from mha_viz.model_names import quote_model, shorten_name
 from mha_viz.models.families import ENCODER_DECODERS, STACKS
 from mha_viz.models.reading import capture, cores
 from mha_viz.models.reading.capture import LastLayerSeen, Tap
-from mha_viz.models.reading.encoder import Encoder, InParts
-from mha_viz.models.reading.generation import MOST, greedy, writing_of
+from mha_viz.models.reading.encoder import DecomposableStack, Encoder
+from mha_viz.models.reading.generation import MAX_TARGET_TOKENS, generate_greedily, read_generation_settings
 from mha_viz.models.reading.loaded import LoadedModel
 from mha_viz.models.reading.stream import Stream
 from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer
-from mha_viz.models.transformers_parts import layers_unseen
+from mha_viz.models.transformers_parts import layers_unseen_error
 from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
 from mha_viz.text import Piece, WordPieces
 
 
-class SourceStack(InParts):
+class SourceStack(DecomposableStack):
     """The encoder of an encoder–decoder."""
 
     def __init__(self, whole: EncoderDecoder, stack: Any, shape: tuple[int, int]) -> None:
@@ -52,40 +52,40 @@ class SourceStack(InParts):
                 "Choose one of these, or a model with one stack of layers, such as BERT.",
             )
         self.name, self.revision, (self.layers, self.heads) = whole.name, whole.revision, shape
-        self.layer_numbers = every_layer(self.layers)
+        self.layer_numbers = list_layers(self.layers)
         self._whole, self._model, self._typed = whole, stack, False
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text. Raises TextError for a pair, and for given words."""
         self.check_words(words)
-        return self._whole.pieces_of_source(text, pair)
+        return self._whole.read_source(text, pair)
 
     def check_words(self, words: Sequence[str]) -> None:
         """Raise TextError if words are given."""
         if words:
-            raise TextError(f"{short_name(self.name)} reads no sentence given as words.", "Give it as a text.")
+            raise TextError(f"{shorten_name(self.name)} reads no sentence given as words.", "Give it as a text.")
 
     def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
-        return self._whole.through_encoder(read.ids, tap)
+        return self._whole.run_encoder(read.ids, tap)
 
-    def last_state(self, read: TextPieces | WordPieces) -> tuple[torch.Tensor, OfKeys]:
+    def last_state(self, read: TextPieces | WordPieces) -> tuple[torch.Tensor, KeyParts]:
         """Return the encoder's last state on a source, [1, n, d_model], which the decoder receives, and its parts."""
         stream = Stream(self._model, self.name, self.layers, self.layers - 1)
         with stream:
             self._run(read, stream.tap)
         state, parts = stream.last_state(read)
         named = parts._replace(names=tuple(f"{ENCODER} {name}" for name in parts.names))
-        return torch.from_numpy(state)[None], OfKeys(read.tokenized(), named)
+        return torch.from_numpy(state)[None], KeyParts(read.tokenized(), named)
 
 
-class TargetStack(InParts):
+class TargetStack(DecomposableStack):
     """One of the attentions of a decoder, "decoder" or "cross", on a target, after the encoder has read a source."""
 
     def __init__(
         self, whole: EncoderDecoder, source: SourceStack, stack: Any, texts: tuple[TextPieces, TextPieces], part: str
     ) -> None:
         self.name, self.revision, self.layers, self.heads = whole.name, whole.revision, whole.layers, whole.heads
-        self.layer_numbers = every_layer(self.layers)
+        self.layer_numbers = list_layers(self.layers)
         self._whole, self._source, self._model, self._part = whole, source, stack, part
         self._read, self._target = texts
 
@@ -93,14 +93,14 @@ class TargetStack(InParts):
         """Return the pieces of the target."""
         return self._target
 
-    def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
+    def iter_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
         """Yield what :meth:`InParts.in_parts` yields, for this attention of the decoder."""
         state, of_keys = self._source.last_state(self._read)
         attention_numbers = [2 * layer + (self._part == CROSS) for layer in layers]
         lengths = [len(self._target.ids), len(self._read.ids)] * self.layers
         stream = Stream(self._model, self.name, 2 * self.layers, max(attention_numbers), lengths)
         with stream:
-            weights, _ = self._whole.through_decoder(self._target.ids, state, stream.tap)
+            weights, _ = self._whole.run_decoder(self._target.ids, state, stream.tap)
         for number, (opened, parts) in zip(
             attention_numbers, stream.parts(self._target, False, attention_numbers), strict=True
         ):
@@ -108,12 +108,12 @@ class TargetStack(InParts):
             yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)
 
 
-__all__ = ["AnyModel", "EncoderDecoder", "in_one_stack"]
+__all__ = ["AnyModel", "EncoderDecoder", "require_one_stack"]
 
 _PROBE = "The animal was tired."
 
 
-class Tokenizers(NamedTuple):
+class TokenizerPair(NamedTuple):
     """The transformers tokenizers of source and target.
 
     ``can_write`` says whether the model's files contain all weights that generation needs.
@@ -130,14 +130,14 @@ class EncoderDecoder(LoadedModel):
     parts = True
     how: ClassVar[tuple[Step, ...]] = ()  # as in Encoder
 
-    def __init__(self, model: Any, tokenizers: Tokenizers, name: str, revision: str, device: str = "cpu") -> None:
+    def __init__(self, model: Any, tokenizers: TokenizerPair, name: str, revision: str, device: str = "cpu") -> None:
         encoder_shape, decoder_shape = self._shapes(model, name)
         super().__init__(model, tokenizers.source, decoder_shape, name, revision, device)
         self._encoder_shape = encoder_shape
         self._target_tokenizer = Tokenizer(tokenizers.target, name, self.limit, pairs=False)
         self._target_vocabulary = tokenizers.target
         self._can_write = tokenizers.can_write
-        self._writing = writing_of(model)
+        self._writing = read_generation_settings(model)
 
     @classmethod
     def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
@@ -150,7 +150,7 @@ class EncoderDecoder(LoadedModel):
         from mha_viz.models.reading.opening import open_two_stacks  # imports transformers: 3 s
 
         model, *tokenizers = open_two_stacks(folder, name, dtype)
-        return cls(model, Tokenizers(*tokenizers), name, revision, device)
+        return cls(model, TokenizerPair(*tokenizers), name, revision, device)
 
     def __repr__(self) -> str:
         encoder = "{} layers × {} heads".format(*self._encoder_shape)
@@ -183,17 +183,17 @@ class EncoderDecoder(LoadedModel):
         if prefix:
             problem = f"{quote_model(self.name)} has no separate prefix."
             raise SettingError(problem, "Write it into the text.")
-        part = _one_of_parts(part or CROSS)
+        part = _check_part(part or CROSS)
         source = self._read(text, pair)
         if part == ENCODER:
             weights = self._weights(source.ids, [], part)
             return Attention(
-                self.name, self.revision, source.tokenized(), weights, made=(*of_part(part, text), *self.how)
+                self.name, self.revision, source.tokenized(), weights, made=(*make_part_steps(part, text), *self.how)
             )
         is_written, read = not target.strip(), self._target(source, target)
         queries, keys = read.tokenized(), source.tokenized()
         weights = self._weights(source.ids, read.ids, part)
-        steps = (*of_part(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written), *self.how)
+        steps = (*make_part_steps(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written), *self.how)
         if part == DECODER:
             return Attention(self.name, self.revision, queries, weights, made=steps)
         return Attention(self.name, self.revision, queries, weights, made=steps, keys=keys)
@@ -222,13 +222,13 @@ class EncoderDecoder(LoadedModel):
         SettingError for tokens that do not exist or do not see each other, and for a target of the encoder, which reads
         none; TextError for given words, and as :meth:`encode`.
         """
-        stack = self.stack_of(part, text, pair, words, target)
+        stack = self.make_stack(part, text, pair, words, target)
         return stack.score_parts(text, head, query, key, pair=pair, words=words)
 
-    def stack_of(self, part: str, text: str, pair: str, words: Sequence[str], target: str) -> InParts:
+    def make_stack(self, part: str, text: str, pair: str, words: Sequence[str], target: str) -> DecomposableStack:
         """Return the stack with one part of the model, on these texts. Raises as :meth:`score_parts`."""
         source = SourceStack(self, self._model.get_encoder(), self._encoder_shape)
-        if _one_of_parts(part) == ENCODER:
+        if _check_part(part) == ENCODER:
             if target.strip():
                 raise SettingError("The encoder does not read the target.", 'Give part="cross" or part="decoder".')
             return source
@@ -248,10 +248,12 @@ class EncoderDecoder(LoadedModel):
             )
         start = self._start()
         with cores.pass_lock:
-            ids = greedy(self._model, self._tokens(source.ids), self._writing, min(MOST, self.limit - 1))
-        text, pieces = self._spelt(ids)
+            ids = generate_greedily(
+                self._model, self._tokens(source.ids), self._writing, min(MAX_TARGET_TOKENS, self.limit - 1)
+            )
+        text, pieces = self._decode_pieces(ids)
         if not text.strip():
-            raise EmptyText(f"{short_name(self.name)} ends the target before its first word.", "Type a target.")
+            raise EmptyText(f"{shorten_name(self.name)} ends the target before its first word.", "Type a target.")
         return TextPieces(text, "", [start, *ids], [0] * (len(ids) + 1), [self._special(start), *pieces], None)
 
     def _typed_target(self, target: str) -> TextPieces:
@@ -267,14 +269,14 @@ class EncoderDecoder(LoadedModel):
         start_pieces = [(token, self._special(token), 0) for token in start_tokens if token is not None]
         if read.cut or len(start_pieces) + len(pieces) > self.limit:
             raise TextError(
-                f"The target is longer than {short_name(self.name)} reads: "
+                f"The target is longer than {shorten_name(self.name)} reads: "
                 f"{self.limit} tokens, including its start token.",
                 "Shorten the target.",
             )
         ids, piece_list, types = map(list, zip(*start_pieces, *pieces, strict=True))
         return TextPieces(read.text, "", ids, types, piece_list, None)
 
-    def _spelt(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
+    def _decode_pieces(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
         """Return the text of some token ids, and their pieces with spans.
 
         The span of a piece is what it adds to the text of the pieces before it.
@@ -317,18 +319,18 @@ class EncoderDecoder(LoadedModel):
         """Return the name of a token of the target."""
         return str(self._target_vocabulary.convert_ids_to_tokens(token) or f"<{token}>")
 
-    def pieces_of_source(self, text: str, pair: str = "") -> TextPieces:
+    def read_source(self, text: str, pair: str = "") -> TextPieces:
         """Return the pieces of a source. Raises as :meth:`encode`."""
         return self._read(text, pair)
 
-    def through_encoder(self, ids: Sequence[int], make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+    def run_encoder(self, ids: Sequence[int], make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """Run the encoder. Return its weights, [layer, head, query, key], and the tap that recorded them."""
-        tap = make_tap(self._space(*self._encoder_shape, len(ids), len(ids)))
-        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+        tap = make_tap(self._allocate_weights(*self._encoder_shape, len(ids), len(ids)))
+        with cores.pass_lock, torch.inference_mode(), capture.use_tap(tap):
             self._model.get_encoder()(input_ids=self._tokens(ids))
         return tap.fetched(), tap
 
-    def through_decoder(
+    def run_decoder(
         self, ids: Sequence[int], state: torch.Tensor, make_tap: Callable[[torch.Tensor], Tap]
     ) -> tuple[Weights, Tap]:
         """Run the decoder on the encoder's last state, [1, n, d_model]. Return the weights and the tap that recorded
@@ -337,8 +339,8 @@ class EncoderDecoder(LoadedModel):
         The weights have two attentions per layer, [2 · layer, head, query, key], and room for the longer of the two
         texts.
         """
-        tap = make_tap(self._space(2 * self.layers, self.heads, len(ids), max(len(ids), state.shape[1])))
-        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+        tap = make_tap(self._allocate_weights(2 * self.layers, self.heads, len(ids), max(len(ids), state.shape[1])))
+        with cores.pass_lock, torch.inference_mode(), capture.use_tap(tap):
             inputs = {"input_ids": self._tokens(ids), "encoder_hidden_states": state.to(self.device)}
             self._model.get_decoder()(**inputs, use_cache=False)
         return tap.fetched(), tap
@@ -349,17 +351,17 @@ class EncoderDecoder(LoadedModel):
         """Return the weights of one part, [layer, head, query, key], read-only."""
         layers, heads = self._encoder_shape if part == ENCODER else (self.layers, self.heads)
         queries, keys = (target if part != ENCODER else source), (target if part == DECODER else source)
-        tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
+        tap = PartTap(self._allocate_weights(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
         self._through_part(source, target, part, tap)
         if tap.taken != layers:
-            raise layers_unseen(self.name, self.family, tap.taken, layers)
+            raise layers_unseen_error(self.name, self.family, tap.taken, layers)
         weights = tap.fetched()
         weights.flags.writeable = False
         return weights
 
     def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
         """Run one part, recording it in ``tap``."""
-        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+        with cores.pass_lock, torch.inference_mode(), capture.use_tap(tap):
             source_tokens = self._tokens(source)
             if part == ENCODER:
                 self._model.get_encoder()(input_ids=source_tokens)
@@ -391,13 +393,13 @@ class EncoderDecoder(LoadedModel):
 AnyModel: TypeAlias = Encoder | EncoderDecoder
 
 
-def in_one_stack(model: AnyModel) -> Encoder:
+def require_one_stack(model: AnyModel) -> Encoder:
     """Return the model if it has one stack. Raises NeedsOneStack for an encoder–decoder, SettingError for anything
     else.
     """
     if isinstance(model, EncoderDecoder):
         raise NeedsOneStack(*model.refusal)
-    check_kind(model, Encoder, *LOADED)
+    check_kind(model, Encoder, *LOADED_KIND)
     return model
 
 
@@ -429,7 +431,7 @@ class PartTap(Tap):
             raise LastLayerSeen
 
 
-def _one_of_parts(part: str) -> str:
+def _check_part(part: str) -> str:
     """Return the part. Raises SettingError if it does not exist."""
     if part not in PARTS:
         raise SettingError(f"part is {shorten_value(part)!r}.", f"Choose one of {', '.join(PARTS)}.")

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from mha_viz.models.reading.properties import own_or_decoder_s
+from mha_viz.models.reading.properties import read_config_number
 
-MOST = 64  # maximum number of tokens in a generated target
+MAX_TARGET_TOKENS = 64  # maximum number of tokens in a generated target
 
 
-class Writing(NamedTuple):
+class GenerationSettings(NamedTuple):
     """Settings for generating a target, from the model's files.
 
     Attributes:
@@ -28,21 +28,21 @@ class Writing(NamedTuple):
     never: tuple[int, ...]
 
 
-def writing_of(model: Any) -> Writing:
+def read_generation_settings(model: Any) -> GenerationSettings:
     """Read the settings in a model's generation_config.json, or else in its config.json."""
-    ends, banned = _setting(model, "eos_token_id"), _setting(model, "bad_words_ids")
+    ends, banned = _read_setting(model, "eos_token_id"), _read_setting(model, "bad_words_ids")
     single_tokens = (
         [word[0] for word in banned if isinstance(word, list) and len(word) == 1] if _is_list(banned) else []
     )
-    return Writing(
-        _token(model, _setting(model, "decoder_start_token_id")),
-        _token(model, _setting(model, "forced_bos_token_id")),
+    return GenerationSettings(
+        _keep_valid_token(model, _read_setting(model, "decoder_start_token_id")),
+        _keep_valid_token(model, _read_setting(model, "forced_bos_token_id")),
         frozenset(ends if _is_list(ends) else [ends]),
-        tuple(token for token in single_tokens if _token(model, token) is not None),
+        tuple(token for token in single_tokens if _keep_valid_token(model, token) is not None),
     )
 
 
-def _setting(model: Any, name: str) -> Any:
+def _read_setting(model: Any, name: str) -> Any:
     """Return a setting of the generation config, or else of the config."""
     value = getattr(model.generation_config, name, None)
     return getattr(model.config, name, None) if value is None else value
@@ -53,12 +53,12 @@ def _is_list(value: object) -> bool:
     return isinstance(value, list | tuple)
 
 
-def _token(model: Any, value: object) -> int | None:
+def _keep_valid_token(model: Any, value: object) -> int | None:
     """Return the token if the model has it, else None."""
-    return value if type(value) is int and 0 <= value < own_or_decoder_s(model.config, "vocab_size") else None
+    return value if type(value) is int and 0 <= value < read_config_number(model.config, "vocab_size") else None
 
 
-def greedy(model: Any, source: torch.Tensor, writing: Writing, most: int) -> list[int]:
+def generate_greedily(model: Any, source: torch.Tensor, writing: GenerationSettings, most: int) -> list[int]:
     """Return the tokens that the model generates for a ``source``, [1, n], after the start token of the target.
 
     At most ``most`` tokens are returned, without the end token. Among equally probable tokens the first is chosen, so
@@ -76,14 +76,14 @@ def greedy(model: Any, source: torch.Tensor, writing: Writing, most: int) -> lis
         while len(written) < most:
             decoder_ids = torch.tensor([[last]], device=model.device)
             step = model(encoder_outputs=states, decoder_input_ids=decoder_ids, use_cache=True, **{cache_name: cache})
-            last, cache = _next(step.logits[0, -1], writing, is_first=not written), step[cache_name]
+            last, cache = _choose_next(step.logits[0, -1], writing, is_first=not written), step[cache_name]
             if last in writing.ends:
                 break
             written.append(last)
     return written
 
 
-def _next(logits: torch.Tensor, writing: Writing, is_first: bool) -> int:
+def _choose_next(logits: torch.Tensor, writing: GenerationSettings, is_first: bool) -> int:
     """Return the most probable allowed token, or the token that must come first."""
     if is_first and writing.first is not None:
         return writing.first

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from mha_viz.models.reading import capture
-from mha_viz.models.reading.bert import norm, table
-from mha_viz.models.reading.linear import Transposed
+from mha_viz.models.reading.bert import make_norm, make_table
+from mha_viz.models.reading.linear import TransposedLinear
 from mha_viz.models.reading.rewritten import eager_attention_forward
 
 __all__ = ["Gpt2", "eager_attention_forward"]
@@ -24,10 +24,10 @@ class Gpt2(nn.Module):
         super().__init__()
         self.config: Any = config
         self.dtype = torch.float32
-        self.wte = table(config.vocab_size, config.n_embd)
-        self.wpe = table(config.n_positions, config.n_embd)
+        self.wte = make_table(config.vocab_size, config.n_embd)
+        self.wpe = make_table(config.n_positions, config.n_embd)
         self.h = nn.ModuleList(_Layer(config) for _ in range(config.n_layer))
-        self.ln_f = norm(config.n_embd, config.layer_norm_epsilon)
+        self.ln_f = make_norm(config.n_embd, config.layer_norm_epsilon)
 
     def forward(self, input_ids: torch.Tensor) -> Any:
         """Return the last states as ``last_hidden_state``: [sentence, n] → [sentence, n, d_model]."""
@@ -48,8 +48,8 @@ class _Layer(nn.Module):
 
     def __init__(self, config: Any) -> None:
         super().__init__()
-        self.ln_1, self.ln_2 = (norm(config.n_embd, config.layer_norm_epsilon) for _ in range(2))
-        self.attn = _Heads(config)
+        self.ln_1, self.ln_2 = (make_norm(config.n_embd, config.layer_norm_epsilon) for _ in range(2))
+        self.attn = _Attention(config)
         self.mlp = _FeedForward(config.n_embd, getattr(config, "n_inner", None) or 4 * config.n_embd)
 
     def forward(self, hidden_states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -59,21 +59,21 @@ class _Layer(nn.Module):
         return y
 
 
-class _Heads(nn.Module):
+class _Attention(nn.Module):
     """The attention of a layer. A single matrix holds W_Q, W_K and W_V side by side."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.config: Any = config
         self.scaling = (config.n_embd // config.n_head) ** -0.5
-        self.c_attn = Transposed(config.n_embd, 3 * config.n_embd)
-        self.c_proj = Transposed(config.n_embd, config.n_embd)
+        self.c_attn = TransposedLinear(config.n_embd, 3 * config.n_embd)
+        self.c_proj = TransposedLinear(config.n_embd, config.n_embd)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return the output of the attention, recording it in the current tap."""
         joined = self.c_attn(x).unflatten(-1, (3, self.config.n_head, -1))
         query, key, value = joined.permute(2, 0, 3, 1, 4).unbind()  # [sentence, head, n, d_head]
-        heads, _ = capture.capture(self, query, key, value, mask, scaling=self.scaling)
+        heads, _ = capture.capture_attention(self, query, key, value, mask, scaling=self.scaling)
         projected: torch.Tensor = self.c_proj(heads.flatten(2).contiguous())
         return projected
 
@@ -83,7 +83,7 @@ class _FeedForward(nn.Module):
 
     def __init__(self, width: int, wide: int) -> None:
         super().__init__()
-        self.c_fc, self.c_proj = Transposed(width, wide), Transposed(wide, width)
+        self.c_fc, self.c_proj = TransposedLinear(width, wide), TransposedLinear(wide, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Apply GELU by tanh (Hendrycks and Gimpel 2016, section 2), step by step as in transformers.

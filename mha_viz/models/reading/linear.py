@@ -51,16 +51,16 @@ class PackedLinear(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Apply the layer: [..., in] → [..., out]."""
         if torch.is_grad_enabled() and x.requires_grad:
-            traced: torch.Tensor = _Traced.apply(x, self)  # type: ignore[no-untyped-call]
+            traced: torch.Tensor = _PackedFunction.apply(x, self)  # type: ignore[no-untyped-call]
             return traced
-        return self.applied(x)
+        return self.compute(x)
 
     @property
     def is_fused(self) -> bool:
         """Whether the layer includes the exact GELU."""
         return self._then[0] == "gelu"
 
-    def applied(self, x: torch.Tensor) -> torch.Tensor:
+    def compute(self, x: torch.Tensor) -> torch.Tensor:
         """Apply the layer without gradients."""
         name, variant = self._then
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self._packed, self.bias, name, [], variant)
@@ -72,7 +72,7 @@ class PackedLinear(nn.Module):
         return y
 
 
-class Rows(nn.Module):
+class LinearRows(nn.Module):
     """Some rows of a product that several linear layers with the same input share.
 
     It replaces one of these layers where that layer is called by itself.
@@ -98,13 +98,13 @@ class Rows(nn.Module):
         return part
 
 
-def join(parent: nn.Module, names: Sequence[str]) -> None:
+def join_layers(parent: nn.Module, names: Sequence[str]) -> None:
     """Replace linear layers of ``parent`` that have the same input by rows of one common product.
 
     Does nothing if oneDNN is missing.
     """
     layers = [getattr(parent, name) for name in names]
-    if not available() or any(type(layer) is not nn.Linear or layer.bias is None for layer in layers):
+    if not is_available() or any(type(layer) is not nn.Linear or layer.bias is None for layer in layers):
         return
     weight, bias = (torch.cat([getattr(layer, parameter) for layer in layers]) for parameter in ("weight", "bias"))
     product = PackedLinear(weight, bias)
@@ -112,10 +112,10 @@ def join(parent: nn.Module, names: Sequence[str]) -> None:
     for name, layer in zip(names, layers, strict=True):
         start, stop = stop, stop + layer.out_features
         _page_out(layer.weight)
-        setattr(parent, name, Rows(product, start, stop))
+        setattr(parent, name, LinearRows(product, start, stop))
 
 
-class _Traced(torch.autograd.Function):
+class _PackedFunction(torch.autograd.Function):
     """A packed layer through which gradients flow back to its input; oneDNN's operation has no gradient."""
 
     @staticmethod
@@ -123,7 +123,7 @@ class _Traced(torch.autograd.Function):
         """Apply the layer and keep what the gradient needs."""
         context.layer = layer
         context.save_for_backward(x)
-        return layer.applied(x)
+        return layer.compute(x)
 
     @staticmethod
     def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
@@ -135,9 +135,9 @@ class _Traced(torch.autograd.Function):
         return gradient @ weight, None
 
 
-def pack(model: nn.Module) -> None:
+def pack_layers(model: nn.Module) -> None:
     """Replace every linear layer inside ``model`` by a packed layer. Does nothing if oneDNN is missing."""
-    if not available():
+    if not is_available():
         return
     # Keep no references to the layers, so that each is freed as soon as its packed form has replaced it.
     for parent in [module for module in model.modules() if type(module) is not nn.Linear and not is_conv(module)]:
@@ -148,12 +148,12 @@ def pack(model: nn.Module) -> None:
                 setattr(parent, activation, nn.Identity())
                 fused.add(linear)
         for name, child in list(parent.named_children()):
-            packed = _packed(child, gelu=name in fused)
+            packed = _pack_layer(child, gelu=name in fused)
             if packed is not None:
                 setattr(parent, name, packed)
 
 
-class Transposed(nn.Module):
+class TransposedLinear(nn.Module):
     """The linear layer of GPT-2, ``x W + b`` with W [in, out]. It has no memory until weights are loaded."""
 
     def __init__(self, width: int, wide: int) -> None:
@@ -168,21 +168,21 @@ def is_conv(module: Any) -> bool:
     It is recognised by the name of its class, because importing the class takes as long as importing all of
     transformers.
     """
-    return type(module) is Transposed or _name(module) == "transformers.pytorch_utils.Conv1D"
+    return type(module) is TransposedLinear or _class_name(module) == "transformers.pytorch_utils.Conv1D"
 
 
 def _is_gelu(module: Any) -> bool:
     """Return whether a module is the exact GELU."""
     is_plain = type(module) is nn.GELU and module.approximate == "none"
-    return is_plain or _name(module) == "transformers.activations.GELUActivation"
+    return is_plain or _class_name(module) == "transformers.activations.GELUActivation"
 
 
-def _name(module: Any) -> str:
+def _class_name(module: Any) -> str:
     """Return the full name of a module's class."""
     return f"{type(module).__module__}.{type(module).__name__}"
 
 
-def _packed(layer: Any, gelu: bool) -> PackedLinear | None:
+def _pack_layer(layer: Any, gelu: bool) -> PackedLinear | None:
     """Return the packed form of a linear layer; None for other modules."""
     if type(layer) is nn.Linear:
         return PackedLinear(layer.weight, layer.bias, gelu)
@@ -205,7 +205,7 @@ def _page_out(weight: torch.Tensor) -> None:
 
 
 @cache
-def available() -> bool:
+def is_available() -> bool:
     """Return whether this PyTorch has the three operations and their results agree with its own linear layer."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False

@@ -12,74 +12,76 @@ import torch
 
 from mha_viz.models.families import FAMILIES, Family, layers
 from mha_viz.models.reading import capture
-from mha_viz.models.reading.probe import place
+from mha_viz.models.reading.probe import find_attention_modules
 
 
-def listen(model: Any) -> None:
+def install_hooks(model: Any) -> None:
     """Install hooks in every layer of a model, if its family needs them. Call this once per model."""
     family = FAMILIES[model.config.model_type]
     if not family.probabilities:
         return
     heads = int(model.config.num_attention_heads)
     for layer in range(layers(model.config)):
-        modules = place(model, layer)
+        modules = find_attention_modules(model, layer)
         for number, module in enumerate(modules.inputs):
-            module.register_forward_hook(_projection(number))
-        modules.holder.get_submodule(family.probabilities).register_forward_pre_hook(_weights)
-        modules.output.register_forward_pre_hook(_outputs(family, heads))
+            module.register_forward_hook(_make_projection_hook(number))
+        modules.holder.get_submodule(family.probabilities).register_forward_pre_hook(_record_weights)
+        modules.output.register_forward_pre_hook(_make_output_hook(family, heads))
         if family.per_head:
-            modules.holder.register_forward_pre_hook(_repeating(family.per_head, heads), with_kwargs=True)
+            modules.holder.register_forward_pre_hook(_make_repeat_hook(family.per_head, heads), with_kwargs=True)
 
 
-def _projection(number: int) -> Any:
+def _make_projection_hook(number: int) -> Any:
     """Return a hook that records the output of an input layer.
 
     Only the first call counts, because DeBERTa calls the layer again with distances.
     """
 
     def hook(_: Any, __: Any, result: torch.Tensor) -> None:
-        tap = capture.current()
+        tap = capture.get_current_tap()
         if tap is not None:
             tap.projected.setdefault(number, result)
 
     return hook
 
 
-def _weights(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+def _record_weights(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
     """Record the weights of a layer in the current tap."""
-    tap = capture.current()
+    tap = capture.get_current_tap()
     if tap is not None:
         tap.take(inputs[0])
 
 
-def _outputs(family: Family, heads: int) -> Any:
+def _make_output_hook(family: Family, heads: int) -> Any:
     """Return a hook that passes the outputs of the heads to the tap, and the tap's result to W_O."""
 
     def hook(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
-        tap = capture.current()
+        tap = capture.get_current_tap()
         if tap is None:
             return None
-        query, key, value = _apart([tap.projected.pop(number) for number in range(len(family.inputs))], heads)
-        output = tap.layer(tap.seen - 1, query, key, value, _by_head(inputs[0], heads))
+        query, key, value = _split_projections(
+            [tap.projected.pop(number) for number in range(len(family.inputs))], heads
+        )
+        output = tap.layer(tap.seen - 1, query, key, value, _unflatten(inputs[0], heads))
         tap.end_if_last()
         return (output.flatten(-2), *inputs[1:])
 
     return hook
 
 
-def _apart(projected: list[torch.Tensor], heads: int) -> tuple[torch.Tensor, ...]:
+def _split_projections(projected: list[torch.Tensor], heads: int) -> tuple[torch.Tensor, ...]:
     """Return queries, keys and values, [sentence, head, n, d_head] each."""
     if len(projected) == 1:  # [sentence, n, head · (q, k, v) · d_head]
-        return tuple(_by_head(projected[0], heads, 3).permute(3, 0, 2, 1, 4))
-    return tuple(_by_head(projection, heads).transpose(1, 2) for projection in projected)
+        return tuple(_unflatten(projected[0], heads, 3).permute(3, 0, 2, 1, 4))
+    return tuple(_unflatten(projection, heads).transpose(1, 2) for projection in projected)
 
 
-def _by_head(joined: torch.Tensor, *parts: int) -> torch.Tensor:
+def _unflatten(joined: torch.Tensor, *parts: int) -> torch.Tensor:
     """Reshape […, width] to […, *parts, remaining width]."""
     return joined.reshape(*joined.shape[:-1], *parts, -1)
 
 
-def _repeating(argument: str, heads: int) -> Any:
+def _make_repeat_hook(argument: str, heads: int) -> Any:
     """Return a hook that repeats an argument for each variant with which a pass continues.
 
     The argument has a row for each head of each sentence.

@@ -14,23 +14,23 @@ import torch
 from mha_viz import process
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWarning, warn
-from mha_viz.heads import every_layer
-from mha_viz.model_names import ModelName, quote_model, short_name
-from mha_viz.models.families import cannot_be_opened, is_causal
+from mha_viz.heads import list_layers
+from mha_viz.model_names import ModelName, quote_model, shorten_name
+from mha_viz.models.families import cannot_open_error, is_causal
 from mha_viz.models.getting import catalog
-from mha_viz.models.getting.folder import look_at
+from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.properties import (
     DType,
-    own_or_decoder_s,
     piece_limit,
+    read_config_number,
     torch_device,
     torch_dtype,
     weights_digest,
 )
-from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer, panics_in_words
-from mha_viz.process import lacks_memory
-from mha_viz.quotes import MOST_QUOTED
-from mha_viz.request import DTYPES, in_dtype
+from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer, convert_panics
+from mha_viz.process import is_out_of_memory
+from mha_viz.quotes import MAX_QUOTED
+from mha_viz.request import DTYPES, add_dtype
 from mha_viz.text import TokenizedText
 
 __all__ = ["LoadedModel"]
@@ -49,12 +49,12 @@ class LoadedModel(ABC):
         self.config = config = model.config
         self.name = name
         self.dtype = str(model.dtype).removeprefix("torch.")  # of its weights: "float32"
-        self.revision = in_dtype(revision, self.dtype)
+        self.revision = add_dtype(revision, self.dtype)
         self.family: str = config.model_type
         self.layers, self.heads = shape
-        self.layer_numbers = every_layer(self.layers)  # used in the names of heads
+        self.layer_numbers = list_layers(self.layers)  # used in the names of heads
         self.has_sinks = False  # whether learned sinks take a share of each row
-        self.d_model = int(own_or_decoder_s(config, "hidden_size"))
+        self.d_model = int(read_config_number(config, "hidden_size"))
         self.limit = piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
@@ -68,7 +68,7 @@ class LoadedModel(ABC):
     @property
     def has_every_layer(self) -> bool:
         """Whether all layers of the model have attention, so that they are numbered 0, 1, …"""
-        return self.layer_numbers == every_layer(self.layers)
+        return self.layer_numbers == list_layers(self.layers)
 
     def check_rows(self) -> None:
         """Raise ModelUnsupported if the model has learned sinks, for which no measure over a corpus is defined."""
@@ -111,35 +111,35 @@ class LoadedModel(ABC):
         (:func:`mha_viz.models.reading.loading.from_folder` opens both kinds).
         """
         process.check_docstrings()
-        facts = look_at(folder)
-        is_unknown = not name or short_name(name) != name
+        facts = inspect_folder(folder)
+        is_unknown = not name or shorten_name(name) != name
         name = ModelName(name or folder.name, display_name or facts.display_name * is_unknown)
         if bool(facts.parts) != cls.parts:
             stacks = "one stack" if cls.parts else "two stacks"
             raise ModelUnsupported(f"{quote_model(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
-            with panics_in_words(name):
-                model = cls._ready(folder, name, revision or weights_digest(folder), device, torch_dtype(dtype))
+            with convert_panics(name):
+                model = cls._load_prepared(folder, name, revision or weights_digest(folder), device, torch_dtype(dtype))
                 model.folder = folder
         except MhaVizError:
             raise
         except Exception as error:  # any error of a library; users can change the files
-            if lacks_memory(error):  # not the fault of the files
+            if is_out_of_memory(error):  # not the fault of the files
                 raise
             message = " ".join(str(error).split()) or type(error).__name__
             _log.warning("%s cannot be loaded: %s", name, message)
-            reason = "" if catalog.hosted() else f": {message[:MOST_QUOTED]}"
+            reason = "" if catalog.is_hosted() else f": {message[:MAX_QUOTED]}"
             if facts.weights_only:
-                raise cannot_be_opened(name, reason) from error
+                raise cannot_open_error(name, reason) from error
             raise ModelBroken(f"{quote_model(name)} cannot be loaded{reason}.", "Download it again.") from error
         return model
 
     @classmethod
-    def _ready(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+    def _load_prepared(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         """Open the model in ``folder`` with transformers, and run it once."""
-        from mha_viz.models.reading.opening import reports_silenced  # imports transformers: 3 s
+        from mha_viz.models.reading.opening import silence_transformers  # imports transformers: 3 s
 
-        with reports_silenced():
+        with silence_transformers():
             model = cls._opened(folder, name, revision, device, dtype)
             model._prepare()
         return model
@@ -165,10 +165,10 @@ class LoadedModel(ABC):
         """Return the pieces of a text, with a warning if the model's limit cuts it."""
         read = self._tokenizer.read(text, pair)
         if read.cut:
-            warn(TextCutWarning, read.cut_in_words(short_name(self.name)))
+            warn(TextCutWarning, read.describe_cut(shorten_name(self.name)))
         return read
 
-    def _space(self, *shape: int) -> torch.Tensor:
+    def _allocate_weights(self, *shape: int) -> torch.Tensor:
         """Allocate memory for attention weights on the device."""
         if self.device != "cpu":
             return torch.empty(shape, device=self.device)

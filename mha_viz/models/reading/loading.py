@@ -9,20 +9,20 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from mha_viz.errors import ModelUnreachable, SettingError
-from mha_viz.model_names import quote_model, short_name
+from mha_viz.model_names import quote_model, shorten_name
 from mha_viz.models.getting import budget, catalog, hub
-from mha_viz.models.getting.folder import look_at
+from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
+from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, require_one_stack
 from mha_viz.models.reading.properties import DType, torch_device, torch_dtype
 from mha_viz.models.reading.unlisted import Unlisted, UnlistedEncoderDecoder
-from mha_viz.quotes import quoted
-from mha_viz.request import DTYPES, dtype_of
+from mha_viz.quotes import quote
+from mha_viz.request import DTYPES, get_dtype
 
-__all__ = ["AnyModel", "ModelOrName", "as_measured", "from_folder", "load", "name_of", "one_stack"]
+__all__ = ["AnyModel", "ModelOrName", "from_folder", "get_name", "load", "load_as_measured", "load_one_stack"]
 
-MOST_CHARACTERS = 200  # maximum length of a display name
-KINDS: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  # by (two stacks, weights only)
+MAX_NAME_CHARACTERS = 200  # maximum length of a display name
+MODEL_CLASSES: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  # by (two stacks, weights only)
     {
         (False, False): Encoder,
         (False, True): Unlisted,
@@ -35,7 +35,7 @@ KINDS: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  
 ModelOrName: TypeAlias = str | os.PathLike[str] | AnyModel  # a path is that of a folder
 
 
-def name_of(model: ModelOrName) -> str:
+def get_name(model: ModelOrName) -> str:
     """Return the name of a model, or the absolute path of a folder. A path object need not begin with "./"."""
     if isinstance(model, os.PathLike):
         return str(Path(model).expanduser().absolute())
@@ -71,16 +71,16 @@ def load(
     torch_device(device)
     in_type = str(torch_dtype(dtype)).removeprefix("torch.")
     check_display_name(name)
-    model = name_of(model)
-    with catalog.suggesting(model, f"Choose one of {', '.join(catalog.CATALOG)}"):
+    model = get_name(model)
+    with catalog.add_suggestions(model, f"Choose one of {', '.join(catalog.CATALOG)}"):
         return _load(catalog.resolve(model), device, in_type, download, name)
 
 
 def check_display_name(name: str) -> None:
     """Raise SettingError for a text that cannot be printed as a name."""
-    if not isinstance(name, str) or not name.isprintable() or len(name) > MOST_CHARACTERS:
-        problem = f"{quoted(str(name))} cannot be the name of a model."
-        raise SettingError(problem, f"Give one line of up to {MOST_CHARACTERS} characters.")
+    if not isinstance(name, str) or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
+        problem = f"{quote(str(name))} cannot be the name of a model."
+        raise SettingError(problem, f"Give one line of up to {MAX_NAME_CHARACTERS} characters.")
 
 
 def _load(model: catalog.Model, device: str, dtype: str, download: bool, display_name: str) -> AnyModel:
@@ -119,32 +119,32 @@ def from_folder(
 
     Returns the model. Raises as that method.
     """
-    facts = look_at(folder)
-    kind: type[AnyModel] = KINDS[bool(facts.parts), facts.weights_only]
+    facts = inspect_folder(folder)
+    kind: type[AnyModel] = MODEL_CLASSES[bool(facts.parts), facts.weights_only]
     return kind.from_folder(folder, name=name, revision=revision, device=device, dtype=dtype, display_name=display_name)
 
 
-def one_stack(model: ModelOrName, device: str = "cpu") -> Encoder:
+def load_one_stack(model: ModelOrName, device: str = "cpu") -> Encoder:
     """Return a model with one stack of layers, loading it if it is given by name.
 
     Raises ModelUnsupported for an encoder–decoder, ModelError's family.
     """
-    return in_one_stack(load(model, device) if isinstance(model, str | os.PathLike) else model)
+    return require_one_stack(load(model, device) if isinstance(model, str | os.PathLike) else model)
 
 
-def as_measured(facts: Mapping[str, Any], model: ModelOrName | None = None, device: str = "cpu") -> Encoder:
+def load_as_measured(facts: Mapping[str, Any], model: ModelOrName | None = None, device: str = "cpu") -> Encoder:
     """Return the model with which something was measured, loaded in the same type.
 
     It is loaded by the name in ``facts``, which has the entries "model" and "revision", unless ``model`` is given.
-    Raises as :func:`one_stack`, and SettingError for a model in another type.
+    Raises as :func:`load_one_stack`, and SettingError for a model in another type.
     """
-    model_or_name, dtype = facts["model"] if model is None else model, dtype_of(str(facts.get("revision", "")))
-    encoder = in_one_stack(
+    model_or_name, dtype = facts["model"] if model is None else model, get_dtype(str(facts.get("revision", "")))
+    encoder = require_one_stack(
         load(model_or_name, device, dtype=dtype) if isinstance(model_or_name, str | os.PathLike) else model_or_name
     )
     if encoder.dtype != dtype:
         raise SettingError(
-            f"{short_name(encoder.name)} was loaded in {encoder.dtype}, and this was measured in {dtype}.",
+            f"{shorten_name(encoder.name)} was loaded in {encoder.dtype}, and this was measured in {dtype}.",
             f"Load it with dtype={dtype!r}.",
         )
     return encoder

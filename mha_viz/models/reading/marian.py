@@ -18,13 +18,13 @@ from transformers import PreTrainedTokenizerFast
 
 from mha_viz.errors import ModelBroken, ModelUnsupported
 from mha_viz.model_names import quote_model
-from mha_viz.models.getting.pipeline import MAX_ADDED, MAX_ADDED_CHARACTERS, MAX_PIECE, fields
+from mha_viz.models.getting.pipeline import MAX_ADDED, MAX_ADDED_CHARACTERS, MAX_PIECE, iter_fields
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 UNKNOWN, END, PADDING = "<unk>", "</s>", "<pad>"
 _ORDINARY = (1, 4)  # types of pieces that stand for text: normal and user-defined
 _UNIGRAM = 1  # the type of a model whose pieces have probabilities
-_NOWHERE = "\uffff"  # occurs in no text; prefix of pieces that this side of the model never reads
+_UNUSED_PREFIX = "\uffff"  # occurs in no text; prefix of pieces that this side of the model never reads
 
 
 class _SentencePiece(NamedTuple):
@@ -39,14 +39,16 @@ class _SentencePiece(NamedTuple):
     characters: bytes
 
 
-def tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
+def make_tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
     """Return the tokenizers of source and target.
 
     Raises ModelBroken for files that do not fit together, ModelUnsupported for another kind of pieces.
     """
     try:
-        numbers = _numbers((folder / FILES[2]).read_text("utf-8"))
-        source, target = (_made(_sentencepiece((folder / file).read_bytes()), numbers) for file in FILES[:2])
+        numbers = _read_pieces((folder / FILES[2]).read_text("utf-8"))
+        source, target = (
+            _make_tokenizer(_parse_sentencepiece((folder / file).read_bytes()), numbers) for file in FILES[:2]
+        )
     except (IndexError, KeyError, TypeError, ValueError, struct.error) as error:
         raise ModelBroken(
             f"{quote_model(name)}: {', '.join(FILES)} do not fit together, or one is damaged.", "Get the folder again."
@@ -58,7 +60,7 @@ def tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
     return source, target
 
 
-def _numbers(vocabulary: str) -> list[str]:
+def _read_pieces(vocabulary: str) -> list[str]:
     """Return the pieces in vocab.json in the order of their numbers, which are 0, 1, …"""
     number_by_piece = json.loads(vocabulary)
     if not isinstance(number_by_piece, dict) or set(number_by_piece.values()) != set(range(len(number_by_piece))):
@@ -68,29 +70,29 @@ def _numbers(vocabulary: str) -> list[str]:
     return sorted(number_by_piece, key=lambda piece: int(number_by_piece[piece]))
 
 
-def _sentencepiece(raw: bytes) -> _SentencePiece:
+def _parse_sentencepiece(raw: bytes) -> _SentencePiece:
     """Parse an .spm file."""
     scores, characters = dict[str, float](), b""
-    for number, value in fields(raw):
+    for number, value in iter_fields(raw):
         if number == 1 and isinstance(value, bytes):
-            piece = dict(fields(value))
+            piece = dict(iter_fields(value))
             if piece.get(3, _ORDINARY[0]) in _ORDINARY:
-                scores[_bytes(piece[1]).decode()] = struct.unpack("<f", _bytes(piece[2]))[0]
-        elif number == 2 and isinstance(value, bytes) and dict(fields(value)).get(3, _UNIGRAM) != _UNIGRAM:
+                scores[_require_bytes(piece[1]).decode()] = struct.unpack("<f", _require_bytes(piece[2]))[0]
+        elif number == 2 and isinstance(value, bytes) and dict(iter_fields(value)).get(3, _UNIGRAM) != _UNIGRAM:
             raise NotImplementedError("whose pieces have no probabilities")
         elif number == 3 and isinstance(value, bytes):
-            characters = _bytes(dict(fields(value)).get(2, b""))
+            characters = _require_bytes(dict(iter_fields(value)).get(2, b""))
     return _SentencePiece(scores, characters)
 
 
-def _bytes(value: int | bytes) -> bytes:
+def _require_bytes(value: int | bytes) -> bytes:
     """Return the value if it is bytes. Raises TypeError for a number."""
     if not isinstance(value, bytes):
         raise TypeError("a number in place of bytes")
     return value
 
 
-def _made(model: _SentencePiece, pieces: list[str]) -> Any:
+def _make_tokenizer(model: _SentencePiece, pieces: list[str]) -> Any:
     """Build a tokenizer from a SentencePiece model and the pieces in the order of their numbers."""
     lowest_score = min(model.scores.values())
     codes = [piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")]  # codes of target languages
@@ -100,7 +102,7 @@ def _made(model: _SentencePiece, pieces: list[str]) -> Any:
     vocabulary = [
         (piece, model.scores[piece])
         if piece in model.scores
-        else (_NOWHERE * (piece not in special) + piece, lowest_score)
+        else (_UNUSED_PREFIX * (piece not in special) + piece, lowest_score)
         for piece in pieces
     ]
     tokenizer = Tokenizer(Unigram(vocabulary, unk_id=pieces.index(UNKNOWN), byte_fallback=False))

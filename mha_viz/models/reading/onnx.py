@@ -19,14 +19,14 @@ from mha_viz.errors import ExportError, ModelUnsupported
 from mha_viz.model_names import quote_model
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loaded import LoadedModel
-from mha_viz.models.reading.opening import reports_silenced
+from mha_viz.models.reading.opening import silence_transformers
 from mha_viz.models.reading.tokenizer import Tokenizer
-from mha_viz.quotes import series
+from mha_viz.quotes import join_names
 from mha_viz.request import DTYPES
 
 FAMILIES = ("bert", "distilbert", "electra", "gpt2", "roberta")
-LARGEST = 2_000_000_000  # maximum bytes of a graph in a single file
-_HALVED = 1_024  # arrays with at least this many numbers are stored in half precision
+MAX_GRAPH_BYTES = 2_000_000_000  # maximum bytes of a graph in a single file
+_MIN_HALVED_SIZE = 1_024  # arrays with at least this many numbers are stored in half precision
 _EXPORTER = "torch.onnx._internal.exporter"
 
 
@@ -55,7 +55,7 @@ class _Attention(torch.nn.Module):
         return torch.cat(self.model(input_ids=ids, output_attentions=True).attentions)
 
 
-def check(model: LoadedModel) -> Encoder:
+def check_exportable(model: LoadedModel) -> Encoder:
     """Return the model if a graph of it can be written.
 
     Raises ModelUnsupported, and ExportError if it was not read from a folder or the libraries are not installed.
@@ -63,14 +63,16 @@ def check(model: LoadedModel) -> Encoder:
     who = quote_model(model.name)
     if not isinstance(model, Encoder) or model.family not in FAMILIES:
         problem = f"{who} is of the family {model.family}, which cannot run in a web page."
-        raise ModelUnsupported(problem, f"These can: {series(FAMILIES)}.")
+        raise ModelUnsupported(problem, f"These can: {join_names(FAMILIES)}.")
     if model.dtype != DTYPES[0]:
         problem = f"{who} was loaded in {model.dtype}, and a web page runs models in float32."
         raise ModelUnsupported(problem, "Load it without dtype; half=True stores half as much.")
     if model.folder is None:
         raise ExportError(f"{who} was not read from a folder.", "Load it by its name or from its folder.")
-    if 4 * sum(weight.numel() for weight in model.module("").parameters()) > LARGEST:
-        raise ModelUnsupported(f"{who} has more than {LARGEST / 1e9:.0f} GB of weights.", "Choose a smaller model.")
+    if 4 * sum(weight.numel() for weight in model.module("").parameters()) > MAX_GRAPH_BYTES:
+        raise ModelUnsupported(
+            f"{who} has more than {MAX_GRAPH_BYTES / 1e9:.0f} GB of weights.", "Choose a smaller model."
+        )
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:
@@ -79,17 +81,17 @@ def check(model: LoadedModel) -> Encoder:
     return model
 
 
-def graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) -> Graph:
-    """Export the graph of a model that :func:`check` accepts.
+def export_graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) -> Graph:
+    """Export the graph of a model that :func:`check_exportable` accepts.
 
     With ``half``, large arrays are stored as float16, and the deviation is measured on ``texts``. Raises ExportError
     for numbers that half precision cannot represent.
     """
     assert model.folder is not None
-    with _silence():
+    with _silence_exporter():
         model_in_float32 = AutoModel.from_pretrained(model.folder, attn_implementation="eager", dtype=torch.float32)
         attention = _Attention(model_in_float32).eval()
-        deviation = _halve(attention, model, texts) if half else 0.0
+        deviation = _round_to_halves(attention, model, texts) if half else 0.0
         pieces = torch.export.Dim("pieces", min=2, max=model.limit)
         ids = torch.arange(min(4, model.limit))[None]
         exported = torch.onnx.export(
@@ -109,26 +111,26 @@ def graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) -> Grap
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def _silence_exporter() -> Iterator[None]:
     """Silence the exporter's warnings about things that this export does not need."""
     log = logging.getLogger(_EXPORTER)
     level = log.level
     log.setLevel(logging.ERROR)
     try:
-        with reports_silenced(), warnings.catch_warnings(), torch.inference_mode(False), torch.no_grad():
+        with silence_transformers(), warnings.catch_warnings(), torch.inference_mode(False), torch.no_grad():
             warnings.simplefilter("ignore")
             yield
     finally:
         log.setLevel(level)
 
 
-def _halve(attention: _Attention, model: Encoder, texts: Sequence[str]) -> float:
+def _round_to_halves(attention: _Attention, model: Encoder, texts: Sequence[str]) -> float:
     """Round the weights to half precision. Return the largest change of an attention weight on the texts."""
     tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)
     token_ids = [torch.tensor([tokenizer.read(text).ids]) for text in texts]
     original_weights = [attention(ids) for ids in token_ids]
     for weight in attention.parameters():
-        if weight.numel() >= _HALVED:
+        if weight.numel() >= _MIN_HALVED_SIZE:
             weight.copy_(weight.half().float())
     changes = [
         float((attention(ids) - original).abs().max())
@@ -149,7 +151,7 @@ def _store_halves(graph_proto: Any) -> None:
     casts = []
     for array in graph_proto.initializer:
         values = numpy_helper.to_array(array)
-        if array.data_type != TensorProto.FLOAT or values.size < _HALVED:
+        if array.data_type != TensorProto.FLOAT or values.size < _MIN_HALVED_SIZE:
             continue
         name = array.name
         array.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))

@@ -32,7 +32,13 @@ from mha_viz.errors import ModelBroken, ModelUnsupported
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import BY_HAND, ENCODER_DECODERS, FAMILIES, is_listed
 from mha_viz.models.getting import pipeline
-from mha_viz.models.getting.folder import MAX_CONFIG_BYTES, check_described, no_attention, read_object, weight_files
+from mha_viz.models.getting.folder import (
+    MAX_CONFIG_BYTES,
+    check_described,
+    no_attention_error,
+    read_object,
+    weight_files,
+)
 from mha_viz.models.reading import capture, marian
 from mha_viz.models.reading.aligned import AlignedTokenizer
 from mha_viz.models.reading.rewritten import rewrite
@@ -43,11 +49,11 @@ from mha_viz.models.transformers_parts import (
     eager_mask,
     transformers_logging,
 )
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTensor:
     """A tensor in a safetensors file. Indexing reads it, in its own type.
 
     Once it is converted and dropped, the pages of the file that were read for it are free again. transformers, in
@@ -64,38 +70,38 @@ class Stored:
         return tensor
 
 
-def of_other_type(files: Sequence[Path], dtype: torch.dtype) -> dict[str, Stored]:
+def find_tensors_to_convert(files: Sequence[Path], dtype: torch.dtype) -> dict[str, StoredTensor]:
     """Return all tensors by name if any of them has another type than ``dtype``; otherwise an empty dictionary.
 
     If it is empty, transformers leaves the tensors in their files, which the system reads where they are needed.
     """
-    stored: dict[str, Stored] = {}
+    stored: dict[str, StoredTensor] = {}
     is_other = False
     for path in files:
         with safe_open(path, "pt") as file:
             for name in file.offset_keys():
-                is_other = is_other or file.get_slice(name).get_dtype() not in (_SHORT[dtype], *_WHOLE)
-                stored[name] = Stored(path, name)
+                is_other = is_other or file.get_slice(name).get_dtype() not in (_DTYPE_CODES[dtype], *_INTEGER_CODES)
+                stored[name] = StoredTensor(path, name)
     return stored if is_other else {}
 
 
-_SHORT = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
-_WHOLE = ("I64", "I32", "I16", "I8", "U8", "BOOL")  # types of positions and masks, which are kept
+_DTYPE_CODES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+_INTEGER_CODES = ("I64", "I32", "I16", "I8", "U8", "BOOL")  # types of positions and masks, which are kept
 
 
-_UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
+_OPTIONAL_WEIGHTS = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
 # The verbosity of transformers is global, so only one thread at a time changes it.
-_one_opening = threading.Lock()
+_verbosity_lock = threading.Lock()
 
 
 @contextmanager
-def reports_silenced() -> Iterator[None]:
+def silence_transformers() -> Iterator[None]:
     """Silence transformers inside this block, because this module raises its own errors.
 
     Afterwards transformers reports as much as before. Raises SettingError if Python runs without docstrings.
     """
     process.check_docstrings()
-    with _one_opening:
+    with _verbosity_lock:
         level = transformers_logging.get_verbosity()
         bars = transformers_logging.is_progress_bar_enabled()
         transformers_logging.set_verbosity_error()
@@ -108,14 +114,14 @@ def reports_silenced() -> Iterator[None]:
                 transformers_logging.enable_progress_bar()
 
 
-AttentionInterface.register(capture.NAME, capture.capture)
-AttentionMaskInterface.register(capture.NAME, eager_mask)
-_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+AttentionInterface.register(capture.IMPLEMENTATION, capture.capture_attention)
+AttentionMaskInterface.register(capture.IMPLEMENTATION, eager_mask)
+_LOCAL_ONLY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
     """Open a model with one stack of layers and its tokenizer with transformers."""
-    config = _config(folder, name, MODEL_MAPPING)
+    config = _read_config(folder, name, MODEL_MAPPING)
     text_config = getattr(config, "text_config", None) or config  # set for models that also read images or sound
     if config.is_encoder_decoder:
         raise ModelUnsupported(
@@ -123,9 +129,9 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
             f"These can: {', '.join(ENCODER_DECODERS)}.",
         )
     _check_dtype(text_config.model_type, name, dtype)
-    tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
+    tokenizer = _check_tokenizer(AutoTokenizer.from_pretrained(folder, **_LOCAL_ONLY), name)
     _check_size(AutoModel, folder, config, name)
-    model, _ = _model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
+    model, _ = _load_model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
     if text_config is not config:
         text_models = [
             module
@@ -135,33 +141,35 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
         if not text_models or text_models[0] is model:
             raise ModelUnsupported(f"{quote_model(name)} has no model of its own for text.", BY_HAND)
         model = text_models[0]
-        model.set_attn_implementation(capture.implementation(text_config.model_type))
-    return simplified(model).eval(), tokenizer
+        model.set_attn_implementation(capture.choose_implementation(text_config.model_type))
+    return simplify(model).eval(), tokenizer
 
 
-def tokenizer_of(folder: Path) -> Any:
+def open_tokenizer(folder: Path) -> Any:
     """Open the tokenizer of a folder that was opened before."""
-    with reports_silenced():
-        return AutoTokenizer.from_pretrained(folder, **_LOCAL)
+    with silence_transformers():
+        return AutoTokenizer.from_pretrained(folder, **_LOCAL_ONLY)
 
 
-def untrained(config: Any, dtype: torch.dtype) -> Any:
+def make_untrained(config: Any, dtype: torch.dtype) -> Any:
     """Return a model with random weights and the sizes in a config."""
     transformers_config = config if isinstance(config, PreTrainedConfig) else AutoConfig.for_model(**vars(config))
     model = AutoModel.from_config(  # type: ignore[no-untyped-call]
-        transformers_config, attn_implementation=capture.implementation(transformers_config.model_type), dtype=dtype
+        transformers_config,
+        attn_implementation=capture.choose_implementation(transformers_config.model_type),
+        dtype=dtype,
     )
-    return simplified(model.eval())
+    return simplify(model.eval())
 
 
-def _config(folder: Path, name: str, mapping: Any) -> Any:
+def _read_config(folder: Path, name: str, mapping: Any) -> Any:
     """Read the config of a model that transformers supports. Raises ModelUnsupported for others."""
     try:
-        config = AutoConfig.from_pretrained(folder, **_LOCAL)
+        config = AutoConfig.from_pretrained(folder, **_LOCAL_ONLY)
     except ValueError as error:
         if "model_type" not in str(error) and "model type" not in str(error):
             raise
-        family = quoted(str(read_object(folder / "config.json", MAX_CONFIG_BYTES, name)["model_type"]))
+        family = quote(str(read_object(folder / "config.json", MAX_CONFIG_BYTES, name)["model_type"]))
         problem = f"The installed transformers does not know the family {family} of {quote_model(name)}."
         raise ModelUnsupported(problem, BY_HAND) from error
     if type(config) not in mapping:
@@ -172,7 +180,7 @@ def _config(folder: Path, name: str, mapping: Any) -> Any:
     check_family(text_config.model_type)
     parts = (text_config, getattr(text_config, "encoder", None), getattr(text_config, "decoder", None))
     if not any(getattr(part, "num_attention_heads", 0) for part in parts):
-        raise no_attention(quote_model(name), text_config.model_type)
+        raise no_attention_error(quote_model(name), text_config.model_type)
     return config
 
 
@@ -203,34 +211,34 @@ def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32)
     Returns the model, the tokenizers of its source and its target, and whether its files contain everything that
     generation needs.
     """
-    config = _config(folder, name, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)
+    config = _read_config(folder, name, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)
     _check_dtype(config.model_type, name, dtype)
     if not getattr(config, "share_encoder_decoder_embeddings", True):  # Marian
         raise ModelUnsupported(
             f"{quote_model(name)} has a vocabulary for each of its two languages, which cannot be read.",
             "Choose another model.",
         )
-    source, target = (_checked(tokenizer, name) for tokenizer in _two_tokenizers(folder, config, name))
+    source, target = (_check_tokenizer(tokenizer, name) for tokenizer in _open_two_tokenizers(folder, config, name))
     _check_size(AutoModelForSeq2SeqLM, folder, config, name)
-    model, missing = _model(AutoModelForSeq2SeqLM, folder, config, name, dtype)
+    model, missing = _load_model(AutoModelForSeq2SeqLM, folder, config, name, dtype)
     return model.eval(), source, target, not missing
 
 
-def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
+def _open_two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
     """Open the tokenizers of source and target, which can be in two languages."""
     if config.model_type == "marian":
         if all((folder / file).is_file() for file in marian.FILES):
-            return marian.tokenizers(folder, name)
-        source = PreTrainedTokenizerFast.from_pretrained(folder, **_LOCAL)
+            return marian.make_tokenizers(folder, name)
+        source = PreTrainedTokenizerFast.from_pretrained(folder, **_LOCAL_ONLY)
     else:
-        source = AutoTokenizer.from_pretrained(folder, **_LOCAL)
+        source = AutoTokenizer.from_pretrained(folder, **_LOCAL_ONLY)
     target = copy.deepcopy(source)
     if hasattr(target, "_switch_to_target_mode"):  # mBART puts a language code around a text
         target._switch_to_target_mode()
     return source, target
 
 
-def _checked(tokenizer: Any, name: str) -> Any:
+def _check_tokenizer(tokenizer: Any, name: str) -> Any:
     """Return a tokenizer whose steps are allowed, replacing the backend of one that gives no character positions."""
     if not tokenizer.is_fast:
         tokenizer.backend_tokenizer = AlignedTokenizer(tokenizer, name)
@@ -242,20 +250,22 @@ def _checked(tokenizer: Any, name: str) -> Any:
     return tokenizer
 
 
-def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
+def _load_model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
     """Load a model. Return it with the names of missing weights that attention does not need."""
-    stored = {} if kind is AutoModelForSeq2SeqLM else of_other_type(weight_files(folder, quote_model(name)), dtype)
+    stored = (
+        {} if kind is AutoModelForSeq2SeqLM else find_tensors_to_convert(weight_files(folder, quote_model(name)), dtype)
+    )
     source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
     model, report = kind.from_pretrained(
         None if stored else folder,
         config=config,
-        attn_implementation=capture.implementation(config.model_type),
+        attn_implementation=capture.choose_implementation(config.model_type),
         dtype=dtype,
         **source,
         output_loading_info=True,
-        **_LOCAL,
+        **_LOCAL_ONLY,
     )
-    missing = sorted(k for k in report["missing_keys"] if not any(part in k for part in _UNUSED))
+    missing = sorted(k for k in report["missing_keys"] if not any(part in k for part in _OPTIONAL_WEIGHTS))
     if missing:
         raise ModelBroken(
             f"{quote_model(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
@@ -263,7 +273,7 @@ def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) 
     return model, sorted(report["missing_keys"])
 
 
-def simplified(model: Any) -> Any:
+def simplify(model: Any) -> Any:
     """Remove the parts of a model that attention does not need, and make its weights readable for all token pairs."""
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None

@@ -14,7 +14,7 @@ from mha_viz.models.getting.folder import MAX_CONFIG_BYTES, read_object, weight_
 from mha_viz.models.reading import linear
 from mha_viz.models.reading.bert import Bert
 from mha_viz.models.reading.gpt2 import Gpt2
-from mha_viz.models.reading.vocabulary import Vocabulary, vocabulary_of
+from mha_viz.models.reading.vocabulary import Vocabulary, open_vocabulary
 
 __all__ = ["open_plain"]
 
@@ -39,7 +39,7 @@ class _Kind(NamedTuple):
     other_names: Mapping[str, str] = MappingProxyType({})
 
 
-_USUAL = MappingProxyType({"is_encoder_decoder": False, "add_cross_attention": False})
+_COMMON_SETTINGS = MappingProxyType({"is_encoder_decoder": False, "add_cross_attention": False})
 _KINDS: Mapping[str, _Kind] = MappingProxyType(
     {
         "bert": _Kind(
@@ -65,26 +65,26 @@ _KINDS: Mapping[str, _Kind] = MappingProxyType(
         ),
     }
 )
-_UNUSUAL = ("text_config", "pruned_heads", "embedding_size", "quantization_config", "layer_types")
+_UNSUPPORTED_ENTRIES = ("text_config", "pruned_heads", "embedding_size", "quantization_config", "layer_types")
 
 
 def open_plain(folder: Path, name: str) -> tuple[Bert | Gpt2, Vocabulary] | None:
-    """Return the model and the tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.look_at`.
+    """Return the model and the tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.inspect_folder`.
 
     Return None if transformers has to open it: for other families, and if the files contain settings that are not
     supported here.
     """
     stated = read_object(folder / "config.json", MAX_CONFIG_BYTES, name)
     kind = _KINDS.get(stated["model_type"])
-    config = None if kind is None or not linear.available() else _config(kind, stated)
-    vocabulary = None if config is None else vocabulary_of(folder, name)
-    model = None if kind is None or vocabulary is None else _filled(folder, name, kind, config)
+    config = None if kind is None or not linear.is_available() else _make_config(kind, stated)
+    vocabulary = None if config is None else open_vocabulary(folder, name)
+    model = None if kind is None or vocabulary is None else _load_weights(folder, name, kind, config)
     return None if vocabulary is None or model is None else (model, vocabulary)
 
 
-def _config(kind: _Kind, stated: Mapping[str, Any]) -> Any:
+def _make_config(kind: _Kind, stated: Mapping[str, Any]) -> Any:
     """Return the config with the names of transformers; None if its numbers are incomplete or a setting is unusual."""
-    usual, (eps, default_eps) = {**_USUAL, **kind.usual}, kind.eps
+    usual, (eps, default_eps) = {**_COMMON_SETTINGS, **kind.usual}, kind.eps
     values = {eps: default_eps, **usual, **stated}
     sizes: list[Any] = [values.get(name) for name in kind.sizes]
     if any(type(size) is not int or size < 1 for size in sizes) or type(values[eps]) is not float:
@@ -93,7 +93,7 @@ def _config(kind: _Kind, stated: Mapping[str, Any]) -> Any:
     pad, inner = values.get("pad_token_id", 0), values.get("n_inner")
     is_usual = (
         all(values[name] == value for name, value in usual.items())
-        and not stated.keys() & {*_UNUSUAL, *kind.other_names}
+        and not stated.keys() & {*_UNSUPPORTED_ENTRIES, *kind.other_names}
         and width % heads == 0
         and (pad is None or (type(pad) is int and 0 <= pad < vocabulary))
         and (inner is None or (type(inner) is int and inner > 0))
@@ -102,7 +102,7 @@ def _config(kind: _Kind, stated: Mapping[str, Any]) -> Any:
     return SimpleNamespace(**values, **names) if is_usual else None
 
 
-def _filled(folder: Path, name: str, kind: _Kind, config: Any) -> Bert | Gpt2 | None:
+def _load_weights(folder: Path, name: str, kind: _Kind, config: Any) -> Bert | Gpt2 | None:
     """Return the model with its weights.
 
     Return None unless all weights are there by name, in float32 and with the right shapes.

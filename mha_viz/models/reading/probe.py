@@ -16,35 +16,35 @@ import torch
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, shared_by, traced
+from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, repeat_for_heads, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import (
     Family,
-    attention_of,
-    family_of,
-    holds,
+    count_key_heads,
+    find_family,
     is_listed,
-    key_heads,
+    is_setting_true,
+    locate_attention,
     opaque,
-    weights_only,
+    weights_only_error,
 )
 from mha_viz.models.reading.capture import Tap
-from mha_viz.models.reading.distances import RELATIVE
-from mha_viz.models.reading.linear import PackedLinear, Rows, is_conv
+from mha_viz.models.reading.distances import TERMS_BY_FAMILY
+from mha_viz.models.reading.linear import LinearRows, PackedLinear, is_conv
 from mha_viz.text import TokenizedText
 
 MASKED = -1e30  # numbers below this in a mask mark masked positions
 T = TypeVar("T", bound=Tap)
 TOLERANCE = 1e-3  # families that compute attention differently deviate by much more
-STORED_BYTES = 1_000_000  # larger weight matrices are not cached; for small ones conversion takes longer than use
+MAX_CACHED_BYTES = 1_000_000  # larger weight matrices are not cached; for small ones conversion takes longer than use
 
 _matrices: WeakKeyDictionary[Any, tuple[int, npt.NDArray[np.float32]]] = WeakKeyDictionary()
-_places: WeakKeyDictionary[Any, dict[int, Place]] = WeakKeyDictionary()
+_modules_by_model: WeakKeyDictionary[Any, dict[int, AttentionModules]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
-class Place:
+class AttentionModules:
     """The modules of one layer's attention."""
 
     holder: Any
@@ -53,7 +53,7 @@ class Place:
     block: Any  # the layer
 
 
-class Opened:
+class LayerProbe:
     """Hooks that record one layer of a model: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
 
     The hooks are on modules that other threads use, too; they record only this thread's pass. With ``apart``, what
@@ -63,7 +63,7 @@ class Opened:
 
     def __init__(self, model: Any, name: str, layer: int, layers: int, apart: bool = False) -> None:
         if not is_listed(model.config.model_type):
-            raise weights_only(model.config.model_type)
+            raise weights_only_error(model.config.model_type)
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         if model.dtype != torch.float32:
@@ -73,48 +73,50 @@ class Opened:
                 "Load it without dtype.",
             )
         self._name, self._layer, self._model = name, layer, model
-        self.layer, self.part = attention_of(model.config, layer)
-        self._family, reason = family_of(model.config, layer), opaque(model.config, layer)
-        self._relative = RELATIVE.get(model.config.model_type) if apart and reason else None
+        self.layer, self.part = locate_attention(model.config, layer)
+        self._family, reason = find_family(model.config, layer), opaque(model.config, layer)
+        self._relative = TERMS_BY_FAMILY.get(model.config.model_type) if apart and reason else None
         if reason and self._relative is None:
-            raise _unsupported(name, reason)
-        self._turns = holds(self._family.rotary, model.config)
-        self._place = place(model, layer)
+            raise _unsupported_error(name, reason)
+        self._turns = is_setting_true(self._family.rotary, model.config)
+        self._place = find_attention_modules(model, layer)
         self._thread = 0
         self._tap: Tap | None = None
         self._hooks: list[Any] = []
-        self._heard: dict[str, Any] = {}
+        self._recorded: dict[str, Any] = {}
 
-    def __enter__(self) -> Opened:
+    def __enter__(self) -> LayerProbe:
         self._thread = threading.get_ident()
         self._hooks = [
-            self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, takes=_entered)),
+            self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, takes=_copy_input)),
             self._place.output.register_forward_hook(
                 self._hook("output", self._layer + 1, takes=lambda _, result: result.clone())
             ),
         ]
-        if holds(self._family.pre_norm, self._model.config):
-            self._hooks.append(self._hook_before(self._place.block, "entered", _first))
+        if is_setting_true(self._family.pre_norm, self._model.config):
+            self._hooks.append(self._hook_before(self._place.block, "entered", _copy_hidden_states))
         if self._turns:
-            self._hooks.append(self._hook_before(self._place.holder, "turns", self._turned))
+            self._hooks.append(self._hook_before(self._place.holder, "turns", self._find_rotations))
         if self._relative is not None:
-            self._hooks.append(self._hook_before(self._place.holder, "given", self._bound))
+            self._hooks.append(self._hook_before(self._place.holder, "given", self._bind_arguments))
         if self._family.crossing:
-            self._hooks.append(self._place.inputs[1].register_forward_hook(self._hook("memory", self._layer, _entered)))
+            self._hooks.append(
+                self._place.inputs[1].register_forward_hook(self._hook("memory", self._layer, _copy_input))
+            )
         return self
 
-    def _bound(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
+    def _bind_arguments(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of the layer's attention module, by name."""
         return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
 
-    def _turned(self, _: Any, named: dict[str, Any]) -> _Turns:
+    def _find_rotations(self, _: Any, named: dict[str, Any]) -> _Rotations:
         """Return the rotations passed to the layer or, in GPT-J until transformers 5.23, looked up by position."""
         turns: Any = named.get("position_embeddings")
         if self._family.sines_first:
             turns = turns or self._place.holder.embed_positions[named["position_ids"]].chunk(2, -1)
             turns = [numbers.repeat_interleave(2, -1) for numbers in turns[::-1]]
         cos, sin = turns
-        return _Turns(cos, sin, named["attention_mask"])
+        return _Rotations(cos, sin, named["attention_mask"])
 
     def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:
         """Register a hook that records something about the arguments of a module. Return its handle."""
@@ -145,8 +147,8 @@ class Opened:
 
         def hook(_: Any, arguments: Any, result: Any = None) -> None:
             is_own_pass = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after
-            if is_own_pass and name not in self._heard:
-                self._heard[name] = takes(arguments, result)
+            if is_own_pass and name not in self._recorded:
+                self._recorded[name] = takes(arguments, result)
 
         return hook
 
@@ -155,10 +157,10 @@ class Opened:
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
         scaling, relative = self._distances(n)
-        rotation = _rotation(self._place.holder, self._heard["turns"], config) if self._turns else None
-        parameters = _parameters(self._place, self._family, config)
+        rotation = _make_rotation(self._place.holder, self._recorded["turns"], config) if self._turns else None
+        parameters = _read_parameters(self._place, self._family, config)
         if rotation is not None and self._family.adjacent:
-            rotation, parameters = _side_by_side(rotation, parameters, config.num_attention_heads)
+            rotation, parameters = _reorder_rotated_entries(rotation, parameters, config.num_attention_heads)
         trace = traced(
             *(self._name, revision, self.layer, text, x, parameters),
             self._mask(n),
@@ -168,15 +170,15 @@ class Opened:
             rotation=rotation,
             relative=relative,
             memory=self._memory,
-            of_model=(weights[self._layer], array(self._heard["output"].reshape(n, -1))),
+            of_model=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
-            raise _unsupported(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
+            raise _unsupported_error(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
         return trace
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:
         """Return x, the input of the layer's attention, and the layer's input where it differs; both [n, d_model]."""
-        x = array(self._heard["x"].reshape(n, -1))
+        x = to_array(self._recorded["x"].reshape(n, -1))
         return x, self._entered(x)
 
     def _distances(self, n: int) -> tuple[float, Relative | None]:
@@ -185,22 +187,22 @@ class Opened:
         scaling = float(getattr(self._place.holder, "scaling", d_k**-0.5))
         if self._relative is None:
             return scaling, None
-        return self._relative(self._place.holder, self._heard["given"], scaling, n)
+        return self._relative(self._place.holder, self._recorded["given"], scaling, n)
 
     def _entered(self, x: Floats) -> Floats | None:
         """Return the input of the layer's norm; None if the layer passes its input to attention unchanged.
 
         ModernBERT's first layer does so.
         """
-        if "entered" not in self._heard:
+        if "entered" not in self._recorded:
             return None
-        entered = array(self._heard["entered"].reshape(x.shape))
+        entered = to_array(self._recorded["entered"].reshape(x.shape))
         return None if np.array_equal(entered, x) else entered
 
     @property
     def _memory(self) -> Floats | None:
         """The vectors from which keys are computed where these are not x, [m, d_model]."""
-        return array(self._heard["memory"][0]) if "memory" in self._heard else None
+        return to_array(self._recorded["memory"][0]) if "memory" in self._recorded else None
 
     def _mask(self, n: int) -> Mask:
         """Return the mask, [query, key], because a layer may see only a window of the text.
@@ -210,17 +212,17 @@ class Opened:
         """
         if self._memory is not None:
             return np.zeros((n, len(self._memory)), np.bool_)
-        layer_mask = self._heard["turns"].mask if self._turns else None
+        layer_mask = self._recorded["turns"].mask if self._turns else None
         if layer_mask is None:
-            causal = np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
+            causal = np.triu(np.full((n, n), is_setting_true(self._family.causal, self._model.config)), 1)
             window = getattr(self._place.holder, "reach", -1)  # set for Longformer and GPT-Neo
             far = abs(np.arange(n)[:, None] - np.arange(n)) > (window if window >= 0 else n)
             hidden: Mask = causal | far
             return hidden
-        return array(layer_mask).reshape(n, n) < MASKED
+        return to_array(layer_mask).reshape(n, n) < MASKED
 
 
-class _Turns(NamedTuple):
+class _Rotations(NamedTuple):
     """The rotations of queries and keys in a layer, and the mask that is added to its scores before the softmax."""
 
     cos: torch.Tensor  # [1, n, r]
@@ -228,25 +230,25 @@ class _Turns(NamedTuple):
     mask: torch.Tensor | None  # [1, 1, n, n]
 
 
-def _first(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Tensor:
+def _copy_hidden_states(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Tensor:
     """Return a copy of the hidden states among the arguments of a module."""
     return (arguments[0] if arguments else named["hidden_states"]).clone()
 
 
-def _rotation(holder: Any, turns: _Turns, config: Any) -> Rotation:
+def _make_rotation(holder: Any, turns: _Rotations, config: Any) -> Rotation:
     """Return the rotation of a layer, with the norms of queries and keys if it has any."""
-    cos, sin = (array(numbers[0]) for numbers in turns[:2])
+    cos, sin = (to_array(numbers[0]) for numbers in turns[:2])
     norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
     if not norms:
         return Rotation(cos, sin, np.zeros((0, 0), np.float32))
     eps = epsilon(norms[0])
     scales = [norm_factor(norm, eps) for norm in norms]
     if len(scales[0]) > holder.head_dim:  # one norm for all heads
-        scales = [shared_by(config.num_attention_heads, s.reshape(-1, 1, holder.head_dim)) for s in scales]
+        scales = [repeat_for_heads(config.num_attention_heads, s.reshape(-1, 1, holder.head_dim)) for s in scales]
     return Rotation(cos, sin, np.stack(scales), eps)
 
 
-def _side_by_side(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotation, Parameters]:
+def _reorder_rotated_entries(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotation, Parameters]:
     """Reorder queries and keys so that entries i and i + r/2 are rotated together, where the model pairs 2i and 2i + 1.
 
     The products of queries and keys stay the same.
@@ -281,33 +283,33 @@ def norm_factor(norm: Any, eps: float) -> Floats:
     Its output for a vector of ones shows which.
     """
     with torch.inference_mode():
-        return array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
+        return to_array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
 
 
-def _entered(arguments: Sequence[torch.Tensor], _: torch.Tensor) -> torch.Tensor:
+def _copy_input(arguments: Sequence[torch.Tensor], _: torch.Tensor) -> torch.Tensor:
     """Return a copy of the input of a module."""
     return arguments[0].clone()
 
 
-def place(model: Any, layer: int) -> Place:
+def find_attention_modules(model: Any, layer: int) -> AttentionModules:
     """Return the modules of a layer's attention in a transformers model of a listed family. They are cached."""
-    places = _places.setdefault(model, {})
+    places = _modules_by_model.setdefault(model, {})
     if layer not in places:
-        places[layer] = _place(model, layer)
+        places[layer] = _look_up_modules(model, layer)
     return places[layer]
 
 
-def _place(model: Any, layer: int) -> Place:
+def _look_up_modules(model: Any, layer: int) -> AttentionModules:
     """Look up the modules of a layer's attention."""
-    family = family_of(model.config, layer)
+    family = find_family(model.config, layer)
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
     inputs = tuple(holder.get_submodule(name) for name in family.inputs)
     block = model.get_submodule(family.holder[: family.holder.rindex("}") + 1].format(*numbers))
-    return Place(holder, inputs, model.get_submodule(family.output.format(*numbers)), block)
+    return AttentionModules(holder, inputs, model.get_submodule(family.output.format(*numbers)), block)
 
 
-def _unsupported(name: str, why: str) -> ModelUnsupported:
+def _unsupported_error(name: str, why: str) -> ModelUnsupported:
     """Return the error for a model whose steps inside a head cannot be shown."""
     return ModelUnsupported(
         f"The inside of {quote_model(name)} cannot be shown: {why}.",
@@ -315,20 +317,25 @@ def _unsupported(name: str, why: str) -> ModelUnsupported:
     )
 
 
-def _parameters(modules: Place, family: Family, config: Any) -> Parameters:
+def _read_parameters(modules: AttentionModules, family: Family, config: Any) -> Parameters:
     """Return the matrices and biases of a layer's attention."""
-    matrices = [weights_of(module) for module in modules.inputs]
-    biases = [bias_of(module, weight.shape[1]) for module, weight in zip(modules.inputs, matrices, strict=True)]
-    w_o = weights_of(modules.output)
+    matrices = [read_weights(module) for module in modules.inputs]
+    biases = [read_bias(module, weight.shape[1]) for module, weight in zip(modules.inputs, matrices, strict=True)]
+    w_o = read_weights(modules.output)
     if len(matrices) == 1:
-        split = partial(_cut, heads=config.num_attention_heads, keys=key_heads(config), interleaved=family.interleaved)
+        split = partial(
+            _split_columns,
+            heads=config.num_attention_heads,
+            keys=count_key_heads(config),
+            interleaved=family.interleaved,
+        )
         matrices, biases = split(matrices[0], query_columns=len(w_o)), split(biases[0], query_columns=len(w_o))
     w_q, w_k, w_v = map(np.ascontiguousarray, matrices)
     b_q, b_k, b_v = map(np.ascontiguousarray, biases)
-    return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, bias_of(modules.output, w_o.shape[1]))
+    return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, read_bias(modules.output, w_o.shape[1]))
 
 
-def _cut(joined: Floats, query_columns: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
+def _split_columns(joined: Floats, query_columns: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
     """Split an array that holds queries, keys and values side by side, […, all columns], into these three."""
     if interleaved:
         groups = joined.reshape(*joined.shape[:-1], keys, heads // keys + 2, query_columns // heads)
@@ -343,26 +350,28 @@ def matrix(module: Any) -> torch.Tensor:
     return weight.detach()
 
 
-def weights_of(module: Any) -> Floats:
+def read_weights(module: Any) -> Floats:
     """Return :func:`matrix` in CPU memory. The array must not be changed.
 
     Unless it is large, it is cached for the version of the weights from which it was made.
     """
-    version = 0 if isinstance(module, PackedLinear | Rows) else module.weight._version  # packed weights never change
+    version = (
+        0 if isinstance(module, PackedLinear | LinearRows) else module.weight._version
+    )  # packed weights never change
     if module in _matrices and _matrices[module][0] == version:
         return _matrices[module][1]
-    weights = array(matrix(module))
-    if weights.nbytes <= STORED_BYTES:
+    weights = to_array(matrix(module))
+    if weights.nbytes <= MAX_CACHED_BYTES:
         _matrices[module] = version, weights
     return weights
 
 
-def bias_of(module: Any, width: int) -> Floats:
+def read_bias(module: Any, width: int) -> Floats:
     """Return the bias of a linear layer in CPU memory; zeros if it has none."""
-    return np.zeros(width, np.float32) if module.bias is None else array(module.bias)
+    return np.zeros(width, np.float32) if module.bias is None else to_array(module.bias)
 
 
-def array(tensor: torch.Tensor) -> Floats:
+def to_array(tensor: torch.Tensor) -> Floats:
     """Return a copy in CPU memory, as float32."""
     copied: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
     return copied

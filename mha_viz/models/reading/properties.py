@@ -13,12 +13,12 @@ import torch
 
 from mha_viz.errors import SettingError, shorten_value
 from mha_viz.models.getting import budget
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 from mha_viz.request import DTYPES
 
 DType: TypeAlias = "str | torch.dtype | np.dtype[Any] | type[np.generic]"
 MAX_PIECES = 1024  # more pieces cannot be drawn
-BYTES = 4  # bytes per attention weight
+BYTES_PER_WEIGHT = 4  # bytes per attention weight
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # some say −1, XLNet, or nothing: no limit
 
 
@@ -27,7 +27,7 @@ def torch_device(device: str) -> torch.device:
     devices.
     """
     if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)):
-        raise SettingError(f"{quoted(str(device))} is not a device.", 'Use "cpu", "cuda" or "cuda:1".')
+        raise SettingError(f"{quote(str(device))} is not a device.", 'Use "cpu", "cuda" or "cuda:1".')
     kind, _, number = device.partition(":")
     if kind == "cuda" and not torch.cuda.is_available():
         raise SettingError("No GPU was found that this PyTorch can use.", 'Use "cpu".')
@@ -48,7 +48,7 @@ def torch_dtype(dtype: DType) -> torch.dtype:
     return torch_type
 
 
-def own_or_decoder_s(config: Any, number: str) -> int:
+def read_config_number(config: Any, number: str) -> int:
     """Return a number of a config, or of its decoder if each stack has a config of its own."""
     stated = getattr(config, number, None)
     return int(getattr(config.decoder, number) if stated is None else stated)
@@ -86,5 +86,5 @@ def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
         positions -= int(padding) + 1
     if getattr(config, "attention_type", "") == "block_sparse":
         positions = min(positions, (5 + 2 * config.num_random_blocks) * config.block_size)
-    max_by_memory = math.isqrt(budget.megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES * heads))
+    max_by_memory = math.isqrt(budget.read_megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES_PER_WEIGHT * heads))
     return min(MAX_PIECES, max_by_memory, int(positions), int(tokenizer.model_max_length))

@@ -12,26 +12,26 @@ from typing import Any
 import torch
 from torch import nn
 
-from mha_viz.models.families import FAMILIES, key_heads, layers
+from mha_viz.models.families import FAMILIES, count_key_heads, layers
 from mha_viz.models.reading import capture
 
-_NEVER = 1e30  # subtracted from XLNet's scores of masked positions
+_MASK_PENALTY = 1e30  # subtracted from XLNet's scores of masked positions
 
 
 def rewrite(model: Any) -> Any:
     """Return the model, with its attention modules replaced by those of this file if its family needs that."""
-    make_attention = _MADE.get(model.config.model_type)
+    make_attention = _REPLACEMENTS.get(model.config.model_type)
     if make_attention is None or not capture.is_rewritten(model.config.model_type):
         return model
     family = FAMILIES[model.config.model_type]
     for layer in range(layers(model.config)):
         holder = family.holder.format(layer)
         model.set_submodule(holder, make_attention(model.get_submodule(holder), model.config))
-        if make_attention is _Falcon:
+        if make_attention is _FalconAttention:
             block = model.get_submodule(holder.rpartition(".")[0])
-            block.mlp.register_forward_hook(_as_many)
-    if make_attention is _Longformer:  # masking a full matrix needs no padding to windows
-        model._pad_to_window_size = _unpadded
+            block.mlp.register_forward_hook(_repeat_for_variants)
+    if make_attention is _LongformerAttention:  # masking a full matrix needs no padding to windows
+        model._pad_to_window_size = _skip_padding
     return model
 
 
@@ -53,7 +53,7 @@ def eager_attention_forward(
     return (weights @ value.repeat_interleave(shared, dim=1)).transpose(1, 2), weights
 
 
-class _Falcon(nn.Module):
+class _FalconAttention(nn.Module):
     """Falcon's attention.
 
     Queries, keys and values come from a single layer, group by group: the queries of all heads that share a key, that
@@ -68,7 +68,7 @@ class _Falcon(nn.Module):
         for linear in (self.query_key_value, self.dense):
             linear.__class__ = nn.Linear  # the same product; the original adds its bias in a separate step
         self.scaling = original.head_dim**-0.5
-        self._keys = key_heads(config)
+        self._keys = count_key_heads(config)
 
     def forward(
         self,
@@ -84,32 +84,32 @@ class _Falcon(nn.Module):
         joined = self.query_key_value(hidden_states).unflatten(-1, (self._keys, size, -1)).transpose(1, 2)
         query, key, value = joined[..., :-2, :].transpose(2, 3).flatten(1, 2), joined[..., -2, :], joined[..., -1, :]
         if alibi is None:
-            query, key = (_turned(vectors, *position_embeddings) for vectors in (query, key))
-        output = capture.capture(self, query, key, value, attention_mask, scaling=self.scaling)[0]
+            query, key = (_rotate(vectors, *position_embeddings) for vectors in (query, key))
+        output = capture.capture_attention(self, query, key, value, attention_mask, scaling=self.scaling)[0]
         projected = self.dense(output.flatten(2))
-        tap = capture.current()
+        tap = capture.get_current_tap()
         if tap is not None:
             tap.sentences = len(projected)
         return projected, None
 
 
-def _as_many(_: nn.Module, __: Any, result: torch.Tensor) -> torch.Tensor:
+def _repeat_for_variants(_: nn.Module, __: Any, result: torch.Tensor) -> torch.Tensor:
     """Repeat the output of a feed-forward part for each variant of its layer's attention.
 
     The layer adds the two in place, so their shapes must agree.
     """
-    tap = capture.current()
+    tap = capture.get_current_tap()
     return result if tap is None else result.repeat(tap.sentences // len(result), 1, 1)
 
 
-def _turned(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def _rotate(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """Rotate vectors, [sentence, head, n, d_head], by their positions, whose cosines and sines are [1, n, d_head]."""
     first, second = vectors.chunk(2, -1)
     rotated: torch.Tensor = vectors * cos[:, None] + torch.cat((-second, first), -1) * sin[:, None]
     return rotated
 
 
-class _XLNet(nn.Module):
+class _XLNetAttention(nn.Module):
     """XLNet's attention.
 
     It adds to q · k the products of the query with the distance of the two tokens, and with whether they belong to the
@@ -120,8 +120,8 @@ class _XLNet(nn.Module):
         super().__init__()
         self.config: Any = config
         self.scaling = original.scale
-        self.q, self.k, self.v, self.r = (_linear(getattr(original, name).flatten(1).T) for name in "qkvr")
-        self.o = _linear(original.o.flatten(1))
+        self.q, self.k, self.v, self.r = (_make_linear(getattr(original, name).flatten(1).T) for name in "qkvr")
+        self.o = _make_linear(original.o.flatten(1))
         self.r_w_bias, self.r_r_bias, self.r_s_bias = original.r_w_bias, original.r_r_bias, original.r_s_bias
         self.seg_embed, self.layer_norm = original.seg_embed, original.layer_norm
 
@@ -142,33 +142,35 @@ class _XLNet(nn.Module):
         """
         x = h.transpose(0, 1)
         heads = self.config.num_attention_heads
-        query, key, value = (_by_head(layer(x), heads) for layer in (self.q, self.k, self.v))
-        distances = _by_head(self.r(r[:, :1].transpose(0, 1).to(x.dtype)), heads)
-        added = _shifted((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
+        query, key, value = (_split_heads(layer(x), heads) for layer in (self.q, self.k, self.v))
+        distances = _split_heads(self.r(r[:, :1].transpose(0, 1).to(x.dtype)), heads)
+        added = _align_with_keys((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
         if seg_mat is not None:
             by_text = torch.einsum("bnid,snd->bnis", query + self.r_s_bias[:, None], self.seg_embed)
             added = added + torch.einsum("ijbs,bnis->bnij", seg_mat.to(x.dtype), by_text)
         added = added.float() * self.scaling
         if attn_mask_h is not None:
-            added = added - _NEVER * attn_mask_h.permute(2, 3, 0, 1)
-        output = capture.capture(self, query + self.r_w_bias[:, None], key, value, added, scaling=self.scaling)[0]
+            added = added - _MASK_PENALTY * attn_mask_h.permute(2, 3, 0, 1)
+        output = capture.capture_attention(
+            self, query + self.r_w_bias[:, None], key, value, added, scaling=self.scaling
+        )[0]
         normalised: torch.Tensor = self.layer_norm(self.o(output.flatten(2)).transpose(0, 1) + h)
         return normalised, None
 
 
-def _linear(weight: torch.Tensor) -> nn.Linear:
+def _make_linear(weight: torch.Tensor) -> nn.Linear:
     """Return a linear layer with this weight, [out, in], and no bias."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     layer.weight = nn.Parameter(weight.detach().contiguous())
     return layer
 
 
-def _by_head(joined: torch.Tensor, heads: int) -> torch.Tensor:
+def _split_heads(joined: torch.Tensor, heads: int) -> torch.Tensor:
     """Reshape [sentence, n, head · d_head] to [sentence, head, n, d_head]."""
     return joined.view(*joined.shape[:-1], heads, -1).transpose(1, 2)
 
 
-def _shifted(scores: torch.Tensor) -> torch.Tensor:
+def _align_with_keys(scores: torch.Tensor) -> torch.Tensor:
     """Convert scores of queries with distances to scores with keys, [sentence, head, n, n].
 
     The input has distances n, n − 1, … as its last axis. In the output, query i has the scores of the distances i − 0,
@@ -179,7 +181,7 @@ def _shifted(scores: torch.Tensor) -> torch.Tensor:
     return realigned.reshape(sentences, heads, n, distances - 1)[..., :n]
 
 
-class _Longformer(nn.Module):
+class _LongformerAttention(nn.Module):
     """Longformer's attention, in which a query sees keys that are at most ``reach`` tokens away.
 
     There are no global tokens, because a task decides which tokens are global.
@@ -195,8 +197,8 @@ class _Longformer(nn.Module):
     def forward(self, hidden_states: torch.Tensor, **_: Any) -> tuple[torch.Tensor]:
         """Return the outputs of the heads, recording the attention in the current tap."""
         inputs = self.query, self.key, self.value
-        query, key, value = (_by_head(layer(hidden_states), self.config.num_attention_heads) for layer in inputs)
-        output = capture.capture(self, query, key, value, self._mask(hidden_states), scaling=self.scaling)[0]
+        query, key, value = (_split_heads(layer(hidden_states), self.config.num_attention_heads) for layer in inputs)
+        output = capture.capture_attention(self, query, key, value, self._mask(hidden_states), scaling=self.scaling)[0]
         return (output.flatten(2),)
 
     def _mask(self, x: torch.Tensor) -> torch.Tensor | None:
@@ -209,14 +211,14 @@ class _Longformer(nn.Module):
         return torch.zeros(1, 1, n, n, device=x.device).masked_fill(is_hidden, torch.finfo(torch.float32).min)
 
 
-def _unpadded(
+def _skip_padding(
     input_ids: Any, attention_mask: Any, token_type_ids: Any, position_ids: Any, inputs_embeds: Any, **_: Any
 ) -> Any:
     """Return a text as it is. Replaces the function that pads a text to a multiple of the window."""
     return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 
-class _Calling:
+class _TappedMixin:
     """A mixin for GPT-J's and GPT-Neo's modules with the method that they call for their attention."""
 
     scaling = 1.0
@@ -231,23 +233,29 @@ class _Calling:
             far = torch.ones(query.shape[-2:-1] * 2, dtype=torch.bool, device=query.device).tril(-self.reach - 1)
             mask = mask.masked_fill(far, torch.finfo(mask.dtype).min)
         module: Any = self
-        output, weights = capture.capture(module, query, key, value, mask, scaling=self.scaling)
+        output, weights = capture.capture_attention(module, query, key, value, mask, scaling=self.scaling)
         return output.transpose(1, 2), weights
 
 
-def _calling(original: Any, config: Any) -> nn.Module:
+def _tap_attention(original: Any, config: Any) -> nn.Module:
     """Return the same module, modified so that its attention goes through the tap.
 
     GPT-J divides by √d_head; GPT-Neo does not, and sees a window in its local layers.
     """
     module: nn.Module = original
-    original.__class__ = type("Calling", (_Calling, type(original)), {"__module__": __name__})
+    original.__class__ = type("Calling", (_TappedMixin, type(original)), {"__module__": __name__})
     original.scaling = 1 / getattr(original, "scale_attn", 1)
     if getattr(original, "attention_type", "global") == "local":
         original.reach = config.window_size - 1
     return module
 
 
-_MADE: MappingProxyType[str, Callable[[Any, Any], nn.Module]] = MappingProxyType(
-    {"falcon": _Falcon, "gpt_neo": _calling, "gptj": _calling, "longformer": _Longformer, "xlnet": _XLNet}
+_REPLACEMENTS: MappingProxyType[str, Callable[[Any, Any], nn.Module]] = MappingProxyType(
+    {
+        "falcon": _FalconAttention,
+        "gpt_neo": _tap_attention,
+        "gptj": _tap_attention,
+        "longformer": _LongformerAttention,
+        "xlnet": _XLNetAttention,
+    }
 )

@@ -11,24 +11,24 @@ from typing import Any, NamedTuple
 
 import torch
 
-from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.families import FAMILIES, is_setting_true
 from mha_viz.models.reading import capture
 from mha_viz.models.reading.capture import Tap
-from mha_viz.models.reading.linear import PackedLinear, Rows, join
+from mha_viz.models.reading.linear import LinearRows, PackedLinear, join_layers
 
 
-def straight(model: Any) -> Straight | None:
+def make_straight(model: Any) -> StraightRunner | None:
     """Return the object that runs the model in this way, joining its linear layers; None if its family or settings
     forbid it.
     """
     family, config = FAMILIES[model.config.model_type], model.config
-    if not family.straight or holds(family.causal, config) or config.chunk_size_feed_forward:
+    if not family.straight or is_setting_true(family.causal, config) or config.chunk_size_feed_forward:
         return None
     *layers, last = [layer.attention.self for layer in model.encoder.layer]
     for attention in layers:
-        join(attention, family.inputs)
-    join(last, family.inputs[:2])
-    return Straight(model) if isinstance(last.query, Rows) else None
+        join_layers(attention, family.inputs)
+    join_layers(last, family.inputs[:2])
+    return StraightRunner(model) if isinstance(last.query, LinearRows) else None
 
 
 class _Layer(NamedTuple):
@@ -54,7 +54,7 @@ class _Layer(NamedTuple):
         return cls(inside, after.dense, after.LayerNorm, between.dense, act, narrow.dense, narrow.LayerNorm)
 
 
-class Straight:
+class StraightRunner:
     """Runs the layers of a model. Hooks on its linear layers are called as in a normal pass."""
 
     def __init__(self, model: Any) -> None:
@@ -67,26 +67,26 @@ class Straight:
 
     def __call__(self, tap: Tap, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
         """Return the last states, [sentence, n, d_model]. Raises LastLayerSeen if the tap needs nothing more."""
-        x = _embedded(self._model.embeddings, input_ids, token_type_ids)
+        x = _embed(self._model.embeddings, input_ids, token_type_ids)
         if hasattr(self._model, "embeddings_project"):  # ELECTRA
             x = self._model.embeddings_project(x)
-        return self.onwards(tap, x)
+        return self.run_from(tap, x)
 
-    def onwards(self, tap: Tap, x: torch.Tensor) -> torch.Tensor:
+    def run_from(self, tap: Tap, x: torch.Tensor) -> torch.Tensor:
         """Return the last states of a pass that begins with x, the input of the layer after those that the tap has
         seen.
         """
         for layer in self._layers[tap.seen :]:
             tap.enters(x)
-            x = _normalised(layer.output_norm, _added(layer.output, _attended(layer.attention, x, tap), x))
-            inner = _given(layer.wide, x)
+            x = _normalise(layer.output_norm, _apply_and_add(layer.output, _attend(layer.attention, x, tap), x))
+            inner = _apply(layer.wide, x)
             if layer.act is not None:
                 inner = layer.act(inner)
-            x = _normalised(layer.narrow_norm, _added(layer.narrow, inner, x))
+            x = _normalise(layer.narrow_norm, _apply_and_add(layer.narrow, inner, x))
         return x
 
 
-def _embedded(embeddings: Any, ids: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
+def _embed(embeddings: Any, ids: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
     """Return the input vectors of the pieces, [sentence, n, width]: the sum of piece, segment and position vectors."""
     if types is None or hasattr(embeddings, "padding_idx"):  # RoBERTa counts positions from the padding index
         x: torch.Tensor = embeddings(input_ids=ids, token_type_ids=types)
@@ -94,61 +94,61 @@ def _embedded(embeddings: Any, ids: torch.Tensor, types: torch.Tensor | None) ->
     positions = embeddings.position_embeddings.weight[: ids.shape[1]]
     x = torch.embedding(embeddings.word_embeddings.weight, ids)
     segments = torch.embedding(embeddings.token_type_embeddings.weight, types)
-    return _normalised(embeddings.LayerNorm, x + segments + positions)
+    return _normalise(embeddings.LayerNorm, x + segments + positions)
 
 
-def _listened(*modules: Any) -> bool:
+def _has_hooks(*modules: Any) -> bool:
     """Return whether any of the modules has a hook."""
     return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
 
 
-def _given(module: Any, x: torch.Tensor) -> torch.Tensor:
+def _apply(module: Any, x: torch.Tensor) -> torch.Tensor:
     """Apply a module to x; without hooks, skip the module's own dispatch to them."""
-    y: torch.Tensor = module(x) if _listened(module) else module.forward(x)
+    y: torch.Tensor = module(x) if _has_hooks(module) else module.forward(x)
     return y
 
 
-def _added(module: Any, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def _apply_and_add(module: Any, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Apply a module to x and add another vector, in one step if nobody needs them separately."""
-    if _listened(module) or torch.is_grad_enabled() or not isinstance(module, PackedLinear):
-        return _given(module, x) + other
+    if _has_hooks(module) or torch.is_grad_enabled() or not isinstance(module, PackedLinear):
+        return _apply(module, x) + other
     return module.added(x, other)
 
 
-def _normalised(norm: Any, x: torch.Tensor) -> torch.Tensor:
+def _normalise(norm: Any, x: torch.Tensor) -> torch.Tensor:
     """Apply a LayerNorm to x."""
-    if _listened(norm):
-        return _given(norm, x)
+    if _has_hooks(norm):
+        return _apply(norm, x)
     return torch.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
 
 
-def _attended(attention: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
+def _attend(attention: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
     """Return the input of W_O, [sentence, n, head · d_head]."""
     inputs = attention.query, attention.key, attention.value
-    is_listened = _listened(*inputs)
-    if tap.only_weights and not is_listened and (isinstance(inputs[2], Rows) or tap.ends_with(tap.seen)):
+    is_listened = _has_hooks(*inputs)
+    if tap.only_weights and not is_listened and (isinstance(inputs[2], LinearRows) or tap.ends_with(tap.seen)):
         joined = inputs[0].whole.forward(x)
-        return capture.attended(tap, joined, attention.attention_head_size, attention.scaling)
-    query, key, value = _projected(attention, inputs, x, tap, is_listened)
-    heads, _ = capture.capture(attention, query, key, value, None, scaling=attention.scaling)
+        return capture.attend_unmasked(tap, joined, attention.attention_head_size, attention.scaling)
+    query, key, value = _project(attention, inputs, x, tap, is_listened)
+    heads, _ = capture.capture_attention(attention, query, key, value, None, scaling=attention.scaling)
     return heads.reshape(*x.shape[:-1], -1)
 
 
-def _projected(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, is_listened: bool) -> list[torch.Tensor]:
+def _project(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, is_listened: bool) -> list[torch.Tensor]:
     """Return queries, keys and values, [sentence, head, n, d_head] each.
 
     The queries are returned in place of values that are not needed.
     """
     if is_listened:  # hooks on a layer need its output
-        return [_by_head(layer(x), attention, 1)[0] for layer in inputs]
-    if isinstance(attention.value, Rows):
-        return _by_head(attention.query.whole(x), attention, 3)
-    query, key = _by_head(attention.query.whole(x), attention, 2)
+        return [_split_heads(layer(x), attention, 1)[0] for layer in inputs]
+    if isinstance(attention.value, LinearRows):
+        return _split_heads(attention.query.whole(x), attention, 3)
+    query, key = _split_heads(attention.query.whole(x), attention, 2)
     needs_values = not tap.ends_with(tap.seen)
-    return [query, key, _by_head(attention.value(x), attention, 1)[0] if needs_values else query]
+    return [query, key, _split_heads(attention.value(x), attention, 1)[0] if needs_values else query]
 
 
-def _by_head(joined: torch.Tensor, attention: Any, count: int) -> list[torch.Tensor]:
+def _split_heads(joined: torch.Tensor, attention: Any, count: int) -> list[torch.Tensor]:
     """Reshape [sentence, n, count · head · d_head] to ``count`` tensors [sentence, head, n, d_head]."""
     shape = *joined.shape[:-1], count, -1, attention.attention_head_size
     return list(joined.view(shape).permute(2, 0, 3, 1, 4).unbind())

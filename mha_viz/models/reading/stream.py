@@ -22,29 +22,33 @@ from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WO
 from mha_viz.attention.trace import Floats
 from mha_viz.errors import ModelUnsupported
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import family_of, holds
+from mha_viz.models.families import find_family, is_setting_true
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.probe import (
     TOLERANCE,
-    Opened,
-    array,
-    bias_of,
+    LayerProbe,
     epsilon,
+    find_attention_modules,
     is_centred,
     matrix,
     norm_factor,
-    place,
-    weights_of,
+    read_bias,
+    read_weights,
+    to_array,
 )
 
 SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
-_BETWEEN = "a norm stands between what W_O puts out and the sum that it is added to"
-_REFUSED = {"gemma3_text": _BETWEEN, "olmo2": _BETWEEN, "xlnet": "its words have two streams of vectors"}
-_TABLES = ("position_embeddings", "embed_positions", "wpe")  # modules with a vector for each position
+_NORM_AFTER_W_O = "a norm stands between what W_O puts out and the sum that it is added to"
+_UNSUPPORTED_FAMILIES = {
+    "gemma3_text": _NORM_AFTER_W_O,
+    "olmo2": _NORM_AFTER_W_O,
+    "xlnet": "its words have two streams of vectors",
+}
+_POSITION_TABLES = ("position_embeddings", "embed_positions", "wpe")  # modules with a vector for each position
 _PROJECTIONS = ("embeddings_project", "encoder.embedding_hidden_mapping_in")  # from narrow word vectors to d_model
 
 
-class _Norm(NamedTuple):
+class _NormCall(NamedTuple):
     """A call of a norm: the number of attention layers before it, its module, input and output, [n, d]."""
 
     after: int
@@ -53,7 +57,7 @@ class _Norm(NamedTuple):
     put_out: Floats
 
 
-class _Outputs(Tap):
+class _OutputTap(Tap):
     """A tap that records the outputs of each layer's heads, [n, head, d_head].
 
     ``widths`` is the number of keys of each attention, where they differ.
@@ -71,7 +75,7 @@ class _Outputs(Tap):
         return self.weights[index][..., : self.widths[index]] if self.widths else self.weights[index]
 
     def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
-        self.outputs.append(array(output[0]))
+        self.outputs.append(to_array(output[0]))
         return output
 
 
@@ -82,16 +86,18 @@ class _Modules(NamedTuple):
     has_tables: bool
 
 
-_modules: WeakKeyDictionary[Any, _Modules] = WeakKeyDictionary()
+_modules_by_model: WeakKeyDictionary[Any, _Modules] = WeakKeyDictionary()
 
 
-def _modules_of(model: Any) -> _Modules:
+def _find_modules(model: Any) -> _Modules:
     """Return the norms of a model and whether it has position tables. The result is cached."""
-    if model not in _modules:
+    if model not in _modules_by_model:
         named = [*model.named_modules()]
         norms = tuple(module for _, module in named if type(module).__name__.endswith(("LayerNorm", "RMSNorm")))
-        _modules[model] = _Modules(norms, any(name.rpartition(".")[2] in _TABLES for name, _ in named))
-    return _modules[model]
+        _modules_by_model[model] = _Modules(
+            norms, any(name.rpartition(".")[2] in _POSITION_TABLES for name, _ in named)
+        )
+    return _modules_by_model[model]
 
 
 class Stream:
@@ -113,16 +119,16 @@ class Stream:
         Raises ModelUnsupported with the reason, UnknownHead for a layer that does not exist.
         """
         self._model, self._name, self._heads, self.widths = model, name, int(model.config.num_attention_heads), widths
-        refuse(model.config, name)
-        self._opened = [Opened(model, name, layer, layers, apart=True) for layer in range(last + 1)]
-        self._norms: list[_Norm] = []
-        self._tap: _Outputs | None = None
+        check_decomposable(model.config, name)
+        self._opened = [LayerProbe(model, name, layer, layers, apart=True) for layer in range(last + 1)]
+        self._norms: list[_NormCall] = []
+        self._tap: _OutputTap | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Stream:
         for probe in self._opened:
             self._stack.enter_context(probe)
-        self._stack.enter_context(self._listening())
+        self._stack.enter_context(self._record_norms())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,34 +136,34 @@ class Stream:
 
     def tap(self, weights: torch.Tensor) -> Tap:
         """Return the tap for the pass."""
-        self._tap = _Outputs(weights, self.widths)
+        self._tap = _OutputTap(weights, self.widths)
         for probe in self._opened:
             probe.listen(self._tap)
         return self._tap
 
     @contextmanager
-    def _listening(self) -> Iterator[None]:
+    def _record_norms(self) -> Iterator[None]:
         """Record the calls of norms while inside this block. Other threads use the norms, too, and are ignored."""
         thread = threading.get_ident()
 
         def hook(module: Any, arguments: Any, put_out: torch.Tensor) -> None:
             tap, (given, *_) = self._tap, arguments
             if threading.get_ident() == thread and tap is not None and given.dim() == 3 and len(given) == 1:
-                self._norms.append(_Norm(tap.seen, module, array(given[0]), array(put_out[0])))
+                self._norms.append(_NormCall(tap.seen, module, to_array(given[0]), to_array(put_out[0])))
 
-        handles = [m.register_forward_hook(hook) for m in _modules_of(self._model).norms]
+        handles = [m.register_forward_hook(hook) for m in _find_modules(self._model).norms]
         try:
             yield
         finally:
             for handle in handles:
                 handle.remove()
 
-    def parts(self, read: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[Opened, Parts]]:
+    def parts(self, read: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[LayerProbe, Parts]]:
         """Yield, for each of ``layers`` in order, the input of its attention in parts.
 
         ``is_typed``: whether the model receives the types of the pieces.
         """
-        for layer, (summed, x, entered) in enumerate(self._entering(read, is_typed)):
+        for layer, (summed, x, entered) in enumerate(self._iter_layer_inputs(read, is_typed)):
             if layer in layers:
                 attention_input = summed if entered is None else summed.behind(self._norm(layer, x, entered))
                 yield self._opened[layer], self._checked(attention_input.named(), x)
@@ -166,68 +172,71 @@ class Stream:
         """Return the output of a stack behind its last norm, [n, d_model], and its parts, after a pass to the last
         layer.
         """
-        *_, (summed, _, _) = self._entering(read, False)
+        *_, (summed, _, _) = self._iter_layer_inputs(read, False)
         layer, norm = len(self._opened) - 1, self._norms[-1]
-        summed.add_heads(self._named(layer), *self._of_heads(layer))
-        summed.add_rest(layer, norm.given)
+        summed.add_heads(self._named(layer), *self._head_outputs(layer))
+        summed.add_feed_forward(layer, norm.given)
         return norm.put_out, self._checked(summed.behind(norm).named(), norm.put_out)
 
-    def _entering(self, read: Any, is_typed: bool) -> Iterator[tuple[_Summed, Floats, Floats | None]]:
+    def _iter_layer_inputs(self, read: Any, is_typed: bool) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
         """Yield, for each layer, its input in parts, x, and the input of the norm that makes x.
 
         Later layers add to the parts.
         """
-        is_pre = holds(family_of(self._model.config).pre_norm, self._model.config)
+        is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
         streams = [probe.inputs(len(read.ids)) for probe in self._opened]
-        summed = self._embedded(read, is_typed, _stream(*streams[0]))
+        summed = self._embed(read, is_typed, _residual_stream(*streams[0]))
         for layer, (x, entered) in enumerate(streams):
             yield summed, x, entered
             if layer + 1 == len(streams):
                 return
-            summed.add_heads(self._named(layer), *self._of_heads(layer))
+            summed.add_heads(self._named(layer), *self._head_outputs(layer))
             if not is_pre:
                 norms = [norm for norm in self._norms if norm.after == layer + 1]
                 if len(norms) < 2:
-                    raise _unsupported(self._name, "its layers do not have a norm after each of their halves")
+                    raise _unsupported_error(self._name, "its layers do not have a norm after each of their halves")
                 summed.pass_through(norms[0])
-                summed.add_rest(layer, norms[1].given)
+                summed.add_feed_forward(layer, norms[1].given)
                 summed.pass_through(norms[1])
-            elif not family_of(self._model.config, layer + 1).crossing:
-                summed.add_rest(self._opened[layer].layer, _stream(*streams[layer + 1]))
+            elif not find_family(self._model.config, layer + 1).crossing:
+                summed.add_feed_forward(self._opened[layer].layer, _residual_stream(*streams[layer + 1]))
 
     def _named(self, layer: int) -> str:
         """Return the beginning of the names of a layer's heads."""
         return f"{self._opened[layer].part} L{self._opened[layer].layer}".strip()
 
-    def _of_heads(self, layer: int) -> tuple[Floats, Floats, Floats]:
+    def _head_outputs(self, layer: int) -> tuple[Floats, Floats, Floats]:
         """Return the contexts of a layer's heads, their slices of W_O, and its bias.
 
         The shapes are [head, n, d_head], [head, d_head, d_model] and [d_model].
         """
         assert self._tap is not None
-        contexts, module = self._tap.outputs[layer].transpose(1, 0, 2), place(self._model, layer).output
-        slices = weights_of(module).reshape(len(contexts), contexts.shape[-1], -1)
-        return contexts, slices, bias_of(module, slices.shape[-1])
+        contexts, module = (
+            self._tap.outputs[layer].transpose(1, 0, 2),
+            find_attention_modules(self._model, layer).output,
+        )
+        slices = read_weights(module).reshape(len(contexts), contexts.shape[-1], -1)
+        return contexts, slices, read_bias(module, slices.shape[-1])
 
-    def _norm(self, layer: int, x: Floats, entered: Floats) -> _Norm:
+    def _norm(self, layer: int, x: Floats, entered: Floats) -> _NormCall:
         """Return the norm whose output is x, the input of a layer's attention, and whose input is the layer's."""
         norms = [
             n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)
         ]
         if not norms or not np.array_equal(norms[-1].given, entered):
-            raise _unsupported(self._name, "what enters its layers is not what their norms are given")
+            raise _unsupported_error(self._name, "what enters its layers is not what their norms are given")
         return norms[-1]
 
-    def _embedded(self, read: Any, is_typed: bool, stream: Floats) -> _Summed:
+    def _embed(self, read: Any, is_typed: bool, stream: Floats) -> _PartSum:
         """Return the input of the first layer, in parts."""
         project = next((m for m in map(self._module, _PROJECTIONS) if m is not None), None)
-        norm = next((n for n in self._norms if n.after == 0 and _same(_projected(n.put_out, project), stream)), None)
+        norm = next((n for n in self._norms if n.after == 0 and _is_close(_project(n.put_out, project), stream)), None)
         total, max_parts = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
-        summed = _Summed(max_parts, total.shape)
+        summed = _PartSum(max_parts, total.shape)
         type_table, type_vectors = self._module("embeddings.token_type_embeddings"), np.zeros_like(total)
         if type_table is not None:
-            type_vectors = array(type_table.weight)[list(read.types) if is_typed else [0] * len(total)]
-        word_vectors = self._words(read.ids) if _modules_of(self._model).has_tables else total - type_vectors
+            type_vectors = to_array(type_table.weight)[list(read.types) if is_typed else [0] * len(total)]
+        word_vectors = self._words(read.ids) if _find_modules(self._model).has_tables else total - type_vectors
         summed.add("word", WORD, word_vectors)
         summed.add("position", POSITION, total - type_vectors - word_vectors)
         summed.add("type", POSITION, type_vectors)
@@ -241,7 +250,7 @@ class Stream:
         with torch.inference_mode():
             vectors = self._model.get_input_embeddings()(torch.tensor([list(ids)], device=device))
             project = self._module("decoder.project_in")  # OPT
-            return array((vectors if project is None else project(vectors))[0])
+            return to_array((vectors if project is None else project(vectors))[0])
 
     def _module(self, path: str) -> Any:
         """Return the module at a path; None if there is none."""
@@ -252,20 +261,22 @@ class Stream:
 
     def _checked(self, parts: Parts, x: Floats) -> Parts:
         """Return the parts if they sum to x. Raises ModelUnsupported otherwise."""
-        if not _same(parts.x.sum(axis=0), x):
-            raise _unsupported(self._name, "something else than its heads and feed-forward parts adds to its vectors")
+        if not _is_close(parts.x.sum(axis=0), x):
+            raise _unsupported_error(
+                self._name, "something else than its heads and feed-forward parts adds to its vectors"
+            )
         return parts
 
 
-def refuse(config: Any, name: str) -> None:
+def check_decomposable(config: Any, name: str) -> None:
     """Raise ModelUnsupported, with the reason, for a model whose vectors are not such a sum."""
-    if config.model_type in _REFUSED:
-        raise _unsupported(name, _REFUSED[config.model_type])
+    if config.model_type in _UNSUPPORTED_FAMILIES:
+        raise _unsupported_error(name, _UNSUPPORTED_FAMILIES[config.model_type])
     if getattr(config, "rescale_embeddings", False):  # BigBird
-        raise _unsupported(name, "it scales the vectors of words before it adds those of positions")
+        raise _unsupported_error(name, "it scales the vectors of words before it adds those of positions")
 
 
-def _unsupported(name: str, why: str) -> ModelUnsupported:
+def _unsupported_error(name: str, why: str) -> ModelUnsupported:
     """Return the error for a model whose scores cannot be decomposed."""
     return ModelUnsupported(
         f"The scores of {quote_model(name)} cannot be taken apart: {why}.",
@@ -273,7 +284,7 @@ def _unsupported(name: str, why: str) -> ModelUnsupported:
     )
 
 
-class _Summed:
+class _PartSum:
     """Vectors as a sum of parts. It is changed in place, in memory allocated for all parts.
 
     The first two parts are constants, which grow.
@@ -312,39 +323,39 @@ class _Summed:
         self.groups += [HEADS] * heads
         self.x[1] += bias
 
-    def add_rest(self, layer: int, whole: Floats) -> None:
+    def add_feed_forward(self, layer: int, whole: Floats) -> None:
         """Add the output of a layer's feed-forward part: all of ``whole`` that is not known otherwise."""
         self.add(f"feed-forward {layer}", FEED_FORWARD, whole - self.total)
 
-    def pass_through(self, norm: _Norm) -> None:
+    def pass_through(self, norm: _NormCall) -> None:
         """Apply a norm to all parts, with the standard deviation of the pass."""
         module, norm_input, x = norm.module, norm.given, self.x
         has_mean, eps = is_centred(module), epsilon(module)
         centred = norm_input - norm_input.mean(axis=-1, keepdims=True) if has_mean else norm_input
         size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
-        scale = (array(module.weight) if has_mean else norm_factor(module, eps)) / size  # [n, d]
+        scale = (to_array(module.weight) if has_mean else norm_factor(module, eps)) / size  # [n, d]
         for part in x:  # a single part fits into the CPU cache
             if has_mean:
                 part -= np.add.reduce(part, axis=-1, keepdims=True) / np.float32(part.shape[-1])
             part *= scale
         shift = getattr(module, "bias", None)
         if shift is not None:
-            x[0] += array(shift)
+            x[0] += to_array(shift)
 
-    def behind(self, norm: _Norm) -> _Summed:
+    def behind(self, norm: _NormCall) -> _PartSum:
         """Return a copy to which a norm was applied."""
-        other = _Summed(0, ())
+        other = _PartSum(0, ())
         other.names, other.groups, other._room = list(self.names), list(self.groups), self.x.copy()
         other.pass_through(norm)
         return other
 
-    def projected(self, module: Any, most: int) -> _Summed:
+    def projected(self, module: Any, most: int) -> _PartSum:
         """Return a copy to which a linear layer was applied, with room for ``most`` parts."""
-        weight = array(matrix(module))
-        other = _Summed(most, (*self.x.shape[1:-1], weight.shape[1]))
+        weight = to_array(matrix(module))
+        other = _PartSum(most, (*self.x.shape[1:-1], weight.shape[1]))
         other.names, other.groups = list(self.names), list(self.groups)
         other.x[:] = self.x @ weight
-        other.x[1] += bias_of(module, weight.shape[1])
+        other.x[1] += read_bias(module, weight.shape[1])
         return other
 
     def named(self) -> Parts:
@@ -362,19 +373,19 @@ class _Summed:
         )
 
 
-def _stream(x: Floats, entered: Floats | None) -> Floats:
+def _residual_stream(x: Floats, entered: Floats | None) -> Floats:
     """Return the residual stream that enters a layer."""
     return x if entered is None else entered
 
 
-def _projected(vectors: Floats, module: Any) -> Floats:
+def _project(vectors: Floats, module: Any) -> Floats:
     """Apply a projection to vectors of the width that it takes; return others unchanged."""
     if module is None or vectors.shape[-1] != matrix(module).shape[0]:
         return vectors
-    projected: Floats = vectors @ array(matrix(module)) + bias_of(module, matrix(module).shape[1])
+    projected: Floats = vectors @ to_array(matrix(module)) + read_bias(module, matrix(module).shape[1])
     return projected
 
 
-def _same(vectors: Floats, others: Floats) -> bool:
+def _is_close(vectors: Floats, others: Floats) -> bool:
     """Return whether two arrays are equal up to TOLERANCE."""
     return vectors.shape == others.shape and bool(abs(vectors - others).max() <= TOLERANCE * abs(others).max())

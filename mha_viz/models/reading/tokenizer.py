@@ -10,12 +10,12 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mha_viz.errors import EmptyText, ModelBroken, TextError, check_kind
-from mha_viz.model_names import quote_model, short_name
-from mha_viz.process.log import raised
-from mha_viz.quotes import quoted
-from mha_viz.text import Cut, Piece, Spelling, TokenizedText, WordPieces, clean, tokenized
+from mha_viz.model_names import quote_model, shorten_name
+from mha_viz.process.log import describe_error
+from mha_viz.quotes import quote
+from mha_viz.text import Cut, Piece, Spelling, TokenizedText, WordPieces, build_text, clean
 
-QUOTED = 40  # number of characters quoted from the part that is cut
+MAX_QUOTED = 40  # number of characters quoted from the part that is cut
 CHARACTERS_PER_PIECE = 40  # bounds the text given to the tokenizer, whose time grows with the text, not with the limit
 
 _log = logging.getLogger(__name__)
@@ -33,9 +33,9 @@ class TextPieces(NamedTuple):
 
     def tokenized(self) -> TokenizedText:
         """Return the text with its tokens."""
-        return tokenized(self.text, self.pair, self.pieces, self.cut)
+        return build_text(self.text, self.pair, self.pieces, self.cut)
 
-    def cut_in_words(self, model: str) -> str:
+    def describe_cut(self, model: str) -> str:
         """Describe how much of the text is within the limit of a model, and where the rest begins; empty if nothing is
         cut.
         """
@@ -48,7 +48,7 @@ class TextPieces(NamedTuple):
             remainder = typed[end:].strip()
             if remainder:
                 share = f"the first {end:,} of {len(typed):,} characters are kept"
-                sentences.append(f"Of the {which}, {share}; the rest is cut, from {quoted(remainder, QUOTED)} on.")
+                sentences.append(f"Of the {which}, {share}; the rest is cut, from {quote(remainder, MAX_QUOTED)} on.")
         return " ".join(sentences)
 
 
@@ -60,7 +60,7 @@ class Tokenizer:
     """
 
     def __init__(self, tokenizer: Any, name: str, limit: int, pairs: bool = True) -> None:
-        self.name, self.limit = short_name(name), limit
+        self.name, self.limit = shorten_name(name), limit
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
@@ -68,8 +68,8 @@ class Tokenizer:
         ends = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
         self.delimiters = frozenset((set(tokenizer.all_special_ids) - stand_for_a_word) | ends) - {None}
         self.unknown = tokenizer.unk_token_id
-        self._has_pairs = pairs and _has_pairs(self._backend)
-        self._blank = _blank(self._backend)
+        self._has_pairs = pairs and _supports_pairs(self._backend)
+        self._blank = _find_word_separator(self._backend)
         self._writes_blanks = bool(Spelling.of(self._backend.encode("a a").tokens).blanks)
         self.prefix = ""
 
@@ -102,9 +102,9 @@ class Tokenizer:
             raise TextError(f"{self.name} reads one text at a time.", "Leave the second sentence empty.")
         max_characters = CHARACTERS_PER_PIECE * self.limit
         typed = (text[:max_characters], pair[:max_characters]) if pair else (text[:max_characters],)
-        encoding = self._encoded(self.prefix + typed[0], *typed[1:])
+        encoding = self._encode(self.prefix + typed[0], *typed[1:])
         sequence, n_pieces = encoding.sequence_ids, len(encoding)
-        kept_indices = range(n_pieces) if n_pieces <= self.limit else _shortened(sequence, self.limit)
+        kept_indices = range(n_pieces) if n_pieces <= self.limit else _choose_kept_pieces(sequence, self.limit)
         pieces = self._pieces(encoding, kept_indices)
         for number, part in enumerate(typed):
             if all(piece.end <= piece.start or piece.segment != number for piece in pieces):
@@ -144,7 +144,7 @@ class Tokenizer:
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")
         spaced_words = [self._blank * (i > 0) + form for i, form in enumerate((*prefix_words, *forms))]
-        encoding = self._encoded(spaced_words, is_pretokenized=True)
+        encoding = self._encode(spaced_words, is_pretokenized=True)
         if len(encoding) > self.limit:
             raise TextError(f"{len(encoding)} tokens; {self.name} reads {self.limit}.", "Shorten the sentence.")
         # Words of the prefix get negative numbers here.
@@ -156,12 +156,12 @@ class Tokenizer:
         if lost:
             word = min(lost)
             raise TextError(
-                f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quoted(forms[word])}.",
+                f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quote(forms[word])}.",
                 "Leave it out.",
             )
         words = tuple(None if number is None or number < 0 else number for number in numbers)
         names = [
-            name if number is None or number >= 0 else _visible(prefix_words[number][slice(*span)], name)
+            name if number is None or number >= 0 else _readable_name(prefix_words[number][slice(*span)], name)
             for name, number, span in zip(encoding.tokens, numbers, encoding.offsets, strict=True)
         ]
         in_vocabulary = tuple(word is None or token != self.unknown for word, token in zip(words, ids, strict=True))
@@ -187,9 +187,9 @@ class Tokenizer:
             spans.append((max(first, shift + start), min(last, shift + end)))
         return tuple(spans)
 
-    def _encoded(self, *typed: Any, **options: Any) -> Any:
+    def _encode(self, *typed: Any, **options: Any) -> Any:
         """Encode with the underlying tokenizer, turning its panics into errors."""
-        with panics_in_words(self.name):
+        with convert_panics(self.name):
             return self._backend.encode(*typed, **options)
 
     def _pieces(self, encoding: Any, keep: Sequence[int]) -> list[Piece]:
@@ -207,7 +207,7 @@ class Tokenizer:
             start, end = spans[i]
             if segment == 0 and self.prefix:
                 if end <= len(self.prefix):
-                    pieces.append(Piece(_visible(self.prefix[start:end], names[i]), 0, 0, None, segment))
+                    pieces.append(Piece(_readable_name(self.prefix[start:end], names[i]), 0, 0, None, segment))
                     continue
                 start, end = max(0, start - len(self.prefix)), end - len(self.prefix)
             pieces.append(Piece(names[i], start, end, word, segment, ids[i] != self.unknown))
@@ -215,7 +215,7 @@ class Tokenizer:
 
 
 @contextmanager
-def panics_in_words(name: str) -> Iterator[None]:
+def convert_panics(name: str) -> Iterator[None]:
     """Turn a panic in a Rust library into an error.
 
     A panic is not an Exception, so every handler of the app and the command line would miss it.
@@ -225,30 +225,30 @@ def panics_in_words(name: str) -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        _log.warning("%s: %s", quote_model(name), raised(error))  # its message may quote the text
+        _log.warning("%s: %s", quote_model(name), describe_error(error))  # its message may quote the text
         problem = f"The tokenizer or the weights of {quote_model(name)} crashed the library that reads them."
         raise ModelBroken(problem, "Try another text, or another model.") from None
 
 
-def _visible(written: str, name: str) -> str:
+def _readable_name(written: str, name: str) -> str:
     """Return the text of a piece of a prefix, or the name of the piece if that text is blank."""
     return written.strip() or name
 
 
-def _has_pairs(tokenizer: Any) -> bool:
+def _supports_pairs(tokenizer: Any) -> bool:
     """Return whether the tokenizer puts a separator between two texts; GPT-2 simply joins them."""
     sequence = tokenizer.encode("a", "a").sequence_ids
     return 1 in sequence and None in sequence[: sequence.index(1)]
 
 
-def _blank(tokenizer: Any) -> str:
+def _find_word_separator(tokenizer: Any) -> str:
     """Return what must precede a listed word so that it is read as inside a text: a space for byte-level tokenizers."""
     with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
     without = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
     return " " if tokenizer.encode("a b").ids == with_blank != without else ""
 
 
-def _shortened(sequence: list[int | None], limit: int) -> list[int]:
+def _choose_kept_pieces(sequence: list[int | None], limit: int) -> list[int]:
     """Return the indices of the pieces to keep: special ones, and the beginning of each text.
 
     The longer text is cut first.

@@ -17,35 +17,35 @@ import torch
 
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.foreign_arrays import add_sink
-from mha_viz.attention.steps import REST_AS_SINK, WEIGHTS_ONLY, Step, step_of_layers
-from mha_viz.attention.tensors import read_only
+from mha_viz.attention.steps import REST_AS_SINK, WEIGHTS_ONLY, Step, make_layer_step
+from mha_viz.attention.tensors import make_read_only
 from mha_viz.errors import MhaVizError, ModelUnsupported, ShapeError
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import BY_HAND, attends, no_shares, weights_only
+from mha_viz.models.families import BY_HAND, has_weights, no_shares_error, weights_only_error
 from mha_viz.models.reading import cores
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import EncoderDecoder, PartTap
-from mha_viz.process import lacks_memory
-from mha_viz.quotes import MOST_QUOTED
+from mha_viz.process import is_out_of_memory
+from mha_viz.quotes import MAX_QUOTED
 from mha_viz.request import CROSS, DECODER, ENCODER
 from mha_viz.text import TokenizedText
 
-_SOME = torch.tensor([[0, 1] * 16])  # tokens of every vocabulary, enough of them for models that shorten a text
-_OF_A_TEXT = re.compile(r"_(ids|mask|embeds|position|values|states|outputs)$|^labels$|^logits_to_keep$")
+_PROBE_IDS = torch.tensor([[0, 1] * 16])  # tokens of every vocabulary, enough of them for models that shorten a text
+_TEXT_ARGUMENT = re.compile(r"_(ids|mask|embeds|position|values|states|outputs)$|^labels$|^logits_to_keep$")
 _FIELDS = {ENCODER: "encoder_attentions", DECODER: "decoder_attentions", CROSS: "cross_attentions"}
 
 
 class Unlisted(Encoder):
     """A model with one stack of layers of which only the weights are read."""
 
-    otherwise: ClassVar = BY_HAND
+    remedy: ClassVar = BY_HAND
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, name, revision, device)
-        self.layer_numbers = _attending(model.config)
+        self.layer_numbers = _find_attention_layers(model.config)
         self.has_sinks = any(path.endswith(".sinks") for path, _ in model.named_parameters())
-        self.how = (WEIGHTS_ONLY, *step_of_layers(self.layer_numbers), *[REST_AS_SINK] * self.has_sinks)
+        self.how = (WEIGHTS_ONLY, *make_layer_step(self.layer_numbers), *[REST_AS_SINK] * self.has_sinks)
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
@@ -53,8 +53,8 @@ class Unlisted(Encoder):
 
         Raises ModelUnsupported if it returns no weights, or a layer is missing.
         """
-        outputs, expected = _outputs(model, model, name, _SOME), _attending(model.config)
-        weights_by_layer = _maps(outputs, "attentions", name, (_SOME.shape[1],) * 2, expected)
+        outputs, expected = _run_part(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
+        weights_by_layer = _collect_weights(outputs, "attentions", name, (_PROBE_IDS.shape[1],) * 2, expected)
         if len(weights_by_layer) != len(expected):
             raise ModelUnsupported(
                 f"Of the {len(expected)} layers of {quote_model(name)} that have attention, transformers returns "
@@ -66,11 +66,11 @@ class Unlisted(Encoder):
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         """Run the model as :meth:`Encoder._pass` does. Raises ModelUnsupported if the tap needs more than weights."""
         if not tap.only_weights or type(tap).attends is not Tap.attends:
-            raise weights_only(self.family)
+            raise weights_only_error(self.family)
         type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
         with cores.pass_lock:
-            outputs = _outputs(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
-        for weights in _maps(outputs, "attentions", self.name, (len(ids[0]),) * 2, self.layer_numbers):
+            outputs = _run_part(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
+        for weights in _collect_weights(outputs, "attentions", self.name, (len(ids[0]),) * 2, self.layer_numbers):
             tap.take(weights)
         states: torch.Tensor = outputs.last_hidden_state
         return states.float()
@@ -83,7 +83,7 @@ class Unlisted(Encoder):
         if not self.has_sinks:
             return super().reading(text, weights, made)
         sink_share = np.maximum(1 - weights.sum(axis=3, keepdims=True), 0)
-        weights_with_sink = read_only(np.concatenate([weights, sink_share], axis=3))
+        weights_with_sink = make_read_only(np.concatenate([weights, sink_share], axis=3))
         return Attention(self.name, self.revision, text, weights_with_sink, made=made, keys=add_sink(text))
 
     def _prepare(self) -> None:
@@ -96,7 +96,7 @@ class UnlistedEncoderDecoder(EncoderDecoder):
     """A model with two stacks of which only the weights are read."""
 
     how: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
-    otherwise: ClassVar = BY_HAND
+    remedy: ClassVar = BY_HAND
 
     @classmethod
     def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
@@ -104,10 +104,13 @@ class UnlistedEncoderDecoder(EncoderDecoder):
 
         Raises ModelUnsupported if it returns no weights, or the stacks do not fit.
         """
-        outputs, axes = _outputs(model, model, name, _SOME, decoder_input_ids=_SOME), (_SOME.shape[1],) * 2
+        outputs, axes = (
+            _run_part(model, model, name, _PROBE_IDS, decoder_input_ids=_PROBE_IDS),
+            (_PROBE_IDS.shape[1],) * 2,
+        )
         encoder, decoder, cross = (
             (len(weights_by_layer), weights_by_layer[0].shape[1])
-            for weights_by_layer in (_maps(outputs, field, name, axes) for field in _FIELDS.values())
+            for weights_by_layer in (_collect_weights(outputs, field, name, axes) for field in _FIELDS.values())
         )
         if decoder != cross:
             raise ModelUnsupported(
@@ -122,30 +125,30 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         try:
             super()._prepare()
         except ShapeError as error:
-            raise no_shares(self.name, error, self.otherwise) from error
+            raise no_shares_error(self.name, error, self.remedy) from error
 
     def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
         """Run one part, and copy its weights to ``tap``."""
         with cores.pass_lock:
             if part == ENCODER:
                 outputs, field = (
-                    _outputs(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
+                    _run_part(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
                     "attentions",
                 )
             else:
                 decoder_input = {"decoder_input_ids": self._tokens(target)}
                 outputs, field = (
-                    _outputs(self._model, self._model, self.name, self._tokens(source), **decoder_input),
+                    _run_part(self._model, self._model, self.name, self._tokens(source), **decoder_input),
                     _FIELDS[part],
                 )
         axes = (len(source),) * 2 if part == ENCODER else (len(target), len(source if part == CROSS else target))
-        weights_by_layer = _maps(outputs, field, self.name, axes)
+        weights_by_layer = _collect_weights(outputs, field, self.name, axes)
         for slot, weights in zip(tap.weights, weights_by_layer, strict=True):
             slot.copy_(weights[0])
         tap.taken = len(weights_by_layer)
 
 
-def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
+def _run_part(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
     """Run a part of a model on texts without padding, and return its output. Raises ModelUnsupported if it fails."""
     accepts = inspect.signature(part.forward).parameters
     if "input_ids" not in accepts:
@@ -153,7 +156,7 @@ def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -
     arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False} | more
     takes_any_argument = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepts.values())
     arguments = {argument: value for argument, value in arguments.items() if argument in accepts or takes_any_argument}
-    with _in_words(name, accepts), torch.inference_mode():
+    with _convert_errors(name, accepts), torch.inference_mode():
         return part(
             **{k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in arguments.items()},
             output_attentions=True,
@@ -161,7 +164,7 @@ def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -
 
 
 @contextmanager
-def _in_words(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[None]:
+def _convert_errors(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[None]:
     """Turn an error of a model's own code into ModelUnsupported.
 
     The message names what the model ``accepts`` besides a text.
@@ -171,21 +174,21 @@ def _in_words(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[N
     except MhaVizError:
         raise
     except Exception as error:
-        if lacks_memory(error):
+        if is_out_of_memory(error):
             raise
         tensors = (argument for argument, parameter in accepts.items() if "Tensor" in str(parameter.annotation))
-        other_tensors = [argument for argument in tensors if not _OF_A_TEXT.search(argument)]
+        other_tensors = [argument for argument in tensors if not _TEXT_ARGUMENT.search(argument)]
         message = " ".join(str(error).split()) or type(error).__name__
         reason = (
             f"its family also reads {', '.join(other_tensors)}"
             if other_tensors
-            else f"it stops with “{message[:MOST_QUOTED]}”"
+            else f"it stops with “{message[:MAX_QUOTED]}”"
         )
         problem = f"transformers cannot run {quote_model(name)} on the tokens of a text alone: {reason}."
         raise ModelUnsupported(problem, BY_HAND) from error
 
 
-def _maps(
+def _collect_weights(
     outputs: Any, field: str, name: str, axes: tuple[int, int], numbers: Sequence[int] = ()
 ) -> list[torch.Tensor]:
     """Return the weights of every layer that has them, [sentence, head, query, key].
@@ -210,10 +213,10 @@ def _maps(
     return maps
 
 
-def _attending(config: Any) -> tuple[int, ...]:
+def _find_attention_layers(config: Any) -> tuple[int, ...]:
     """Return the numbers of the layers that should have weights.
 
     In a hybrid, layers that only mix tokens in another way have none.
     """
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
-    return tuple(number for number, kind in enumerate(kinds) if attends(kind))
+    return tuple(number for number, kind in enumerate(kinds) if has_weights(kind))

@@ -14,11 +14,11 @@ from tokenizers import Tokenizer
 from mha_viz.models.getting.folder import MAX_TOKENIZER_BYTES, read_object
 
 # Classes of tokenizers in transformers. Those in _BUILT rebuild their tokenizer from the vocabulary.
-_BUILT = ("BertTokenizer", "BertTokenizerFast")
-_READ = ("TokenizersBackend",)
+_REBUILDING_CLASSES = ("BertTokenizer", "BertTokenizerFast")
+_READING_CLASSES = ("TokenizersBackend",)
 _ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in transformers' order
 _DEFAULTS = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}
-_UNREAD = {  # entries of tokenizer_config.json that have no effect here
+_IGNORED_ENTRIES = {  # entries of tokenizer_config.json that have no effect here
     *("backend", "clean_up_tokenization_spaces", "do_basic_tokenize", "is_local", "local_files_only"),
     *("max_length", "model_max_length", "name_or_path", "padding_side", "special_tokens_map_file", "stride"),
     *("tokenizer_class", "truncation_side", "truncation_strategy"),
@@ -56,9 +56,9 @@ class Vocabulary:
     @cached_property
     def _whole(self) -> Any:
         """The tokenizer of transformers for the same folder."""
-        from mha_viz.models.reading.opening import tokenizer_of  # imports transformers: 3 s
+        from mha_viz.models.reading.opening import open_tokenizer  # imports transformers: 3 s
 
-        return tokenizer_of(self._folder)
+        return open_tokenizer(self._folder)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # asked by copy and pickle of an object without attributes
@@ -73,8 +73,8 @@ class Vocabulary:
         return self.backend_tokenizer.get_vocab_size()
 
 
-def vocabulary_of(folder: Path, name: str) -> Vocabulary | None:
-    """Return the tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.look_at`.
+def open_vocabulary(folder: Path, name: str) -> Vocabulary | None:
+    """Return the tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.inspect_folder`.
 
     Return None if its files contain settings that are not supported here.
     """
@@ -83,21 +83,23 @@ def vocabulary_of(folder: Path, name: str) -> Vocabulary | None:
         return None
     tokenizer_json, settings = (read_object(path, MAX_TOKENIZER_BYTES, name) for path in paths)
     kind, limit = settings.get("tokenizer_class"), settings.get("model_max_length")
-    tokens = _tokens(folder, name, settings, kind in _BUILT)
-    if kind not in (*_BUILT, *_READ) or type(limit) is not int or tokens is None:
+    tokens = _find_special_tokens(folder, name, settings, kind in _REBUILDING_CLASSES)
+    if kind not in (*_REBUILDING_CLASSES, *_READING_CLASSES) or type(limit) is not int or tokens is None:
         return None
     if not _is_plain(tokenizer_json, tokens, settings) or (
-        kind in _BUILT and not _is_as_built(tokenizer_json, tokens, settings)
+        kind in _REBUILDING_CLASSES and not _is_as_built(tokenizer_json, tokens, settings)
     ):
         return None
-    return Vocabulary(folder, Tokenizer.from_file(str(paths[0])), tokens, limit, kind in _BUILT)
+    return Vocabulary(folder, Tokenizer.from_file(str(paths[0])), tokens, limit, kind in _REBUILDING_CLASSES)
 
 
-def _tokens(folder: Path, name: str, settings: Mapping[str, Any], has_defaults: bool) -> dict[str, str] | None:
+def _find_special_tokens(
+    folder: Path, name: str, settings: Mapping[str, Any], has_defaults: bool
+) -> dict[str, str] | None:
     """Return the special tokens by role; None if there are settings that are not supported here."""
     stated = {f"{role}_token": settings.get(f"{role}_token") for role in _ROLES}
     used_entries = {key for key in settings if settings[key] not in (None, [], {})}
-    if used_entries - stated.keys() - _UNREAD - _READ_ENTRIES:
+    if used_entries - stated.keys() - _IGNORED_ENTRIES - _READ_ENTRIES:
         return None
     stated_tokens = {key.removesuffix("_token"): value for key, value in stated.items() if value is not None}
     tokens = (_DEFAULTS if has_defaults else {}) | stated_tokens
@@ -129,8 +131,8 @@ def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], s
     model = {key: value for key, value in tokenizer_json["model"].items() if key != "vocab"}
     cls, sep, vocabulary = tokens["cls"], tokens["sep"], tokenizer_json["model"]["vocab"]
     ends = {token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]} for token in (cls, sep)}
-    first: list[Any] = [_special(cls, 0), {"Sequence": {"id": "A", "type_id": 0}}, _special(sep, 0)]
-    second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _special(sep, 1)]
+    first: list[Any] = [_template_token(cls, 0), {"Sequence": {"id": "A", "type_id": 0}}, _template_token(sep, 0)]
+    second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _template_token(sep, 1)]
     return (
         model
         == {
@@ -153,6 +155,6 @@ def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], s
     )
 
 
-def _special(token: str, segment: int) -> dict[str, Any]:
+def _template_token(token: str, segment: int) -> dict[str, Any]:
     """Return a special token of a template."""
     return {"SpecialToken": {"id": token, "type_id": segment}}

@@ -16,14 +16,14 @@ from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.limits import count_every
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.study.cases import CaseKind, Cases, RunHere, read_cases
+from mha_viz.study.cases import CaseKind, Cases, LocalRun, read_cases
 from mha_viz.study.cluster import tasks
-from mha_viz.study.cluster.engine import OnCluster, Reporter, warn_unsaved
-from mha_viz.study.cluster.layout import Layout, Part, corpus_of
+from mha_viz.study.cluster.engine import ClusterEngine, ProgressReporter, warn_unsaved
+from mha_viz.study.cluster.layout import Layout, Part, read_part_corpus
 from mha_viz.study.run import Progress
 
 
-class CasesOfPart(NamedTuple):
+class PartCases(NamedTuple):
     """The cases of a part of a corpus, as a measure.
 
     They are stored without documents, and with the places of their sentences in the part.
@@ -46,7 +46,7 @@ class CasesOfPart(NamedTuple):
 
     def measured(self, model: tasks.WorkerModel, part: Part) -> Cases:
         """Measure the cases of a part as if it were the whole corpus."""
-        run = RunHere(tasks.encoder_of(model), corpus_of(part), self.kind, first=part.first)
+        run = LocalRun(tasks.open_encoder(model), read_part_corpus(part), self.kind, first=part.first)
         for _ in run.reports():
             pass
         return replace(run.cases, units=[("", number - part.first) for _, number in run.cases.units])
@@ -56,41 +56,41 @@ class CasesOfPart(NamedTuple):
         return read_cases(path, key)
 
 
-def measure(task: tasks.PartTask) -> Cases:
+def measure_part_cases(task: tasks.PartTask) -> Cases:
     """Return the cases of a part, with the documents and numbers that their sentences have in the corpus.
 
     Raises the errors of its measure.
     """
     cases, part = tasks.measure(task), task.part
     assert isinstance(cases, Cases)
-    documents = documents_of(part)
+    documents = list_documents(part)
     return replace(cases, units=[(documents[place], part.first + place) for _, place in cases.units])
 
 
-def documents_of(part: Part) -> list[str]:
+def list_documents(part: Part) -> list[str]:
     """Return the document of each sentence of a part."""
     return [name for name, count in part.documents for _ in range(count)]
 
 
-class RunOnCluster:
+class ClusterRun:
     """A measurement by the workers of a cluster. ``cases`` has the cases of the parts that came back so far, in order.
 
     The cases of parts are stored in ``folder``, from which later measurements read them.
     """
 
     def __init__(
-        self, cluster: OnCluster, encoder: Encoder, layout: Layout, kind: CaseKind, folder: Path | None = None
+        self, cluster: ClusterEngine, encoder: Encoder, layout: Layout, kind: CaseKind, folder: Path | None = None
     ) -> None:
         self._cluster, self._encoder, self._layout = cluster, encoder, layout
         self._kind, self._folder, self.cases = kind, folder, Cases()
 
     def reports(self) -> Generator[Progress, None, None]:
         """Add the cases of one part at a time. Raises ClusterError, and the errors of the tasks."""
-        self._cluster.folder, part_cases = self._folder, CasesOfPart(self._kind)
+        self._cluster.folder, part_cases = self._folder, PartCases(self._kind)
         parts = [part for part in self._layout.parts if part_cases.sentences(part)]
-        todo = self._cluster.tasks_of(self._encoder, parts, part_cases)
-        reporter = Reporter(sum(map(part_cases.sentences, parts)))
-        for arrival in self._cluster.arrivals(measure, [(task,) for task in todo]):
+        todo = self._cluster.make_tasks(self._encoder, parts, part_cases)
+        reporter = ProgressReporter(sum(map(part_cases.sentences, parts)))
+        for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in todo]):
             for cases in arrival.due:
                 self.cases.add(cases)
                 self.cases = self._kind.reduced(self.cases)
@@ -102,15 +102,15 @@ class RunOnCluster:
 
 
 @dataclass(frozen=True)
-class ReadByWorkers:
-    """A corpus that the workers of a cluster read; see :class:`mha_viz.study.cases.Readable`."""
+class ClusterCorpus:
+    """A corpus that the workers of a cluster read; see :class:`mha_viz.study.cases.MeasurableCorpus`."""
 
-    cluster: OnCluster
+    cluster: ClusterEngine
     layout: Layout
     corpus: Corpus
 
     @classmethod
-    def of(cls, cluster: OnCluster, source: Any) -> ReadByWorkers:
+    def of(cls, cluster: ClusterEngine, source: Any) -> ClusterCorpus:
         """Return the corpus that ``source``, a source or a layout, names. Raises CorpusError and ClusterError."""
         layout = source if isinstance(source, Layout) else cluster.open(source)
         return cls(cluster, layout, layout.corpus)
@@ -123,7 +123,7 @@ class ReadByWorkers:
     @property
     def documents(self) -> list[str]:
         """The document of each sentence."""
-        return [document for part in self.layout.parts for document in documents_of(part)]
+        return [document for part in self.layout.parts for document in list_documents(part)]
 
     @property
     def relations(self) -> Relations:
@@ -134,14 +134,14 @@ class ReadByWorkers:
         """Return the sentences with these numbers, which workers read."""
         return [*self.cluster.sentences(self.layout, [(number, number) for number in numbers])]
 
-    def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> RunOnCluster:
+    def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> ClusterRun:
         """Return a measurement by the workers."""
-        return RunOnCluster(self.cluster, encoder, self.layout, kind, folder)
+        return ClusterRun(self.cluster, encoder, self.layout, kind, folder)
 
-    def open(self, source: Any) -> ReadByWorkers:
+    def open(self, source: Any) -> ClusterCorpus:
         """Return another corpus that the workers read."""
         return self.of(self.cluster, source)
 
-    def named(self, name: str) -> ReadByWorkers:
+    def named(self, name: str) -> ClusterCorpus:
         """Return the corpus under another name."""
         return replace(self, corpus=replace(self.corpus, name=name))

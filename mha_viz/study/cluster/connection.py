@@ -16,7 +16,7 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.errors import ClusterError, ClusterMissing, MhaVizError, SettingError, shorten_value
-from mha_viz.quotes import quoted
+from mha_viz.quotes import quote
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 SECONDS_TO_ANSWER = 10
 _ADDRESS = re.compile(r"(\w+://)?(\[[\da-f:.]+\]|[^\s/:\[\]]+):\d{1,5}", re.ASCII | re.IGNORECASE)
 SECONDS_FOR_WORKERS = 60
-_SAFE = "PYTHONSAFEPATH"  # if it is set, Python imports nothing from the current folder, as with -P
+_SAFE_PATH = "PYTHONSAFEPATH"  # if it is set, Python imports nothing from the current folder, as with -P
 
 
 @contextmanager
-def connected(address: str = "", workers: int = 0, dashboard: bool = False) -> Iterator[Client]:
+def connect(address: str = "", workers: int = 0, dashboard: bool = False) -> Iterator[Client]:
     """Yield a client of a scheduler, or of a new cluster on this machine.
 
     Without an address, the cluster has ``workers`` processes with one thread each and ends with the block. All its
@@ -46,36 +46,39 @@ def connected(address: str = "", workers: int = 0, dashboard: bool = False) -> I
     Raises ClusterMissing if Dask is not installed, ClusterError if no scheduler answers, and SettingError for an
     invalid address.
     """
-    old_value = os.environ.get(_SAFE)
-    os.environ[_SAFE] = "1"
+    old_value = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
     try:
-        with _client(address, workers, dashboard) as client:
+        with _connect(address, workers, dashboard) as client:
             yield client
     finally:
-        os.environ.pop(_SAFE)
-        os.environ.update({} if old_value is None else {_SAFE: old_value})
+        os.environ.pop(_SAFE_PATH)
+        os.environ.update({} if old_value is None else {_SAFE_PATH: old_value})
 
 
 @contextmanager
-def _client(address: str, workers: int, dashboard: bool) -> Iterator[Client]:
-    """Connect as :func:`connected` does, whatever the environment."""
+def _connect(address: str, workers: int, dashboard: bool) -> Iterator[Client]:
+    """Connect as :func:`connect` does, whatever the environment."""
     if address and not _ADDRESS.fullmatch(address):
-        raise SettingError(f"{quoted(address)} is not the address of a scheduler.", "Write it as tcp://HOST:PORT.")
+        raise SettingError(f"{quote(address)} is not the address of a scheduler.", "Write it as tcp://HOST:PORT.")
     for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.scheduler"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported in one sentence instead
-    with nullcontext() if address else _local(dashboard), _begun(address, workers, dashboard) as client:
+    with (
+        nullcontext() if address else _apply_local_settings(dashboard),
+        _start_client(address, workers, dashboard) as client,
+    ):
         yield client
 
 
-def _begun(address: str, workers: int, dashboard: bool) -> Client:
+def _start_client(address: str, workers: int, dashboard: bool) -> Client:
     """Connect to a scheduler, or start one with workers on this machine. Raises ClusterMissing and ClusterError."""
-    distributed = library()
+    distributed = import_distributed()
     client: Client
     try:
         if address:
             client = distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
             return client
-        with _not_stopped():
+        with _block_interrupts():
             client = distributed.Client(
                 n_workers=workers,
                 threads_per_worker=1,
@@ -91,14 +94,14 @@ def _begun(address: str, workers: int, dashboard: bool) -> Client:
             )
             return client
     except ImportError as error:
-        raise _missing("The package cryptography") from error
+        raise _make_missing_error("The package cryptography") from error
     except (TypeError, AssertionError) as error:  # what Dask raises for a missing certificate
         raise ClusterError(
-            f"A scheduler at {quoted(address)} cannot be reached without a certificate.",
+            f"A scheduler at {quote(address)} cannot be reached without a certificate.",
             "Name its files in Dask’s configuration: https://distributed.dask.org/en/stable/tls.html.",
         ) from error
     except (OSError, ValueError, TimeoutError, RuntimeError) as error:
-        where = f"at {quoted(address)}" if address else "on this machine"
+        where = f"at {quote(address)}" if address else "on this machine"
         raise ClusterError(
             f"No Dask scheduler answers {where}: {' '.join(str(error).split())[:120]}.",
             "Start one with `dask scheduler`, and workers with `dask worker ADDRESS`; or let --workers N start them.",
@@ -106,13 +109,13 @@ def _begun(address: str, workers: int, dashboard: bool) -> Client:
 
 
 @contextmanager
-def _local(dashboard: bool) -> Iterator[None]:
+def _apply_local_settings(dashboard: bool) -> Iterator[None]:
     """Apply the settings of a cluster on this machine within the block.
 
     Scratch files are in a folder that only this account can read, instead of one whose name every account knows. No
     HTTP address answers unless a dashboard is wanted, and then there is no list of addresses.
     """
-    library()
+    import_distributed()
     from distributed.http.routing import DirectoryHandler
 
     settings: dict[str, Any] = {"distributed.worker.profile.enabled": False}  # would take a tenth of a worker's time
@@ -124,14 +127,14 @@ def _local(dashboard: bool) -> Iterator[None]:
     listing.get = lambda handler: handler.send_error(404)  # the original lists all addresses to everybody
     scratch = tempfile.TemporaryDirectory(prefix="mha-viz-", ignore_cleanup_errors=True)
     try:
-        with scratch as folder, _config().set({**settings, "temporary-directory": folder}):
+        with scratch as folder, _get_config().set({**settings, "temporary-directory": folder}):
             yield
     finally:
         listing.get = original_get
 
 
 @contextmanager
-def _not_stopped() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Block Ctrl-C for processes that start in the block; the process that starts them ends them.
 
     Otherwise Ctrl-C reaches the whole process group.
@@ -158,22 +161,22 @@ def dashboard_link(client: Client) -> str:
     return f"http://127.0.0.1:{scheduler.http_server.port}{options['http_prefix']}/{page}"
 
 
-def library() -> Any:
+def import_distributed() -> Any:
     """Import and return the module ``distributed``. Raises ClusterMissing."""
     try:
         import distributed
     except ImportError as error:
-        raise _missing("Dask") from error
+        raise _make_missing_error("Dask") from error
     return distributed
 
 
-def _missing(what: str) -> ClusterMissing:
+def _make_missing_error(what: str) -> ClusterMissing:
     """Return the error for a package that is not installed."""
     needed = f"{what} is not installed, which a study on several processes or machines needs."
     return ClusterMissing(needed, 'Install it, in a copy of the repository: pip install ".[cluster]".')
 
 
-def _config() -> Any:
+def _get_config() -> Any:
     """Return Dask's configuration."""
     import dask
 
@@ -182,7 +185,7 @@ def _config() -> Any:
 
 def check_client(client: Any) -> None:
     """Raise ClusterError unless this is a connected client whose scheduler has a worker or gets one in a minute."""
-    distributed = library()
+    distributed = import_distributed()
     if not isinstance(client, distributed.Client):
         raise ClusterError(f"{shorten_value(client, 60)!r} is not a Dask client.", "Give a distributed.Client.")
     try:
@@ -193,27 +196,27 @@ def check_client(client: Any) -> None:
         ) from error
 
 
-def client_error(error: BaseException | None, saved: str) -> MhaVizError:
+def convert_client_error(error: BaseException | None, saved: str) -> MhaVizError:
     """Convert an exception of the client, or None for a lost task, to an MhaVizError.
 
     ``saved`` is a sentence on what is not lost.
     """
-    if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *_cancellations())):
+    if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *_list_cancellations())):
         return ClusterError("The cluster stopped answering.", f"Start it and try again. {saved}".rstrip())
-    return task_error(error, saved)
+    return convert_task_error(error, saved)
 
 
-def task_error(error: BaseException, saved: str) -> MhaVizError:
+def convert_task_error(error: BaseException, saved: str) -> MhaVizError:
     """Convert the exception that a task ended with to an MhaVizError."""
     if isinstance(error, MhaVizError):
         return error
-    if isinstance(error, library().KilledWorker):
+    if isinstance(error, import_distributed().KilledWorker):
         return ClusterError(
             f"A part of the corpus killed its worker {error.allowed_failures + 1} times.",
             f"The log of the worker says why; most often it needs more memory. {saved}".rstrip(),
         )
-    if isinstance(error, _cancellations()):
-        return client_error(None, saved)
+    if isinstance(error, _list_cancellations()):
+        return convert_client_error(None, saved)
     words = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".: ")
     return ClusterError(
         f"A worker could not do its part: {words}.",
@@ -222,6 +225,6 @@ def task_error(error: BaseException, saved: str) -> MhaVizError:
     )
 
 
-def _cancellations() -> tuple[type[BaseException], ...]:
+def _list_cancellations() -> tuple[type[BaseException], ...]:
     """Return the exceptions that mean that a call was cancelled."""
-    return asyncio.CancelledError, CancelledError, library().client.ClosedClientError
+    return asyncio.CancelledError, CancelledError, import_distributed().client.ClosedClientError

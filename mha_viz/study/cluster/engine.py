@@ -17,39 +17,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mha_viz.analysis.profile import Profile
-from mha_viz.corpus.cutting import cut
+from mha_viz.corpus.cutting import cut_file
 from mha_viz.corpus.excerpts import SentenceSpan
-from mha_viz.corpus.sources import Source, files_of_source, name_of
+from mha_viz.corpus.sources import Source, list_source_files, name_source
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import CorpusError, MhaVizError, SumsUnsavedWarning, warn
-from mha_viz.files import remove_left
+from mha_viz.files import remove_leftovers
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.numerals import counted as counted_in_words
 from mha_viz.study.cluster import connection, tasks
-from mha_viz.study.cluster.layout import Layout, Part, lay_out, survey
-from mha_viz.study.measures import PROFILE, SumKind
-from mha_viz.study.plan import BATCH
+from mha_viz.study.cluster.layout import Layout, Part, lay_out, survey_shard
+from mha_viz.study.measures import PROFILE_SUMS, SumKind
+from mha_viz.study.plan import DEFAULT_BATCH
 from mha_viz.study.run import SEED, Progress
-from mha_viz.study.sums import PASSES, Sums, merged
-from mha_viz.study.tables import profile_of_sums
+from mha_viz.study.sums import PASSES, Sums, merge_sums
+from mha_viz.study.tables import build_profile
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 SUMS_FOLDER = ".parts"  # the folder of sums, beside the tables
-FAN = 8  # how many sums are merged in one task
-AHEAD = 2  # how many tasks per thread are submitted at a time
+MERGE_SIZE = 8  # how many sums are merged in one task
+TASKS_PER_THREAD = 2  # how many tasks per thread are submitted at a time
 RATE_SECONDS = 60
 
 
-class OnCluster:
+class ClusterEngine:
     """The engine that measures with the workers of a Dask client.
 
     ``batch`` is the maximum number of tokens per batch; ``size`` the minimum size of a shard in bytes. Its methods
     raise ClusterError if the cluster fails, and the errors of the tasks.
     """
 
-    def __init__(self, client: Client, batch: int = BATCH, size: int | None = None) -> None:
+    def __init__(self, client: Client, batch: int = DEFAULT_BATCH, size: int | None = None) -> None:
         connection.check_client(client)
         self.client = cast(Any, client)  # Dask's own types are incomplete
         self.batch, self.size = batch, size
@@ -61,11 +61,11 @@ class OnCluster:
 
         ``source`` and ``name`` are as for :func:`mha_viz.read_corpus`, except for the built-in corpus and GAP tables.
         """
-        files = files_of_source(source)
-        name = name_of(source) if name is None else name
-        cuts = list(self.answers(cut, [(str(path.resolve()), self.size) for path in files]))
+        files = list_source_files(source)
+        name = name_source(source) if name is None else name
+        cuts = list(self.answers(cut_file, [(str(path.resolve()), self.size) for path in files]))
         shards = [(shard, file.kind) for file in cuts for shard in file.shards]
-        surveys = self.answers(survey, shards)
+        surveys = self.answers(survey_shard, shards)
         return lay_out(name, cuts, [list(islice(surveys, len(file.shards))) for file in cuts])
 
     def study(
@@ -81,9 +81,9 @@ class OnCluster:
         The arguments are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later
         studies.
         """
-        kind = PROFILE._replace(rules=layout.rules)
+        kind = PROFILE_SUMS._replace(rules=layout.rules)
         total = self.sums(encoder, layout, folder, PASSES if control else PASSES[:1], kind, progress)
-        return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self.sentences, layout))
+        return build_profile(encoder, layout.corpus, total, SEED, partial(self.sentences, layout))
 
     def sums(
         self,
@@ -97,17 +97,17 @@ class OnCluster:
         """Return the sums over the sentences of a corpus that ``kind`` reads. Raises CorpusError if there are none."""
         self.folder = folder / SUMS_FOLDER if folder else None
         parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
-        total = self._total(self.tasks_of(encoder, parts, tasks.Summing(passes, self.batch, kind)), progress)
+        total = self._total(self.make_tasks(encoder, parts, tasks.PartSums(passes, self.batch, kind)), progress)
         warn_unsaved(total.unsaved)
         if not total.counted["sentences"]:
             lines = "; ".join(line for *_, line in total.left_out[:3])
             raise CorpusError(f"Nothing of {layout.corpus.name} can be read.", lines)
         return total
 
-    def tasks_of(self, encoder: Encoder, parts: Sequence[Part], measure: tasks.Measure) -> list[tasks.PartTask]:
+    def make_tasks(self, encoder: Encoder, parts: Sequence[Part], measure: tasks.Measure) -> list[tasks.PartTask]:
         """Return the tasks that measure parts; their results are stored in the folder, if there is one."""
         if self.folder:
-            remove_left(self.folder)
+            remove_leftovers(self.folder)
         model, folder = tasks.WorkerModel.opened_by(encoder), str(self.folder.resolve()) if self.folder else ""
         return [tasks.PartTask(part, model, measure, folder) for part in parts]
 
@@ -115,16 +115,16 @@ class OnCluster:
         """Return the merged sums of all parts. They are merged on arrival, so that no worker holds many."""
         tree = _Tree(self.client)
         sentences = {f"measure-{task.key}": task.part.sentences for task in todo}
-        reporter = Reporter(sum(sentences.values()))
+        reporter = ProgressReporter(sum(sentences.values()))
         submit = (
             lambda task=task, key=key: self.client.submit(tasks.measure, task, key=key, pure=True)
             for key, task in zip(sentences, todo, strict=True)
         )
-        for future in self._completed(submit):
+        for future in self._iter_completed(submit):
             progress(self.reported(reporter, future, sentences[str(future.key)]))
-            with self._reached():
+            with self._convert_errors():
                 tree.add(future)
-        with self._reached():
+        with self._convert_errors():
             root = tree.root()
         total: Sums = self._result(root)
         return total
@@ -146,9 +146,9 @@ class OnCluster:
 
     def answers(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
         """Yield the results of a function for each call, in order, each as soon as it and those before it are done."""
-        return (result for arrival in self.arrivals(function, calls) for result in arrival.due)
+        return (result for arrival in self.iter_arrivals(function, calls) for result in arrival.due)
 
-    def arrivals(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Arrival]:
+    def iter_arrivals(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Arrival]:
         """Yield the results of a function for each call, each as soon as it is done."""
         places: dict[str, int] = {}
 
@@ -160,7 +160,7 @@ class OnCluster:
         early: dict[int, Any] = {}
         due = 0
         submit = (lambda place=place, call=call: submitted(place, call) for place, call in enumerate(calls))
-        for future in self._completed(submit):
+        for future in self._iter_completed(submit):
             place = places.pop(str(future.key))
             early[place] = self._result(future)
             first_due = due
@@ -168,19 +168,19 @@ class OnCluster:
                 due += 1
             yield Arrival(place, future, [early.pop(number) for number in range(first_due, due)])
 
-    def reported(self, reporter: Reporter, future: Future[Any], sentences: int) -> Progress:
+    def reported(self, reporter: ProgressReporter, future: Future[Any], sentences: int) -> Progress:
         """Return the progress, now that a task on this many sentences is done."""
-        with self._reached():
+        with self._convert_errors():
             worker = next(iter(self.client.who_has([future]).get(future.key, ())), "")
             lost = self._workers.lost()
         return reporter.add(worker, sentences, lost)
 
-    def _completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
+    def _iter_completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
         """Yield futures as they finish; at most AHEAD per thread of the cluster are submitted at a time."""
         waiting = iter(submit)
-        running = connection.library().as_completed(loop=self.client.loop)
+        running = connection.import_distributed().as_completed(loop=self.client.loop)
         while self._submit(waiting, running):
-            with self._reached():
+            with self._convert_errors():
                 future = next(running)
             if future.status != "finished":
                 raise self._failure(future)
@@ -189,19 +189,19 @@ class OnCluster:
 
     def _submit(self, waiting: Iterator[Callable[[], Future[Any]]], running: Any) -> bool:
         """Submit as many tasks as the cluster has room for now. Return False if no task is pending."""
-        with self._reached():
-            room = AHEAD * max(1, sum(self.client.nthreads().values())) - running.count()
+        with self._convert_errors():
+            room = TASKS_PER_THREAD * max(1, sum(self.client.nthreads().values())) - running.count()
             for submit_task in islice(waiting, max(0, room)):
                 running.add(submit_task())
         return not running.is_empty()
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         """Convert exceptions of the client in the block to a ClusterError."""
         try:
             yield
         except Exception as error:
-            raise connection.client_error(error, self._saved()) from error
+            raise connection.convert_client_error(error, self._saved()) from error
 
     def _result(self, future: Future[Any]) -> Any:
         """Return the result of a future, or raise its error as an MhaVizError."""
@@ -214,8 +214,8 @@ class OnCluster:
         """Return why a future has no result: the error of its task or, if it was lost with the connection, of the
         client."""
         if future.status == "error":
-            return connection.task_error(cast(Any, future).exception(), self._saved())
-        return connection.client_error(error, self._saved())
+            return connection.convert_task_error(cast(Any, future).exception(), self._saved())
+        return connection.convert_client_error(error, self._saved())
 
     def _saved(self) -> str:
         """Return a sentence on where the measured parts are; empty if they were not saved."""
@@ -255,7 +255,7 @@ class _Tree:
         if level == len(self._levels):
             self._levels.append([])
         self._levels[level].append(future)
-        if len(self._levels[level]) == FAN:
+        if len(self._levels[level]) == MERGE_SIZE:
             together, self._levels[level] = self._levels[level], []
             self.add(self._merged(together), level + 1)
 
@@ -267,8 +267,10 @@ class _Tree:
 
     def _merged(self, futures: list[Future[Any]]) -> Future[Any]:
         """Submit the task that merges these futures."""
-        key = tasks.digest([future.key for future in futures])
-        merged_future: Future[Any] = self._client.submit(merged, futures, key=f"merge-{key}", pure=True, priority=10)
+        key = tasks.digest_values([future.key for future in futures])
+        merged_future: Future[Any] = self._client.submit(
+            merge_sums, futures, key=f"merge-{key}", pure=True, priority=10
+        )
         return merged_future
 
 
@@ -291,7 +293,7 @@ class Workers:
         return self._lost
 
 
-class Reporter:
+class ProgressReporter:
     """The progress of a study of ``total`` sentences.
 
     The rate is that of the last RATE_SECONDS, because results read from the folder arrive much faster than those

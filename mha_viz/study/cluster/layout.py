@@ -10,16 +10,16 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from mha_viz.analysis.nearest import Passed, RuleOfRows, choose_rules, tally
+from mha_viz.analysis.nearest import GoldPath, RulesByRow, choose_rules, count_paths
 from mha_viz.analysis.syntax import Relations
-from mha_viz.corpus.cutting import Shard, ShardedFile, content
+from mha_viz.corpus.cutting import Shard, ShardedFile, read_shard
 from mha_viz.corpus.limits import MAX_LABELS
-from mha_viz.corpus.reading import lines_in, read_part
-from mha_viz.corpus.stored import plain_name
-from mha_viz.corpus.treebank import START, Corpus, PartStart, check_forms, empty_forms
+from mha_viz.corpus.reading import count_lines, read_part
+from mha_viz.corpus.stored import strip_compression
+from mha_viz.corpus.treebank import FILE_START, Corpus, PartStart, check_forms, count_empty_forms
 from mha_viz.errors import CorpusError
 
-GOES_ON = "\0"  # the document of sentences whose document began in an earlier shard
+CONTINUED = "\0"  # the document of sentences whose document began in an earlier shard
 
 
 Spans = tuple[tuple[str, int], ...]  # a document's name, and its count of consecutive sentences
@@ -44,7 +44,7 @@ class Survey(NamedTuple):
     upos: tuple[str, ...]
     has_trees: bool
     has_chains: bool
-    ways: tuple[Counter[Passed], Counter[Passed]]
+    ways: tuple[Counter[GoldPath], Counter[GoldPath]]
     forms: tuple[int, int]
 
 
@@ -90,7 +90,7 @@ class Layout(NamedTuple):
     corpus: Corpus
     parts: tuple[Part, ...]
     relations: Relations
-    rules: RuleOfRows
+    rules: RulesByRow
 
     @property
     def name(self) -> str:
@@ -108,22 +108,22 @@ class Layout(NamedTuple):
         return self.corpus.digest
 
 
-def survey(shard: Shard, kind: str) -> Survey:
+def survey_shard(shard: Shard, kind: str) -> Survey:
     """Return the contents of a shard, independent of its place in the corpus. Raises CorpusError."""
-    data = content(shard)
-    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=GOES_ON, declared=shard.declared))
+    data = read_shard(shard)
+    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=CONTINUED, declared=shard.declared))
     relations = Relations(corpus.sentences)
     names = groupby(sentence.document for sentence in corpus.sentences)
     return Survey(
         len(corpus.sentences),
-        lines_in(data, kind),
+        count_lines(data, kind),
         tuple((name, sum(1 for _ in sentences)) for name, sentences in names),
         relations.names,
         relations.upos,
         corpus.has_trees,
         corpus.has_chains,
-        (tally(corpus.sentences[::2]), tally(corpus.sentences[1::2])),
-        empty_forms(corpus),
+        (count_paths(corpus.sentences[::2]), count_paths(corpus.sentences[1::2])),
+        count_empty_forms(corpus),
     )
 
 
@@ -133,12 +133,12 @@ def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[S
     Raises CorpusError for a corpus without sentences or with too many relations.
     """
     all_surveys = list(chain.from_iterable(surveys))
-    _check(name, all_surveys)
+    _check_surveys(name, all_surveys)
     parts: list[Part] = []
     first = 0
     for number, (cut, file_surveys) in enumerate(zip(cuts, surveys, strict=True)):
         prefix = f"{number}:" if len(cuts) > 1 else None
-        parts += _parts_of_file(cut, file_surveys, len(parts), first, prefix)
+        parts += _iter_parts(cut, file_surveys, len(parts), first, prefix)
         first += sum(shard_survey.sentences for shard_survey in file_surveys)
     digests = [cut.digest for cut in cuts]
     digest = digests[0] if len(cuts) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
@@ -149,13 +149,13 @@ def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[S
     names = {name for shard_survey in all_surveys for name in shard_survey.relations}
     relations = Relations((), names, {tag for shard_survey in all_surveys for tag in shard_survey.upos})
     corpus = Corpus(name, (), digest, has_trees, has_chains)
-    ways: Counter[Passed] = Counter()
+    ways: Counter[GoldPath] = Counter()
     for part, shard_survey in zip(parts, all_surveys, strict=True):
         ways.update(shard_survey.ways[part.first % 2])  # of the sentences with even numbers in the corpus
     return Layout(corpus, tuple(parts), relations, choose_rules(ways, relations))
 
 
-def _check(name: str, surveys: Sequence[Survey]) -> None:
+def _check_surveys(name: str, surveys: Sequence[Survey]) -> None:
     """Raise CorpusError for a corpus without sentences, with too many missing words, or with too many labels."""
     if not sum(shard_survey.sentences for shard_survey in surveys):
         raise CorpusError(f"{name} contains no sentence.", "Expected CoNLL-U, or text with one sentence per line.")
@@ -170,16 +170,16 @@ def _check(name: str, surveys: Sequence[Survey]) -> None:
             )
 
 
-def _parts_of_file(
+def _iter_parts(
     cut: ShardedFile, surveys: Sequence[Survey], number: int, first: int, prefix: str | None
 ) -> Iterator[Part]:
     """Yield the shards of one file as parts; ``number`` and ``first`` are those of the first shard and sentence."""
     has_chains = any(shard_survey.has_chains for shard_survey in surveys)
-    start = START
+    start = FILE_START
     for shard_number, (shard, shard_survey) in enumerate(zip(cut.shards, surveys, strict=True), number):
         spans, name, place = [], start.document, 0
         for document, count in shard_survey.documents:
-            name = start.document if document == GOES_ON else document
+            name = start.document if document == CONTINUED else document
             if document == f"document {place}":  # nameless: named after the number of its first sentence in the file
                 name = f"document {start.sentences + place}"
             keeps_name = prefix is None or not (name or has_chains)
@@ -199,10 +199,10 @@ def _parts_of_file(
         start = PartStart(start.lines + shard_survey.lines, start.sentences + shard_survey.sentences, name)
 
 
-def corpus_of(part: Part) -> Corpus:
+def read_part_corpus(part: Part) -> Corpus:
     """Read the sentences of a part. Raises CorpusError."""
-    name = plain_name(Path(part.shard.path))
-    corpus = read_part(content(part.shard), part.kind, name, part.start)
+    name = strip_compression(Path(part.shard.path))
+    corpus = read_part(read_shard(part.shard), part.kind, name, part.start)
     lines = tuple(f"{name}, {line}" if part.several else line for line in corpus.left_out)
     documents = (name for name, count in part.documents for _ in range(count))
     pairs = zip(corpus.sentences, documents, strict=True)

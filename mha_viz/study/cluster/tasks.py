@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from mha_viz import process
-from mha_viz.corpus.excerpts import SentenceSpan, excerpts
+from mha_viz.corpus.excerpts import SentenceSpan, extract_excerpts
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ClusterError
-from mha_viz.model_names import short_name
+from mha_viz.model_names import shorten_name
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import load, one_stack
+from mha_viz.models.reading.loading import load, load_one_stack
 from mha_viz.study import sums
-from mha_viz.study.cluster.layout import Part, corpus_of
-from mha_viz.study.measures import PROFILE, SumKind
-from mha_viz.study.run import SEED, Run
+from mha_viz.study.cluster.layout import Part, read_part_corpus
+from mha_viz.study.measures import PROFILE_SUMS, SumKind
+from mha_viz.study.run import SEED, StudyRun
 from mha_viz.study.sums import Sums
 from mha_viz.version import __version__
 
@@ -79,7 +79,7 @@ class PartTask(NamedTuple):
     @property
     def key(self) -> str:
         """The digest of everything that the result depends on."""
-        return digest([__version__, self.model.name, self.model.revision, self.measure.depends_on(self.part)])
+        return digest_values([__version__, self.model.name, self.model.revision, self.measure.depends_on(self.part)])
 
 
 def measure(task: PartTask) -> PartResult:
@@ -96,13 +96,13 @@ def measure(task: PartTask) -> PartResult:
     return result
 
 
-class Summing(NamedTuple):
+class PartSums(NamedTuple):
     """The measure whose results are sums, of a profile or of another kind. ``batch`` is the maximum number of tokens
     per batch."""
 
     passes: tuple[str, ...]
     batch: int
-    kind: SumKind = PROFILE
+    kind: SumKind = PROFILE_SUMS
 
     def depends_on(self, part: Part) -> list[object]:
         """Return what the sums depend on besides the model: the part, and what comes before it in the corpus."""
@@ -110,16 +110,18 @@ class Summing(NamedTuple):
 
     def measured(self, model: WorkerModel, part: Part) -> Sums:
         """Measure the sums of the part."""
-        models = _models(model)[: len(self.passes)]
-        corpus = corpus_of(part)
-        return Run(models, corpus, size=self.batch, first=part.first, number=part.number, kind=self.kind).measured()
+        models = _open_models(model)[: len(self.passes)]
+        corpus = read_part_corpus(part)
+        return StudyRun(
+            models, corpus, size=self.batch, first=part.first, number=part.number, kind=self.kind
+        ).measured()
 
     def read(self, path: Path, key: str) -> Sums | None:
         """Read sums as :func:`mha_viz.study.sums.read` does."""
         return sums.read(path, key)
 
 
-def digest(parts: Sequence[object]) -> str:
+def digest_values(parts: Sequence[object]) -> str:
     """Return the SHA-256 of values that JSON can hold."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -127,33 +129,33 @@ def digest(parts: Sequence[object]) -> str:
 def read_excerpts(part: Part, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
     """Return the sentences of each span, from its first to its last number, joined. Raises CorpusError."""
     part_spans = [(first - part.first, last - part.first) for first, last in spans]
-    return excerpts(corpus_of(part).sentences, part_spans)
+    return extract_excerpts(read_part_corpus(part).sentences, part_spans)
 
 
-def encoder_of(model: WorkerModel) -> Encoder:
+def open_encoder(model: WorkerModel) -> Encoder:
     """Return the trained model, which is opened once per process."""
-    return _models(model)[0]
+    return _open_models(model)[0]
 
 
-def _models(model: WorkerModel) -> tuple[Encoder, Encoder]:
+def _open_models(model: WorkerModel) -> tuple[Encoder, Encoder]:
     """Return the trained and the untrained model."""
     with _loading:  # so that the threads of one worker open a model only once
-        return _opened(model)
+        return _open_once(model)
 
 
 @lru_cache(maxsize=2)
-def _opened(model: WorkerModel) -> tuple[Encoder, Encoder]:
+def _open_once(model: WorkerModel) -> tuple[Encoder, Encoder]:
     """Open a model, and check that it has the right revision. Raises ClusterError and ModelError's family."""
-    process.prepare()
+    process.set_environment()
     process.keep_memory()
     if model.folder and Path(model.folder).is_dir():
         facts = {"name": model.name, "revision": model.revision, "device": model.device, "dtype": model.dtype}
         encoder = Encoder.from_folder(Path(model.folder), **facts)
     else:
-        encoder = one_stack(load(model.name, model.device, dtype=model.dtype))
+        encoder = load_one_stack(load(model.name, model.device, dtype=model.dtype))
     if encoder.revision != model.revision:
         raise ClusterError(
-            f"A worker has revision {encoder.revision} of {short_name(model.name)}, not {model.revision}.",
+            f"A worker has revision {encoder.revision} of {shorten_name(model.name)}, not {model.revision}.",
             "Give all machines the same files of the model.",
         )
     return encoder, encoder.untrained(SEED)

@@ -20,7 +20,7 @@ from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.errors import MhaVizError, ReadingFailed, TextCutWarning
 from mha_viz.models.getting import catalog
 from mha_viz.process import log, messages
-from mha_viz.process.confined import confine, hide
+from mha_viz.process.confined import confine, hide_memory
 from mha_viz.process.messages import Array, Json
 from mha_viz.process.orphans import end_with_parent
 from mha_viz.process.template import serve_copies
@@ -34,7 +34,7 @@ def serve() -> None:
     replies: Any = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     warnings.simplefilter("ignore", TextCutWarning)  # the page shows it; the log must not contain visitors' words
-    log.bound_records()
+    log.limit_records()
     models = Models()
     end_with_parent()
     while True:
@@ -48,20 +48,20 @@ def serve() -> None:
             value, answer = CODEC.pack(verbs.VERBS[message["verb"]](models, *values, **options))
             heading: Json = {"value": value}
         except MhaVizError as error:
-            heading = messages.packed_error(error)
+            heading = messages.pack_error(error)
         except BaseException as error:  # any library error, including Rust panics: only this request fails
-            heading = messages.packed_error(_in_words(error))
+            heading = messages.pack_error(_convert_error(error))
         messages.send(replies, heading | {"loaded": models.names, "used": str(models.used or "")}, answer)
         gc.enable()  # garbage collection was off during the imports
 
 
-def _in_words(error: BaseException) -> ReadingFailed:
+def _convert_error(error: BaseException) -> ReadingFailed:
     """Log an error of a library, and return one that tells visitors what they can do."""
-    if process.lacks_memory(error):
+    if process.is_out_of_memory(error):
         _LOG.error("There was not enough memory for a request.")
-        return ReadingFailed("There was not enough memory to read this.", verbs.LESS)
+        return ReadingFailed("There was not enough memory to read this.", verbs.MEMORY_REMEDY)
     _LOG.error("A request failed.", exc_info=error)
-    why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
+    why = "" if catalog.is_hosted() else f": {type(error).__name__}: {str(error)[:200]}"
     return ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
 
 
@@ -78,7 +78,7 @@ def template() -> None:
     that opens it imports transformers.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    hide()
+    hide_memory()
     serve_copies(main)
 
 

@@ -15,7 +15,7 @@ from mha_viz.app.service.reader import starting, verbs
 from mha_viz.app.service.reader.starting import LOAD_SECONDS, Process
 from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.errors import ReadingFailed
-from mha_viz.model_names import short_name
+from mha_viz.model_names import shorten_name
 from mha_viz.models.getting import budget
 from mha_viz.process import messages
 from mha_viz.process.messages import Array, Json
@@ -44,7 +44,7 @@ class Reader:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: Process | None = None
-        self._starter = starting.starter()
+        self._starter = starting.make_starter()
         self._loaded = frozenset[str]()  # names of the loaded models
 
     def ask(self, verb: Callable[Concatenate[Models, P], T], *values: P.args, **named: P.kwargs) -> T:
@@ -54,18 +54,18 @@ class Reader:
         """
         packed, arrays = CODEC.pack((values, named))
         message = {"verb": verb.__name__, "values": packed}
-        model = verbs.model_of(*values)
+        model = verbs.find_model_name(*values)
         with self._lock:
             try:
-                heading, answer = self._answered(model, message, arrays)
+                heading, answer = self._load_and_ask(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
-                heading, answer = self._answered(model, message, arrays, is_retry=True)
+                heading, answer = self._load_and_ask(model, message, arrays, is_retry=True)
             if used := heading.pop("used", ""):  # recorded here, because a confined process cannot
                 budget.record_use(Path(used))
             with suppress(OSError):  # no spare process can start now, but the answer is there
                 self._starter.prepare()
         if "error" in heading:
-            raise messages.error_of(heading)
+            raise messages.parse_error(heading)
         result: T = CODEC.parse(heading["value"], answer)
         return result
 
@@ -80,7 +80,7 @@ class Reader:
         To be called when there are no visitors.
         """
         if self._loaded:
-            self.ask(verbs.rest)
+            self.ask(verbs.free_memory)
 
     def close(self) -> None:
         """End the process and its prepared replacement; the next request starts another."""
@@ -88,7 +88,7 @@ class Reader:
             self._end()
             self._starter.close()
 
-    def _answered(
+    def _load_and_ask(
         self, model: str, message: Json, arrays: Sequence[Array], is_retry: bool = False
     ) -> tuple[Json, list[Array]]:
         """Load the model if necessary, send a message and return the answer.
@@ -116,7 +116,7 @@ class Reader:
         try:
             is_new, process = self._running()
         except OSError as error:
-            raise _failure(model, isinstance(error, TimeoutError), LOAD_SECONDS) from error
+            raise _make_failure(model, isinstance(error, TimeoutError), LOAD_SECONDS) from error
         timed_out = threading.Event()
         watch = threading.Timer(seconds, _stop, (process, timed_out))
         watch.daemon = True
@@ -129,7 +129,7 @@ class Reader:
         except (OSError, EOFError, ValueError) as error:
             self._end()
             if timed_out.is_set() or is_new or is_retry:
-                raise _failure(model, timed_out.is_set(), seconds) from error
+                raise _make_failure(model, timed_out.is_set(), seconds) from error
             raise EOFError from error
         finally:
             watch.cancel()
@@ -159,7 +159,7 @@ def _stop(process: Process, timed_out: threading.Event) -> None:
     process.kill()
 
 
-def _failure(model: str, timed_out: bool, seconds: float) -> ReadingFailed:
+def _make_failure(model: str, timed_out: bool, seconds: float) -> ReadingFailed:
     if timed_out:
-        return ReadingFailed(f"{short_name(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
-    return ReadingFailed(f"The process that runs {short_name(model)} stopped.", verbs.LESS)
+        return ReadingFailed(f"{shorten_name(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
+    return ReadingFailed(f"The process that runs {shorten_name(model)} stopped.", verbs.MEMORY_REMEDY)

@@ -11,10 +11,10 @@ from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MeansMissing
 from mha_viz.models.getting import catalog
-from mha_viz.models.getting.folder import Stamps, stamps
+from mha_viz.models.getting.folder import FileStamps, read_stamps
 from mha_viz.models.intervening.ablation import Means
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loading import AnyModel, load, one_stack
+from mha_viz.models.reading.loading import AnyModel, load, load_one_stack
 from mha_viz.request import Request
 
 MODEL_BYTES = 2_500_000_000  # bytes of the weights of all loaded models
@@ -25,7 +25,7 @@ class Models:
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, AnyModel] = OrderedDict()
-        self._stamps: dict[str, Stamps] = {}  # state of the files of a loaded folder, when it was read
+        self._stamps: dict[str, FileStamps] = {}  # state of the files of a loaded folder, when it was read
         self.used: Path | None = None  # folder of the model used last, if it has one
         self._means: dict[str, tuple[Means, int]] = {}  # by loaded model, with the number of sentences added
 
@@ -39,19 +39,21 @@ class Models:
 
         Raises ModelUnsupported for an encoder–decoder, and the errors of :meth:`opened`.
         """
-        return one_stack(self.opened(name))
+        return load_one_stack(self.opened(name))
 
     def opened(self, name: str) -> AnyModel:
         """Return the model, with one stack of layers or two; load it if necessary. Raises ModelError or a subclass."""
         if name in self._encoders:
             folder, before = self._encoders[name].folder, self._stamps.get(name)
-            if folder is not None and before and stamps(folder) not in (before, frozenset()):  # the files have changed
+            if (
+                folder is not None and before and read_stamps(folder) not in (before, frozenset())
+            ):  # the files have changed
                 del self._encoders[name]
                 self._means.pop(name, None)
         if name not in self._encoders:
             model = catalog.resolve(name)  # only the files of a user's folder change
             # Before reading, so that later changes are noticed.
-            self._stamps[name] = stamps(Path(model.path)) if model.kind == "folder" else frozenset()
+            self._stamps[name] = read_stamps(Path(model.path)) if model.kind == "folder" else frozenset()
             self._encoders[name] = load(name, download=False)
             gc.freeze()  # so that the garbage collector skips half a million objects of the model libraries
         self._encoders.move_to_end(name)
@@ -69,13 +71,13 @@ class Models:
         """
         means, done = self._means.get(name, (Means(self[name]), 0))
         if first > done:
-            raise _missing()
+            raise _make_missing_error()
         self._means.pop(name, None)  # incomplete sums are not stored
         sentences = built_in().sentences
         means.add(" ".join(sentence.forms) for sentence in sentences[done:end])
         self._means[name] = means, max(done, min(end, len(sentences)))
 
-    def means_of(self, request: Request) -> Weights | None:
+    def get_means(self, request: Request) -> Weights | None:
         """Return the mean outputs of a model's heads over the built-in sentences, [layer, head, d_head].
 
         None if the request does not use the method "mean". Raises MeansMissing if not all sentences were added.
@@ -84,11 +86,11 @@ class Models:
             return None
         means, done = self._means.get(request.model, (None, 0))
         if means is None or done < len(built_in().sentences):
-            raise _missing()
+            raise _make_missing_error()
         return means.values()
 
 
-def _missing() -> MeansMissing:
+def _make_missing_error() -> MeansMissing:
     return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Open the page again.")
 
 

@@ -16,18 +16,18 @@ from typing import TypeAlias
 
 from mha_viz import process
 from mha_viz.process import template
-from mha_viz.process.apart import ONE_AT_IMPORT
-from mha_viz.process.template import Piped, Template
+from mha_viz.process.apart import IMPORT_THREADS
+from mha_viz.process.template import PipedProcess, Template
 
 LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
 DATA_BYTES = (
     8_000_000_000  # limit of memory where the system supports one: a model of 2 GB, its packed copy, and a reserve
 )
 # Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
-WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
+WAIT_SETTINGS = {"OMP_WAIT_POLICY": "PASSIVE"}
 SPARE_SECONDS = 20.0  # after the start of a process; before that, the first visitors need the cores
 
-Process: TypeAlias = "subprocess.Popen[bytes] | Piped"
+Process: TypeAlias = "subprocess.Popen[bytes] | PipedProcess"
 
 
 class _Starter:
@@ -44,15 +44,15 @@ class _Starter:
                 self.folder = tempfile.mkdtemp(prefix="mha_viz-")
                 weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         folder = [self.folder] if self.folder else []
-        command, environment = process.python("-c", _START, *folder, function, str(DATA_BYTES))
+        command, environment = process.build_python_command("-c", _START_CODE, *folder, function, str(DATA_BYTES))
         place = {"TMPDIR": self.folder} if folder else {}
-        return command, {**process.SETTINGS, **WAITING, **environment, **ONE_AT_IMPORT, **place}
+        return command, {**process.SETTINGS, **WAIT_SETTINGS, **environment, **IMPORT_THREADS, **place}
 
     def _is_late(self) -> bool:
         return time.monotonic() - self._began > SPARE_SECONDS
 
 
-class Copies(_Starter):
+class CopyStarter(_Starter):
     """Start copies of a template process.
 
     If the template ends, another is started, which is waited for only if a copy is needed.
@@ -68,17 +68,17 @@ class Copies(_Starter):
         Raises OSError if none could start, and TimeoutError after LOAD_SECONDS.
         """
         try:
-            return self._copied()
+            return self._make_copy()
         except ConnectionError:  # the template ended during the request; try once more with a new one
             self.close()
-            return self._copied()
+            return self._make_copy()
 
     def prepare(self) -> None:
         """Restart the template if it has ended, so that the next start is fast."""
         if self._is_late() and (self._template is None or not self._template.runs):
             self._begin()
 
-    def _copied(self) -> Process:
+    def _make_copy(self) -> Process:
         template = self._template if self._template is not None and self._template.runs else self._begin()
         try:
             return template.copy(LOAD_SECONDS)
@@ -98,7 +98,7 @@ class Copies(_Starter):
             ended.close()
 
 
-class Spares(_Starter):
+class SpareStarter(_Starter):
     """Start new processes, and keep a spare one from SPARE_SECONDS after the first started."""
 
     def __init__(self) -> None:
@@ -111,12 +111,12 @@ class Spares(_Starter):
         if spare is not None and spare.poll() is None:
             return spare  # `_began` stays, so that `prepare` starts the next spare at once
         self._began = time.monotonic()
-        return self._started()
+        return self._start_process()
 
     def prepare(self) -> None:
         """Start the spare if there is none, so that the next start is fast."""
         if self._is_late() and (self._spare is None or self._spare.poll() is not None):
-            self._spare = self._started()
+            self._spare = self._start_process()
 
     def close(self) -> None:
         """End the spare."""
@@ -125,15 +125,15 @@ class Spares(_Starter):
             spare.kill()
             spare.communicate()
 
-    def _started(self) -> Process:
+    def _start_process(self) -> Process:
         """Start a process that imports the libraries and then waits for requests."""
         command, environment = self._command("main")
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
-def starter() -> Copies | Spares:
+def make_starter() -> CopyStarter | SpareStarter:
     """Return the faster of the two ways that this system supports."""
-    return Copies() if template.possible() else Spares()
+    return CopyStarter() if template.is_supported() else SpareStarter()
 
 
 # The limit is set before a library can allocate memory. If memory runs out, the system kills this process rather than
@@ -141,7 +141,7 @@ def starter() -> Copies | Spares:
 # and scikit-learn are not there (37 MB and more, for losses and ways to generate that are not used here); whoever else
 # imports them has them. Libraries create a million objects that stay: looking for garbage among them would take a fifth
 # of the import time.
-_START = """
+_START_CODE = """
 import gc, os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this process
 gc.disable()

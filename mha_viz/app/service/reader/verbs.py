@@ -20,7 +20,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer, Continuation, Numbers, Patched
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.steps import Row, Step
+from mha_viz.attention.steps import Step, StepData
 from mha_viz.attention.trace import Agreement, Parameters, Trace
 from mha_viz.model_names import ModelName
 from mha_viz.process.messages import Codec
@@ -31,20 +31,20 @@ from mha_viz.text.tokens import Cut
 if TYPE_CHECKING:
     from mha_viz.app.service.reader.models import Models
     from mha_viz.models.reading.encoder import Encoder
-    from mha_viz.study.effects import Instead
+    from mha_viz.study.effects import MakeSubstitute
 
 CODEC = Codec(
     *(Request, Question, Head, range, ModelName),
-    *(Attention, TokenizedText, Token, Cut, Step, Row),
+    *(Attention, TokenizedText, Token, Cut, Step, StepData),
     *(Trace, Parameters, Rotation, Agreement, ScoreParts, Patched),
     *(Answer, Continuation, Changes, Effects, Pointers),
 )
 
 
-LESS = "Try again; a smaller model or a shorter text needs less memory."  # remedy when memory runs out
+MEMORY_REMEDY = "Try again; a smaller model or a shorter text needs less memory."  # remedy when memory runs out
 
 
-def model_of(first: object = "", *_: object) -> str:
+def find_model_name(first: object = "", *_: object) -> str:
     """Return the name of the model in the first value of a verb; empty if it has no values."""
     return first.model if isinstance(first, Request) else str(first)
 
@@ -59,9 +59,9 @@ def find_revision(models: Models, model: str) -> str:
     return models[model].revision
 
 
-def rest(models: Models) -> None:
+def free_memory(models: Models) -> None:
     """Return free memory to the system."""
-    process.give_back_memory(of_all=False)
+    process.release_memory(of_all=False)
 
 
 def read(models: Models, request: Request) -> Attention:
@@ -71,82 +71,82 @@ def read(models: Models, request: Request) -> Attention:
     """
     from mha_viz.study import reading
 
-    return reading.read(models.opened(request.model), request, models.means_of(request) if request.off else None)
+    return reading.read(models.opened(request.model), request, models.get_means(request) if request.off else None)
 
 
 def trace(models: Models, request: Request, layer: int) -> Trace:
     """Return every intermediate result inside one layer."""
-    return _model(models, request).trace(*request.texts, layer, request.words)
+    return _get_model(models, request).trace(*request.texts, layer, request.words)
 
 
-def score_parts(
+def split_scores(
     models: Models, request: Request, head: Head, query: int, keys: Sequence[int]
 ) -> tuple[ScoreParts, ...]:
     """Split the scores of a query with several keys, in one head, into parts (``models.reading.encoder``)."""
     text, pair = request.texts
-    return _model(models, request).score_parts_of(text, head, query, keys, pair=pair, words=request.words)
+    return _get_model(models, request).score_parts_for_keys(text, head, query, keys, pair=pair, words=request.words)
 
 
-def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:
+def find_composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:
     """Return the earlier heads that the scores of each head come from, as (from, to, side, share), largest share first.
 
     See ``models.decomposing.why``.
     """
     from mha_viz.models.decomposing.why import explain_scores
 
-    return explain_scores(_model(models, request), request.text, pair=request.pair, words=request.words).composed()
+    return explain_scores(_get_model(models, request), request.text, pair=request.pair, words=request.words).composed()
 
 
-def patched(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
+def patch_outputs(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
     """Patch a text with outputs taken from another, and return how much of the other answer each head brings back.
 
     With ``to`` and ``side``, patch only the paths to one side of a head (``models.intervening.patching``).
     """
     from mha_viz.models.intervening.patching import activation_patching
 
-    text, source, model = request.text, request.source, _model(models, request)
+    text, source, model = request.text, request.source, _get_model(models, request)
     return activation_patching(model, text, source, similar_to=request.other, to=to, side=side)
 
 
-def question(models: Models, request: Request) -> Question:
+def prepare_question(models: Models, request: Request) -> Question:
     """Return the question of a request, with its word looked up in the model's vocabulary."""
     from mha_viz.study.one_text import question_of
 
-    return question_of(_model(models, request), request)
+    return question_of(_get_model(models, request), request)
 
 
-def continuation(models: Models, request: Request, words: int, before: Continuation, steps: int) -> Continuation:
+def continue_text(models: Models, request: Request, words: int, before: Continuation, steps: int) -> Continuation:
     """Let a causal model write some more subwords after a text; ``before`` is what it has written so far.
 
     See ``models.reading.continuing``.
     """
     from mha_viz.models.reading.continuing import write_more
 
-    return write_more(_model(models, request), request.text, words, before, steps)
+    return write_more(_get_model(models, request), request.text, words, before, steps)
 
 
-def answer(models: Models, request: Request) -> Answer:
+def answer_question(models: Models, request: Request) -> Answer:
     """Return the model's answer with and without the heads that are off (``study.effects.answer``)."""
     from mha_viz.study import effects
 
-    return effects.answer(_model(models, request), request, _make_substitute(models, request))
+    return effects.compute_answer(_get_model(models, request), request, _make_substitute(models, request))
 
 
-def effects_of(models: Models, request: Request, layer: int, heads: Sequence[int]) -> Effects:
+def measure_effects(models: Models, request: Request, layer: int, heads: Sequence[int]) -> Effects:
     """Return the effects of switching off each of ``heads`` of a layer alone (``study.effects.part``)."""
     from mha_viz.study import effects
 
-    return effects.part(_model(models, request), layer, heads, request, _make_substitute(models, request))
+    return effects.measure_part(_get_model(models, request), layer, heads, request, _make_substitute(models, request))
 
 
-def lost_each(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
+def measure_losses(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
     """Return the changes from switching off several sets of heads, one after the other.
 
     See ``study.effects.lost_each``.
     """
     from mha_viz.study import effects
 
-    return effects.lost_each(_model(models, request), variants, request, _make_substitute(models, request))
+    return effects.measure_changes(_get_model(models, request), variants, request, _make_substitute(models, request))
 
 
 def measure_means(models: Models, model: str, first: int, end: int) -> None:
@@ -154,7 +154,7 @@ def measure_means(models: Models, model: str, first: int, end: int) -> None:
     models.measure(model, first, end)
 
 
-def point(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
+def find_pointers(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
     """Find where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
     from mha_viz.app.service.reader.models import built_in
     from mha_viz.study.plan import point
@@ -163,7 +163,7 @@ def point(models: Models, model: str, first: int, end: int) -> tuple[Pointers | 
     return tuple(point(models[model], replace(corpus, sentences=corpus.sentences[first:end])))
 
 
-def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -> Numbers:
+def measure_repeats(models: Models, model: str, first: int, end: int, untrained: bool) -> Numbers:
     """Measure heads on some of the repeated random sequences, [measure, layer, head] (``study.decoder_heads.part_of``).
 
     If ``untrained``, measure the same model with random weights.
@@ -172,21 +172,21 @@ def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -
     from mha_viz.study import decoder_heads
 
     encoder = models[model]
-    decoder_heads.check(encoder, LENGTH, DRAWS)
+    decoder_heads.check_settings(encoder, LENGTH, DRAWS)
     of_weights = encoder.untrained(SEED) if untrained else encoder
-    return decoder_heads.part_of(of_weights, range(first, end), LENGTH, DRAWS, SEED)
+    return decoder_heads.measure_draws(of_weights, range(first, end), LENGTH, DRAWS, SEED)
 
 
-def _model(models: Models, request: Request) -> Encoder:
+def _get_model(models: Models, request: Request) -> Encoder:
     """Return the model of a request, with the prefix of its texts applied."""
     encoder = models[request.model]
     return encoder.prefixed(request.prefix) if request.prefix else encoder
 
 
-def _make_substitute(models: Models, request: Request) -> Instead:
+def _make_substitute(models: Models, request: Request) -> MakeSubstitute:
     from mha_viz.study.effects import substitute
 
-    return partial(substitute, means=models.means_of(request))
+    return partial(substitute, means=models.get_means(request))
 
 
 VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
@@ -196,17 +196,17 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
             *(
                 load,
                 find_revision,
-                rest,
+                free_memory,
                 read,
                 trace,
-                score_parts,
-                composition,
-                patched,
-                question,
-                answer,
-                continuation,
+                split_scores,
+                find_composition,
+                patch_outputs,
+                prepare_question,
+                answer_question,
+                continue_text,
             ),
-            *(effects_of, lost_each, measure_means, point, repeats),
+            *(measure_effects, measure_losses, measure_means, find_pointers, measure_repeats),
         )
     }
 )

@@ -17,6 +17,7 @@ from mha_viz.analysis.profile import SENTENCES_FILE, Profile, read_profile
 from mha_viz.analysis.syntax import Relations, join_sentences
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu, read_conllu
+from mha_viz.corpus.excerpts import merge_sentences
 from mha_viz.corpus.reading import read_plain
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError, EvidenceMissingWarning, UnknownHead
@@ -399,7 +400,7 @@ def test_a_corpus_without_annotation_has_evidence_of_patterns_alone(tiny: Callab
 
 def test_sentences_read_together_keep_their_trees_and_chains() -> None:
     one = Sentence(TWO_WORDS.words, (Mention("1", 0, 1, 0),), "d", 3)
-    both = join_sentences([one, Sentence(BIG_DOGS.words, (Mention("1", 0, 2, 1),))])
+    both = merge_sentences([one, Sentence(BIG_DOGS.words, (Mention("1", 0, 2, 1),))])
     assert both.forms == ("Dogs", "bark", "Big", "dogs", "bark")
     assert [word.head for word in both.words] == [1, None, 3, 4, None]
     assert both.mentions == (Mention("1", 0, 1, 0), Mention("1", 2, 4, 3))

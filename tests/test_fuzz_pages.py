@@ -17,7 +17,8 @@ STEPS = 10  # steps of a walk
 AT_ONCE = 5  # walks of one test: each begins with the server's caches as the previous one left them
 ODDS = 0.4  # share of values that no control offers
 ODD_PARAMETERS = sorted({
-    *(*address.VIEW_PATTERNS, *address.PANEL_PATTERNS, *address.ANSWER_PATTERNS, *address.LONG_PARAMETERS, *address.MODEL_PARAMETERS, *address.TEXT_PARAMETERS),
+    *(*address.VIEW_PATTERNS, *address.PANEL_PATTERNS, *address.ANSWER_PATTERNS, *address.LONG_PARAMETERS),
+    *(*address.MODEL_PARAMETERS, *address.TEXT_PARAMETERS),
     *("model", "with", "before", "how", "show", "class", "tour", "experiment", "run", "step", "arm", "snapshot"),
     *("guess", "task", "answer", "kinds", "relation", "level", "corpus", "search", "gold", "costs", "typed", "find"),
 })  # fmt: skip

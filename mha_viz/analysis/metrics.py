@@ -194,7 +194,8 @@ def list_corpus_metrics() -> list[Metric]:
 
 
 def sum_metrics(readings: Sequence[Attention]) -> RunningSums:
-    """Return, for each metric of :func:`list_corpus_metrics`, [2, head]: its sum over readings, and the number of readings.
+    """Return, for each metric of :func:`list_corpus_metrics`, [2, head]: its sum over readings, and the number of
+    readings.
 
     Readings for which the metric is undefined do not count. Heads are in the order L0H0, L0H1, ….
     """

@@ -150,7 +150,8 @@ class Profile:
         facts: the contents of profile.json.
         tables: those of HEADINGS that the corpus allows.
         untrained: the tables in UNTRAINED for the untrained model.
-        sentences: those of the table ``evidence``, in the order of :func:`mha_viz.analysis.examples.list_spans`; empty if
+        sentences: those of the table ``evidence``, in the order of :func:`mha_viz.analysis.examples.list_spans`;
+        empty if
             the profile has none.
     """
 
@@ -468,7 +469,8 @@ def check_folders(models: Sequence[str], corpora: Sequence[str]) -> None:
         for name in names:
             if _make_folder_name(name) in folders:
                 raise SettingError(
-                    f"Two of the {what}, {folders[_make_folder_name(name)]} and {name}, would use the same results folder.",
+                    f"Two of the {what}, {folders[_make_folder_name(name)]} and {name}, would use the same results "
+                    "folder.",
                     "Name each once, give files different names, or measure them one by one.",
                 )
             folders[_make_folder_name(name)] = name

@@ -49,8 +49,8 @@ Numbers = npt.NDArray[np.float64]
 class DecoderRole(NamedTuple):
     """A head with more than half of its attention on what ``measure`` names.
 
-    ``untrained`` is the score of the best head with random weights; ``compute_chance`` is that of uniform attention to all
-    visible tokens.
+    ``untrained`` is the score of the best head with random weights; ``compute_chance`` is that of uniform attention
+    to all visible tokens.
     """
 
     head: Head

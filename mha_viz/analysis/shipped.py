@@ -377,7 +377,8 @@ def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes:
 
 
 def _find_shares(attention: Attention, recipes: Recipes | None) -> Numbers:
-    """Return [class, head, rule], the shares of recipes that fit a reading. Raises as :func:`predict_attention` does."""
+    """Return [class, head, rule], the shares of recipes that fit a reading. Raises as :func:`predict_attention`
+    does."""
     recipes = recipes or require_recipes(attention.model, attention.revision)
     shape = list_layers(recipes.facts["layers"]), recipes.facts["heads"]
     if (attention.layer_numbers, attention.heads) != shape:

@@ -12,8 +12,8 @@ heads from a pronoun to an earlier noun or name, however unusual it is. The surp
 in bits: its share of attention times the logarithm to base 2 of that share over the expected share. The expected share
 is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for
 a link, also what the head gives elsewhere in the text to that key, and at that distance. This is a term of a
-Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so what a
-head does in every text is reported only where it does it more than usual.
+Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so
+what a head does in every text is reported only where it does it more than usual.
 
 Never reported are links between two function words, links that begin or end at a word that was read as [UNK], and links
 between the subwords of one word.

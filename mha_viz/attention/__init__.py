@@ -89,7 +89,7 @@ class Attention:
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
         if len(self.layer_numbers) != len(weights):
             raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, and the weights are of {len(weights)}.")
-        tensors.check_numbers(tensors.quantity_of(self.quantity), weights, self.layer_numbers)
+        tensors.check_numbers(tensors.get_quantity(self.quantity), weights, self.layer_numbers)
         hidden = tensors.frozen(self.hidden)
         hidden = hidden if hidden.size else tensors.frozen(np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
@@ -191,18 +191,20 @@ class Attention:
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
-        attentions, layers = foreign_arrays.with_weights(attentions, layers)
+        attentions, layers = foreign_arrays.drop_empty_layers(attentions, layers)
         if foreign_arrays.is_batch(tokens):
             per_text = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
             per_text |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
             common: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
-            return [cls.from_tensors(**common, **own) for own in foreign_arrays.of_each(attentions, tokens, per_text)]
-        names = foreign_arrays.token_names(tokens, "tokens")
-        others = names if keys is None else foreign_arrays.token_names(keys, "keys")
+            return [
+                cls.from_tensors(**common, **own) for own in foreign_arrays.iter_texts(attentions, tokens, per_text)
+            ]
+        names = foreign_arrays.read_token_names(tokens, "tokens")
+        others = names if keys is None else foreign_arrays.read_token_names(keys, "keys")
         has_sink = foreign_arrays.check_sink(sink, quantity)
-        stack = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others), has_sink)
-        made = () if layers is None else make_layer_step(foreign_arrays.numbers_given(layers, len(stack)))
-        guessed = foreign_arrays.guessed_axis(attentions, stack, is_numbered=layers is not None)
+        stack = foreign_arrays.read_layers(attentions, len(names), None if keys is None else len(others), has_sink)
+        made = () if layers is None else make_layer_step(foreign_arrays.read_layer_numbers(layers, len(stack)))
+        guessed = foreign_arrays.find_guessed_axis(attentions, stack, is_numbered=layers is not None)
         made = (*made, GUESSED_AXES[guessed]) if guessed else made
         rows, queries = first = _read_axis(names, mask, text, offsets, sentence_b_start)
         columns, other = (
@@ -288,7 +290,7 @@ class Attention:
 
         Raises ShapeError for anything else; the message says what it is.
         """
-        names = foreign_arrays.token_names(tokens, "tokens")
+        names = foreign_arrays.read_token_names(tokens, "tokens")
         has_sink = foreign_arrays.check_sink(sink, "weight")
         written = join_steps(generated, sequence, keys is not None, is_rescaled=not has_sink)
         rows = written.rows
@@ -298,7 +300,7 @@ class Attention:
                 "Give the names of all tokens of the text, those of the prompt included: "
                 "tokenizer.convert_ids_to_tokens(generated.sequences[0]).",
             )
-        in_mask = [row for row in foreign_arrays.unmasked(mask, len(names), "mask") if row < rows]
+        in_mask = [row for row in foreign_arrays.find_unmasked(mask, len(names), "mask") if row < rows]
         reading = cls.from_tensors(
             written.layers,
             names[:rows],
@@ -511,7 +513,10 @@ class Attention:
         rows, columns = self.queries.groups, self.keys.groups
         weights, hidden = merge_to_words(self.weights, rows, columns), average_groups(self.hidden, rows, -1)
         return self._next(
-            BY_WORDS, *self._change_texts(TokenizedText.by_words), tensors.read_only(weights), tensors.read_only(hidden)
+            BY_WORDS,
+            *self._change_texts(TokenizedText.by_words),
+            tensors.make_read_only(weights),
+            tensors.make_read_only(hidden),
         )
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
@@ -522,7 +527,7 @@ class Attention:
         made, axis = keep_heads(self.made, chosen_heads, self.quantity)
         places = [(self.layer_numbers.index(layer), number) for layer, number in chosen_heads]
         selected = (np.stack([numbers[place] for place in places]) for numbers in (self.weights, self.hidden))
-        weights, hidden = (tensors.read_only(np.expand_dims(numbers, axis)) for numbers in selected)
+        weights, hidden = (tensors.make_read_only(np.expand_dims(numbers, axis)) for numbers in selected)
         return replace(self, weights=weights, hidden=hidden, made=made)
 
     def content(self) -> Content:
@@ -560,8 +565,8 @@ class Attention:
             SPECIAL_HIDDEN,
             queries,
             keys,
-            tensors.read_only(weights),
-            tensors.read_only(before + (1 - before) * hidden),
+            tensors.make_read_only(weights),
+            tensors.make_read_only(before + (1 - before) * hidden),
         )
 
     def _change_texts(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
@@ -584,9 +589,9 @@ def _read_axis(
 
     ``whose`` is the prefix of the names of arguments in messages.
     """
-    rows = foreign_arrays.unmasked(mask, len(names), f"{whose}mask")
-    start, second = (foreign_arrays.second_from(sentence_b_start, part) for part in (range(len(names)), rows))
-    typed = foreign_arrays.typed_text(text, offsets, len(names), start, whose)
+    rows = foreign_arrays.find_unmasked(mask, len(names), f"{whose}mask")
+    start, second = (foreign_arrays.find_second_start(sentence_b_start, part) for part in (range(len(names)), rows))
+    typed = foreign_arrays.read_typed_text(text, offsets, len(names), start, whose)
     read_names = [names[row] for row in rows]
     if typed is None:
         return rows, from_names(read_names, second)
@@ -595,8 +600,8 @@ def _read_axis(
 
 def _select_weights(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:
     """Return [layer, head, query, key] of some rows and columns, with a column for the sink if there is one."""
-    stacked = foreign_arrays.stacked(layers, is_rescaled=not has_sink)
-    weights = tensors.select(stacked, rows, columns)
+    stacked = foreign_arrays.stack_layers(layers, is_rescaled=not has_sink)
+    weights = tensors.select_tokens(stacked, rows, columns)
     return foreign_arrays.add_sink_column(weights, stacked[:, :, rows]) if has_sink else weights
 
 

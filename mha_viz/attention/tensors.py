@@ -60,7 +60,8 @@ def _check_shares(weights: Weights, numbers: Sequence[int]) -> None:
     if deviations.max() > ROW_SUM_TOLERANCE:
         layer, head, row = _find_largest(deviations)
         raise ShapeError(
-            f"{_describe_row(numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead of 1.",
+            f"{_describe_row(numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead "
+            "of 1.",
             _find_remedy(weights[layer, head], sums, row, head, layer),
         )
 
@@ -186,7 +187,8 @@ def check_kept(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int
         if lost.max() > ROW_SUM_TOLERANCE:
             head, row = _find_largest(lost)
             raise ShapeError(
-                f"{_describe_row(number, head, row).capitalize()} gives {lost[head, row]:.3g} of its weight to tokens that "
+                f"{_describe_row(number, head, row).capitalize()} gives {lost[head, row]:.3g} of its weight to "
+                "tokens that "
                 "the mask leaves out.",
                 "Give the model the mask as well, attention_mask=…, or read these tokens too, without a mask.",
             )

@@ -132,8 +132,16 @@ def _build_parts(
     check_texts(title, introduction, remarks)
     texts = [*remarks, *[""] * (len(all_panels) - len(remarks))]
     view, _, look = settings(options)
-    parts = [_build_part([panel], _panel_heading(panel), remark, "links", options | {"pin": convert_pin(all_panels, number, view, pin_of)})
-             for number, (panel, remark) in enumerate(zip(all_panels, texts, strict=True))]  # fmt: skip
+    parts = [
+        _build_part(
+            [panel],
+            _panel_heading(panel),
+            remark,
+            "links",
+            options | {"pin": convert_pin(all_panels, number, view, pin_of)},
+        )
+        for number, (panel, remark) in enumerate(zip(all_panels, texts, strict=True))
+    ]
     if len(all_panels) > 1:
         parts.insert(
             0, _build_part(all_panels, "Side by side", "", "heatmap", options | {"pin_of": pin_of, "diff": diff})

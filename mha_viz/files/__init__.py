@@ -90,8 +90,8 @@ def remove_leftovers(folder: Path) -> None:
 def remove_if_stale(path: Path) -> None:
     """Remove a file or folder that was not modified for a day.
 
-    While a process works on it (``write_atomically``, ``temporary_folder``), it is locked and stays, even if the clock was set
-    forward.
+    While a process works on it (``write_atomically``, ``temporary_folder``), it is locked and stays, even if the
+    clock was set forward.
     """
     with (
         suppress(OSError),

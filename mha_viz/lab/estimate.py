@@ -1,7 +1,7 @@
 """Estimate how long an experiment takes on this machine, from its arithmetic and a measurement of a few milliseconds.
 
-The numbers in :func:`estimate_seconds` were fitted to runs on one core of a server on which :func:`time_probe` took REFERENCE seconds.
-On other machines both grow in proportion.
+The numbers in :func:`estimate_seconds` were fitted to runs on one core of a server on which :func:`time_probe` took
+REFERENCE seconds. On other machines both grow in proportion.
 """
 
 from __future__ import annotations

@@ -73,7 +73,8 @@ def decide_penalty(result: Result) -> Outcome:
     right = " and ".join(percent(run.right) for run in result.runs)
     return Outcome(
         option,
-        f"maps differ by {format_divergence(without)} without the penalty, by {format_divergence(with_it)} with it; right answers: {right}",
+        f"maps differ by {format_divergence(without)} without the penalty, by {format_divergence(with_it)} with it; "
+        f"right answers: {right}",
     )
 
 

@@ -146,8 +146,10 @@ def state_random(result: Result) -> list[Statement]:
         Statement(
             "Do some heads attend nearly alike in the end?",
             bool(alike),
-            f"In the end, {describe_alike_pairs(len(alike), len(close))} a divergence below {format_divergence(ALIKE_DIVERGENCE)}{named}; the two most "
-            f"alike differ by {format_divergence(float(close.min()))} (0% = identical, 100% = no overlap). Heads with different "
+            f"In the end, {describe_alike_pairs(len(alike), len(close))} a divergence below "
+            f"{format_divergence(ALIKE_DIVERGENCE)}{named}; the two most "
+            f"alike differ by {format_divergence(float(close.min()))} (0% = identical, 100% = no overlap). Heads "
+            "with different "
             "weights can still attend alike.",
             usual=None,
         ),
@@ -166,7 +168,8 @@ def state_penalty(result: Result) -> list[Statement]:
         Statement(
             "Does the penalty make the heads less alike?",
             bool(divergences[1] > divergences[0] and overlap[1] < overlap[0]),
-            f"Mean divergence of pairs: {format_divergence(divergences[0])} → {format_divergence(divergences[1])}; overlap of their rows: "
+            f"Mean divergence of pairs: {format_divergence(divergences[0])} → {format_divergence(divergences[1])}; "
+            "overlap of their rows: "
             f"{overlap[0]:.3f} → {overlap[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
             usual=True if weight else None,
         ),
@@ -202,7 +205,8 @@ def state_count(result: Result) -> list[Statement]:
         Statement(
             "Does one head spread its attention over both words?",
             spread,
-            f"It gives {_describe_weights(one, 0)}. Right answers: {_describe_accuracy(one)}; guessing gives {percent(CHANCE)}.",
+            f"It gives {_describe_weights(one, 0)}. Right answers: {_describe_accuracy(one)}; guessing gives "
+            f"{percent(CHANCE)}.",
         ),
         Statement(
             "Do they all cost the same?",
@@ -352,7 +356,8 @@ def _state_specialists(run: TrainingRun) -> Statement:
         "Do different heads follow the two relations?",
         specialist[0] != specialist[1] and bool(run.both[-1] > 0.9),
         f"{RELATIONS[0].capitalize()}: H{specialist[0]} ({weights[specialist[0], 0]:.2f} of its attention); "
-        f"{RELATIONS[1]}: H{specialist[1]} ({weights[specialist[1], 1]:.2f}). Right answers: {_describe_accuracy(run)}.",
+        f"{RELATIONS[1]}: H{specialist[1]} ({weights[specialist[1], 1]:.2f}). Right answers: "
+        f"{_describe_accuracy(run)}.",
     )
 
 

@@ -1,8 +1,8 @@
 """Library settings for the processes that this program starts: servers, commands and their child processes.
 
 Importing the package changes nothing, so that a notebook keeps its own settings. Code that starts such a process calls
-:func:`set_environment`, or passes SETTINGS to it. Do this before the libraries are imported, because they read the settings
-only once.
+:func:`set_environment`, or passes SETTINGS to it. Do this before the libraries are imported, because they read the
+settings only once.
 """
 
 from __future__ import annotations

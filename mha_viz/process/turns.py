@@ -145,7 +145,8 @@ class FairWorker:
             return
         oldest = next(done.ended for done in self._done if done.visitor == visitor and done.seconds)
         raise Busy(
-            f"The model has worked for you for {used:.0f} of the last {WINDOW_SECONDS:.0f} seconds, and others use it too.",
+            f"The model has worked for you for {used:.0f} of the last {WINDOW_SECONDS:.0f} seconds, and others use "
+            "it too.",
             f"Wait {max(1.0, oldest + WINDOW_SECONDS - time.monotonic()):.0f} seconds and press Enter again.",
         )
 

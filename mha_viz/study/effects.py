@@ -56,7 +56,8 @@ def substitute(
         sentences: the sentences that the method "resample" draws from, by default the built-in ones.
         recipes: by default the known recipes of the model.
 
-    Raises the errors of :mod:`mha_viz.models.intervening.other_texts` and :func:`mha_viz.analysis.shipped.predict_attention`.
+    Raises the errors of :mod:`mha_viz.models.intervening.other_texts` and
+    :func:`mha_viz.analysis.shipped.predict_attention`.
     """
     texts, words, method = request.passes[place], () if place else request.words, request.method
     if request.question is not None and not request.question.is_off_in(place):
@@ -287,8 +288,8 @@ def measure_removal(
 ) -> Removal:
     """Measure what changes while heads are removed in ``order``, one more at each step.
 
-    See :func:`mha_viz.analysis.removal.order_heads`. ``progress`` is called with the completed fraction; an exception from
-    it ends the work. Raises the errors of :func:`measure_changes`.
+    See :func:`mha_viz.analysis.removal.order_heads`. ``progress`` is called with the completed fraction; an exception
+    from it ends the work. Raises the errors of :func:`measure_changes`.
     """
     n = count_tokens(encoder, request)
     steps = each_removal(order, n, lambda variants: measure_changes(encoder, variants, request, by))
@@ -300,8 +301,8 @@ def compute_margins(
 ) -> Numbers:
     """Return log p of the wanted word minus that of the most probable other word, with these heads off, [variant].
 
-    At most :func:`~mha_viz.analysis.effects.count_variants_per_batch` variants are read, in one batch. Raises SettingError if no word is
-    wanted.
+    At most :func:`~mha_viz.analysis.effects.count_variants_per_batch` variants are read, in one batch. Raises
+    SettingError if no word is wanted.
     """
     question = request.question
     if question is None or question.kind == COSINE:

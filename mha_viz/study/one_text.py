@@ -206,8 +206,8 @@ def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: 
     """Measure how much the score of an answer depends on each head's output, to first order.
 
     This is |Att_h · ∂L/∂Att_h|, mean over tokens, normalised within each layer
-    (:func:`mha_viz.models.intervening.gradients.compute_importance`). ``fields``: the question (:class:`RequestFields`); no
-    head is off. Raises as :func:`mha_viz.models.reading.answers.make_question`.
+    (:func:`mha_viz.models.intervening.gradients.compute_importance`). ``fields``: the question
+    (:class:`RequestFields`); no head is off. Raises as :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> text = "The girl smiles because [MASK] sings ."
     >>> mv.gradient_importance(mv.load("toy"), text).table().loc["L1H1", "importance"]
@@ -218,7 +218,8 @@ def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: 
 def direct_logit_attribution(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """Measure what each head adds to the logit of a word directly, through the residual stream alone.
 
-    See :func:`mha_viz.models.decomposing.contributions.direct_contributions`. ``fields``: the question (:class:`RequestFields`); no
+    See :func:`mha_viz.models.decomposing.contributions.direct_contributions`. ``fields``: the question
+    (:class:`RequestFields`); no
     head is off. Raises ModelUnsupported, such as for BERT, unless the model is pre-norm and has an unembedding, and as
     :func:`mha_viz.models.reading.answers.make_question`.
 

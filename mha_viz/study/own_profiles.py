@@ -38,7 +38,10 @@ def iter_unopened() -> Iterator[str]:
             yield f"{where}: no {FACTS_FILE}, which a study writes last, in the first {MAX_FOLDERS:,} folders."
         for file in files:
             if not _read_identity(file, file.stat().st_mtime_ns)[0]:
-                yield f"{quote(str(file), MAX_PATH_LENGTH)} does not say which model was measured, so it is not a profile."
+                yield (
+                    f"{quote(str(file), MAX_PATH_LENGTH)} does not say which model was measured, so it is not a "
+                    "profile."
+                )
     for model, (place, *_) in find_own_profiles().items():
         try:
             catalog.resolve(model)

@@ -27,7 +27,8 @@ class Token:
     """One unit of attention: a piece, or a word after :meth:`Attention.by_words`.
 
     ``text`` is drawn, listed and exported. If the piece continues its word, it has "##" before it, whatever the
-    tokenizer (:func:`make_drawn_texts`); :meth:`TokenizedText.typed` returns what was typed. ``start`` and ``end`` count
+    tokenizer (:func:`make_drawn_texts`); :meth:`TokenizedText.typed` returns what was typed. ``start`` and ``end``
+    count
     characters (Unicode code points) of the typed sentence that ``segment`` names (0: the sentence, 1: the second one);
     both are None for tokens that the model added. ``word`` numbers the words of both sentences in order; None marks a
     special token. ``known`` is False if the tokenizer has no piece for it: the model reads [UNK] there.

@@ -388,9 +388,15 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     current = wanted_model if wanted_model in names else (here or names)[0]
     labels = {m.name: m.label for m in others}  # menus render no Markdown
     bound(
-        st.selectbox, "Compare with", "with", current, names, change=lambda name: {"with": name, **_reset_panels("models")},
-        format_func=labels.__getitem__, width=340,
-    )  # fmt: skip
+        st.selectbox,
+        "Compare with",
+        "with",
+        current,
+        names,
+        change=lambda name: {"with": name, **_reset_panels("models")},
+        format_func=labels.__getitem__,
+        width=340,
+    )
     model = offered[current]
     if not is_ready(model):
         _say_missing(model, "This comparison needs")

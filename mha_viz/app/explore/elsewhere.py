@@ -26,7 +26,8 @@ LINKING_ROLES = ("coreference", "syntax", "position")  # roles that link words
 
 
 def find_cases(page: PageReading) -> list[Example]:
-    """Return the shortest cases of the open head: ``MOST_RIGHT`` cases that it gets right, then ``MOST_WRONG`` that it does not.
+    """Return the shortest cases of the open head: ``MOST_RIGHT`` cases that it gets right, then ``MOST_WRONG`` that
+    it does not.
 
     Empty for models without stored cases, for roles without links between words, and in the view for a class.
     """

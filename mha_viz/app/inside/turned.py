@@ -32,12 +32,15 @@ $$q'_i = q_i \cos m\theta_i - q_{{i+{_count_pairs(t)}}} \sin m\theta_i$$
 
 $$q'_{{i+{_count_pairs(t)}}} = q_i \sin m\theta_i + q_{{i+{_count_pairs(t)}}} \cos m\theta_i$$
 
-Keys are rotated in the same way ({ROTARY}), values are not.{_explain_partial_rotation(t, rotation)}{_explain_norms(rotation)}
+Keys are rotated in the same way ({ROTARY}), values are not.{_explain_partial_rotation(t, rotation)}{
+                _explain_norms(rotation)
+            }
 
 {_compute_by_hand(o, rotation)}
 
 **Only the distance between them counts.** The product of a query rotated by m and a key rotated by n depends on
-m − n alone. {_compare_unrotated_score(o)} The last chart shows what this query and this key would score at other distances.
+m − n alone. {_compare_unrotated_score(o)} The last chart shows what this query and this key would score at other
+distances.
 """
         )
         show_shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, rotated")
@@ -80,7 +83,8 @@ def _compute_by_hand(o: OpenStep, rotation: Rotation) -> str:
     after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
     return (
         f"For q of {o.word(o.query)}, at position {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
-        f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_format_factor(before[half])} × {_format_factor(sin)} = "
+        f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_format_factor(before[half])} × "
+        f"{_format_factor(sin)} = "
         f"**{decimal(after[0], 3)}**."
     )
 

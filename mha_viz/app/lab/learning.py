@@ -198,7 +198,8 @@ def read_head(row: Any) -> Head:
 
 
 def find_first_step(model: str, task: str) -> int | None:
-    """Return the first saved step from which the best head stays ``LEAST_GAIN`` above the baseline; None if there is none."""
+    """Return the first saved step from which the best head stays ``LEAST_GAIN`` above the baseline; None if there is
+    none."""
     by_step = _select_history(model, task).groupby("step")
     gain = by_step["accuracy"].max() - by_step["baseline"].first()
     below = gain.index[(gain < LEAST_GAIN).to_numpy()]

@@ -85,7 +85,8 @@ def _load_wanted_result(linked_settings: Settings) -> Result | None:
         waiting = trainings.find_running(linked_settings) is not None
         if linked_settings != default and not waiting and not lab.find_faults(linked_settings):
             remark(
-                f"This server has not run {result.describe_settings(linked_settings)}. The saved default run is shown below; "
+                f"This server has not run {result.describe_settings(linked_settings)}. The saved default run is "
+                "shown below; "
                 "press Run to train this one."
             )
         elif waiting:

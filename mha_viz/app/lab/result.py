@@ -147,7 +147,10 @@ def _show_numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> No
 
 def _describe_origin(result: Result) -> str:
     stored = result is lab.load_stored(result.settings.experiment)
-    return f"{'Default run, saved with the app' if stored else 'Run on this server'}: {describe_settings(result.settings)}."
+    return (
+        f"{'Default run, saved with the app' if stored else 'Run on this server'}: "
+        f"{describe_settings(result.settings)}."
+    )
 
 
 def _show_statement(statement: Statement) -> None:

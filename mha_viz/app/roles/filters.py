@@ -48,9 +48,15 @@ def make_model_parameters(name: str) -> UrlChanges:
 def show_relation_filter(place: Any) -> str:
     """Show the field for part of a relation's name at ``place``; return the text in lower case."""
     typed = bound(
-        place.text_input, "Filter relations", "relation", read_filters().relation, default=LATE_CONTROLS["relation"], go=go,
-        max_chars=MOST_CHARACTERS, placeholder="subject, or nsubj",
-    )  # fmt: skip
+        place.text_input,
+        "Filter relations",
+        "relation",
+        read_filters().relation,
+        default=LATE_CONTROLS["relation"],
+        go=go,
+        max_chars=MOST_CHARACTERS,
+        placeholder="subject, or nsubj",
+    )
     return str(typed).strip().lower()
 
 
@@ -58,7 +64,15 @@ def show_level_control(place: Any) -> str:
     """Show the choice of the kind of relations at ``place``; return the chosen kind."""
     read_option("level", LEVELS, ".+")
     chosen = bound(
-        place.segmented_control, "Level", "level", read_filters().level, list(LEVELS), default=LATE_CONTROLS["level"], go=go,
-        required=True, format_func=LEVELS.__getitem__, wrap=True,
-    )  # fmt: skip
+        place.segmented_control,
+        "Level",
+        "level",
+        read_filters().level,
+        list(LEVELS),
+        default=LATE_CONTROLS["level"],
+        go=go,
+        required=True,
+        format_func=LEVELS.__getitem__,
+        wrap=True,
+    )
     return str(chosen or "base")

@@ -32,7 +32,8 @@ def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool
     """
     layers, heads = evidence.profiles[0].shape if evidence else (0, 0)
     st.markdown(
-        f"## What the {f'{layers * heads} ' if evidence else ''}heads of {escape_markdown(model.label.partition(',')[0])} do"
+        f"## What the {f'{layers * heads} ' if evidence else ''}heads of "
+        f"{escape_markdown(model.label.partition(',')[0])} do"
     )
     if evidence is None:
         return
@@ -106,7 +107,10 @@ def _write_summary(evidence: Evidence) -> tuple[str, ...]:
     findings = evidence.findings()
     head_count = len({finding.head for finding in findings})
     q = max((f.q for f in evidence.profiles[0].findings() if not math.isnan(f.q)), default=math.nan)
-    without = f"for **{layers * heads - head_count}** no role was found.{_write_certainty(q, find_chance_roles(evidence.profiles[0]))}"
+    without = (
+        f"for **{layers * heads - head_count}** no role was "
+        f"found.{_write_certainty(q, find_chance_roles(evidence.profiles[0]))}"
+    )
     with_roles = f"**{head_count}** of {layers * heads} heads have a role, some several; {without}"
     untrained = evidence.profiles[0].untrained.get("roles")
     if untrained is None:

@@ -104,8 +104,14 @@ def _show_upload(model: catalog.Model) -> None:
     )
     file = st.file_uploader("Corpus", type=["conllu", "conllup", "cupt", "conll", "tsv", "txt"], key="corpus_file")
     for digest, name in st.session_state.get(FILES_KEY, {}).items():
-        st.button(escape_markdown(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
-                  help=None if studies.profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
+        st.button(
+            escape_markdown(name),
+            key=f"file_{digest}",
+            type="tertiary",
+            on_click=address.go,
+            kwargs={"corpus": digest},
+            help=None if studies.profile(model, digest) else "Not measured with this model yet.",
+        )
     if file is None:
         return
     try:

@@ -146,7 +146,10 @@ def _draw_square(head: Head, findings: list[Finding], recipe: HeadRecipe | None,
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
         colour = COLOURS[findings[0].role]
         style = f"{_write_colours(colour)}--strength:{100 * colour_strength(findings[0]):.0f}%"
-        content = f"{_draw_sign(glyph_name(findings[0]))}<span>{''.join(map(_draw_dot, _list_further_kinds(findings)))}</span>"
+        content = (
+            f"{_draw_sign(glyph_name(findings[0]))}<span>"
+            f"{''.join(map(_draw_dot, _list_further_kinds(findings)))}</span>"
+        )
     return f'{state}aria-label="{description}" data-tip="{tip}" style="{style}">{content}'
 
 
@@ -262,7 +265,8 @@ def show_role_lines(findings: Sequence[Finding], used: Mapping[str, str] | None 
     is_one_head = used is not None
     first = next((finding for finding in findings if finding.state), None) if is_one_head else None
     body = "".join(
-        f"<li>{'' if is_one_head else _link_head(f.head)}<b>{escape(describe_in_list(f, after if is_one_head else None))}</b>"
+        f"<li>{'' if is_one_head else _link_head(f.head)}<b>"
+        f"{escape(describe_in_list(f, after if is_one_head else None))}</b>"
         f"{_draw_used_mark(used[f.detail]) if used and f.detail in used else '; '}"
         f"{_describe_comparison(f, after if is_one_head else None, f == first, is_one_head)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'

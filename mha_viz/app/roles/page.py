@@ -136,9 +136,16 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     read_option("corpus", offered, "(?![0-9a-f]{64}$).+")
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     bound(
-        st.selectbox, "Model", "model", model.name, names, change=filters.make_model_parameters, go=go, key="roles_model",
-        format_func=lambda name: next((m.label for m in catalog.list_offered() if m.name == name), name)
-    )  # fmt: skip
+        st.selectbox,
+        "Model",
+        "model",
+        model.name,
+        names,
+        change=filters.make_model_parameters,
+        go=go,
+        key="roles_model",
+        format_func=lambda name: next((m.label for m in catalog.list_offered() if m.name == name), name),
+    )
     bound(
         st.segmented_control, "Corpus", "corpus", chosen if chosen in offered else UPLOAD, offered,
         go=go, key="roles_corpus", required=True, wrap=True, width="content",

@@ -41,7 +41,8 @@ class QueueRules(NamedTuple):
         stop: a sentence that says what visitors can do about their own job.
         ``places``: at most this many jobs may wait or run.
         ``timeout_s``: seconds without polling after which a visitor counts as gone.
-        ``local_timeout_s``: the same limit on the visitor's own machine, where other pages may be open meanwhile; 0 for no
+        ``local_timeout_s``: the same limit on the visitor's own machine, where other pages may be open meanwhile; 0
+        for no
             difference.
         workers: at most this many jobs run at once.
         failure: the error of a job that failed unexpectedly.
@@ -86,7 +87,8 @@ KINDS: Mapping[str, QueueRules] = MappingProxyType(
         ),
         "study": QueueRules(
             "study", "studies", "Stop it on the Roles page, or wait until it is done.",
-            places=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, failure=StudyFailed, cached=200_000_000, size=profiles.count_bytes,
+            places=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, failure=StudyFailed,
+            cached=200_000_000, size=profiles.count_bytes,
         ),
         "pointers": QueueRules(
             "reading of the built-in sentences", "readings of the built-in sentences",

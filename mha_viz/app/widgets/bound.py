@@ -103,8 +103,8 @@ def _read_choice(key: str, options: Sequence[Any] | None, required: bool) -> Any
 def go(**changes: str | None) -> None:
     """Set URL parameters with :func:`address.go`, together with the contents of some controls.
 
-    These are the controls in ``LATE_CONTROLS`` that are on the page. A click right after typing arrives with a URL that does not
-    contain the typed text yet.
+    These are the controls in ``LATE_CONTROLS`` that are on the page. A click right after typing arrives with a URL
+    that does not contain the typed text yet.
     """
     contents = {name: str(st.session_state[name] or "") for name in LATE_CONTROLS if name in st.session_state}
     written = {name: None if value == LATE_CONTROLS[name] else value or None for name, value in contents.items()}

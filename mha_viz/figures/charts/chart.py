@@ -176,7 +176,8 @@ class Cells(Series):
 class Bars(Series):
     """Bars from 0 to ``lengths`` at the numbers or names ``at``.
 
-    ``colours``: one for all bars, or one for each. ``is_horizontal``: whether they are horizontal. ``texts`` are at their ends,
+    ``colours``: one for all bars, or one for each. ``is_horizontal``: whether they are horizontal. ``texts`` are at
+    their ends,
     in small letters if they have a ``text_colour``. A click on a name in the legend hides all series of the same
     ``group``.
     """

@@ -55,7 +55,8 @@ def build_site(
     The addresses of all files but the page and its service worker change with their content, so that a browser can
     cache them.
     """
-    end = f'{_render_section(live)}<p class="caption">{MADE_WITH} This page contacts no other host and sends nothing.</p>\n'
+    note = "This page contacts no other host and sends nothing."
+    end = f'{_render_section(live)}<p class="caption">{MADE_WITH} {note}</p>\n'
     body = render_main(parts, title, introduction, end)
     reader = _fill_placeholder(
         joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched}

@@ -75,7 +75,10 @@ def _add_mark(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> No
         _add_text(group, mark)
     elif isinstance(mark, Curve):
         (x, y), *further = mark.points
-        path = f"M{_format_number(x)} {_format_number(y)}C{' '.join(f'{_format_number(x)} {_format_number(y)}' for x, y in further)}"
+        path = (
+            f"M{_format_number(x)} "
+            f"{_format_number(y)}C{' '.join(f'{_format_number(x)} {_format_number(y)}' for x, y in further)}"
+        )
         look = {"stroke": mark.colour, "stroke-width": _format_number(mark.width)}
         look |= {"stroke-dasharray": " ".join(map(_format_number, mark.dash))} if mark.dash else {}
         Tree.SubElement(

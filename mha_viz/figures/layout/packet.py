@@ -147,7 +147,8 @@ def packet(
 ) -> bytes:
     """Return the bytes for one reading. ``wanted`` heads are full; only the first ones if there are too many.
 
-    ``summary`` is the reading's :func:`compute_overview`, if already computed. ``everything``: for a page without a server,
+    ``summary`` is the reading's :func:`compute_overview`, if already computed. ``everything``: for a page without a
+    server,
     send all heads in full up to ALONE_BYTES, or only those ``drawn`` in a grid with selected rows and columns. ``bits``
     per level: with 12, a weight is exact to 1.3e-4 of the largest in its part of the row, and the bytes compress to
     three quarters. Raises UnknownHead for a head that the model does not have.

@@ -213,7 +213,10 @@ def compare_with_rule(finding: Finding, digits: int = 0, is_told: bool = True) -
         rule, score = describe_rule(other.upos_rule), percent(other.upos, digits)
         side = re.search(r" to the \w+$", here)
         rule = rule.removesuffix(side[0]) if side else rule
-        elsewhere = f"; on {_shorten_corpus(other.corpus)}{'' if other.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
+        elsewhere = (
+            "; on "
+            f"{_shorten_corpus(other.corpus)}{'' if other.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
+        )
     sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}."]
     sentences += [RULE_KNOWLEDGE[finding.role]] if is_told else []
     if comparison.choice_n >= CASES:
@@ -254,7 +257,8 @@ def _describe_numbers(finding: Finding) -> str:
     if finding.role == "coreference":
         return (
             f"coincides with coreference, from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
-            f"{_case_noun(finding)} ({_describe_interval(finding)}); the better simple rule {baseline}{_describe_untrained(finding)}"
+            f"{_case_noun(finding)} ({_describe_interval(finding)}); the better simple rule "
+            f"{baseline}{_describe_untrained(finding)}"
         )
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
@@ -294,7 +298,10 @@ def _describe_untrained(finding: Finding) -> str:
 
 def _describe_interval(finding: Finding) -> str:
     low, high = percent(finding.low), percent(finding.high)
-    return f"{f'95% interval {low} to {high}' if low != high else f'95% interval: {low}'}{describe_documents(finding.documents)}"
+    return (
+        f"{f'95% interval {low} to {high}' if low != high else f'95% interval: {low}'}"
+        f"{describe_documents(finding.documents)}"
+    )
 
 
 def describe_documents(documents: int | None) -> str:

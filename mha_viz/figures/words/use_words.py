@@ -67,7 +67,8 @@ def describe_unused(which: str, measure: str) -> str:
 def explain_use(measure: str) -> str:
     """Explain when a head counts as used, in a sentence that names what changes."""
     return (
-        f"Without this head {find_effect_target(measure).full} changes more than without any other head of its layer that "
+        f"Without this head {find_effect_target(measure).full} changes more than without any other head of its "
+        "layer that "
         "lacks the role."
     )
 

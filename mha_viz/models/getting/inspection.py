@@ -1,7 +1,7 @@
 """Inspect folders of untrusted models in a child process, so that none of their files can stop a server.
 
-A server calls :func:`use_child_processes`. The child starts without any model library, is limited in time and memory, and returns the
-facts or the error of the inspection.
+A server calls :func:`use_child_processes`. The child starts without any model library, is limited in time and memory,
+and returns the facts or the error of the inspection.
 """
 
 from __future__ import annotations

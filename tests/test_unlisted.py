@@ -69,7 +69,7 @@ REFUSED = {
     "led": r"For 32 queries and 32 keys transformers returns weights of {} with axes \(4, 32, 9\): not one for each",
     "lilt": "cannot run {} on the tokens of a text alone: its family also reads bbox.",
     "prophetnet": r"For 32 queries and 32 keys transformers returns weights of {} with axes \(4, 96, 32\): not one",
-    "squeezebert": r"{} gives no weights that can be drawn: a weight is -\d+\.\d+: layer \d, head \d, row",
+    "squeezebert": r"{} gives no weights that can be drawn: a weight is -[\d.]+: layer \d, head \d, row",
     "tapas": "cannot run {} on the tokens of a text alone: it stops with “too many indices",
     "yoso": "transformers returns no attention weights of {}.",
 }

@@ -160,6 +160,7 @@ def downloads(visit: Visit) -> None:
     visit.open("/", head="L3H1")
     visit.drawn()
     visit.click("summary", "Download$")
+    visit.shows("code", "import mha_viz")  # the last of the panel: below a late one the page grows
     for file, name in DOWNLOADS.items():
         visit.downloaded(file, "button", f"^{name}$")
 

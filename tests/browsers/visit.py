@@ -96,8 +96,14 @@ class Visit:
 
     def click(self, selector: str, name: str = "", x: float | None = None, y: float | None = None) -> None:
         """Click there, once no script of a page runs, which could move it."""
-        until(lambda: self.browser.run(RUNS) != "running", every=0.1)
-        self.point(selector, name, x, y)
+
+        def is_pointed_at() -> bool:
+            if self.browser.run(RUNS) == "running":
+                return False
+            self.point(selector, name, x, y)
+            return bool(self.browser.run(RUNS) != "running")
+
+        until(is_pointed_at, every=0.1)
         self.browser.press()
 
     def choose(self, value: str, selector: str, name: str = "") -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from mha_viz.files.npm import MIN_NODE_VERSION, find_npm
-from mha_viz.files.npm import find_node as find
+from mha_viz.files.npm import MIN_NODE_VERSION, find_node, find_npm
 
-__all__ = ["find", "find_npm"]
+__all__ = ["find_node", "find_npm"]
 
 
 def _main(arguments: list[str]) -> int:
     is_npm = arguments[:1] == ["--npm"]
-    node = find()
+    node = find_node()
     command = find_npm() if is_npm else [node] if node else None
     if command is None:
         name = "npm" if is_npm else f"Node {MIN_NODE_VERSION[0]}.{MIN_NODE_VERSION[1]} or later"

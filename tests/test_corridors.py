@@ -21,7 +21,7 @@ FORMS: Mapping[str, str] = {
     "Request": "the form",
     "RequestFields": "its fields, as functions of notebooks take them by name",
     "Question": "the part of it that a model has looked up",
-    "Row": "a step of a reading, which request_of turns into it",
+    "StepData": "a step of a reading, which find_request turns into it",
 }
 OF_TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")  # a class or an alias, not a constant
 OF_TEXT = {name for name in dir(str) if name.isalpha()} - set(dir(tuple))  # its methods

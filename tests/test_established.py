@@ -9,7 +9,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.findings import BEATS, BELOW, COMPARISON_COLUMNS, EQUALS, Comparison, Finding, OtherCorpusScore
+from mha_viz.analysis.findings import (
+    BEATS,
+    BELOW,
+    COMPARISON_COLUMNS,
+    EQUALS,
+    Finding,
+    OtherCorpusScore,
+    RuleComparison,
+)
 from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
 from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, LESS, RULE, WEAK, replicate
 from mha_viz.analysis.shipped import establish
@@ -71,8 +79,8 @@ def test_each_profile_keeps_the_score_and_the_rule_of_the_other_corpus(tmp_path:
     )
     one, other = establish(profile("a", here), profile("b", there))
     rule = (0.65, "nearest VERB to the left")
-    assert one.findings()[0].elsewhere == OtherCorpusScore("b", 0.7, *rule, Comparison(*numbers[1]))
-    assert other.findings()[0].elsewhere == OtherCorpusScore("a", 0.6, *rule, Comparison(*numbers[0]))
+    assert one.findings()[0].elsewhere == OtherCorpusScore("b", 0.7, *rule, RuleComparison(*numbers[1]))
+    assert other.findings()[0].elsewhere == OtherCorpusScore("a", 0.6, *rule, RuleComparison(*numbers[0]))
     assert read_findings(one.save(tmp_path))[0].elsewhere == one.findings()[0].elsewhere
 
 

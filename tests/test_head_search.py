@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from mha_viz.analysis.corpus_why import load_head_shares
-from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Comparison, Finding, OtherCorpusScore
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding, OtherCorpusScore, RuleComparison
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
 from mha_viz.analysis.shipped import HeadRecipe, RecipePart
 from mha_viz.app.widgets import head_search
@@ -140,7 +140,7 @@ def test_a_rule_that_does_better_than_the_head_is_its_baseline() -> None:
 
 
 def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_both_corpora() -> None:
-    beside = Comparison(-0.03, 0.02, 0.76, 1264, 0.883, 0.858, 0.007, 0.043)
+    beside = RuleComparison(-0.03, 0.02, 0.76, 1264, 0.883, 0.858, 0.007, 0.043)
     there = OtherCorpusScore("UD English GUM dev", 0.55, 0.742, "nearest NOUN, PROPN or ADV to the right", beside)
     of_both = {"upos_rule": "nearest NOUN or SYM to the right", "state": BELOW, "corpora": ("EWT", there.corpus)}
     case = finding("L3H1", "syntax", "case dep_to_head", 0.577, 0.38, upos=0.525, elsewhere=there, **of_both)
@@ -213,7 +213,7 @@ def test_heads_that_beat_the_rule_come_first_whatever_their_gain() -> None:
 
 def test_an_older_table_is_one_without_an_interval_beside_the_rule() -> None:
     assert has_older_rule([WEAK])
-    assert not has_older_rule([OBJECT, WEAK._replace(beside=Comparison(-0.2, -0.1))])
+    assert not has_older_rule([OBJECT, WEAK._replace(beside=RuleComparison(-0.2, -0.1))])
 
 
 @pytest.mark.parametrize(("typed", "head"), [("the word before", "L0H2"), ("looks everywhere", "L0H0")])

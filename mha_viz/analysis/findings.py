@@ -51,7 +51,7 @@ POSITION_COLUMNS = (
 )  # columns of the table position: the share that stays within words
 
 
-class Comparison(NamedTuple):
+class RuleComparison(NamedTuple):
     """Further numbers about a syntax role on one corpus; NaN where they were not measured.
 
     The choice numbers are about cases with several words of the gold word's part of speech.
@@ -87,7 +87,7 @@ class OtherCorpusScore(NamedTuple):
     score: float
     upos: float = math.nan
     upos_rule: str = ""
-    beside: Comparison = Comparison()
+    beside: RuleComparison = RuleComparison()
 
 
 class Finding(NamedTuple):
@@ -133,7 +133,7 @@ class Finding(NamedTuple):
     elsewhere: OtherCorpusScore | None = None
     q: float = math.nan
     rule_q: float = math.nan
-    beside: Comparison = Comparison()
+    beside: RuleComparison = RuleComparison()
 
     @property
     def is_matched(self) -> bool:
@@ -161,7 +161,7 @@ def parse_finding(*line: Any) -> Finding:
         elsewhere=_parse_other_score(*(cells[name] for name in OTHER_COLUMNS)),
         q=_parse_number(cells[Q]),
         rule_q=_parse_number(cells[RULE_Q]),
-        beside=Comparison(*(_parse_number(cells[name]) for name in COMPARISON_COLUMNS)),
+        beside=RuleComparison(*(_parse_number(cells[name]) for name in COMPARISON_COLUMNS)),
     )
 
 
@@ -171,7 +171,7 @@ def _parse_other_score(corpus: Any, score: Any, upos: Any, rule: Any, *beside: A
         return None
     name = "" if _is_empty(rule) else str(rule)
     return OtherCorpusScore(
-        str(corpus), _parse_number(score), _parse_number(upos), name, Comparison(*map(_parse_number, beside))
+        str(corpus), _parse_number(score), _parse_number(upos), name, RuleComparison(*map(_parse_number, beside))
     )
 
 

@@ -43,7 +43,7 @@ T_QUANTILES = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of 
     *(2.009, 2.008, 2.007, 2.006, 2.005, 2.004, 2.003, 2.002, 2.002),
 )
 
-Bounds = npt.NDArray[np.float64]  # [low and high, head]
+IntervalBounds = npt.NDArray[np.float64]  # [low and high, head]
 
 
 class Interval(NamedTuple):
@@ -120,7 +120,7 @@ class Documents:
         counts = np.bincount(draws.ravel(), minlength=DRAWS * self.count)
         return counts.reshape(DRAWS, self.count).astype(np.float64)
 
-    def interval(self, correct: Counts, n: Counts) -> Bounds:
+    def interval(self, correct: Counts, n: Counts) -> IntervalBounds:
         """Return [low and high, head], the intervals of the accuracies of heads.
 
         ``correct`` is [document, head]; ``n`` is [document] or [document, head].
@@ -144,7 +144,7 @@ class Documents:
         net, totals = (outcomes[:, 1] - outcomes[:, 2])[:, None], outcomes.sum(axis=0)[:, None]
         return Interval(*map(float, self.compute_net_intervals(net, outcomes.sum(axis=1), totals)[:, 0]))
 
-    def compute_net_intervals(self, net: Counts, n: Counts, outcomes: Counts) -> Bounds:
+    def compute_net_intervals(self, net: Counts, n: Counts, outcomes: Counts) -> IntervalBounds:
         """Return [low and high, head], the intervals of the differences of two accuracies over the same cases.
 
         Args:
@@ -161,7 +161,7 @@ class Documents:
         bounds = np.clip(_interpolate(widest, bootstrap, documents), -1, 1)
         return np.where((documents < FEW) | (abs(net.sum(axis=0)) == head_counts.sum(axis=0)), as_cases, bounds)
 
-    def compute_mean_intervals(self, sums: FloatSums, n: Counts | FloatSums) -> Bounds:
+    def compute_mean_intervals(self, sums: FloatSums, n: Counts | FloatSums) -> IntervalBounds:
         """Return [low and high, column], the intervals of means; NaN if only one document has a value.
 
         ``sums`` [document, column] are sums of values. The widest interval is that of the bootstrap, Student's t and,
@@ -178,7 +178,7 @@ class Documents:
             widest = _find_widest(widest, self._bootstrap_t(sums, n))
         return _interpolate(widest, bootstrap, documents)
 
-    def _bootstrap_t(self, sums: FloatSums, n: Counts | FloatSums) -> Bounds:
+    def _bootstrap_t(self, sums: FloatSums, n: Counts | FloatSums) -> IntervalBounds:
         """Return the bootstrap-t interval (Efron & Tibshirani 1993, section 12.5).
 
         It is based on the distance of each draw's mean from the mean of all documents, in standard errors of that draw.
@@ -195,10 +195,10 @@ class Documents:
         variance = (deviations**2).sum(axis=0) / n.sum() ** 2
         errors = np.sqrt(np.maximum(variances, 0))
         distances = np.divide(shifts, errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
-        bounds: Bounds = mean - np.sqrt(variance) * np.percentile(distances, LEVELS, axis=0)[::-1]
+        bounds: IntervalBounds = mean - np.sqrt(variance) * np.percentile(distances, LEVELS, axis=0)[::-1]
         return bounds
 
-    def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> Bounds:
+    def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> IntervalBounds:
         """Return [low and high, head], the percentiles of the means of draws. Draws without a case are left out.
 
         ``sums`` is [document, head]; ``n`` is [document] or [document, head]. The result is 0 for a head without any
@@ -209,7 +209,7 @@ class Documents:
         np.divide(self.draws @ sums, drawn_cases, out=means, where=drawn_cases > 0)
         means[:, ~(drawn_cases > 0).any(axis=0).repeat(means.shape[1] // drawn_cases.shape[1])] = 0
         percentiles = np.nanpercentile if np.isnan(means).any() else np.percentile
-        bounds: Bounds = percentiles(means, LEVELS, axis=0)
+        bounds: IntervalBounds = percentiles(means, LEVELS, axis=0)
         return bounds
 
 
@@ -254,13 +254,13 @@ def student_t(freedom: int) -> float:
     return Z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
-def _compute_student_intervals(left_out: _Jackknife) -> Bounds:
+def _compute_student_intervals(left_out: _Jackknife) -> IntervalBounds:
     """Return Student's t interval of ratios of sums over documents."""
     half = left_out.t * np.sqrt(left_out.variances)
     return np.array([left_out.means - half, left_out.means + half])
 
 
-def _compute_independent_intervals(left_out: _Jackknife, n: Counts | FloatSums) -> Bounds:
+def _compute_independent_intervals(left_out: _Jackknife, n: Counts | FloatSums) -> IntervalBounds:
     """Return Wilson's interval of as many independent cases as would vary as much as the documents do.
 
     The number of cases is at most ``n`` [1 or head], times (Z / t)². Student's t is symmetric and too short near 0 and
@@ -277,17 +277,17 @@ def _compute_independent_intervals(left_out: _Jackknife, n: Counts | FloatSums) 
     return _compute_wilson_intervals(shares * cases, cases)
 
 
-def _compute_wilson_intervals(correct: FloatSums | Counts, n: FloatSums | Counts) -> Bounds:
+def _compute_wilson_intervals(correct: FloatSums | Counts, n: FloatSums | Counts) -> IntervalBounds:
     """Return Wilson's interval for each head. ``correct`` and ``n`` are [head]."""
     return np.array([wilson_interval(*share) for share in zip(correct.tolist(), n.tolist(), strict=True)], np.float64).T
 
 
-def _find_widest(*bounds: Bounds) -> Bounds:
+def _find_widest(*bounds: IntervalBounds) -> IntervalBounds:
     """Return the lowest of the lower ends and the highest of the higher ends."""
     return np.array([np.min([low for low, _ in bounds], axis=0), np.max([high for _, high in bounds], axis=0)])
 
 
-def _interpolate(widest: Bounds, drawn: Bounds, documents: Counts | int) -> Bounds:
+def _interpolate(widest: IntervalBounds, drawn: IntervalBounds, documents: Counts | int) -> IntervalBounds:
     """Interpolate between two intervals: ``widest`` up to MANY documents, ``drawn`` from ENOUGH documents on.
 
     ``documents`` [1 or head] is the number of documents with a case.

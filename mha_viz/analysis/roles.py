@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.coreference import AGREEMENT, THIRD_PERSON, TYPES, AgreementComparison
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
-from mha_viz.analysis.intervals import Bounds, Documents, Interval, count_documents_with_cases
+from mha_viz.analysis.intervals import Documents, Interval, IntervalBounds, count_documents_with_cases
 from mha_viz.analysis.metrics import BOTH, OFFSETS, ON_DELIMITERS, POSITIONS, average_on_delimiters, compute_share
 from mha_viz.analysis.nearest import SIDES, NearestRule, sort_tags
 from mha_viz.analysis.reduce import Counts, FloatSums, RunningSums
@@ -157,11 +157,11 @@ class CorrectCounts:
         return by_row
 
     @cached_property
-    def intervals(self) -> Bounds:
+    def intervals(self) -> IntervalBounds:
         """[direction, row, low and high, head]: :meth:`interval` of all rows, over all sentences."""
         return self._compute_all_rows(self.interval)
 
-    def _compute_all_rows(self, interval: Callable[[int, int, slice], Bounds]) -> Bounds:
+    def _compute_all_rows(self, interval: Callable[[int, int, slice], IntervalBounds]) -> IntervalBounds:
         """Compute an interval of every direction and row; NaN where there are too few cases for a role."""
         n = self.gold.n.sum(axis=0)
         bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
@@ -169,7 +169,7 @@ class CorrectCounts:
             bounds[direction, row] = interval(int(direction), int(row), ALL)
         return bounds
 
-    def interval(self, direction: int, row: int, halves: slice) -> Bounds:
+    def interval(self, direction: int, row: int, halves: slice) -> IntervalBounds:
         """Return [low and high, head], the intervals of the accuracies in one row of the tables."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
@@ -203,7 +203,7 @@ class SyntaxCounts(CorrectCounts):
         side, tags = np.nonzero(self.named[int(DIRECTIONS[direction] == "head_row"), :, row])
         return NearestRule(int(side[0]) if side.size else 0, sort_tags(self.relations.upos[tag] for tag in tags))
 
-    def compare_with_rule(self, direction: int, row: int, halves: slice) -> Bounds:
+    def compare_with_rule(self, direction: int, row: int, halves: slice) -> IntervalBounds:
         """Return [low and high, head], how much more often heads are right than the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
@@ -214,7 +214,7 @@ class SyntaxCounts(CorrectCounts):
         return self.documents.compute_net_intervals(correct - by_rule[:, None], n, outcomes)
 
     @cached_property
-    def rule_intervals(self) -> Bounds:
+    def rule_intervals(self) -> IntervalBounds:
         """[direction, row, low and high, head]: :meth:`compare_with_rule` of all rows, over all sentences."""
         return self._compute_all_rows(self.compare_with_rule)
 

@@ -70,7 +70,7 @@ class ExperimentProgress(NamedTuple):
         return self.step / self.steps
 
 
-ReportProgress = Callable[[ExperimentProgress], None]
+ReportExperiment = Callable[[ExperimentProgress], None]
 IsCancelled = Callable[[], bool]
 
 
@@ -130,7 +130,7 @@ def compute_loss(logits: Tensor, sentences: Sentences) -> Tensor:
 
 
 def run(
-    settings: Settings, progress: ReportProgress = lambda _: None, cancelled: IsCancelled = lambda: False
+    settings: Settings, progress: ReportExperiment = lambda _: None, cancelled: IsCancelled = lambda: False
 ) -> Result:
     """Run an experiment. Equal settings give equal results on one machine. Raises SettingError and Cancelled."""
     check_settings(settings)
@@ -142,7 +142,7 @@ def run(
 
 
 def _train_runs(
-    settings: Settings, report: ReportProgress, cancelled: IsCancelled
+    settings: Settings, report: ReportExperiment, cancelled: IsCancelled
 ) -> list[tuple[TrainingRun, SmallModel]]:
     """Train every layer of an experiment from the same seed."""
     experiment = EXPERIMENTS[settings.experiment]

@@ -103,7 +103,7 @@ class Request:
     encoder–decoders; without a target the model generates one. ``off`` are the heads that are switched off, and
     ``method`` is what replaces their output; for "text", that is their output on ``source``. ``place``, ``word``,
     ``other`` and ``off_in`` describe the score whose gradient is computed, as in
-    ``models.reading.answers.question_about``. Once the model has looked the word up, ``question`` replaces them.
+    ``models.reading.answers.make_question``. Once the model has looked the word up, ``question`` replaces them.
     """
 
     model: str = ""

@@ -200,7 +200,7 @@ def _is_plural(word: Word) -> bool:
 class AgreementComparison(NamedTuple):
     """Heads compared with the rule of agreement on the same third-person pronouns.
 
-    The fields are the arguments of :meth:`mha_viz.analysis.intervals.Documents.of_net`.
+    The fields are the arguments of :meth:`mha_viz.analysis.intervals.Documents.compute_net_intervals`.
 
     Attributes:
         net: [document, head], how many more cases the head gets right.

@@ -406,7 +406,7 @@ def iter_position_roles(
 
     A head has one if its mean weight on the previous, same or next token is above 0.5, or if its largest weight is
     there in nine rows of ten. The latter is a share with an interval, from the counts ``of_documents``
-    (``metrics.maxima_of_documents``). The baseline is uniform attention.
+    (``metrics.count_document_maxima``). The baseline is uniform attention.
     """
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
     even = compute_share(sums["even_mass"], sums["mass_rows"])

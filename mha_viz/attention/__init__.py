@@ -447,7 +447,7 @@ class Attention:
 
     @cached_property
     def request(self) -> Request | None:
-        """The request that this reading answers (``attention.steps.request_of``)."""
+        """The request that this reading answers (``attention.steps.find_request``)."""
         return find_request(self)
 
     @property

@@ -114,7 +114,7 @@ def _choose_columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
 def attend(heads: Heads, slices: Slices, x: Tensor) -> AttentionOutput:
     """Compute the attention of every head on ``x`` [sentence, word, d_model].
 
-    ``slices`` are those of ``heads.of_each_head()``; they are an argument so that gradients can be computed for each
+    ``slices`` are those of ``heads.slice_by_head()``; they are an argument so that gradients can be computed for each
     head.
     """
     h, d_k = heads.shape.heads, heads.shape.d_k

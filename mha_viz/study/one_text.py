@@ -86,7 +86,7 @@ def ablate(
         pair: a second text, read together with the first.
         method: what replaces the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on random
             ones of the built-in sentences) or text.
-        means: for "mean", the mean outputs [layer, head, d_head] over a corpus (``means_over``); for "recipe", the
+        means: for "mean", the mean outputs [layer, head, d_head] over a corpus (``compute_means``); for "recipe", the
             predicted weights [layer, head, query, key], in place of ``recipes``.
         words: the sentence as words, in place of ``text``.
         source: for "text", the other text on which the heads' outputs are taken.

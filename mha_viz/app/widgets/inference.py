@@ -259,7 +259,7 @@ def load_question(request: Request, where: Address) -> Question:
     """Return the question in the URL about the text of a request.
 
     If there are several masked tokens and the URL names none, it is about the first. Raises the errors of
-    ``models.reading.answers.question_about``.
+    ``models.reading.answers.make_question``.
     """
     in_url = where.request
     place = FIRST_MASK if in_url.place is None else in_url.place

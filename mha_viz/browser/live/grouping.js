@@ -163,7 +163,7 @@ function joined(numbers) {
 const CONTINUES = "##"; // before the text of a piece that continues its word
 const BLANKS = "Ġ▁ ";
 
-// The text of each piece as it is drawn, by the rule of `drawn_texts` in text/pieces.py, which says why.
+// The text of each piece as it is drawn, by the rule of `make_drawn_texts` in text/pieces.py, which says why.
 /** @type {(pieces: Piece[], numbers: (number | null)[], typed: Typed) => string[]} */
 function drawnTexts(pieces, numbers, typed) {
   const marksBeginnings = pieces.some(({ name }) => name && BLANKS.includes(name[0]));

@@ -26,8 +26,8 @@ def use_child_processes() -> None:
 
 
 def inspect_in_child(folder: Path, model: Model, whole: bool = True) -> Facts:
-    """Inspect a folder as ``folder.look_at`` does, in a child process. A folder that exceeds the limits counts as
-    broken.
+    """Inspect a folder as ``folder.inspect_folder`` does, in a child process. A folder that exceeds the limits counts
+    as broken.
     """
     order = {"folder": str(folder), "model": asdict(model), "whole": whole}
     try:

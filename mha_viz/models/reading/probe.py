@@ -57,8 +57,8 @@ class LayerProbe:
     """Hooks that record one layer of a model: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
 
     The hooks are on modules that other threads use, too; they record only this thread's pass. With ``apart``, what
-    distances add to scores is kept separate, in families where this is known (``distances.RELATIVE``); otherwise such
-    families are refused.
+    distances add to scores is kept separate, in families where this is known (``distances.TERMS_BY_FAMILY``);
+    otherwise such families are refused.
     """
 
     def __init__(self, model: Any, name: str, layer: int, layers: int, apart: bool = False) -> None:

@@ -142,7 +142,7 @@ def measure_effects(models: Models, request: Request, layer: int, heads: Sequenc
 def measure_losses(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
     """Return the changes from switching off several sets of heads, one after the other.
 
-    See ``study.effects.lost_each``.
+    See ``study.effects.measure_changes``.
     """
     from mha_viz.study import effects
 
@@ -164,7 +164,8 @@ def find_pointers(models: Models, model: str, first: int, end: int) -> tuple[Poi
 
 
 def measure_repeats(models: Models, model: str, first: int, end: int, untrained: bool) -> Numbers:
-    """Measure heads on some of the repeated random sequences, [measure, layer, head] (``study.decoder_heads.part_of``).
+    """Measure heads on some of the repeated random sequences, [measure, layer, head]
+    (``study.decoder_heads.measure_draws``).
 
     If ``untrained``, measure the same model with random weights.
     """

@@ -158,7 +158,7 @@ _MEASURE = """
 import gc, sys
 from pathlib import Path
 from benchmarks.encode import text
-from mha_viz.models.reading.loading import load, one_stack
+from mha_viz.models.reading.loading import load, load_one_stack
 
 def kilobytes(key):
     return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0])

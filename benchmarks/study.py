@@ -136,12 +136,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from benchmarks.study import treebank
-from mha_viz.models.reading.loading import load, one_stack
+from mha_viz.models.reading.loading import load, load_one_stack
 from mha_viz.study.run import study
 
 corpus = treebank(2000)
 by_length = sorted(corpus.sentences, key=lambda sentence: -len(sentence.forms))
-study(one_stack("minilm"), replace(corpus, sentences=tuple(by_length[:: int(sys.argv[1])])))
+study(load_one_stack("minilm"), replace(corpus, sentences=tuple(by_length[:: int(sys.argv[1])])))
 print(int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024)
 """
 

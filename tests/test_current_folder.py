@@ -13,10 +13,10 @@ from mha_viz import process
 
 CANARY = "raise SystemExit('imported from the current folder')\n"
 STUDY = """
-from mha_viz.study.cluster.connection import connected
+from mha_viz.study.cluster.connection import connect
 
 if __name__ == "__main__":
-    with connected(workers=1) as client:
+    with connect(workers=1) as client:
         print(client.run(int, "7").values())
 """
 

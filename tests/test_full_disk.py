@@ -43,10 +43,10 @@ def fill(spare=0):
 STUDY = """
 import time
 from mha_viz.corpus import grammar, uploads
-from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.conllu import format_conllu
 from mha_viz.models.getting import catalog
 from mha_viz.app.service import studies
-source = uploads.read_apart(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
+source = uploads.parse_in_child(format_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
 fill(spare=8192)
 job = studies.start(catalog.resolve(sys.argv[2]), source)
 while not job.finished:

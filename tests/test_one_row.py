@@ -36,12 +36,12 @@ FINDING = '''def _twice(seen: Seen, kind: str, least: float) -> Candidates:
 '''
 FIND_FINDING = """
 import mha_viz as mv
-from mha_viz.analysis.unusual import unusual
+from mha_viz.analysis.unusual import find_unusual
 from tests.page_session import PageSession
 text = "dogs saw dogs ."
-said = [one for one in unusual(mv.load("toy").encode(text)) if one.kind == "twice"]
+said = [one for one in find_unusual(mv.load("toy").encode(text)) if one.kind == "twice"]
 assert said and "".join(said[0].words) == "L0H0 reads “dogs” twice.", said
-assert "twice" not in {one.kind for one in unusual(mv.load("toy").encode(text), quiet=True)}
+assert "twice" not in {one.kind for one in find_unusual(mv.load("toy").encode(text), quiet=True)}
 page = PageSession({"model": "toy", "text": text})
 assert "".join(said[0].words) in ["".join(one["words"]) for one in page.badges["unusual"]]
 """

@@ -30,7 +30,7 @@ from mha_viz.figures.layout import recipe
 from mha_viz.attention import Head
 from mha_viz.figures.layout import Size
 from mha_viz.app.url import address, lesson
-from mha_viz.app.widgets.download_panel import view_of
+from mha_viz.app.widgets.download_panel import parse_view
 from tests.page_session import PageSession
 from tools.docs import settings
 
@@ -50,8 +50,8 @@ for draw in (lambda: reading.heatmap("L1H1", behind="nothing"), lambda: reading.
     with pytest.raises(SettingError, match="behind"):
         draw()
 
-view, file = view_of({{"behind": "nothing"}}), str(folder / "again.svg")
-exec(recipe.of_head(reading, "links", [Head(1, 1)], view, Size(), file))
+view, file = parse_view({{"behind": "nothing"}}), str(folder / "again.svg")
+exec(recipe.write_head_recipe(reading, "links", [Head(1, 1)], view, Size(), file))
 assert (folder / "again.svg").read_bytes() == (folder / "python.svg").read_bytes()
 
 command = ["figure", "links", {TEXT!r}, "--model", "toy", "--head", "L1H1"]
@@ -68,9 +68,9 @@ assert main(["figure", "grid", {TEXT!r}, "--behind", "nothing", "--out", str(fol
 
 assert address.read({{"behind": "nothing"}}).complaints == ()
 assert address.read({{"behind": "odd"}}).complaints == ("behind=odd",)
-assert address.accepted({{"behind": "nothing"}})["behind"] == "nothing"
-assert "behind" not in address.accepted({{"behind": "nothing"}}, address.COMPARED)
-assert "behind" in lesson.of_others("compare") and "behind" not in lesson.of_others("explore")
+assert address.select_accepted({{"behind": "nothing"}})["behind"] == "nothing"
+assert "behind" not in address.select_accepted({{"behind": "nothing"}}, address.PANEL_PATTERNS)
+assert "behind" in lesson.list_foreign_parameters("compare") and "behind" not in lesson.list_foreign_parameters("explore")
 row = next(line for line in settings().splitlines() if "`behind`" in line)
 assert all(part in row for part in ("`numbers`", "`nothing`", "what stands behind a word", "links"))
 

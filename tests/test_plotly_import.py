@@ -63,14 +63,14 @@ def chart(number):
     try:
         barrier.wait()
         if number % 2:
-            from mha_viz.app.service.studies import given
-            profile = given("minilm").profiles[0]
-            from mha_viz.figures.charts.role_map import role_map as draw
+            from mha_viz.app.service.studies import load_bundled
+            profile = load_bundled("minilm").profiles[0]
+            from mha_viz.figures.charts.role_map import draw_role_map as draw
         from mha_viz.figures.charts.chart_plotly import plotly
-        from mha_viz.figures.charts.role_map import role_map, shares
+        from mha_viz.figures.charts.role_map import draw_role_map, shares
         from mha_viz.figures.drawing.theme import LIGHT
         if number % 2:
-            plotly(role_map(profile.findings(), profile.heads(), None, LIGHT))
+            plotly(draw_role_map(profile.findings(), profile.heads(), None, LIGHT))
         else:
             plotly(shares(["a"], [0.5], LIGHT))
     except BaseException as error:

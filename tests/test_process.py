@@ -110,7 +110,7 @@ class Step(NamedTuple):
 HEAVY = ("torch", "transformers", "huggingface_hub")
 STEPS = (
     Step("the package", "import mha_viz; assert set(mha_viz.__all__) <= {*dir(mha_viz)}", (*HEAVY, "streamlit")),
-    Step("a menu", "from mha_viz.models.getting import catalog; catalog.offered()", (*HEAVY, "streamlit")),
+    Step("a menu", "from mha_viz.models.getting import catalog; catalog.list_offered()", (*HEAVY, "streamlit")),
     Step(
         "a model that comes along",
         "from mha_viz.models.getting import hub; assert hub.local_folder(catalog.CATALOG['minilm'])",
@@ -131,14 +131,14 @@ STEPS = (
     ),
     Step(
         "the bytes of a picture",
-        "from mha_viz.app.service.caches import first_reading; from mha_viz.figures.layout.packet import packet;"
-        "from mha_viz.attention import Head; packet(first_reading(), [Head(3, 1)])",
+        "from mha_viz.app.service.caches import load_first_reading; from mha_viz.figures.layout.packet import packet;"
+        "from mha_viz.attention import Head; packet(load_first_reading(), [Head(3, 1)])",
         HEAVY,
     ),
     Step(
         "a stored run",
         "from mha_viz.lab import lab; from mha_viz.figures.charts import training;"
-        "[row.statements(lab.stored(name)) for name, row in lab.EXPERIMENTS.items()]",
+        "[row.statements(lab.load_stored(name)) for name, row in lab.EXPERIMENTS.items()]",
         HEAVY,
     ),
     Step(

@@ -31,11 +31,11 @@ STEP = 400
 UNPACK = f"""
 import signal, sys, time
 from mha_viz.models.getting import snapshots
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import asset_path
 if sys.argv[1:] == ["stay"]:
     def stay(*_): print("there", flush=True); time.sleep(60)
     snapshots.shutil.copyfile = stay
-print(snapshots.unpacked(asset("toy"), {STEP}))
+print(snapshots.unpack(asset_path("toy"), {STEP}))
 """
 
 

@@ -178,7 +178,7 @@ def test_a_download_that_is_stopped(
         raise KeyboardInterrupt
 
     hub.add("someone/tiny", Repository(tiny_bert_files()))
-    monkeypatch.setattr("mha_viz.cli.models.downloading", lambda name: nullcontext(stopped))
+    monkeypatch.setattr("mha_viz.cli.models.show_download", lambda name: nullcontext(stopped))
     assert main(["attention", "x", "--model", "someone/tiny", "--out", str(tmp_path / "a.npz")]) == 130
     assert "Traceback" not in capsys.readouterr().err
     assert not list(tmp_path.glob("a.npz"))

@@ -417,7 +417,7 @@ LONG_WORDS = {
 
 @pytest.mark.parametrize("name", LONG_WORDS)
 def test_too_many_words_never_reach_the_tokenizer(name: str, minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm._tokenizer, "_encoded", lambda *_, **__: pytest.fail("tokenized"))
+    monkeypatch.setattr(minilm._tokenizer, "_encode", lambda *_, **__: pytest.fail("tokenized"))
     words = LONG_WORDS[name]
     for ask in (minilm.read_words, minilm.encode_words, lambda w: minilm.trace("", words=w)):
         with pytest.raises(TextError, match="reads 512 tokens"):
@@ -433,7 +433,7 @@ def test_no_more_than_the_first_characters_reach_the_tokenizer(tiny: Tiny, monke
         seen.extend(map(len, typed))
         return encoded(*typed, **options)
 
-    monkeypatch.setattr(bert._tokenizer, "_encoded", counting)
+    monkeypatch.setattr(bert._tokenizer, "_encode", counting)
     typed = "word " * 20_000
     bert.encode(typed)
     bert.encode(typed, typed)

@@ -74,7 +74,7 @@ def plain(folder: Callable[[str], Path]) -> Callable[[str], Any]:
 @pytest.fixture(autouse=True)
 def short_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A generated target has few pieces; a model with random weights seldom ends one."""
-    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MOST", 12)
+    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MAX_TARGET_TOKENS", 12)
 
 
 def _new(folder: Path) -> Path:
@@ -124,7 +124,7 @@ def test_a_target_is_written_as_transformers_writes_it(
 def test_a_written_target_is_bounded_and_the_same_each_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = opened("t5")
     short = encoder._target(encoder._read(SENTENCE), "").ids
-    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MOST", MAX_TARGET_TOKENS)
+    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MAX_TARGET_TOKENS", MAX_TARGET_TOKENS)
     written = encoder._target(encoder._read(SENTENCE), "").ids
     assert written[: len(short)] == short
     assert len(written) <= MAX_TARGET_TOKENS + 1

@@ -357,7 +357,7 @@ def test_writing_that_fails_leaves_no_part_of_it_behind(
 
     profile = profile_of("entropy", "uas")
     with monkeypatch.context() as patched:
-        patched.setattr("mha_viz.analysis.profile.whole_file", full)
+        patched.setattr("mha_viz.analysis.profile.write_atomically", full)
         with pytest.raises(ExportError, match="No space left"):
             profile.write(tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

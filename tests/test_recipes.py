@@ -512,7 +512,7 @@ def test_hostile_texts(text: str, tiny: Tiny) -> None:
 
 def test_long_sentences_are_left_out(monkeypatch: pytest.MonkeyPatch, tiny: Tiny) -> None:
     for module in (texts_of, explained_sums):
-        monkeypatch.setattr(module, "LONGEST", 8)
+        monkeypatch.setattr(module, "MAX_TOKENS", 8)
     result = mv.recipes.fit(plain("the dog", "the girl", "the dog saw the girl and the dog"), tiny("bert"))
     assert result.facts["corpus_sentences"] == 2
 

@@ -49,7 +49,7 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return counting
 
-    for name in ("applied", "added"):
+    for name in ("compute", "added"):
         monkeypatch.setattr(PackedLinear, name, counted(getattr(PackedLinear, name)))
     return widths
 

@@ -232,7 +232,7 @@ def test_controls_choose_layers_and_heads_at_random() -> None:
 
 
 def test_too_many_heads_for_a_link_are_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.app.switch_off.controls.MOST_IN_LINK", 70)
+    monkeypatch.setattr("mha_viz.app.switch_off.controls.MAX_IN_LINK", 70)
     every = ".".join(f"L{layer}H{head}" for layer in range(1, 6) for head in range(12))
     page = visit(off=every)
     page.at.selectbox[0].set_value("L0").run()

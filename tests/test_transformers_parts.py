@@ -131,7 +131,7 @@ def test_a_target_is_written_whatever_the_cache_is_called(
     tmp_path: Path, monkeypatch: Patch, recwarn: pytest.WarningsRecorder
 ) -> None:
     encoder: Any = mv.load(tiny_encoder_decoders.build("t5", tmp_path))
-    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MOST", 6)
+    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MAX_TARGET_TOKENS", 6)
     expected = encoder._target(encoder._read(SENTENCE), "")
     assert len(expected.ids) > 2
     for name in ("cache", "past_key_values"):

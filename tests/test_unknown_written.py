@@ -19,7 +19,7 @@ def test_a_written_unknown_token_is_a_word(family: str, tmp_path: Path, monkeypa
     vocabulary: Any = model._target_vocabulary
     words = vocabulary("the animal", add_special_tokens=False).input_ids
     ids = [*words, vocabulary.unk_token_id, vocabulary.eos_token_id, *words]
-    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.greedy", lambda *_: ids)
+    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.generate_greedily", lambda *_: ids)
     target = model.encode(SENTENCE).queries
     unknown = [token for token in target.tokens if not token.known]
     assert [token.special for token in unknown] == [False] * ids.count(vocabulary.unk_token_id)

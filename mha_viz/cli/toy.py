@@ -95,7 +95,7 @@ def train(args: argparse.Namespace) -> None:
         training_options |= {"questions": ()} if args.kind == "hidden" else {}
         trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps), **training_options)
     try:
-        toy_model.save(trained, args.out, training.tokenizer())
+        toy_model.save(trained, args.out, training.make_tokenizer())
     except OSError as error:
         raise ExportError(f"{args.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
     last_step = trained.history[-1]

@@ -176,9 +176,8 @@ def _format_rule(finding: Finding) -> str:
 def _format_choice(finding: Finding) -> str:
     """Return "88.3%, nearest 85.8%"; a dash if there are few cases."""
     comparison = finding.beside
-    if comparison.choice_n < CASES:
-        return NO_VALUE
-    return f"{percent(comparison.choice)}, nearest {percent(comparison.nearest)}"
+    has_enough = comparison.choice_n >= CASES  # not a number where no choice was measured
+    return f"{percent(comparison.choice)}, nearest {percent(comparison.nearest)}" if has_enough else NO_VALUE
 
 
 def format_q(q: float) -> str:

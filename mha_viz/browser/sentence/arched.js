@@ -12,7 +12,8 @@ import { grow } from "./fields.js";
 
 const LONGEST = 400; // characters of a text with arcs
 const DEEP = 42; // pixels of the deepest arc
-const EDGE = 3; // pixels below it
+const EDGE = 3; // pixels below it: half the width of the thickest line
+const TALL = 1.1; // the height of letters with what hangs below them, in font sizes
 
 export class Arched {
   box;
@@ -73,8 +74,10 @@ export class Arched {
     const { paddingLeft, paddingRight } = getComputedStyle(this.#area);
     const ends = { left: parseFloat(paddingLeft) / 2, right: this.box.clientWidth - parseFloat(paddingRight) };
     const lines = [...new Set(at.map(({ y }) => y))];
-    const step = lines.length > 1 ? lines[1] - lines[0] - parseFloat(getComputedStyle(this.#area).fontSize) : Infinity;
-    const room = Math.min(DEEP, (this.box.clientHeight - lines[lines.length - 1] - EDGE) / LOW, step / LOW);
+    const letters = TALL * parseFloat(getComputedStyle(this.#area).fontSize);
+    const between = lines.length > 1 ? lines[1] - lines[0] - letters : Infinity;
+    const below = this.box.clientHeight - lines[lines.length - 1];
+    const room = Math.min(DEEP, (Math.min(between, below) - EDGE) / LOW);
     return links.flatMap(([from, to, weight]) => arc(at[from], at[to], weight, colour, room, ends));
   }
 

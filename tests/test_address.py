@@ -297,7 +297,7 @@ def test_a_run_of_a_page_reads_the_url_once(page: str, monkeypatch: pytest.Monke
     for function in (address._read_parameters, address._make_address):
         monkeypatch.setattr(address, function.__name__, counted(function))
     PageSession({"text": "The cat sat.", "model": "toy"}, f"pages/{page_files()[page].name}")
-    assert sorted(calls) == ["_address", "_read_parameters"]
+    assert sorted(calls) == ["_make_address", "_read_parameters"]
 
 
 def test_a_case_names_a_head_and_a_word_as_query_or_key() -> None:

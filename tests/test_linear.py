@@ -220,7 +220,7 @@ class Measured:
 
 
 PATTERNS = {"ENTITY_PARTS": (coreference, limits.MAX_CELL), "PLAIN_WORDS": (reading, limits.MAX_LINE)}
-OF_ONE_CHARACTER = {"NOT_TEXT"}  # which looks at each character once, whatever the text
+OF_ONE_CHARACTER = {"INVALID_TEXT"}  # which looks at each character once, whatever the text
 
 
 @pytest.mark.parametrize("name", PATTERNS)

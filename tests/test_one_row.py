@@ -24,8 +24,8 @@ def nearby(attention: Attention) -> PerHead:
     near = [np.trace(attention.weights, at, 2, 3) for at in range(-2, 3)]
     return np.sum(near, axis=0, dtype=np.float64) / len(attention.queries)
 '''
-ROW = '        Kind("idle", False, PATTERN, _idle),\n'
-FINDING = '''def _twice(seen: Seen, kind: str, least: float) -> Candidates:
+ROW = '        Kind("idle", False, MIN_PATTERN, _find_idle),\n'
+FINDING = '''def _twice(seen: WordReading, kind: str, least: float) -> Candidates:
     """A word that is read twice."""
     for at, word in enumerate(seen.words):
         if word in seen.words[:at] and word.isalpha():

@@ -32,7 +32,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.app.url import address, lesson
 from mha_viz.app.widgets.download_panel import parse_view
 from tests.page_session import PageSession
-from tools.docs import settings
+from tools.docs import format_settings
 
 folder = Path(sys.argv[1])
 reading = mv.load("toy").encode({TEXT!r})
@@ -70,8 +70,9 @@ assert address.read({{"behind": "nothing"}}).complaints == ()
 assert address.read({{"behind": "odd"}}).complaints == ("behind=odd",)
 assert address.select_accepted({{"behind": "nothing"}})["behind"] == "nothing"
 assert "behind" not in address.select_accepted({{"behind": "nothing"}}, address.PANEL_PATTERNS)
-assert "behind" in lesson.list_foreign_parameters("compare") and "behind" not in lesson.list_foreign_parameters("explore")
-row = next(line for line in settings().splitlines() if "`behind`" in line)
+assert "behind" in lesson.list_foreign_parameters("compare")
+assert "behind" not in lesson.list_foreign_parameters("explore")
+row = next(line for line in format_settings().splitlines() if "`behind`" in line)
 assert all(part in row for part in ("`numbers`", "`nothing`", "what stands behind a word", "links"))
 
 page = PageSession({{"model": "toy", "text": {TEXT!r}, "behind": "nothing"}})

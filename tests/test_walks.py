@@ -66,7 +66,7 @@ NOT_WALKED: Mapping[str, str] = {
 FRAME = ("mha_search.", "mha_more.", "mha_scheme.", "mha_tour.", "mha_sentence.model", "tour_", "class_out", "lesson_")
 # Keys that the source has in a variable, by the function that draws the control.
 IN_A_VARIABLE: Mapping[str, tuple[str, ...]] = {
-    "asking.controls": ("word_",),
+    "asking.show_controls": ("word_",),
     "bound.bound": (),  # its callers
     "folder.show_steps": ("training_step",),
     "head_grid.head_grid": ("patched_heads", "patched_paths"),

@@ -24,7 +24,7 @@ FORMAT = 1  # version of the cases on disk
 
 
 def read_text(encoder: Encoder, sentence: Sentence) -> RuleText | None:
-    """Return the sentence as the model reads it; None if it cannot, or if the sentence has more than MAX_TOKENS tokens."""
+    """Return the sentence as the model reads it; None if it cannot or if there are more than MAX_TOKENS tokens."""
     try:
         pieces = encoder.read_words(sentence.forms)
     except TextError:  # too long, or a word that the tokenizer drops

@@ -288,10 +288,9 @@ that Explore draws; the model's own differs from what is computed here by at mos
 
 def _write_undivided_softmax(o: OpenStep, share: float) -> tuple[str, str]:
     """Return the formula and an explanation without the division."""
-    t = o.trace
+    t, scaled = o.trace, _write_scaled_scores(o.trace)
     formula = rf"""## Scores become shares, here without the division
-$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad
-\mathrm{{softmax}}\left({_write_scaled_scores(t)}\right)$$
+$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scaled}\right)$$
 """
     words = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
 ({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}** of its attention to

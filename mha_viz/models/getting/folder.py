@@ -194,7 +194,7 @@ _inspector: Inspector = inspect_folder
 def set_inspector(inspector: Inspector) -> None:
     """Set the function with which this process inspects folders from now on, such as one that uses a child process."""
     global _inspector
-    _look = inspector
+    _inspector = inspector
 
 
 def run_inspector(folder: Path, model: Model, whole: bool = True) -> Facts:

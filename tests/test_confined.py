@@ -61,7 +61,8 @@ from mha_viz.app.serving.settings import ServerSettings
 missing = sys.argv.pop()
 confined.find_missing = lambda: frozenset(missing.split())
 start.app = lambda *_, **__: None
-start.inspection.use_child_processes = lambda: sys.exit(print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)))  # PR_GET_DUMPABLE
+# PR_GET_DUMPABLE
+start.inspection.use_child_processes = lambda: sys.exit(print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)))
 start._run({}, ServerSettings())
 """
 LANDLOCK, VERSION = 444, 1  # asks the kernel for the version that it has

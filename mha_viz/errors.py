@@ -212,7 +212,8 @@ READING_KIND = ("a reading", "Give what a model returned: mv.load('minilm').enco
 PROFILE_KIND = ("a profile", "Give what mv.profile(…) or mv.load_profile(…) returned.")
 PATH_KIND = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 
-MAX_ITEMS = 10_000  # maximum of a list of heads, layers or panels; no model has as many layers, or heads per layer
+# Maximum length of a list of heads, layers or panels; no model has as many layers, or heads per layer.
+MAX_ITEMS = 10_000
 _LONG_COLLECTION = 1_000  # of a longer collection, only the number of items is shown
 _NESTED_REPR = reprlib.Repr()  # limits the depth of nested lists, even of those that contain themselves
 _NESTED_REPR.maxlevel, _NESTED_REPR.maxlist, _NESTED_REPR.maxtuple, _NESTED_REPR.maxdict, _NESTED_REPR.maxstring = (
@@ -242,7 +243,7 @@ def shorten_value(given: object, most: int = 40) -> str:
 
 
 def list_items(given: object, name: str, remedy: str, most: int = MAX_ITEMS) -> list[Any]:
-    """Return the items of a list, of which at most ``most`` are read.
+    """Return the items of a list of at most ``most`` items.
 
     Raises SettingError if there are more, or if ``given`` is not a list.
     """

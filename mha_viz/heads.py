@@ -1,4 +1,4 @@
-"""Names of heads. Every function that takes a head accepts all kinds of names, which are parsed here."""
+"""Names of heads. Every function that takes a head accepts each of their notations, which are parsed here."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mha_viz.model_names import shorten_name
 
 __all__ = ["AnyHead", "Head", "is_number"]
 
-NONE = "none"  # in a link: no head is switched off, but heads may be
+NONE = "none"  # in a link, in place of heads: none is switched off
 MAX_NUMBER = 10_000  # no model has as many layers, or heads per layer
-MAX_IN_LINK = 144  # maximum heads in a link: with 12 × 12 of them a parameter takes 767 characters
+MAX_IN_LINK = 144  # maximum number of heads in a link: the parameter for 12 × 12 heads takes 767 characters
 _NAMES = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
 
 
@@ -76,8 +76,8 @@ class Head(NamedTuple):
         head = cls.of(f"{given.strip()}H0" if joined else given)
         if not (head.layer in layers and 0 <= head.head < max(1, heads)):
             listing = "" if layers[-1] < len(layers) else f" ({', '.join(map(str, layers))})"
-            of_each = f"× {heads} heads" if heads else "whose heads are joined"
-            layout = f"{len(layers)} layers{listing} {of_each}"
+            heads_text = f"× {heads} heads" if heads else "whose heads are joined"
+            layout = f"{len(layers)} layers{listing} {heads_text}"
             first, last = layers[0], layers[-1]
             names = (cls(first, 0), cls(last, heads - 1)) if heads else (f"L{first}", f"L{last}")
             problem = f"{str(given).strip() if joined else head} does not exist: {shorten_name(model)} has {layout}."
@@ -112,7 +112,7 @@ def format_heads(heads: Iterable[Head]) -> str:
 def parse_heads(names: str) -> tuple[Head, ...] | None:
     """Parse heads that :func:`format_heads` wrote, separated by dots or commas.
 
-    None for more than MOST_IN_LINK heads, and for any other text.
+    Return None for more than MAX_IN_LINK heads, and for any other text.
     """
     try:
         heads = {Head.parse(name) for name in re.split("[.,]", names)} if names not in ("", NONE) else set()

@@ -1,4 +1,4 @@
-"""Parts of libraries that these do not promise to keep, with the tested versions, and a check that they exist.
+"""Unstable parts of libraries that this package depends on, with the tested versions, and a check that they exist.
 
 A part is checked by its module and name, before anything is imported from it.
 """
@@ -92,7 +92,6 @@ def has_part(part: LibraryPart) -> bool:
         declared = {name for kind in kinds for name in vars(kind).get("__annotations__", {})}  # without a value
         return part.name in is_set | declared
     if part.made_by or part.arguments:
-        return (
-            ", ".join(inspect.signature(part_value).parameters) == part.arguments
-        )  # of a replaced function, the original's
+        # If the function was replaced, these are the parameters of the original.
+        return ", ".join(inspect.signature(part_value).parameters) == part.arguments
     return True

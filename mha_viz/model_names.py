@@ -23,9 +23,8 @@ HUB_IDS: Mapping[str, str] = MappingProxyType(
     }
 )
 OWN_MODELS = ("toy", "repeater")  # trained by this project
-_FILE_DIGEST_MODELS = (
-    "minilm",
-)  # models whose revision is the SHA-256 of their one file of weights, as the Hub lists it
+# Models whose revision is the SHA-256 of their only file of weights, as the Hub lists it.
+_FILE_DIGEST_MODELS = ("minilm",)
 
 MAX_HUB_ID = 96  # characters, the Hub's own limit
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"  # neither part of an id begins or ends with "-" or "."

@@ -21,7 +21,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}  # functions for figures, files a
 def draws(name: str, function: Callable[..., Any]) -> None:
     """Register the function that draws, measures or saves a reading.
 
-    Only the package itself does so. Drawings, measures and files are on higher floors, and imports only go down.
+    Only the package itself calls this. Drawings, measures and files are in higher layers of the package, which lower
+    layers must not import.
     """
     if name in _FUNCTIONS:
         raise ValueError(f"Two functions draw {name}.")

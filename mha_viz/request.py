@@ -1,4 +1,4 @@
-"""A request to a model: which text it reads and how, and which quantity is wanted of every head.
+"""A request to a model: the text to read, how to read it, and the quantity to return for every head.
 
 Pages, commands, recipes and the process that runs models all use :class:`Request`, and ``study.reading`` answers it.
 FIELDS maps each of its fields to its name in a link and on the command line.
@@ -34,11 +34,8 @@ METHOD_WORDS: Mapping[str, str] = MappingProxyType(  # the methods in words
 )
 ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # the parts of an encoder–decoder
 MASK, NEXT, COSINE = ("mask", "next", "cosine")
-BOTH, FIRST_TEXT, SECOND_TEXT = OFF_CHOICES = (
-    "both",
-    "first",
-    "second",
-)  # the texts, of two compared ones, in which heads are off
+# Of two compared texts, those in which heads are off.
+BOTH, FIRST_TEXT, SECOND_TEXT = OFF_CHOICES = ("both", "first", "second")
 FIRST_MASK = -1  # the first masked token of a text
 DTYPES = ("float32", "float16", "bfloat16")  # the types in which weights can be read; the first by default
 
@@ -136,28 +133,31 @@ class Request:
     def _iter_problems(self, called: Callable[[str], str]) -> Iterator[tuple[str, str]]:
         """Yield each problem that no model can answer, with its remedy."""
         quantity, one_of_them = f"{called('quantity')} {self.quantity}", "Leave one of them out."
-        of_word = [called(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
+        word_fields = [called(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
         quantity_info = QUANTITIES.get(self.quantity)
-        if of_word and not (quantity_info and quantity_info.of_answer):
-            of_answer = " or ".join(other.name for other in QUANTITIES.values() if other.of_answer)
-            yield f"{of_word[0]} goes with {called('quantity')} {of_answer}.", f"Leave {of_word[0]} out."
-        if self.other and len(of_word) > 1:
+        if word_fields and not (quantity_info and quantity_info.of_answer):
+            answer_quantities = " or ".join(other.name for other in QUANTITIES.values() if other.of_answer)
+            yield (
+                f"{word_fields[0]} goes with {called('quantity')} {answer_quantities}.",
+                f"Leave {word_fields[0]} out.",
+            )
+        if self.other and len(word_fields) > 1:
             yield "A word and a second text were given.", one_of_them
         if self.off_in != BOTH and not self.other and not self.question:
             yield f"{called('off_in')} goes with {called('other')}.", f"Leave {called('off_in')} out."
-        if self.question and (of_word or self.off_in != BOTH):
-            yield f"{called('question')} takes the place of {(*of_word, called('off_in'))[0]}.", one_of_them
+        if self.question and (word_fields or self.off_in != BOTH):
+            yield f"{called('question')} takes the place of {(*word_fields, called('off_in'))[0]}.", one_of_them
         if self.off and quantity_info and quantity_info.with_all_heads:
             yield f"{called('off')} does not go with {quantity}.", one_of_them
-        of_part = [called(name) for name in ("target", "part") if getattr(self, name)]
-        if of_part and (self.off or (quantity_info and quantity_info.with_all_heads)):
-            yield f"{of_part[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
+        part_fields = [called(name) for name in ("target", "part") if getattr(self, name)]
+        if part_fields and (self.off or (quantity_info and quantity_info.with_all_heads)):
+            yield f"{part_fields[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
         if self.words and self.pair:
             yield f"{called('words')} are the whole text.", f"Leave {called('pair')} out."
-        if self.pair and of_part:
-            yield f"{of_part[0]} is of a model that reads one text at a time.", f"Leave {called('pair')} out."
-        if self.prefix and of_part:
-            yield f"{called('prefix')} does not go with {of_part[0]}.", "Write it into the text."
+        if self.pair and part_fields:
+            yield f"{part_fields[0]} is of a model that reads one text at a time.", f"Leave {called('pair')} out."
+        if self.prefix and part_fields:
+            yield f"{called('prefix')} does not go with {part_fields[0]}.", "Write it into the text."
         if self.method != METHODS[0] and not self.off:
             problem = f"{called('method')} says how heads are switched off, but none is."
             yield problem, f"Give {called('off')}, or leave {called('method')} out."

@@ -23,7 +23,7 @@ PERMUTATION, KIND = "permutation", "kind"  # the two nulls; tables of older vers
 
 @dataclass(frozen=True)
 class ChanceRoles:
-    """Number of roles that a study names, and that it names under a null.
+    """The number of roles that a study names, and the numbers that it names under a null.
 
     Attributes:
         observed: roles that the study names with the annotation as it is.
@@ -42,7 +42,7 @@ class ChanceRoles:
 
     @property
     def p(self) -> float:
-        """The p value: the share of all draws, the observed study included, that name at least as many roles as it.
+        """The p-value: the share of draws, the study itself included, that name as many roles as the study or more.
 
         See Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9, art. 39.
         """

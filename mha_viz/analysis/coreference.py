@@ -69,7 +69,7 @@ def pack_chunks(
         lengths: subwords per sentence, without special tokens. None marks a sentence that cannot be read: it is in no
             chunk and ends the one before it.
         documents: the document of each sentence.
-        most: the most subwords in a chunk. A longer sentence is a chunk by itself.
+        most: the maximum number of subwords in a chunk. A longer sentence is a chunk by itself.
     """
     chunk: list[int] = []
     room = most

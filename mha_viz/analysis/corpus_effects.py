@@ -15,7 +15,7 @@ from mha_viz.attention import Head
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_UNITS = 1000  # the most documents or sentences to resample; if there are more, neighbours are drawn together
+MAX_UNITS = 1000  # maximum number of resampled documents or sentences; beyond it, neighbours are drawn together
 # The measure of an effect depends on what the model predicts. First for whole sentences, then for the words that a
 # role attends from.
 MASKED_WORD, LOSS, VECTOR = (
@@ -79,7 +79,7 @@ class CorpusEffect:
     """Effects of ablating heads over a corpus.
 
     Attributes:
-        measure: what an effect is.
+        measure: the name of the measured effect.
         relation, direction: the words at which it was measured; empty for whole sentences.
         cases, sentences, documents: how many were measured; one document if the corpus names none.
         every: k if every k-th sentence was read, 1 for all.

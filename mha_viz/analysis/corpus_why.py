@@ -29,7 +29,7 @@ WHY = "why"  # the table in a profile
 
 
 class HeadShares(NamedTuple):
-    """The shares of GROUPS in the scores of a head: what the head finds its keys by."""
+    """The share of each of GROUPS in the scores of a head, which tells how the head selects its keys."""
 
     head: Head
     shares: Mapping[str, float]
@@ -114,7 +114,7 @@ class CorpusWhy:
         """Return a table with one row per earlier head that matters to a later one, largest share first.
 
         Included are earlier heads with at least the share ``least`` of a head's scores through one side ("query" or
-        "key"). The columns are ARROWS.
+        "key"). The columns are ARROW_COLUMNS.
         """
         import pandas as pd
 

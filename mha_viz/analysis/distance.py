@@ -27,7 +27,7 @@ def entropy(shares: npt.NDArray[np.floating]) -> FloatSums:
     """Return the entropy −Σ p ln p along the last axis, in nats.
 
     It is 0 if one cell has everything, and ln n if all n cells are equal; 0 · ln 0 counts as 0. Logarithms, products
-    and sums of up to TOGETHER cells have the type of ``shares``; these sums are added in float64.
+    and sums of up to BLOCK_CELLS cells have the type of ``shares``; these sums are added in float64.
     """
     rows = shares.reshape(-1, shares.shape[-1])
     bits = np.empty(len(rows))
@@ -112,9 +112,9 @@ def _compute_entropies(flat: Weights, other: Weights | None = None) -> FloatSums
 class Distances:
     """Running sums over batches of sentences, for the divergence of every two heads (:func:`compute_divergences`).
 
-    ``sums`` has mixed [head, head], above the diagonal: Σ x·ln x of s = p + q over all cells; own [head]: the same sum
-    of p; and rows, their number. About TOGETHER cells of a sentence are added in float32, always the same ones, and
-    these sums are added in float64.
+    ``sums`` has three arrays. "mixed" [head, head] is, above the diagonal, Σ x·ln x over all cells x of s = p + q;
+    "own" [head] is the same sum over the cells of p; "rows" is the number of rows. About BLOCK_CELLS cells of a
+    sentence are added in float32, always the same ones, and these sums are added in float64.
     """
 
     ROOM = 900_000  # cells of all heads per step; enough that threads rarely wait for each other
@@ -145,16 +145,15 @@ class Distances:
         entropies: FloatSums = before - self.sums["own"]
         return entropies
 
-    def _take(self, block: Weights, rows: int, room: Weights) -> None:
+    def _take(self, block: Weights, rows: int, buffers: Weights) -> None:
         """Add Σ x·log x of ``block`` [head, sentence, query, key], for every head and for every sum of two heads.
 
-        ``rows`` is the number of rows per float32 sum; ``room`` has three buffers.
+        ``rows`` is the number of rows per float32 sum; ``buffers`` are three arrays to compute in.
         """
         heads, cells = len(block), block.size
-        np.add(block, TINY, out=room[0, :cells].reshape(block.shape))
-        rows_of_heads, sums_of_two, logs = (
-            part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in room
-        )  # [head, sum, cell]
+        np.add(block, TINY, out=buffers[0, :cells].reshape(block.shape))
+        # [head, sum, cell]
+        rows_of_heads, sums_of_two, logs = (part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in buffers)
         entropies = np.zeros((heads, heads))  # [distance between the two, the first of the two]
         entropies[0] = np.vecdot(rows_of_heads, np.log2(rows_of_heads, out=logs)).sum(axis=1, dtype=np.float64)
         for gap in range(1, heads):  # all pairs of heads this far apart are added at once

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 20  # random directions per head, for comparison
-PIECES = 512  # the most tokens in a batch, over all variants of a text
+PIECES = 512  # maximum number of tokens in a batch, over all variants of a text
 STEP_SENTENCES = 50  # sentences read per step to compute mean head outputs
 
 Numbers = npt.NDArray[np.float64]

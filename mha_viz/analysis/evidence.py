@@ -37,7 +37,7 @@ from mha_viz.attention import Head, Weights
 
 KINDS = ("right", "wrong", "random")
 SLOT_SIZES = (2, 2, 1)  # stored cases of each kind for a role and head
-WEIGHT_STEPS = 10_000  # weights are compared in steps of 1 / STEPS
+WEIGHT_STEPS = 10_000  # weights are compared in steps of 1 / WEIGHT_STEPS
 SEED = 0  # seed of the random cases
 WAITING = 50_000  # cases to collect before sorting
 HEADS_PER_STEP = 8  # heads per computation of entropies; their weights fit into a core's cache
@@ -51,7 +51,7 @@ CASE_DTYPE = np.dtype([
     ("word", "<i4"), ("answer", "<i4"), ("weight", "<i4"), ("right", "?"),
 ])  # fmt: skip
 
-CaseRows = npt.NDArray[Any]  # the fields of CASE
+CaseRows = npt.NDArray[Any]  # an array of CASE_DTYPE
 Integers = npt.NDArray[np.int64]
 
 
@@ -135,9 +135,8 @@ class Selection:
         right = np.empty(answers.shape, bool)
         for number, anaphor in enumerate(anaphors):
             candidates = np.array(anaphor.candidates)
-            answers[:, number] = candidates[
-                block[:, anaphor.word, candidates].argmax(axis=1)
-            ]  # the first of equal weights
+            # Of equal weights, the first is chosen.
+            answers[:, number] = candidates[block[:, anaphor.word, candidates].argmax(axis=1)]
             right[:, number] = np.isin(answers[:, number], list(anaphor.right))
         weights = block[np.arange(self.heads)[:, None], words, answers]
         role = self.roles.index(("coreference", "third_person"))
@@ -163,20 +162,22 @@ class Selection:
         case, named_row = np.nonzero(self.member[relations[dependents]])
         words, count = dependents[case], self.member.shape[1]
 
-        def answers(role: Any, words: Integers, answered: Integers, largest: Weights, right: Any) -> Answers:
+        def make_answers(role: Any, words: Integers, pointed: Integers, largest: Weights, right: Any) -> Answers:
             begins = first[words]
             return _make_answers(
-                role, numbers[sentence[words]], words - begins, answered - begins, largest[:, words], right
+                role, numbers[sentence[words]], words - begins, pointed - begins, largest[:, words], right
             )
 
-        for direction, answered in enumerate((row[:, words], column[:, words])):
-            yield answers(direction * count + named_row, words, answered, weights[direction], answered == heads[words])
+        for direction, pointed in enumerate((row[:, words], column[:, words])):
+            yield make_answers(
+                direction * count + named_row, words, pointed, weights[direction], pointed == heads[words]
+            )
         above = np.zeros((len(heads), count), bool)  # [word, named row]: has a dependent that counts
         np.logical_or.at(above, heads[dependents], self.member[relations[dependents]])
         words, named_row = np.nonzero(above)
-        answered = row[:, words]
-        right = (heads[answered] == words) & self.member[relations[answered], named_row]
-        yield answers(2 * count + named_row, words, answered, weights[0], right)
+        pointed = row[:, words]
+        right = (heads[pointed] == words) & self.member[relations[pointed], named_row]
+        yield make_answers(2 * count + named_row, words, pointed, weights[0], right)
 
     def _iter_row_answers(self, batch: Batch) -> Iterator[Answers]:
         """Yield the cases of position, delimiter and broad roles in a batch."""
@@ -188,12 +189,19 @@ class Selection:
         answers, weights = batch.largest, _take_weights(rows, batch.largest)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
             targets = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
-            targets = targets[
-                ordinary[targets + offset] - ordinary[targets] == offset
-            ]  # no special token lies in between
-            asking, answered = ordinary[targets], answers[..., targets]
+            # Keep those with no special token in between.
+            targets = targets[ordinary[targets + offset] - ordinary[targets] == offset]
+            query_tokens, answer_tokens = ordinary[targets], answers[..., targets]
             role = "position", name
-            yield self._rows(role, batch, words, asking, answered, weights[..., targets], answered == asking + offset)
+            yield self._rows(
+                role,
+                batch,
+                words,
+                query_tokens,
+                answer_tokens,
+                weights[..., targets],
+                answer_tokens == query_tokens + offset,
+            )
         answers = np.stack([head.argmax(axis=2) for head in rows])
         weights = _take_weights(rows, answers)
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]

@@ -22,12 +22,13 @@ OLD_STATES = {"True": BEATS, "False": BELOW}  # values in tables of older versio
 RULE_INTERVAL = ("rule_low", "rule_high")  # the interval of how much more often the head is right than the rule
 COMPARISON_COLUMNS = (*RULE_INTERVAL, "kind", "choice_n", "choice", "nearest", "choice_low", "choice_high")
 CANDIDATE_COLUMNS = (*MEASURED_COLUMNS, DOCUMENTS, *COMPARISON_COLUMNS, Q, RULE_Q)
+# Columns that are stored for the second corpus, too.
 SHARED_COLUMNS = (
     "score",
     "upos_baseline",
     "upos_rule",
     *COMPARISON_COLUMNS,
-)  # columns that are stored for the second corpus, too
+)
 OTHER_COLUMNS = ("other_corpus", *(f"other_{name}" for name in SHARED_COLUMNS))
 COLUMNS = (
     *MEASURED_COLUMNS,
@@ -43,12 +44,13 @@ COLUMNS = (
 AGREEMENT_ODD, NULL = "agreement_odd", "null"  # in the tables coreference_chosen and chance
 # Columns that tables of older versions lack.
 LATER_COLUMNS = (EVERY, DOCUMENTS, *COMPARISON_COLUMNS, *OTHER_COLUMNS, Q, RULE_Q, AGREEMENT_ODD, BOTH, NULL)
+# Columns of the table position: the share that stays within words.
 POSITION_COLUMNS = (
     "layer",
     "head",
     "offset",
     "mass_in_word",
-)  # columns of the table position: the share that stays within words
+)
 
 
 class RuleComparison(NamedTuple):
@@ -166,7 +168,7 @@ def parse_finding(*line: Any) -> Finding:
 
 
 def _parse_other_score(corpus: Any, score: Any, upos: Any, rule: Any, *beside: Any) -> OtherCorpusScore | None:
-    """Build the scores on the second corpus from cells with the columns OTHER; None if they are empty."""
+    """Build the scores on the second corpus from cells with the columns OTHER_COLUMNS; None if they are empty."""
     if _is_empty(corpus):
         return None
     name = "" if _is_empty(rule) else str(rule)
@@ -178,7 +180,7 @@ def _parse_other_score(corpus: Any, score: Any, upos: Any, rule: Any, *beside: A
 def add_word_shares(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:
     """Add the share within words to findings of position.
 
-    ``position`` has the rows of that table, with the columns WITHIN.
+    ``position`` has the rows of that table, with the columns POSITION_COLUMNS.
     """
     shares = {(int(layer), int(head), POSITIONS.get(int(offset), "")): share for layer, head, offset, share in position}
     return tuple(

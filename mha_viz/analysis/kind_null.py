@@ -1,11 +1,11 @@
 """A null for syntax: another word of the same kind takes the place of each gold word.
 
-The replacement is drawn from the words of the sentence that have the gold word's part of speech; it is not the word
-that looks. In the directions that ask for the head of a dependent, the gold word is the head. In the direction
-"head_row", where the head's row should point to one of its dependents, the gold words are all its dependents of that
-relation, with any subtype; words other than these replace them, each a different one. A gold word without a replacement
-is dropped, and so is a case without gold words. A head that only knows which kind of word to look for is therefore
-right as often as before, and whatever it finds in such trees, it finds by chance.
+The replacement is drawn from the words of the sentence that have the gold word's part of speech; it is never the
+seeker, the word that looks for it. In the directions that ask for the head of a dependent, the gold word is the head.
+In the direction "head_row", where the head's row should point to one of its dependents, the gold words are all its
+dependents of that relation, with any subtype; words other than these replace them, each a different one. A gold word
+without a replacement is dropped, and so is a case without gold words. A head that only knows which kind of word to look
+for is therefore right as often as before, and whatever it finds in such trees, it finds by chance.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ Indices = npt.NDArray[np.intp]
 
 
 class Replacements(NamedTuple):
-    """The words that are right in a draw, [dependent] in the order of the words that have a head; −1 means none.
+    """The words that count as right in a draw; −1 means none.
+
+    Both arrays are [dependent], in the order of the words that have a head.
 
     ``above`` replaces the dependent's head, ``below`` replaces the dependent.
     """
@@ -51,22 +53,22 @@ class Replacements(NamedTuple):
 
 
 def _draw_replacements(
-    upos: Indices, gold: Indices, looking: Indices, cases: Indices, random: np.random.Generator
+    upos: Indices, gold: Indices, seekers: Indices, cases: Indices, random: np.random.Generator
 ) -> Indices:
     """Draw a replacement for each gold word; −1 where there is none.
 
-    ``gold``, ``looking`` (the word that looks for it) and ``cases`` (the number of its case) are [gold word]; ``upos``
-    is [word].
+    ``gold``, ``seekers`` (the words that look for them) and ``cases`` (the numbers of their cases) are [gold word];
+    ``upos`` is [word].
     """
-    words, golds = np.arange(len(upos)), np.arange(len(gold))
+    words, gold_numbers = np.arange(len(upos)), np.arange(len(gold))
     same_case = cases == cases[:, None]  # [gold word, gold word]
     is_gold = np.zeros((len(gold), len(upos)), bool)  # [gold word, word]: a gold word of the same case
-    np.logical_or.at(is_gold, (golds[:, None], gold[None]), same_case)
-    free = (upos == upos[gold][:, None]) & (words != looking[:, None]) & ~is_gold
-    rivals = same_case & (upos[gold] == upos[gold][:, None])  # gold words with the same free words
-    rank = (rivals & (golds < golds[:, None])).sum(axis=1)
-    order = np.where(free, random.random(free.shape)[rivals.argmax(axis=1)], -1).argsort(axis=1)[:, ::-1]
-    return np.where(rank < free.sum(axis=1), order[golds, np.minimum(rank, len(upos) - 1)], -1)
+    np.logical_or.at(is_gold, (gold_numbers[:, None], gold[None]), same_case)
+    free = (upos == upos[gold][:, None]) & (words != seekers[:, None]) & ~is_gold
+    same_kind = same_case & (upos[gold] == upos[gold][:, None])  # gold words with the same free words
+    rank = (same_kind & (gold_numbers < gold_numbers[:, None])).sum(axis=1)
+    order = np.where(free, random.random(free.shape)[same_kind.argmax(axis=1)], -1).argsort(axis=1)[:, ::-1]
+    return np.where(rank < free.sum(axis=1), order[gold_numbers, np.minimum(rank, len(upos) - 1)], -1)
 
 
 class DrawnSyntax:
@@ -102,23 +104,23 @@ class DrawnSyntax:
         if len(tree.heads) < 2 or not len(gold.below):
             return
         half, draws = number % 2 if self.by_half else 0, len(self.sums["offset"])
-        randoms = (np.random.default_rng([self.seed, draw, number]) for draw in range(1, draws))
-        draws_with_gold = [gold, *(Replacements.drawn(self.relations, tree, random) for random in randoms)]
+        generators = (np.random.default_rng([self.seed, draw, number]) for draw in range(1, draws))
+        draws_with_gold = [gold, *(Replacements.drawn(self.relations, tree, random) for random in generators)]
         above, below = (np.stack(words) for words in zip(*draws_with_gold, strict=True))  # [draw, dependent]
         names = tree.relations[gold.below]
         is_relation = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]
         in_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
         points = (pointed.row[:, gold.below], pointed.column[:, gold.below], pointed.row[:, gold.above])
         for direction, (pointing, right) in enumerate(zip(points, (above, above, below), strict=True)):
-            looking = gold.above if direction == 2 else gold.below
+            seekers = gold.above if direction == 2 else gold.below
             correct = (pointing == right[:, None]).astype(np.float32) @ is_relation  # [draw, head, relation]
-            hits = (right[:, None] - looking == np.array(OFFSETS)[:, None]) & (right >= 0)[:, None]
+            hits = (right[:, None] - seekers == np.array(OFFSETS)[:, None]) & (right >= 0)[:, None]
             offset = hits.astype(np.float32) @ in_row  # [draw, offset, row]
             has_right = (right >= 0).astype(np.float32)  # [draw, dependent]
             cases = has_right @ in_row  # [draw, row]
             if direction == 2:  # all dependents that a head looks for in a row are one case
-                looks = np.eye(len(tree.heads), dtype=np.float32)[looking].T  # [word, dependent]
-                cases = ((has_right[:, None] * looks) @ in_row > 0).sum(axis=1)
+                is_seeker = np.eye(len(tree.heads), dtype=np.float32)[seekers].T  # [word, dependent]
+                cases = ((has_right[:, None] * is_seeker) @ in_row > 0).sum(axis=1)
             for name, counts in (("correct", correct.swapaxes(1, 2)), ("cases", cases)):
                 self.sums[name][document, :, half, direction] += counts.astype(self.sums[name].dtype)
             self.sums["offset"][:, half, direction] += offset.swapaxes(1, 2).astype(np.int64)

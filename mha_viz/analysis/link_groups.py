@@ -2,9 +2,9 @@
 
 A link leads from a token to a token that it attends to. Links are drawn with probabilities proportional to their
 weights, so each drawn link stands for the same share of the head's attention, and each tenth of them, by weight,
-carries an equal part of it. (Of tenths of all links, nine would have nearly no weight.) A link belongs to the rule of
-the head's recipe that predicts most of it, if the recipe predicts at least half of its weight. Links that no rule
-explains are grouped by their query and key vectors.
+carries an equal part of it. (If all links were divided into tenths instead, nine tenths would have almost no weight.) A
+link belongs to the rule of the head's recipe that predicts most of it, if the recipe predicts at least half of its
+weight. Links that no rule explains are grouped by their query and key vectors.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class LinkGroups:
     points: dict[str, npt.NDArray[np.float32]]
 
     def table(self) -> pd.DataFrame:
-        """Return a table with one row per link and the columns LINKS.
+        """Return a table with one row per link and the columns LINK_COLUMNS.
 
         Tenths count from 1, the strongest; distances are in tokens; sentences are numbered from 0.
         """
@@ -234,7 +234,7 @@ class LinkGroups:
         return pd.DataFrame(rows, columns=list(LINK_COLUMNS))
 
     def table_of_groups(self) -> pd.DataFrame:
-        """Return a table with one row per group, largest first, and the columns GROUPS."""
+        """Return a table with one row per group, largest first, and the columns GROUP_COLUMNS."""
         import pandas as pd
 
         rows = [
@@ -282,9 +282,8 @@ class _Prediction(NamedTuple):
     def of(cls, text: RuleText, shares: Numbers) -> _Prediction:
         """Compute the prediction for a text from ``shares`` [class, 1, rule]."""
         rules = np.array(sorted({EVEN, *np.flatnonzero(shares.any(axis=(0, 1))).tolist()}))
-        mixture = (
-            shares[text.classes, 0][:, rules].T + FLOOR
-        )  # [rule, query]; where no rule applies, "everywhere" remains
+        # [rule, query]; where no rule applies, "everywhere" remains
+        mixture = shares[text.classes, 0][:, rules].T + FLOOR
         parts = make_matrices(text, rules) * mixture[:, :, None]
         return cls(predict(shares, text)[0], rules[parts.argmax(axis=0)])
 
@@ -458,7 +457,7 @@ def cluster_points(distances: DistanceMatrix, most: int = MAX_GROUPS) -> GroupNu
     """Return the group of each point.
 
     The number of groups, two to ``most``, is that with the largest silhouette; there is one group if the largest is
-    below LEAST_SILHOUETTE.
+    below MIN_SILHOUETTE.
     """
     best, result = MIN_SILHOUETTE, np.zeros(len(distances), np.intp)
     for count in range(2, min(most, len(distances) - 1) + 1):

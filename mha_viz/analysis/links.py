@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("weight_by_words", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
 TOTALS = ("matches", "links_read", "matching_sentences", "sentences_read", "sentences")
-MAX_LISTED = 12  # the most names that an error lists
+MAX_LISTED = 12  # maximum number of names that an error lists
 TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_row"  # directions of syntax that use the largest weight of a row
 
 

@@ -1,7 +1,7 @@
-"""Match the heads of two runs that do the same, and count roles over several runs.
+"""Match heads of two runs that behave alike, and count roles over several runs.
 
-After training with another seed, the same heads have other numbers. Each head is matched with a head of the other run
-so that the sum of the Jensen–Shannon divergences of their rows is minimal (Kuhn 1955, Naval Research Logistics
+Training with another seed gives corresponding heads different numbers. Each head is matched with a head of the other
+run so that the sum of the Jensen–Shannon divergences of their rows is minimal (Kuhn 1955, Naval Research Logistics
 Quarterly 2, 83–97).
 """
 
@@ -26,7 +26,8 @@ MATCH_COLUMNS = (
     *("layer", "head", "other_layer", "other_head", "js", "next_js", "mean_js", "chance_js"),
     "closer_than_chance",
 )
-MAX_CHANCE_RATIO = 0.9  # times chance; heads that have hardly learned anything are within 2 % of chance
+# As a fraction of the chance divergence; heads that have hardly learned anything are within 2 % of chance.
+MAX_CHANCE_RATIO = 0.9
 RUN_COLUMNS = ("role", "detail", "runs", "of", "heads")
 
 
@@ -87,7 +88,7 @@ class HeadMatches:
     pairs: tuple[HeadMatch, ...]
 
     def table(self) -> pd.DataFrame:
-        """Return a table with one row per match and the columns MATCHED; layers and heads are counted from 0."""
+        """Return a table with one row per match and the columns MATCH_COLUMNS; layers and heads are counted from 0."""
         import pandas as pd
 
         rows = [(*pair.head, *pair.other, *pair[2:]) for pair in self.pairs]
@@ -96,7 +97,7 @@ class HeadMatches:
     def __getitem__(self, head: Head) -> Head:
         """Return the head of the other run that matches a head.
 
-        Raises SettingError if they are no closer than chance, as heads that share nothing are, and KeyError for a head
+        Raises SettingError if the two are no closer than chance (as unrelated heads are), and KeyError for a head
         without a match, because the other run may have fewer heads.
         """
         pair = {pair.head: pair for pair in self.pairs}[head]
@@ -148,9 +149,10 @@ def find_matches(
 def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) -> pd.DataFrame:
     """Count in how many of several profiles a role is found on any head.
 
-    The profiles may be of trainings with different seeds, or of the steps of one training. There is one row per role,
-    most frequent first, with its ``role`` and ``detail``, in how many ``runs`` ``of`` all it is found, and its
-    ``heads`` in each of them ("L1H1, L1H2; –; L0H3").
+    The profiles may come from trainings with different seeds, or from the steps of one training. The table has one row
+    per role, most frequent first, with the columns ``role`` and ``detail``; ``runs``, the number of profiles with the
+    role; ``of``, the number of all profiles; and ``heads``, the heads with the role in each of them ("L1H1, L1H2; –;
+    L0H3").
 
     Heads of different seeds have different numbers. With ``matched``, the results of ``match_heads(first, other)`` for
     the model of the first profile and that of each other profile, there is a row per role and head: a role counts where

@@ -194,10 +194,10 @@ def list_corpus_metrics() -> list[Metric]:
 
 
 def sum_metrics(readings: Sequence[Attention]) -> RunningSums:
-    """Return, for each metric of :func:`list_corpus_metrics`, [2, head]: its sum over readings, and the number of
-    readings.
+    """Sum each metric of :func:`list_corpus_metrics` over readings.
 
-    Readings for which the metric is undefined do not count. Heads are in the order L0H0, L0H1, ….
+    Return [2, head] for each metric: its sum, and the number of readings. Readings for which it is undefined do not
+    count. Heads are in the order L0H0, L0H1, ….
     """
     sums: dict[str, FloatSums] = {}
     for metric in list_corpus_metrics():
@@ -296,7 +296,7 @@ def sum_mass_at(weights: Weights, ordinary: OrdinaryTokens, offset: int) -> tupl
 
 
 def sum_mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[FloatSums, int]:
-    """Return the same as :func:`sum_mass_at` for rows whose key is a subword of the same word.
+    """Return the sums of :func:`sum_mass_at` over only those rows whose key is a subword of the same word.
 
     ``words`` [sentence, token] is −1 for special tokens.
     """
@@ -304,9 +304,9 @@ def sum_mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: i
     first = max(0, -offset)  # the rows that have this offset
     last = max(first, min(n, n - offset))
     queries, keys = words[:, first:last], words[:, first + offset : last + offset]
-    same = (queries == keys) & (queries >= 0)  # [sentence, row]
-    mass = np.vecdot(np.diagonal(weights, offset, 2, 3), same.astype(np.float32))  # [head, sentence]
-    return mass.sum(axis=1, dtype=np.float64), int(same.sum())
+    is_same_word = (queries == keys) & (queries >= 0)  # [sentence, row]
+    mass = np.vecdot(np.diagonal(weights, offset, 2, 3), is_same_word.astype(np.float32))  # [head, sentence]
+    return mass.sum(axis=1, dtype=np.float64), int(is_same_word.sum())
 
 
 def count_maxima_at(
@@ -324,7 +324,7 @@ def count_maxima_at(
 
 
 def make_zero_maxima(heads: int, documents: int) -> RunningSums:
-    """Return the sums of :func:`count_document_maxima` before any sentence."""
+    """Return zeros, to which the sums of :func:`count_document_maxima` can be added."""
     shape = (documents, heads, len(POSITIONS))
     return {"maxima": np.zeros(shape, np.int64), "rows": np.zeros(shape[::2], np.int64)}
 
@@ -337,9 +337,8 @@ def count_document_maxima(batch: Batch, documents: Sequence[int], count: int) ->
     """
     tokens = np.flatnonzero(batch.ordinary)
     distances = batch.largest - tokens
-    counts = np.stack(
-        [np.count_nonzero(distances == offset, axis=2) for offset in POSITIONS], axis=2
-    )  # [head, sentence, …]
+    # [head, sentence, …]
+    counts = np.stack([np.count_nonzero(distances == offset, axis=2) for offset in POSITIONS], axis=2)
     sums = make_zero_maxima(len(distances), count)
     np.add.at(sums["maxima"], list(documents), counts.swapaxes(0, 1))
     np.add.at(sums["rows"], list(documents), [np.isin(tokens + offset, tokens).sum() for offset in POSITIONS])

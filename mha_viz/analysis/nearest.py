@@ -1,9 +1,9 @@
 """Choose the best rule by parts of speech: the nearest word on one side whose part of speech is in a set.
 
 A rule is chosen for each relation on the sentences with even numbers of the whole corpus, once for dependents, which
-look for their head, and once for heads, which look for their dependents. The counts do not depend on the set: they are
-of the side of the gold word, its part of speech, and those of the words in between. So the counts of parts of a corpus
-can be added, and every set is evaluated from them.
+look for their head, and once for heads, which look for their dependents. The counts do not depend on the set: they
+record the side of the gold word, its part of speech, and the parts of speech of the words in between. So the counts of
+parts of a corpus can be added, and every set is evaluated from them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mha_viz.analysis.syntax import RelationRow, Relations
 
 SIDES = ("left", "right")
-SEEKERS = ("dependent", "head")  # who looks for the other; the first serves both directions that ask for the head
+SEEKERS = ("dependent", "head")  # the word that looks for the other; the first serves both directions to the head
 MAX_TAGS = 62  # a rule names only this many of the most frequent tags
 TAG_ORDER = (  # order of parts of speech in the name of a rule; others follow by name
     *("NOUN", "PROPN", "PRON", "NUM", "SYM", "VERB", "AUX", "ADJ", "ADV", "DET"),
@@ -35,7 +35,7 @@ class GoldPath(NamedTuple):
     """A path from a word to the gold word.
 
     Attributes:
-        seeker: who looks, an index of SEEKERS.
+        seeker: which word looks for the other, an index of SEEKERS.
         relation: the relation between the words.
         side: the side of the gold word, an index of SIDES.
         tag: the gold word's part of speech.
@@ -137,7 +137,7 @@ def _select_forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
 
 
 def sort_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Sort parts of speech into the ORDER in which a rule names them."""
+    """Sort parts of speech into TAG_ORDER, in which a rule names them."""
     places = {tag: place for place, tag in enumerate(TAG_ORDER)}
     return tuple(sorted(tags, key=lambda tag: (places.get(tag, len(TAG_ORDER)), tag)))
 

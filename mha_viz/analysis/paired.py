@@ -54,7 +54,7 @@ class PairedDifference(NamedTuple):
 
 
 class PairedDifferences(tuple[PairedDifference, ...]):
-    """A tuple with a :class:`PairedDifference` for each pair; printed or shown in Jupyter, it is :meth:`table`."""
+    """A tuple of :class:`PairedDifference`, one per pair; it is printed, and shown in Jupyter, as :meth:`table`."""
 
     def table(self) -> pd.DataFrame:
         """Return a table with one row per pair and the columns COLUMNS; layers and heads are counted from 0."""

@@ -128,6 +128,7 @@ RENAMED_COLUMNS = {  # former name → present name of columns
     "candidates": {"beats_upos": "state"},
     "roles": {"beats_upos": "state"},
 }
+# Tables that the untrained model has, too.
 UNTRAINED_TABLES = (
     "position",
     "delimiter",
@@ -139,7 +140,7 @@ UNTRAINED_TABLES = (
     "distance",
     "candidates",
     "roles",
-)  # tables that the untrained model has, too
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,10 +150,9 @@ class Profile:
     Attributes:
         facts: the contents of profile.json.
         tables: those of HEADINGS that the corpus allows.
-        untrained: the tables in UNTRAINED for the untrained model.
+        untrained: the tables in UNTRAINED_TABLES for the untrained model.
         sentences: those of the table ``evidence``, in the order of :func:`mha_viz.analysis.examples.list_spans`;
-        empty if
-            the profile has none.
+            empty if the profile has none.
     """
 
     facts: Mapping[str, Any]
@@ -320,9 +320,10 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
 
 
 def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
-    """Return the lines of those of these tables that exist, as text, by table, after verifying their digests.
+    """Read the lines of tables as text, by table, and verify the digests of their files.
 
-    Raises OSError, and ValueError if files have changed since they were written or have other headings.
+    Tables that do not exist are left out. Raises OSError, and ValueError if files have changed since they were written
+    or have other headings.
     """
     existing = [table for table in tables if (folder / f"{table}.csv").is_file()]
     texts = {f"{table}.csv": (folder / f"{table}.csv").read_bytes().decode() for table in existing}
@@ -393,9 +394,8 @@ def parse_profile(files: Mapping[str, str]) -> Profile:
     import pandas as pd
 
     try:
-        facts = open_sealed_facts(
-            FACTS_FILE, files[FACTS_FILE], files, may_lack=(SENTENCES_FILE, EVIDENCE_FILE)
-        )  # a licence may forbid them
+        # A licence may forbid these two files.
+        facts = open_sealed_facts(FACTS_FILE, files[FACTS_FILE], files, may_lack=(SENTENCES_FILE, EVIDENCE_FILE))
         tables, untrained = (
             {n: _parse_table(pd, files[f"{folder}{n}.csv"], n) for n in HEADINGS if f"{folder}{n}.csv" in files}
             for folder in ("", UNTRAINED_FOLDER)

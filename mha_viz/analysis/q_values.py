@@ -1,4 +1,4 @@
-"""Test how easily a head would be right so often by chance, over all heads and relations in a profile.
+"""Test whether heads are right more often than by chance, over all heads and relations in a profile.
 
 The number of right cases of a head is tested against the share that the best fixed offset gets right or, for
 coreference, the better baseline: the p-value is the binomial probability of as many or more. Cases of one document are
@@ -85,10 +85,10 @@ def collect_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return all tests of a profile as a table.
 
     There is one row for each head and each relation and direction that could name a role, and for each head on
-    third-person pronouns. The columns are TESTED (``rule``: cases that the baseline gets right; ``by_rule``: cases that
-    the rule by parts of speech gets right; ``both``: cases that this rule and the head get right), ``p`` and ``q``,
-    ``rule_p`` and ``rule_q``, which are NaN where there is no case. The table is empty if the corpus has neither trees
-    nor chains.
+    third-person pronouns. The columns are TEST_COLUMNS (``rule``: cases that the baseline gets right; ``by_rule``:
+    cases that the rule by parts of speech gets right; ``both``: cases that this rule and the head get right), ``p`` and
+    ``q``, ``rule_p`` and ``rule_q``, which are NaN where there is no case. The table is empty if the corpus has neither
+    trees nor chains.
     """
     import pandas as pd
 
@@ -109,30 +109,33 @@ def collect_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _compute_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
-    """Compute the p-value from a head's COUNTS. A baseline that is never right counts as right once."""
+    """Compute the p-value of a head from its COUNT_COLUMNS. A baseline that is never right counts as right once."""
     n, correct, rule, low, high = counts
     if not n:
         return math.nan
     by_cases = wilson_interval(correct, n)
-    effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
-    effect = effect if effect > 1 else 1.0  # NaN, too, because the table has no such interval below a hundred cases
-    return binomial_tail(int(correct / effect), int(n / effect), max(rule, 1) / n, log_factorials)
+    design_effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
+    # It is NaN if there are less than a hundred cases, for which tables have no such interval.
+    design_effect = design_effect if design_effect > 1 else 1.0
+    return binomial_tail(int(correct / design_effect), int(n / design_effect), max(rule, 1) / n, log_factorials)
 
 
 def _compute_paired_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
-    """Compute the p-value of a head against the rule by parts of speech, from PAIRED."""
+    """Compute the p-value of a head against the rule by parts of speech, from its PAIRED_COLUMNS."""
     n, correct, by_rule, both, low, high = counts
     if not n or math.isnan(both):
         return math.nan
     head_alone, rule_alone = int(correct - both), int(by_rule - both)
     by_cases = newcombe_interval(int(both), head_alone, rule_alone, int(n) - int(both) - head_alone - rule_alone)
-    effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
-    effect = effect if effect > 1 else 1.0
-    return binomial_tail(int(head_alone / effect), int((head_alone + rule_alone) / effect), 0.5, log_factorials)
+    design_effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
+    design_effect = design_effect if design_effect > 1 else 1.0
+    return binomial_tail(
+        int(head_alone / design_effect), int((head_alone + rule_alone) / design_effect), 0.5, log_factorials
+    )
 
 
 def _collect_syntax_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
-    """Return the tests of relations with a subtype, and of base relations; only one of those with the same name."""
+    """Return the tests of base relations and of relations with a subtype, each name only once."""
     if "syntax" not in tables:
         return None
     heads, rules = tables["syntax"], tables["syntax_baselines"]

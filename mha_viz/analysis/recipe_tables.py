@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 FACTS_FILE = "recipes.json"  # written last, so a folder without it is incomplete
 UNTRAINED, STABILITY = "untrained", "stability"
+# The first is missing in older folders, the second if recipes were not compared.
 OPTIONAL_TABLES = (
     UNTRAINED,
     STABILITY,
-)  # the first is missing in older folders, the second if recipes were not compared
+)
 MEAN = "mean"  # in the facts: the explained share, averaged over heads, with its interval
 REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {

@@ -166,9 +166,8 @@ class _MergedRows(NamedTuple):
         least = np.where(self.chosen == EVEN, FLOOR, 0)
         for _ in range(steps):
             predicted_mass = shares * (rules @ (summed / (shares @ rules)))
-            expected = applicable_rows @ (
-                1 / (shares @ applies)
-            )  # 0 where a rule never applies and so predicts nothing
+            # 0 where a rule never applies and so predicts nothing
+            expected = applicable_rows @ (1 / (shares @ applies))
             new = np.maximum(predicted_mass / np.maximum(expected, FLOOR), least)
             new /= new.sum()
             change, shares = np.abs(new - shares).max(), new
@@ -266,10 +265,10 @@ def chosen(
             )
             * ~is_chosen
         )
-        grows = gain.max(axis=1) > MIN_GAIN * count
-        if not grows.any():
+        has_gain = gain.max(axis=1) > MIN_GAIN * count
+        if not has_gain.any():
             break
-        is_chosen[grows, gain.argmax(axis=1)[grows]] = True
+        is_chosen[has_gain, gain.argmax(axis=1)[has_gain]] = True
         steps = STEPS if step == most - 2 else QUICK_STEPS
         shares = refit_shares(rows, np.where(is_chosen, np.maximum(shares, INITIAL_SHARE), 0), steps)
         progress((step + 1) / (most - 1))
@@ -342,10 +341,10 @@ def choice(
 
 
 def prune_shares(shares: Numbers) -> Numbers:
-    """Drop shares below LEAST_SHARE and rescale the others to sum to 1."""
-    large: Numbers = np.where(shares < MIN_SHARE, 0, shares)
-    sums: Numbers = np.maximum(large.sum(axis=2, keepdims=True), FLOOR)
-    return large / sums
+    """Drop shares below MIN_SHARE and rescale the others to sum to 1."""
+    pruned: Numbers = np.where(shares < MIN_SHARE, 0, shares)
+    sums: Numbers = np.maximum(pruned.sum(axis=2, keepdims=True), FLOOR)
+    return pruned / sums
 
 
 def make_single_rule_shares(single: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:

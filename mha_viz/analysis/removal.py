@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ORDERS = ("least", "most", "random")  # orders of removal, by the effect of each head alone
-MAX_SWITCHED = 8  # the most heads to switch off in search of a changed answer
+MAX_SWITCHED = 8  # maximum number of heads to switch off in search of a changed answer
 
 
 class Removal(NamedTuple):
@@ -96,7 +96,10 @@ class Switch(NamedTuple):
 
 
 def find_switch(
-    every: Sequence[Head], n: int, margins: Callable[[Sequence[tuple[Head, ...]]], Numbers], most: int = MAX_SWITCHED
+    all_heads: Sequence[Head],
+    n: int,
+    margins: Callable[[Sequence[tuple[Head, ...]]], Numbers],
+    most: int = MAX_SWITCHED,
 ) -> Steps[Switch]:
     """Search greedily for the smallest set of heads whose removal makes a word the answer.
 
@@ -106,8 +109,8 @@ def find_switch(
     """
     chosen: tuple[Head, ...] = ()
     reached = [float(margins([()])[0])]
-    while reached[-1] <= 0 and len(chosen) < min(most, len(every)):
-        sets, values = [(*chosen, head) for head in every if head not in chosen], list[float]()
+    while reached[-1] <= 0 and len(chosen) < min(most, len(all_heads)):
+        sets, values = [(*chosen, head) for head in all_heads if head not in chosen], list[float]()
         for part in split_range(0, len(sets), count_variants_per_batch(n)):
             yield (len(chosen) + len(values) / len(sets)) / most
             values += margins(sets[part.start : part.stop]).tolist()

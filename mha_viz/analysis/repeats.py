@@ -47,10 +47,10 @@ Numbers = npt.NDArray[np.float64]
 
 
 class DecoderRole(NamedTuple):
-    """A head with more than half of its attention on what ``measure`` names.
+    """A head that puts more than half of its attention on the tokens that ``measure`` names.
 
-    ``untrained`` is the score of the best head with random weights; ``compute_chance`` is that of uniform attention
-    to all visible tokens.
+    ``untrained`` is the score of the best head with random weights; ``chance`` is that of uniform attention to all
+    visible tokens.
     """
 
     head: Head
@@ -77,9 +77,9 @@ class DecoderHeads:
     revision: str = ""
 
     def roles(self) -> tuple[DecoderRole, ...]:
-        """Return the heads above THRESHOLD and at least ABOVE_UNTRAINED above the best untrained head.
+        """Return the heads above THRESHOLD and at least MIN_ABOVE_UNTRAINED above the best untrained head.
 
-        Both are about mean weights. Roles are ordered by measure, largest first.
+        Both thresholds apply to mean weights. Roles are ordered by measure, largest first.
         """
         return tuple(self._iter_roles())
 
@@ -115,7 +115,10 @@ class DecoderHeads:
         )
 
     def table(self) -> pd.DataFrame:
-        """Return a table with one row per head: layer, head, the four measures, and the same with random weights."""
+        """Return a table with one row per head.
+
+        The columns are layer, head, and the four measures, first with trained and then with random weights.
+        """
         import pandas as pd
 
         layers, heads = self.trained.shape[1:]

@@ -45,7 +45,7 @@ MIN_GAIN = 0.05
 WEAKER, GONE = 3 / 4, 1 / 2  # of the previous score: below the first, a role is weaker; below the second, it is gone
 # Roles with a threshold → the table that has their scores.
 THRESHOLD_TABLES = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}
-MAX_ROWS = 60  # the most rows that Jupyter shows of a table
+MAX_ROWS = 60  # maximum number of rows that Jupyter shows of a table
 THREE_DECIMALS = "{:.3f}".format
 HOLDS, WEAK, RULE = "holds", "holds, but weaker", "a simple rule does as well here"
 LESS, FAILS = "the head does it less here", "the head does not do it here"
@@ -91,7 +91,7 @@ class Replication(NamedTuple):
 
 
 class Replications(tuple[Replication, ...]):
-    """A tuple with a :class:`Replication` for each role, in the order of the roles.
+    """A tuple of :class:`Replication`, one per role, in the order of the roles.
 
     Printed or shown in Jupyter, it gives the number of roles with each outcome and :attr:`table`.
     """
@@ -107,10 +107,10 @@ class Replications(tuple[Replication, ...]):
         import pandas as pd
 
         rows: list[tuple[Any, ...]] = []
-        for finding, here, outcome in self:
-            before = (finding.score, finding.baseline, finding.n)
-            measured = here or RoleScore(np.nan, np.nan, 0)
-            numbers = (*before, *measured[:5], "" if measured.documents is None else measured.documents)
+        for finding, score, outcome in self:
+            previous_values = (finding.score, finding.baseline, finding.n)
+            measured = score or RoleScore(np.nan, np.nan, 0)
+            numbers = (*previous_values, *measured[:5], "" if measured.documents is None else measured.documents)
             by_upos = (finding.upos_rule, finding.upos, finding.state, measured.upos)
             rows.append((*finding.head, finding.role, finding.detail, finding.status, outcome, *numbers, *by_upos))
         return pd.DataFrame(rows, columns=list(HEADING))
@@ -144,18 +144,18 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     return Replications(replications)
 
 
-def _find_outcome(finding: Finding, here: RoleScore) -> str:
-    """Return the outcome for a role whose score on the other corpus is ``here``."""
-    before = finding.score if math.isnan(finding.lowest) else finding.lowest
-    baseline = finding.baseline if math.isnan(here.baseline) else here.baseline
-    gains = here.score - baseline >= MIN_GAIN - ROUNDING
-    if here.is_met if finding.role in THRESHOLD_TABLES else gains:
-        return HOLDS if here.score >= WEAKER * before - ROUNDING else WEAK
+def _find_outcome(finding: Finding, score: RoleScore) -> str:
+    """Return the outcome for a role whose score on the other corpus is ``score``."""
+    previous_score = finding.score if math.isnan(finding.lowest) else finding.lowest
+    baseline = finding.baseline if math.isnan(score.baseline) else score.baseline
+    has_gain = score.score - baseline >= MIN_GAIN - ROUNDING
+    if score.is_met if finding.role in THRESHOLD_TABLES else has_gain:
+        return HOLDS if score.score >= WEAKER * previous_score - ROUNDING else WEAK
     if finding.role in THRESHOLD_TABLES:
-        return LESS if gains or here.score >= GONE * before - ROUNDING else FAILS
-    if here.high >= before:
+        return LESS if has_gain or score.score >= GONE * previous_score - ROUNDING else FAILS
+    if score.high >= previous_score:
         return RULE
-    return FAILS if here.score <= here.baseline and here.score < GONE * before else LESS
+    return FAILS if score.score <= score.baseline and score.score < GONE * previous_score else LESS
 
 
 class _ScoreTables:

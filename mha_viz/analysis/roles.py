@@ -276,14 +276,14 @@ def iter_suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     For every head and relation, the direction with the best score on the even sentences must gain ten points there and
     meet the criterion on the odd ones.
     """
-    for meeting in iter_suggested_heads(counts):
-        yield from _iter_roles(counts, meeting, ODD)
+    for qualified in iter_suggested_heads(counts):
+        yield from _iter_roles(counts, qualified, ODD)
 
 
 def iter_candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """Yield a role for every head, relation and direction that meets the criterion over all sentences."""
-    for meeting in iter_candidate_heads(counts):
-        yield from _iter_roles(counts, meeting, ALL)
+    for qualified in iter_candidate_heads(counts):
+        yield from _iter_roles(counts, qualified, ALL)
 
 
 class QualifiedHeads(NamedTuple):
@@ -352,9 +352,9 @@ def _select_qualified(
     )
 
 
-def _iter_roles(counts: SyntaxCounts, meeting: QualifiedHeads, halves: slice) -> Iterator[Role]:
+def _iter_roles(counts: SyntaxCounts, qualified: QualifiedHeads, halves: slice) -> Iterator[Role]:
     """Yield the roles of heads that meet the criterion."""
-    direction, row, heads = meeting
+    direction, row, heads = qualified
     if not heads:
         return
     n = int(counts.gold.n[halves, direction, row].sum())
@@ -365,12 +365,15 @@ def _iter_roles(counts: SyntaxCounts, meeting: QualifiedHeads, halves: slice) ->
     if counts.untrained is not None:
         untrained = int(counts.untrained[halves, direction, row].sum(axis=0).max()) / n
     choices = counts.measure_choices(direction, counts.relations.find_base(row))
-    against, detail = counts.compare_with_rule(direction, row, halves), make_detail(counts.relations, direction, row)
+    rule_bounds, detail = (
+        counts.compare_with_rule(direction, row, halves),
+        make_detail(counts.relations, direction, row),
+    )
     for head, interval in heads.items():
-        right = int(counts.by_row[halves, direction, row, head].sum())
-        comparison = Rule(rule.in_words, by_rule / n, Interval(*map(float, against[:, head])))
+        correct = int(counts.by_row[halves, direction, row, head].sum())
+        comparison = Rule(rule.in_words, by_rule / n, Interval(*map(float, rule_bounds[:, head])))
         yield Role(
-            head, "syntax", detail, right / n, offset, n, interval, comparison, untrained, documents, choices[head]
+            head, "syntax", detail, correct / n, offset, n, interval, comparison, untrained, documents, choices[head]
         )
 
 
@@ -381,21 +384,20 @@ def iter_coreference_roles(sums: RunningSums, documents: Documents, control: Run
     :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights.
     """
     third_person = TYPES.index(THIRD_PERSON)
-    n, correct, baseline = (
-        sums[name][:, :, third_person].sum(axis=1) for name in ("n", "correct", "baseline")
-    )  # [document, …]
-    cases, better, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
+    # [document, …]
+    n, correct, baseline = (sums[name][:, :, third_person].sum(axis=1) for name in ("n", "correct", "baseline"))
+    cases, baseline_right, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
     if cases < CASES:
         return
     bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
-    against = documents.compute_net_intervals(*AgreementComparison.of(sums))
+    rule_bounds = documents.compute_net_intervals(*AgreementComparison.of(sums))
     untrained = (
         math.nan if control is None else int(control["correct"][:, :, third_person].sum(axis=(0, 1)).max()) / cases
     )
-    for head in (head for head in range(len(right)) if _has_gain(right[head], better, cases)):
-        scores = int(right[head]) / cases, better / cases, cases
+    for head in (head for head in range(len(right)) if _has_gain(right[head], baseline_right, cases)):
+        scores = int(right[head]) / cases, baseline_right / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
-        rule = Rule(AGREEMENT, by_rule / cases, Interval(*map(float, against[:, head])))
+        rule = Rule(AGREEMENT, by_rule / cases, Interval(*map(float, rule_bounds[:, head])))
         yield Role(head, "coreference", THIRD_PERSON, *scores, interval, rule, untrained, count_documents_with_cases(n))
 
 

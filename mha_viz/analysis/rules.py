@@ -283,17 +283,17 @@ def _mark_siblings(text: RuleText) -> Marks:
 def _make_relation_rules(relation: str) -> tuple[AttentionRule, AttentionRule]:
     """Return two rules for a relation: from a dependent to its head, and from a head to its dependents."""
 
-    def targets(text: RuleText, turned: bool) -> Marks:
-        """Mark the head of each dependent of this relation or, if ``turned``, the dependents of each head."""
+    def targets(text: RuleText, is_reversed: bool) -> Marks:
+        """Mark the head of each dependent of this relation or, if ``is_reversed``, the dependents of each head."""
         if relation not in text.relations:
             return text.no_targets
         has_relation = np.array([word == relation for word in text.relations], bool)
         edges = text.below & has_relation[:, None]  # [word, word]
-        return text.expand_words(edges.T if turned else edges)
+        return text.expand_words(edges.T if is_reversed else edges)
 
     return (
-        AttentionRule(f"its head, as {relation}", "syntax", TREES, partial(targets, turned=False)),
-        AttentionRule(f"its {relation}", "syntax", TREES, partial(targets, turned=True)),
+        AttentionRule(f"its head, as {relation}", "syntax", TREES, partial(targets, is_reversed=False)),
+        AttentionRule(f"its {relation}", "syntax", TREES, partial(targets, is_reversed=True)),
     )
 
 

@@ -146,19 +146,16 @@ def _combine_roles(
     return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
 
 
-def _find_lesser_state(here: object, there: object) -> str | None:
+def _find_lesser_state(first_state: object, second_state: object) -> str | None:
     """Return the lesser of the states on two corpora; None if there is no rule."""
-    states = {OLD_STATES.get(str(state), state) for state in (here, there)}
+    states = {OLD_STATES.get(str(state), state) for state in (first_state, second_state)}
     return next((str(state) for state in reversed(STATES) if state in states), None)
 
 
 ALL = "all"  # stands for all classes of query word
-MAX_TOKENS = 256  # the most tokens of a text; all its rules then take 70 MB
-MAX_NAMED_RULES, MIN_NAMED_SHARE, MIN_UNEXPLAINED = (
-    2,
-    0.05,
-    0.005,
-)  # rules to name; least share to name a rule; least unexplained share to mention
+MAX_TOKENS = 256  # maximum number of tokens of a text; all its rules then take 70 MB
+# Rules to name; least share to name a rule; least unexplained share to mention.
+MAX_NAMED_RULES, MIN_NAMED_SHARE, MIN_UNEXPLAINED = 2, 0.05, 0.005
 MIN_EXPLAINED = 0.05  # a recipe must explain at least this much more than uniform attention
 KIND_NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -340,7 +337,7 @@ def predict_attention(attention: Attention, recipes: Recipes | None = None, text
 
     ``recipes`` are by default those that :func:`find_recipes` finds for the model. ``text`` is the text as rules see
     it; the default has no annotation, so that only rules without annotation apply. Raises SettingError if the model has
-    no recipes or they are of a model of another shape, and TextError for more than LONGEST tokens.
+    no recipes or they are of a model of another shape, and TextError for more than MAX_TOKENS tokens.
     """
     shares = _find_shares(attention, recipes)
     rows: Weights = predict(shares, text or make_rule_text(attention)).astype(np.float32)
@@ -377,8 +374,10 @@ def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes:
 
 
 def _find_shares(attention: Attention, recipes: Recipes | None) -> Numbers:
-    """Return [class, head, rule], the shares of recipes that fit a reading. Raises as :func:`predict_attention`
-    does."""
+    """Return [class, head, rule], the shares of recipes that fit a reading.
+
+    Raises as :func:`predict_attention` does.
+    """
     recipes = recipes or require_recipes(attention.model, attention.revision)
     shape = list_layers(recipes.facts["layers"]), recipes.facts["heads"]
     if (attention.layer_numbers, attention.heads) != shape:
@@ -418,17 +417,19 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     return replace(attention, weights=residual, quantity="unexplained", made=(*attention.made, step))
 
 
-def add_annotation(left: Attention, gold: Sentence) -> Attention:
-    """Recompute what :func:`unexplained` left without annotation, using the annotation of ``gold``.
+def add_annotation(reading: Attention, gold: Sentence) -> Attention:
+    """Recompute the result of :func:`unexplained` with the annotation of ``gold``.
 
     The reading is returned unchanged if the sentence has other words. The recipes are those that :func:`find_recipes`
     finds for the model.
     """
-    if UNEXPLAINED not in left.made or not has_same_words(gold, left):
-        return left
-    weights = left.weights + predict_attention(left) - predict_attention(left, text=make_rule_text(left, gold))
-    made = (UNEXPLAINED_OF_GOLD if step == UNEXPLAINED else step for step in left.made)
-    return replace(left, weights=weights, made=tuple(made))
+    if UNEXPLAINED not in reading.made or not has_same_words(gold, reading):
+        return reading
+    weights = (
+        reading.weights + predict_attention(reading) - predict_attention(reading, text=make_rule_text(reading, gold))
+    )
+    made = (UNEXPLAINED_OF_GOLD if step == UNEXPLAINED else step for step in reading.made)
+    return replace(reading, weights=weights, made=tuple(made))
 
 
 # ---- Recipes of a model ----------------------------------------------------------------------------------------------
@@ -507,7 +508,7 @@ def _load_cached(folder: Path, _: int) -> Recipes:
 
 @lru_cache(maxsize=8)
 def get_cached_shares(recipes: Recipes) -> Numbers:
-    """Return :func:`make_shares` recipes, cached and read-only, because every reading needs them."""
+    """Return the :func:`make_shares` of recipes, cached and read-only, because every reading needs them."""
     shares = make_shares(recipes)
     shares.setflags(write=False)
     return shares

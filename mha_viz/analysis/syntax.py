@@ -4,10 +4,10 @@ Definitions: Clark et al. 2019, section 4.2 (word attention, arg-max, fixed offs
 (ten points over the offset); Htut et al. 2019 (undirected). A relation is counted with its subtype ("nmod:poss", level
 *full*), without it ("nmod", *base*) and in the aggregates "all" and "all without punct" (*agg*). Roots are not scored.
 
-*Kind and choice*: in sentences with two or more words of the gold word's part of speech, besides the word that looks,
-does a head point to a word of this *kind*, and if so, is its *choice* among them the gold word? For comparison, the
-same cases are scored for the nearest such word on each side and for a random one. Subtypes count with their base
-relation.
+*Kind and choice*: in sentences with two or more words of the gold word's part of speech, besides the seeker (the word
+whose head or dependent is looked for), does a head point to a word of this *kind*, and if so, is its *choice* among
+them the gold word? For comparison, the same cases are scored for the nearest such word on each side and for a random
+one. Subtypes count with their base relation.
 """
 
 from __future__ import annotations
@@ -168,9 +168,9 @@ class Syntax:
     """Running counts over sentences.
 
     ``sums`` has correct [document, half, direction, relation, head] by full relation; both [half, direction, row,
-    head], cases that the rule by parts of speech gets right, too; kinds [document, direction, base, head, OF_KIND] and
-    choices [half, direction, base, head, CHOICES]; and, for the undirected measure, edges [head] and edge_count. The
-    numbers of cases depend only on the annotation: see :func:`count_gold` and :func:`count_cases`.
+    head], cases that the rule by parts of speech gets right, too; kinds [document, direction, base, head, KIND_COUNTS]
+    and choices [half, direction, base, head, CHOICE_COUNTS]; and, for the undirected measure, edges [head] and
+    edge_count. The numbers of cases depend only on the annotation: see :func:`count_gold` and :func:`count_cases`.
     """
 
     def __init__(self, relations: Relations, heads: int, documents: int = 1) -> None:
@@ -233,7 +233,7 @@ class Syntax:
             is_right &= is_kind
             left, right = (is_kind & is_nearest for is_nearest in kind_cases.nearest)
             answers = (is_kind, is_right, left, right, is_right & left, is_right & right, is_kind * kind_cases.chance)
-            quantities = np.stack([answer.T for answer in answers], axis=2, dtype=np.float64)  # [case, head, CHOICES]
+            quantities = np.stack([answer.T for answer in answers], axis=2, dtype=np.float64)  # [case, head, count]
             places = np.stack((document[kind_cases.word], half[kind_cases.word], kind_cases.base))
             order = np.lexsort(places[::-1])
             starts = np.flatnonzero(np.diff(places[:, order], prepend=-1).any(axis=0))
@@ -318,9 +318,8 @@ def _count_cases(relations: Relations, tree: Tree) -> Counts:
     if len(tree.heads) < 2 or not dependents.size:
         return np.zeros((len(DIRECTIONS), len(relations.rows)), np.int64)
     by_dependent = relations.member[tree.relations[dependents]].sum(axis=0)
-    has_dependent = np.zeros(
-        (len(tree.heads), len(relations.rows)), bool
-    )  # [word, row]: whether it has such a dependent
+    # [word, row]: whether it has such a dependent
+    has_dependent = np.zeros((len(tree.heads), len(relations.rows)), bool)
     np.logical_or.at(has_dependent, tree.heads[dependents], relations.member[tree.relations[dependents]].astype(bool))
     return np.stack((by_dependent, by_dependent, has_dependent.sum(axis=0)))
 
@@ -347,10 +346,10 @@ def find_pointers(block: Weights) -> Pointers:
 
 
 class KindCases(NamedTuple):
-    """Cases with two or more words of the gold word's part of speech, besides the word that looks.
+    """Cases with two or more words of the gold word's part of speech, besides the seeker.
 
     Attributes:
-        word: [case], the word that looks.
+        word: [case], the seeker: the word whose head or dependent is looked for.
         base: [case], the base relation.
         tag: [case], the gold word's part of speech.
         chance: [case], the share of the words with this part of speech that are right.

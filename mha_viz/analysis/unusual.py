@@ -131,11 +131,11 @@ def _find_strongest_between(
 
 # ---- What is unusual ----------------------------------------------------------------------------------------
 
-MAX_FINDINGS = 3  # the most findings per text
-MAX_WORDS = 128  # the most words of a text with findings,
+MAX_FINDINGS = 3  # maximum number of findings per text
+MAX_WORDS = 128  # maximum number of words of a text with findings,
 MAX_TOKENS = 1_024  # and with a finding about a pronoun, which needs only the matrices of two heads
 MIN_BITS = 0.5  # bits
-MIN_WORDS = 3  # the fewest words that can show a pattern
+MIN_WORDS = 3  # minimum number of words that can show a pattern
 MIN_PATTERN = 0.5  # least share for a pattern
 MIN_LINK, MIN_DISTANCE = 0.25, 2  # least weight of a link, and least distance of its ends in words
 WEAK_LINK = 0.3  # a link from a pronoun below this weight is called weak,
@@ -253,7 +253,7 @@ class WordReading:
     def at(self, offset: int) -> Values:
         """Return [head], the mean weight of ordinary tokens on the token at an offset, if it belongs to another word.
 
-        The result is zero for fewer than ROWS such tokens.
+        The result is zero for fewer than MIN_WORDS such tokens.
         """
         cells = self._diagonal(offset)
         return cells.mean(1, dtype=np.float64) if cells.shape[1] >= MIN_WORDS else np.zeros(len(self.every))
@@ -295,7 +295,7 @@ class Kind(NamedTuple):
         least: the least share for it.
         find: yields its candidates in a reading.
         most: how many of them are reported, each of another head and another word.
-        longest: the most words of a text for which it is reported.
+        longest: the maximum number of words of a text for which it is reported.
     """
 
     name: str
@@ -319,42 +319,42 @@ def _write_share(value: float, habit: float) -> str:
 def _make_offset_finder(offset: int, phrase: str) -> Callable[[WordReading, str, float], Candidates]:
     """Return a function that finds heads which attend to the token at an offset."""
 
-    def find(seen: WordReading, kind: str, least: float) -> Candidates:
-        values, habits = seen.at(offset), seen.get_habit(offset)
+    def find(reading: WordReading, kind: str, least: float) -> Candidates:
+        values, habits = reading.at(offset), reading.get_habit(offset)
         for place in np.flatnonzero(values >= least):
-            head, value, habit = seen.every[place], float(values[place]), float(habits[place])
+            head, value, habit = reading.every[place], float(values[place]), float(habits[place])
             words = (f"{head} {phrase} ({_write_share(value, habit)}).",)
-            query = seen.find_strongest_at(int(place), offset)
+            query = reading.find_strongest_at(int(place), offset)
             yield Unusual(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
 
     return find
 
 
-def _find_referents(seen: WordReading, kind: str, least: float) -> Candidates:
+def _find_referents(reading: WordReading, kind: str, least: float) -> Candidates:
     """Find the largest link from a third-person pronoun to an earlier noun or name, of heads known for coreference."""
-    referring = sorted({f.head for f in seen.roles if f.role == "coreference"})
-    if not referring or not seen.referents.any():
+    coreference_heads = sorted({f.head for f in reading.roles if f.role == "coreference"})
+    if not coreference_heads or not reading.referents.any():
         return
-    links = np.where(seen.referents, seen.attention.only(referring).by_words().weights[0], -1)
+    links = np.where(reading.referents, reading.attention.only(coreference_heads).by_words().weights[0], -1)
     number, query, key = (int(place) for place in np.unravel_index(links.argmax(), links.shape))
-    head, value = referring[number], float(links[number, query, key])
+    head, value = coreference_heads[number], float(links[number, query, key])
     if value >= least:
         ending = f"”, {decimal(value)} (weak)." if value < WEAK_LINK else f"” ({decimal(value)})."
-        words = (f"{head} links “", seen.words[query], "” to “", seen.words[key], ending)
-        yield Unusual(kind, head, value, math.inf, words, seen.pieces[query], seen.pieces[key])
+        words = (f"{head} links “", reading.words[query], "” to “", reading.words[key], ending)
+        yield Unusual(kind, head, value, math.inf, words, reading.pieces[query], reading.pieces[key])
 
 
-def _find_links(seen: WordReading, kind: str, least: float) -> Candidates:
+def _find_links(reading: WordReading, kind: str, least: float) -> Candidates:
     """Find unexpected links between two ordinary words."""
-    plain, count = seen.plain, len(seen.words)
+    plain, count = reading.plain, len(reading.words)
     if len(plain) < MIN_WORDS:
         return
-    block = seen.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
+    block = reading.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
     distances = np.abs(np.subtract.outer(plain, plain))
     usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda offset: np.diagonal(block, offset, 1, 2).sum(1))  # [head]
-    habit = cache(seen.get_habit)  # [head], of an offset
-    allowed = (distances >= MIN_DISTANCE) & seen.linked[plain[:, None], plain]
+    habit = cache(reading.get_habit)  # [head], of an offset
+    allowed = (distances >= MIN_DISTANCE) & reading.linked[plain[:, None], plain]
     for place, i, j in zip(*np.nonzero((block >= least) & allowed), strict=True):
         value, (query, key), other_words = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
         to_key = (columns[place, j] - value) / other_words  # mean weight of the other words on this key
@@ -362,60 +362,60 @@ def _find_links(seen: WordReading, kind: str, least: float) -> Candidates:
         surprise = compute_surprise(value, max(usual[i, j], to_key, at_distance, habit(int(key - query))[place]))
         if surprise < MIN_BITS:
             continue
-        query_word, key_word = seen.words[query], seen.words[key]
-        joining = "” to another “" if query_word.casefold() == key_word.casefold() else "” to “"
-        words = (f"{seen.every[place]} links “", query_word, joining, key_word, f"” ({decimal(value)}).")
-        places = seen.pieces[query], seen.pieces[key]
-        yield Unusual(kind, seen.every[place], value, surprise, words, *places)
+        query_word, key_word = reading.words[query], reading.words[key]
+        middle = "” to another “" if query_word.casefold() == key_word.casefold() else "” to “"
+        words = (f"{reading.every[place]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
+        places = reading.pieces[query], reading.pieces[key]
+        yield Unusual(kind, reading.every[place], value, surprise, words, *places)
 
 
-def _find_marks(seen: WordReading, kind: str, least: float) -> Candidates:
+def _find_marks(reading: WordReading, kind: str, least: float) -> Candidates:
     """Find heads that give most of their attention to one punctuation mark."""
-    habits = seen.get_habit("punctuation")
-    for key in np.flatnonzero(seen.marks & seen.is_known) if len(seen.plain) >= MIN_WORDS else ():
-        values = seen.rows[:, key]
+    habits = reading.get_habit("punctuation")
+    for key in np.flatnonzero(reading.marks & reading.is_known) if len(reading.plain) >= MIN_WORDS else ():
+        values = reading.rows[:, key]
         for place in np.flatnonzero(values >= least):
             value, habit = float(values[place]), float(habits[place])
             ending = f"” from everywhere ({_write_share(value, habit)})."
-            words = (f"{seen.every[place]} looks at “", seen.words[key], ending)
-            query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
-            places = seen.pieces[query], seen.pieces[key]
+            words = (f"{reading.every[place]} looks at “", reading.words[key], ending)
+            query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
+            places = reading.pieces[query], reading.pieces[key]
             yield Unusual(
-                kind, seen.every[place], value, compute_surprise(value, max(values.mean(), habit)), words, *places
+                kind, reading.every[place], value, compute_surprise(value, max(values.mean(), habit)), words, *places
             )
 
 
-def _find_even(seen: WordReading, kind: str, least: float) -> Candidates:
+def _find_even(reading: WordReading, kind: str, least: float) -> Candidates:
     """Find heads that attend to everything alike, by the entropy of their rows as a share of the largest possible."""
-    if len(seen.plain) < MIN_WORDS:
+    if len(reading.plain) < MIN_WORDS:
         return
-    reading, habits = seen.attention, seen.get_habit("normalised")
-    nats = entropy(reading.weights.reshape(len(seen.every), *reading.weights.shape[2:])).mean(-1)
-    values = nats / math.log(len(reading.text))
+    attention, habits = reading.attention, reading.get_habit("normalised")
+    nats = entropy(attention.weights.reshape(len(reading.every), *attention.weights.shape[2:])).mean(-1)
+    values = nats / math.log(len(attention.text))
     for place in np.flatnonzero(values >= least):
-        value, words = float(values[place]), (f"{seen.every[place]} looks at all words alike.",)
+        value, words = float(values[place]), (f"{reading.every[place]} looks at all words alike.",)
         surprise = compute_surprise(value, max(values.mean(), habits[place]))
-        yield Unusual(kind, seen.every[place], value, surprise, words, seen.pieces[seen.plain[0]])
+        yield Unusual(kind, reading.every[place], value, surprise, words, reading.pieces[reading.plain[0]])
 
 
-def _find_idle(seen: WordReading, kind: str, least: float) -> Candidates:
+def _find_idle(reading: WordReading, kind: str, least: float) -> Candidates:
     """Find heads known for linking words that attend to a special token instead.
 
     The expected share is at least a half.
     """
-    active_heads = {f.head for f, shows in seen.roles.items() if shows}
-    experts = {f.head for f in seen.roles if f.role in LINKING_ROLES} - active_heads
-    usual = np.maximum(seen.get_habit("cls"), seen.get_habit("sep"))
-    for head in sorted(experts.intersection(seen.every)) if len(seen.plain) else ():
-        place = seen.every.index(head)
-        row = np.where(seen.special, seen.rows[place], 0)
+    active_heads = {f.head for f, shows in reading.roles.items() if shows}
+    linking_heads = {f.head for f in reading.roles if f.role in LINKING_ROLES} - active_heads
+    usual = np.maximum(reading.get_habit("cls"), reading.get_habit("sep"))
+    for head in sorted(linking_heads.intersection(reading.every)) if len(reading.plain) else ():
+        place = reading.every.index(head)
+        row = np.where(reading.special, reading.rows[place], 0)
         key = int(row.argmax())
         value = float(row[key])
         if value >= least:
-            words = (f"Most of {head}’s attention goes to ", seen.words[key], ", as when it finds nothing to link.")
-            query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
+            words = (f"Most of {head}’s attention goes to ", reading.words[key], ", as when it finds nothing to link.")
+            query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
             surprise = compute_surprise(value, max(0.5, usual[place]))
-            yield Unusual(kind, head, value, surprise, words, seen.pieces[query], seen.pieces[key])
+            yield Unusual(kind, head, value, surprise, words, reading.pieces[query], reading.pieces[key])
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
@@ -439,10 +439,10 @@ def find_unusual(
     habits: Habits = _NO_HABITS,
     quiet: bool = False,
 ) -> tuple[Unusual, ...]:
-    """Return the most unusual findings of a reading, at most MOST, each about another head and word.
+    """Return the most unusual findings of a reading, at most MAX_FINDINGS, each about another head and word.
 
     What a pronoun refers to comes first, then the most unusual. There are no findings for other quantities than
-    weights, or from one text to another. A text of more than MOST_WORDS words has only the finding about a pronoun.
+    weights, or from one text to another. A text of more than MAX_WORDS words has only the finding about a pronoun.
 
     Args:
         attention: the reading.
@@ -457,14 +457,14 @@ def find_unusual(
         return ()
     heads = frozenset(attention.every_head())
     pairs = zip(roles, find_active(roles, attention) if shows is None else shows, strict=True)
-    seen = WordReading(attention, {f: is_shown for f, is_shown in pairs if f.head in heads}, habits)
-    candidates = [found for row in kinds for found in row.find(seen, row.name, row.least)]
+    reading = WordReading(attention, {f: is_shown for f, is_shown in pairs if f.head in heads}, habits)
+    candidates = [candidate for row in kinds for candidate in row.find(reading, row.name, row.least)]
     best: list[Unusual] = []
-    for found in sorted(candidates, key=lambda found: -found.surprise):
-        is_new = all(found.head != other.head and found.query != other.query for other in best)
-        same_kind = sum(other.kind == found.kind for other in best)
-        if found.surprise >= MIN_BITS and is_new and same_kind < KINDS[found.kind].most:
-            best.append(found)
+    for candidate in sorted(candidates, key=lambda candidate: -candidate.surprise):
+        is_new = all(candidate.head != other.head and candidate.query != other.query for other in best)
+        same_kind = sum(other.kind == candidate.kind for other in best)
+        if candidate.surprise >= MIN_BITS and is_new and same_kind < KINDS[candidate.kind].most:
+            best.append(candidate)
     return tuple(best[:MAX_FINDINGS])
 
 

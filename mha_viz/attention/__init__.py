@@ -184,7 +184,8 @@ class Attention:
             offsets: the position of each token in ``text``, as from ``tokenizer(text, return_offsets_mapping=True)``.
             keys_offsets: the same for ``keys``.
             sentence_b_start: the index of the first of ``tokens`` that belongs to a second sentence.
-            sink: for a model with learned sinks, such as gpt-oss, draws what each row leaves as a last column, "sink".
+            sink: for a model with learned sinks, such as gpt-oss, True to add a last column, "sink", that makes each
+                row sum to 1.
             quantity: what the numbers are. Weights in half precision are rescaled so that rows sum to 1.
             model: the name of the model.
             revision: its revision.

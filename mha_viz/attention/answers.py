@@ -1,7 +1,7 @@
 """The answers of a model to a question about a text, with and without some of its heads, and after patching.
 
-Patching measures how much of the difference between two answers comes back when heads give their output on another
-text.
+Patching measures how much of the difference between two answers is restored when the outputs of heads are taken from
+another text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.float64]
 MAX_ERROR = 0.25  # relative error above which an estimate of a share is unreliable
 LITTLE = 0.05  # a difference of cosines or log-probabilities below this is negligible
-MAX_WORDS = 32  # the most words that a model writes at once
+MAX_WORDS = 32  # maximum number of words that a model writes at once
 SIDES = ("query", "key", "value")  # the inputs of a head at which a path can end
 MAX_LISTED = 10  # number of words to list
 
@@ -29,10 +29,10 @@ MAX_LISTED = 10  # number of words to list
 class Answer(NamedTuple):
     """The answer of a model before and after heads are ablated.
 
-    For a word, ``words`` are the most probable words before, the other most probable words after, and the followed
-    word. ``before`` and ``after`` are their probabilities, and ``divergence`` is KL(before ‖ after) over the vocabulary
-    in nats. For a cosine there are no words, ``before`` and ``after`` have one number, and ``divergence`` is the size
-    of its change.
+    For a word, ``words`` are the most probable words before, the other most probable words after, and the word of the
+    question. ``before`` and ``after`` are their probabilities, and ``divergence`` is KL(before ‖ after) over the
+    vocabulary in nats. For a cosine there are no words, ``before`` and ``after`` have one number, and ``divergence`` is
+    the size of its change.
     """
 
     question: Question
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 
     @property
     def followed(self) -> tuple[float, float]:
-        """The probability of the followed word, or the cosine, before and after."""
+        """The probability of the word of the question, or the cosine, before and after."""
         place = self.words.index(self.question.word) if self.words else 0
         return float(self.before[place]), float(self.after[place])
 
@@ -106,12 +106,12 @@ def make_head_table(columns: dict[str, Numbers]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Patched:
-    """The results of patching each head alone: the model reads ``text``, and the head gives its output on ``other``.
+    """The results of patching each head alone: the model reads ``text``, and the head's output is that on ``other``.
 
     Attributes:
         score: the answer in words.
         before, after: the score on ``text`` and on ``other``.
-        shares: [layer, head], the share of the difference that comes back, exact: 0 for none, 1 for all, below 0 if the
+        shares: [layer, head], the exact share of the difference that is restored: 0 for none, 1 for all, below 0 if the
             answer moves away.
         estimated: [layer, head], the same to first order, from one forward and one backward pass (attribution
             patching).
@@ -190,9 +190,10 @@ def find_largest_estimate(estimated: Numbers) -> Head:
 
 
 def list_tokens(before: Numbers, after: Numbers, piece: int) -> list[int]:
-    """Return the tokens to list: the BEST by log-probability before, the other BEST after, and ``piece``.
+    """Return the tokens to list: the MAX_LISTED most probable before and after, and ``piece``.
 
-    ``before`` and ``after`` are [token]. Of equal tokens, the first in the vocabulary is chosen.
+    ``before`` and ``after`` are log-probabilities [token]; tokens are listed only once, those before first. Of equal
+    tokens, the first in the vocabulary is chosen.
     """
     firsts = [np.argsort(-logs, kind="stable")[:MAX_LISTED].tolist() for logs in (before, after)]
     return list(dict.fromkeys([*firsts[0], *firsts[1], piece]))

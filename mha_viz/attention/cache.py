@@ -1,4 +1,4 @@
-"""Find attention weights in what another library recorded: which of its tensors are the weights of which layer.
+"""Find the attention weights of each layer among the tensors that another library recorded.
 
 Entries are recognised by names and shapes, so none of these libraries is imported.
 """
@@ -20,8 +20,8 @@ LAYER = "{layer}"
 NUMBER = re.compile(r"\d+")
 LAYER_PREFIX = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # text before the number of a layer
 PATTERN = re.compile(r"hook_(attn_)?pattern$")
-MAX_ENTRIES = 200_000  # the most entries of a cache
-MAX_NAMES = 6  # the most names in a message
+MAX_ENTRIES = 200_000  # maximum number of entries of a cache
+MAX_NAMES = 6  # maximum number of names in a message
 SUM_TOLERANCE = 0.05  # rows of weights may differ from 1 by this much
 
 
@@ -50,9 +50,8 @@ def find_layers(cache: Any, names: str | None = None, has_sink: bool = False) ->
     Raises ShapeError if there is no stack of layers, or more than one.
     """
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
-    is_output = any(
-        hasattr(cache, name) for name in STACK_FIELDS
-    )  # the output of a whole model, which from_tensors explains
+    # The output of a whole model, which from_tensors explains.
+    is_output = any(hasattr(cache, name) for name in STACK_FIELDS)
     if not (hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output):
         layers = (
             [_extract_weights(entry) for entry in cache[: MAX_ITEMS + 1]] if isinstance(cache, list | tuple) else cache
@@ -108,13 +107,15 @@ def _choose_stack(entries: Mapping[str, Mapping[int, Any]], names: str | None, h
     stacks = stacks or [
         name for name, layers in entries.items() if all(_is_weights(layer, has_sink) for layer in layers.values())
     ]
-    if not stacks and len(near := [name for name in entries if all(map(_may_be_weights, entries[name].values()))]) == 1:
-        return near[0]  # the caller refuses its rows, saying where and why
+    if (
+        not stacks
+        and len(likely := [name for name in entries if all(map(_may_be_weights, entries[name].values()))]) == 1
+    ):
+        return likely[0]  # the caller raises an error that says which rows are wrong
     for name, layers in entries.items() if not stacks else ():
         for layer, entry in layers.items():
-            _extract_weights(
-                entry, name.replace(LAYER, str(layer))
-            )  # raises if something is wrong with an output, which says more
+            # Raises a more precise error than the one below if something is wrong with an output.
+            _extract_weights(entry, name.replace(LAYER, str(layer)))
     if not entries:
         raise ShapeError(
             "No name in this cache has the number of a layer.",
@@ -159,20 +160,20 @@ def _extract_weights(entry: Any, name: str = "") -> Any:
     parts = [part for part in entry if hasattr(part, "shape") and len(find_axes(part)) == 4]
     if len(parts) == 1:
         return parts[0]
-    who = f", {name!r}," if name else ""
+    label = f", {name!r}," if name else ""
     if len(entry) == 2 and all(hasattr(part, "shape") for part in entry):  # the output of nn.MultiheadAttention
         vectors, weights = map(find_axes, entry)
         if len(weights) == len(vectors) + 1 == 3:
             return entry[1]
         if len(weights) == len(vectors) in (2, 3) and weights[:-1] == vectors[:-1] and _are_shares(*entry):
             raise ShapeError(
-                f"The output of an attention module{who} has weights with axes {weights}: a mean over its heads.",
+                f"The output of an attention module{label} has weights with axes {weights}: a mean over its heads.",
                 "Call nn.MultiheadAttention with average_attn_weights=False. To draw means as they are, give those of "
                 "one text to from_tensors, one matrix for each layer: [[mean[0]] for mean in …].",
             )
     if any(part is None for part in entry):
         raise ShapeError(
-            f"The output of an attention module{who} has no weights.",
+            f"The output of an attention module{label} has no weights.",
             'Load a model of transformers with attn_implementation="eager"; call nn.MultiheadAttention with '
             "need_weights=True and average_attn_weights=False.",
         )

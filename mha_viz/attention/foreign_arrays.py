@@ -23,20 +23,21 @@ from mha_viz.text import Token, TokenizedText, clean
 
 Weights = npt.NDArray[np.float32]
 
-MAX_NUMBERS = 1 << 29  # the most numbers of a reading: 2 GiB in float32
-MAX_NAMES = 1 << 20  # the most tokens
+MAX_NUMBERS = 1 << 29  # maximum number of weights in a reading: 2 GiB in float32
+MAX_NAMES = 1 << 20  # maximum number of tokens
 MAX_LAYERS = 1_000  # upper limit of layer numbers
-MAX_AXES = 8  # the most axes of nested lists
+MAX_AXES = 8  # maximum depth of nested lists
 LAYER = "A layer"
 EXPECTED_AXES = "Expected [head, query, key] or [1, head, query, key]."
 SMALLER_REMEDY = "Take fewer layers, or a shorter text."
 HALF_PRECISION_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
+# Fields of a model's output.
 STACK_FIELDS = (
     "attentions",
     "encoder_attentions",
     "decoder_attentions",
     "cross_attentions",
-)  # fields of a model's output
+)
 
 # Learned sinks, such as those of gpt-oss: each head has one more score than keys, and its share of a row goes to no
 # token. Transformers returns the rows without it (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
@@ -58,9 +59,9 @@ def read_token_names(given: Any, argument: str) -> list[str]:
         raise ShapeError(f"{argument} has more than {MAX_NAMES:,} entries.", "Take a shorter text.")
     for place, name in enumerate(names):
         if not isinstance(name, str):
-            where = f"has at {place}, counted from 0," if place else "begins with"
+            location = f"has at {place}, counted from 0," if place else "begins with"
             raise ShapeError(
-                f"{argument} {where} {shorten_value(name)!r}, which is not a text.",
+                f"{argument} {location} {shorten_value(name)!r}, which is not a text.",
                 "Give the tokens' names: tokenizer.convert_ids_to_tokens(ids), or model.to_str_tokens(text).",
             )
     return names
@@ -287,9 +288,9 @@ def read_typed_text(text: Any, offsets: Any, count: int, start: int | None = Non
     """
     if text is None and offsets is None:
         return None
-    get = "Give both: tokenizer(text, return_offsets_mapping=True) has offset_mapping."
+    remedy = "Give both: tokenizer(text, return_offsets_mapping=True) has offset_mapping."
     if text is None or offsets is None:
-        raise ShapeError(f"{whose}{'text' if text is None else 'offsets'} is missing.", get)
+        raise ShapeError(f"{whose}{'text' if text is None else 'offsets'} is missing.", remedy)
     texts = (text, "") if isinstance(text, str) else text
     if not isinstance(texts, tuple | list) or len(texts) != 2 or not all(isinstance(part, str) for part in texts):
         raise ShapeError(f"{whose}text is {shorten_value(text)!r}.", "Give a text, or a pair of texts.")
@@ -303,7 +304,7 @@ def read_typed_text(text: Any, offsets: Any, count: int, start: int | None = Non
     second = np.arange(count) >= (count if start is None else start)
     ends = np.where(second, len(texts[1]), len(texts[0]))[:, None]
     if not ((array >= 0) & (array <= ends) & (array == array.round())).all() or (array[:, 0] > array[:, 1]).any():
-        raise ShapeError(f"{name} has places that are outside the text, or end before they begin.", get)
+        raise ShapeError(f"{name} has places that are outside the text, or end before they begin.", remedy)
     return TypedText((clean(texts[0]), clean(texts[1])), [(int(start), int(end)) for start, end in array])
 
 
@@ -327,14 +328,18 @@ def _check_not_empty(attentions: Any) -> None:
         )
 
 
-def _check_no_output(given: Any) -> None:
+def _check_no_output(output: Any) -> None:
     """Raise ShapeError for a complete model output, which has the attention in one of its fields."""
-    fields = [name for name in STACK_FIELDS if hasattr(given, name)]
-    if fields or isinstance(given, Mapping):
-        filled = [name for name in fields if getattr(given, name)]
-        take = " or ".join(f".{name}" for name in filled or fields or STACK_FIELDS[:1])
-        load = "" if filled else ' of a model with attn_implementation="eager", called with output_attentions=True'
-        raise ShapeError("This is the whole output of a model, not its attention.", f"Take {take}{load}.")
+    fields = [name for name in STACK_FIELDS if hasattr(output, name)]
+    if fields or isinstance(output, Mapping):
+        filled = [name for name in fields if getattr(output, name)]
+        field_names = " or ".join(f".{name}" for name in filled or fields or STACK_FIELDS[:1])
+        loading_advice = (
+            "" if filled else ' of a model with attn_implementation="eager", called with output_attentions=True'
+        )
+        raise ShapeError(
+            "This is the whole output of a model, not its attention.", f"Take {field_names}{loading_advice}."
+        )
 
 
 def _check_one_stack(layers: Sequence[Any]) -> None:
@@ -345,9 +350,9 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
         if isinstance(layer, tuple | list) and any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
     ]
     if depths:
-        deep = ", ".join(map(str, sorted(set(depths))))
+        depth_list = ", ".join(map(str, sorted(set(depths))))
         raise ShapeError(
-            f"{len(layers)} stacks of layers were given, of depth {deep}, where one was expected.",
+            f"{len(layers)} stacks of layers were given, of depth {depth_list}, where one was expected.",
             "Give one stack with one tensor per layer: outputs.encoder_attentions, outputs.decoder_attentions or "
             "outputs.cross_attentions. What generate() returned is for Attention.from_generated.",
         )

@@ -172,7 +172,7 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
 def _check_follows(step: Weights, read: int) -> None:
     """Raise ShapeError if the tokens of a step do not follow those of the earlier steps.
 
-    ``read`` is how many of its keys have been read by then; the rest is room in the cache.
+    ``read`` is the number of its keys that have been read by then; the others are unused places of the cache.
     """
     if step[..., read:].any():
         raise ShapeError(

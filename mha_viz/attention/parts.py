@@ -200,13 +200,13 @@ def _check_tokens(trace: Trace, query: int, key: int) -> None:
         )
 
 
-def _project_parts(trace: Trace, parts: Parts, head: int, which: int, tokens: slice | list[int]) -> FloatSums:
-    """Return [part and biases, token, d_k], the parts of a head's queries (``which`` 0) or keys (1), before rotation.
+def _project_parts(trace: Trace, parts: Parts, head: int, side: int, tokens: slice | list[int]) -> FloatSums:
+    """Return [part and biases, token, d_k], the parts of a head's queries (``side`` 0) or keys (1), before rotation.
 
     ``head`` is the number of the head in its layer.
     """
     p = trace.parameters
-    matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
+    matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[side]
     number = head * matrix.shape[1] // p.w_q.shape[1]
     columns = slice(number * trace.d_k, (number + 1) * trace.d_k)
     part_vectors = parts.x[:, tokens] @ np.ascontiguousarray(matrix[:, columns])
@@ -214,16 +214,16 @@ def _project_parts(trace: Trace, parts: Parts, head: int, which: int, tokens: sl
         np.float64
     )
     if trace.rotation is not None and trace.rotation.has_norms:
-        with_bias *= compute_factors(trace, which)[head, tokens]
+        with_bias *= compute_factors(trace, side)[head, tokens]
     return with_bias
 
 
-def compute_factors(trace: Trace, which: int) -> Floats:
+def compute_factors(trace: Trace, side: int) -> Floats:
     """Return [h, n, d_k], the factors by which the layer multiplies its queries or keys before it rotates them."""
     rotation = trace.rotation
     if rotation is None or not rotation.has_norms:
         return np.ones((trace.heads, 1, 1), np.float32)
-    return rotation.factors(project_input(trace.x, trace.parameters, trace.heads)[which], which)
+    return rotation.factors(project_input(trace.x, trace.parameters, trace.heads)[side], side)
 
 
 def _multiply_parts(rows: FloatSums, columns: FloatSums) -> FloatSums:
@@ -254,9 +254,8 @@ def _add_distances(
     """Add the part "distance" to the values."""
     relative = trace.relative
     assert relative is not None
-    key_vectors, query_vectors = (
-        relative.vectors(which, head)[query].astype(np.float64) for which in (0, 1)
-    )  # [key, d_k]
+    # [key, d_k]
+    key_vectors, query_vectors = (relative.vectors(which, head)[query].astype(np.float64) for which in (0, 1))
     alone = relative.alone[head % len(relative.alone), query]
     column = np.einsum("ad,jd->aj", rows, key_vectors) * trace.scaling if key_vectors.shape[-1] else None
     row = np.einsum("bjd,jd->bj", columns, query_vectors) * trace.scaling if query_vectors.shape[-1] else None

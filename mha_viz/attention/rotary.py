@@ -44,18 +44,18 @@ class Rotation(NamedTuple):
         """True if the queries of all heads are normalised together, and the keys, too."""
         return self.norms.ndim > 2
 
-    def normalised(self, vectors: Floats, which: int) -> Floats:
-        """Apply the RMSNorm of queries (``which`` 0) or keys (1), [h, n, d_k], if the model has one.
+    def normalised(self, vectors: Floats, side: int) -> Floats:
+        """Apply the RMSNorm of queries (``side`` 0) or keys (1), [h, n, d_k], if the model has one.
 
         See Zhang and Sennrich 2019, equation 4.
         """
         if not self.has_norms:
             return vectors
-        scaled: Floats = vectors * self.factors(vectors, which)
+        scaled: Floats = vectors * self.factors(vectors, side)
         return scaled
 
-    def factors(self, vectors: Floats, which: int) -> Floats:
-        """Return the factors by which the RMSNorm of queries (``which`` 0) or keys (1), [h, n, d_k], multiplies them.
+    def factors(self, vectors: Floats, side: int) -> Floats:
+        """Return the factors by which the RMSNorm of queries (``side`` 0) or keys (1), [h, n, d_k], multiplies them.
 
         They are ones if the model has no such norm.
         """
@@ -63,7 +63,7 @@ class Rotation(NamedTuple):
             return np.ones_like(vectors)
         axes = (0, -1) if self.is_joint else -1
         size = np.sqrt((vectors * vectors).mean(axis=axes, keepdims=True) + np.float32(self.eps))
-        factors: Floats = self.norms[which] / size
+        factors: Floats = self.norms[side] / size
         return factors
 
     def rotate(self, vectors: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Measure by what heads find their keys: the share of each part of their input in the variance of their scores."""
+"""Measure how heads select their keys: the share of each part of their input in the variance of their scores."""
 
 from __future__ import annotations
 
@@ -95,16 +95,16 @@ def compute_variation(trace: Trace, parts: Parts) -> Variation:
     return Variation(names, groups, sides[0], sides[1], (centred * scores).sum((1, 2)))
 
 
-def _sum_by_part(trace: Trace, parts: Parts, which: int, vectors: FloatSums) -> FloatSums:
-    """Return [h, part and biases], the products of each part's queries (``which`` 0) or keys (1) with ``vectors``.
+def _sum_by_part(trace: Trace, parts: Parts, side: int, vectors: FloatSums) -> FloatSums:
+    """Return [h, part and biases], the products of each part's queries (``side`` 0) or keys (1) with ``vectors``.
 
     ``vectors`` is [h, n, d_k]; products are summed over tokens.
     """
     p = trace.parameters
-    matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
+    matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[side]
     matrices = repeat_for_heads(trace.heads, split_heads(matrix, matrix.shape[1] // trace.d_k))  # [h, d_model, d_k]
     biases = repeat_for_heads(trace.heads, split_heads(bias[None], matrix.shape[1] // trace.d_k))  # [h, 1, d_k]
-    scaled = (vectors * compute_factors(trace, which)).astype(np.float32)
+    scaled = (vectors * compute_factors(trace, side)).astype(np.float32)
     projected_back = scaled @ matrices.transpose(0, 2, 1)  # [h, n, d_model]
     part_sums = projected_back.reshape(len(projected_back), -1) @ parts.x.reshape(len(parts.x), -1).T
     return np.concatenate([part_sums, (scaled * biases).sum((1, 2))[:, None]], axis=1).astype(np.float64)
@@ -138,7 +138,7 @@ def _iter_distance_terms(
 
 @dataclass(frozen=True, eq=False)
 class Why:
-    """By what the heads of a model find their keys on a text.
+    """How the heads of a model select their keys on a text.
 
     Over the keys that a query sees, the share of a part in a head's scores is the covariance of what the part adds with
     the score, divided by the variance of the score; queries count by their variance. The shares of all parts sum to 1,

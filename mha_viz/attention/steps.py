@@ -114,7 +114,7 @@ _IN_CAPTION = {
 
 
 def make_layer_step(layers: Sequence[int]) -> tuple[Step, ...]:
-    """Return the step of a reading that has layers with these numbers; none if they are all layers up to the last."""
+    """Return the step that records the numbers of a reading's layers, as a tuple; empty if they are 0, 1, …."""
     if tuple(layers) == list_layers(len(layers)):
         return ()
     return (Step(StepData(NUMBERED_LAYERS, tuple(Head(layer, 0) for layer in layers))),)
@@ -129,7 +129,7 @@ def find_layer_numbers(made: Sequence[Step], layers: int) -> tuple[int, ...]:
 
 
 def digest(numbers: Weights | Numbers) -> str:
-    """Return the digest of what replaces the outputs of heads, or of the shares of recipes, as in :class:`StepData`."""
+    """Return the digest of mean outputs, predicted weights or recipe shares that :class:`StepData` records."""
     return hashlib.blake2b(numbers.tobytes(), digest_size=12).hexdigest()
 
 

@@ -18,18 +18,18 @@ from mha_viz.view.quantities import QUANTITIES, Quantity
 
 T = TypeVar("T")
 
-MANY = 4_000_000  # number of weights from which on layers are processed in parallel
+MANY = 4_000_000  # minimum number of weights for processing layers in parallel
 
 OVERFLOW_CAUSE = "They come from an overflow, or from damaged files of the model."
 ROW_SUM_TOLERANCE = 1e-3
 
 
-def map_layers(of: Callable[[Weights], T], weights: Weights) -> list[T]:
-    """Apply ``of`` to the weights of each layer, in parallel if there are many weights."""
+def map_layers(function: Callable[[Weights], T], weights: Weights) -> list[T]:
+    """Apply ``function`` to the weights of each layer, in parallel if there are many weights."""
     if weights.size < MANY:
-        return [of(layer) for layer in weights]
+        return [function(layer) for layer in weights]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(of, weights))
+        return list(pool.map(function, weights))
 
 
 def digest(numbers: Weights) -> bytes:
@@ -183,11 +183,11 @@ def check_kept(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int
     for number, layer in zip(numbers, layers, strict=True):
         array = read_array(layer)
         array = array.reshape(-1, *array.shape[-2:])[:, rows]
-        lost = np.delete(array, columns, axis=2).sum(axis=2)
-        if lost.max() > ROW_SUM_TOLERANCE:
-            head, row = _find_largest(lost)
+        lost_weight = np.delete(array, columns, axis=2).sum(axis=2)
+        if lost_weight.max() > ROW_SUM_TOLERANCE:
+            head, row = _find_largest(lost_weight)
             raise ShapeError(
-                f"{_describe_row(number, head, row).capitalize()} gives {lost[head, row]:.3g} of its weight to "
+                f"{_describe_row(number, head, row).capitalize()} gives {lost_weight[head, row]:.3g} of its weight to "
                 "tokens that "
                 "the mask leaves out.",
                 "Give the model the mask as well, attention_mask=…, or read these tokens too, without a mask.",

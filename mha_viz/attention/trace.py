@@ -55,35 +55,35 @@ class Relative(NamedTuple):
     queries: Floats  # [h, distance, d_k]: vectors that keys are compared with
     of: npt.NDArray[np.intp]  # [2, query, key]: the rows of ``keys`` and ``queries`` for two tokens
 
-    def vectors(self, which: int, head: int) -> Floats:
-        """Return [query, key, d_k], the vectors of distances for the keys (``which`` 0) or the queries (1) of a head.
+    def vectors(self, side: int, head: int) -> Floats:
+        """Return [query, key, d_k], the vectors of distances for the keys (``side`` 0) or the queries (1) of a head.
 
         The last axis is empty if there are none.
         """
-        rows = (self.keys, self.queries)[which]
-        return rows[head][self.of[which]] if rows.shape[1] else np.zeros((*self.of.shape[1:], 0), np.float32)
+        rows = (self.keys, self.queries)[side]
+        return rows[head][self.of[side]] if rows.shape[1] else np.zeros((*self.of.shape[1:], 0), np.float32)
 
     def added(self, q: Floats, k: Floats, scaling: float) -> Floats:
         """Return [h, query, key], the sum that is added to the scaled scores of q and k, [h, n, d_k] each."""
         sides = enumerate((q, k))
         products = [
-            self.products(which, head, head_vectors)
-            for which, vectors in sides
+            self.products(side, head, head_vectors)
+            for side, vectors in sides
             for head, head_vectors in enumerate(vectors)
         ]
         by_side = np.stack(products).reshape(2, len(q), *self.of.shape[1:]).sum(axis=0)
         total: Floats = by_side * np.float32(scaling) + self.alone
         return total
 
-    def products(self, which: int, head: int, vectors: Floats) -> Floats:
+    def products(self, side: int, head: int, vectors: Floats) -> Floats:
         """Return [query, key], products with vectors of distances.
 
-        ``vectors`` are a head's queries (``which`` 0) or keys (1), [n, d_k].
+        ``vectors`` are a head's queries (``side`` 0) or keys (1), [n, d_k].
         """
-        distance_vectors = self.vectors(which, head)
+        distance_vectors = self.vectors(side, head)
         if not distance_vectors.shape[-1]:
             return np.zeros(distance_vectors.shape[:2], np.float32)
-        product: Floats = np.einsum("ijd,id->ij" if which == 0 else "ijd,jd->ij", distance_vectors, vectors)
+        product: Floats = np.einsum("ijd,id->ij" if side == 0 else "ijd,jd->ij", distance_vectors, vectors)
         return product
 
 

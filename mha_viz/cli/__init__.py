@@ -25,7 +25,7 @@ from mha_viz.files import record_writes
 NO_MEMORY = (
     "There is too little memory for this. Close other programs, raise the limit (ulimit -v), or use a smaller model."
 )
-FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
+FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # full disk, full quota, maximum file size
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

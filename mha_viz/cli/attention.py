@@ -31,7 +31,7 @@ def add_options(attention: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the attention of every head on a text to a file or to stdout."""
-    to = parse_destination(args.out, args.format, files.suffixes(), "a file format that can be written")
+    destination = parse_destination(args.out, args.format, files.suffixes(), "a file format that can be written")
     request = quantities.build_request(args, args.model, read_text(args.text))
     model = choose_model(args.model)
     check_heads(model, args.without)
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     (attention,) = read_all(model, [request], args.device, args.dtype, args.model_name, recipes, args.words_to_write)
     attention = attention.by_words() if args.words else attention
     attention = attention.without_special() if args.without_special else attention
-    to.write_attention(attention)
+    destination.write_attention(attention)
     queries, keys = len(attention.queries), len(attention.keys)
     axes = f"{queries} × {keys} tokens" if attention.is_cross else f"{queries} tokens"
     heads = "" if QUANTITIES[attention.quantity].of_layers else f" × {attention.heads} heads"
@@ -48,4 +48,4 @@ def run(args: argparse.Namespace) -> None:
     answered = attention.request
     details = f"{answered.part}, " if answered is not None and answered.part else details
     switched_off = f"without {', '.join(map(str, args.without))}, " if args.without else ""
-    to.report(f"{to.path}: {attention.model}, {details}{switched_off}{shape}")
+    destination.report(f"{destination.path}: {attention.model}, {details}{switched_off}{shape}")

@@ -22,29 +22,29 @@ from mha_viz.quotes import did_you_mean
 
 MOST_WORKERS = 1000
 PARTS_FOLDER = ".parts"  # subfolder for partial results of a stopped command, or of workers
-MAX_LISTED_WORKERS = 8  # of at most this many workers, each count of sentences is shown
+MAX_LISTED_WORKERS = 8  # for at most this many workers, each worker's count of sentences is shown
 parse_workers = make_int_parser(1, MOST_WORKERS, "a number of workers")
 
 
 def add_cluster_options(command: Parser) -> None:
     """Add --cluster, --workers and --dashboard."""
-    words = (
+    help_text = (
         "measure on the Dask cluster with this scheduler, such as tcp://10.0.0.5:8786; its workers read the files, and "
     )
-    words += "store their results beside the output, under the same paths as here"
-    command.add_argument("--cluster", default="", metavar="ADDRESS", help=words)
-    words = "measure with this many single-threaded worker processes on this machine"
-    command.add_argument("--workers", default=0, type=parse_workers, metavar="N", help=words)
-    words = "with --workers: serve Dask's dashboard on this machine, at an address that only you see"
-    command.add_argument("--dashboard", action="store_true", help=words)
+    help_text += "store their results beside the output, under the same paths as here"
+    command.add_argument("--cluster", default="", metavar="ADDRESS", help=help_text)
+    help_text = "measure with this many single-threaded worker processes on this machine"
+    command.add_argument("--workers", default=0, type=parse_workers, metavar="N", help=help_text)
+    help_text = "with --workers: serve Dask's dashboard on this machine, at an address that only you see"
+    command.add_argument("--dashboard", action="store_true", help=help_text)
 
 
-def get_partial_folder(to: Destination | None, ending: str) -> Path | None:
+def get_partial_folder(destination: Destination | None, ending: str) -> Path | None:
     """Return the folder next to an output file for partial results of a measurement.
 
     None if the output is stdout, a pipe or a device.
     """
-    path = to.path if to else None
+    path = destination.path if destination else None
     if path is None or (path.exists() and not path.is_file()):
         return None
     return path.with_name(f".{path.name}.{ending}")
@@ -62,7 +62,7 @@ def remove_if_empty(folder: Path | None) -> Iterator[None]:
 
 
 def explain_continuing(folder: Path | None) -> str:
-    """Tell the user how to continue a stopped command whose results so far were shown.
+    """Return how to continue a stopped command whose results so far were printed.
 
     ``folder`` is the folder with its partial results.
     """
@@ -87,7 +87,7 @@ def offer_to_continue(folder: Path | None) -> Iterator[None]:
 
 @contextmanager
 def open_cluster(args: argparse.Namespace, corpora: Sequence[str] | None = None) -> Iterator[Any]:
-    """Yield the cluster that the options name, as an engine of studies; None if they name none.
+    """Yield an engine that runs studies on the cluster that the options name; None if they name none.
 
     ``corpora`` are the files to read, by default those of the command. Raises ClusterError.
     """

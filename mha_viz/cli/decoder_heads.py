@@ -22,16 +22,18 @@ from mha_viz.numerals import counted, decimal
 
 def add_options(decoder: Parser) -> None:
     """Add the options of the command."""
-    words = "a causal model: a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder (default: gpt2)"
-    decoder.add_argument("model", nargs="?", default="gpt2", metavar="MODEL", help=words)
+    help_text = (
+        "a causal model: a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder (default: gpt2)"
+    )
+    decoder.add_argument("model", nargs="?", default="gpt2", metavar="MODEL", help=help_text)
     length = make_int_parser(2, 256, "a number of tokens")
-    words = f"number of tokens that are repeated (default: {LENGTH})"
-    decoder.add_argument("--length", type=length, default=LENGTH, metavar="N", help=words)
+    help_text = f"number of tokens that are repeated (default: {LENGTH})"
+    decoder.add_argument("--length", type=length, default=LENGTH, metavar="N", help=help_text)
     draws = make_int_parser(1, 10_000, "a number of sequences")
-    words = f"number of random sequences (default: {DRAWS})"
-    decoder.add_argument("--draws", type=draws, default=DRAWS, metavar="N", help=words)
-    words = f"seed of the random numbers (default: {SEED})"
-    decoder.add_argument("--seed", type=parse_count, default=SEED, metavar="N", help=words)
+    help_text = f"number of random sequences (default: {DRAWS})"
+    decoder.add_argument("--draws", type=draws, default=DRAWS, metavar="N", help=help_text)
+    help_text = f"seed of the random numbers (default: {SEED})"
+    decoder.add_argument("--seed", type=parse_count, default=SEED, metavar="N", help=help_text)
     add_output_options(decoder, TABLES, required=False)
     add_device_option(decoder)
     add_dtype_option(decoder)
@@ -39,7 +41,7 @@ def add_options(decoder: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measure the heads of a causal model on repeated random tokens, and print those that have a role."""
-    to = parse_table_destination(args.out, args.format)
+    destination = parse_table_destination(args.out, args.format)
     model = choose_model(args.model)
     from mha_viz.study.decoder_heads import find_induction_heads  # imports torch
 
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
             seed=args.seed,
             progress=progress,
         )
-    write_and_print(to, measured.table, map(one_line, _format_lines(measured)))
+    write_and_print(destination, measured.table, map(one_line, _format_lines(measured)))
 
 
 def _format_lines(measured: DecoderHeads) -> list[str]:

@@ -41,7 +41,7 @@ from mha_viz.numerals import counted, with_interval
 from mha_viz.request import METHODS, RESAMPLE, Request
 
 MAX_LISTED = 12  # heads that are listed
-SENTENCE_LIMITS = (1, 1_000_000, 400)  # sentences: the least, the most, and the default
+SENTENCE_LIMITS = (1, 1_000_000, 400)  # minimum, maximum and default number of sentences
 
 
 def add_options(effect: Parser) -> None:
@@ -50,12 +50,14 @@ def add_options(effect: Parser) -> None:
     add_model_option(effect)
     add_off_options(effect, "--heads", "heads to switch off, together and each alone, as L3H1,L2H4", required=True)
     add_means_option(effect)
-    words = "measure only the words that a head with this role attends from, such as nsubj (default: whole sentences)"
-    effect.add_argument("--relation", default="", metavar="NAME", help=words)
-    words = f"the direction of the role: {', '.join(DIRECTIONS)} (default: {DIRECTIONS[0]})"
-    effect.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=words)
-    words = "other heads with the role; the measured heads are not compared with them"
-    effect.add_argument("--same-role", type=parse_heads, default=(), metavar="HEADS", help=words)
+    help_text = (
+        "measure only the words that a head with this role attends from, such as nsubj (default: whole sentences)"
+    )
+    effect.add_argument("--relation", default="", metavar="NAME", help=help_text)
+    help_text = f"the direction of the role: {', '.join(DIRECTIONS)} (default: {DIRECTIONS[0]})"
+    effect.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=help_text)
+    help_text = "other heads with the role; the measured heads are not compared with them"
+    effect.add_argument("--same-role", type=parse_heads, default=(), metavar="HEADS", help=help_text)
     add_most_option(effect, *SENTENCE_LIMITS)
     add_output_options(effect, TABLES, required=False)
     add_device_option(effect)
@@ -65,8 +67,10 @@ def add_options(effect: Parser) -> None:
 
 def add_means_option(command: Parser) -> None:
     """Add the option for the corpus of mean outputs."""
-    words = "with --method mean or resample, the corpus of the means, or of the sentences (default: the measured one)"
-    command.add_argument("--means", metavar="CORPUS", help=words)
+    help_text = (
+        "with --method mean or resample, the corpus of the means, or of the sentences (default: the measured one)"
+    )
+    command.add_argument("--means", metavar="CORPUS", help=help_text)
 
 
 def open_means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
@@ -86,33 +90,33 @@ def open_means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
 
 def run(args: argparse.Namespace) -> None:
     """Measure what switching heads off does over a corpus, and print a table."""
-    to = parse_table_destination(args.out, args.format)
+    destination = parse_table_destination(args.out, args.format)
     model = choose_model(args.model)
     check_heads(model, [*args.heads, *args.same_role])
-    folder = get_partial_folder(to, "parts")
+    folder = get_partial_folder(destination, "parts")
     with open_cluster(args) as cluster, print_warnings(), remove_if_empty(folder):
-        measuring = _prepare(args, model, cluster, folder)
+        measurement = _prepare(args, model, cluster, folder)
         bar = progress_line() if cluster else bar_of("sentences")
         try:
-            with bar as progress, closing(measuring.sentences()) as reports:
+            with bar as progress, closing(measurement.sentences()) as reports:
                 for so_far in reports:
                     progress(so_far)
         except KeyboardInterrupt:
             with suppress(CorpusError):  # nothing was measured
-                result = measuring.result()
-                write_and_print(to, result.table, map(one_line, _format_lines(result)))
+                result = measurement.result()
+                write_and_print(destination, result.table, map(one_line, _format_lines(result)))
                 words = f"These are the results for the sentences read so far; {explain_continuing(folder)}."
                 raise KeyboardInterrupt(words) from None
             raise
-        result = measuring.result()
-        write_and_print(to, result.table, map(one_line, _format_lines(result)))
-        measuring.forget()
+        result = measurement.result()
+        write_and_print(destination, result.table, map(one_line, _format_lines(result)))
+        measurement.forget()
 
 
 def _prepare(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:
     """Prepare the measurement, which saves partial results in ``folder``.
 
-    Raises CorpusError, ExportError, ModelError's family.
+    Raises CorpusError, ExportError, and ModelError or a subclass of it.
     """
     corpus = open_source(args.corpus, cluster=cluster)
     from mha_viz.study.corpus_effects import EffectSettings, Measurement
@@ -130,7 +134,7 @@ def _prepare(args: argparse.Namespace, model: Model, cluster: Any, folder: Path 
 
 
 def format_few_documents(count: int) -> str:
-    """Return a note on what intervals over fewer than FEW documents apply to."""
+    """Return a note that intervals over so few documents hold for these documents alone."""
     if count > 1:
         return f"Few documents ({count}): the intervals hold for these alone."
     return "Few documents: there is one, or none is named, so the intervals hold for these sentences alone."

@@ -25,18 +25,18 @@ def add_options(example: Parser) -> None:
         metavar="FILE",
         help="the file to write or replace, such as treebank.conllu; - for stdout",
     )
-    words = f"write {COUNT} sentences of the built-in grammar, with coreference, drawn by this seed"
-    example.add_argument("--grammar", type=make_int_parser(0, 1_000_000, "a seed"), metavar="SEED", help=words)
+    help_text = f"write {COUNT} sentences of the built-in grammar, with coreference, drawn by this seed"
+    example.add_argument("--grammar", type=make_int_parser(0, 1_000_000, "a seed"), metavar="SEED", help=help_text)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write an example treebank on which to try the commands."""
-    to = parse_destination(args.out, ".conllu" if args.out == "-" else None, [".conllu"])
+    destination = parse_destination(args.out, ".conllu" if args.out == "-" else None, [".conllu"])
     if args.grammar is None:
         source, text = SOURCE, asset_path(f"profiles/minilm/ewt/{SENTENCES_FILE}").read_text("utf-8")
         text = "".join(f"{sentence}\n\n" for sentence in text.split("\n\n")[:COUNT])
     else:
         source = f"the built-in grammar, seed {args.grammar}"
         text = format_conllu(grammar.corpus(COUNT, args.grammar).sentences)
-    to.write(lambda: f"# source = {source}\n{text}".encode())
-    to.report(f"{args.out}: {COUNT} sentences of {source}.")
+    destination.write(lambda: f"# source = {source}\n{text}".encode())
+    destination.report(f"{args.out}: {COUNT} sentences of {source}.")

@@ -73,26 +73,30 @@ def _add_head_options(parser: Parser, kind: str) -> None:
     if kind in how_many:
         quantities.add_head_option(parser, how_many[kind])
     if kind in ("compare", "difference"):
-        words = "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"
-        parser.add_argument("--and", action="append", dest="others", metavar="TEXT", help=words)
+        help_text = (
+            "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"
+        )
+        parser.add_argument("--and", action="append", dest="others", metavar="TEXT", help=help_text)
     if kind == "compare":
-        words = "how to draw the heads: heatmap or links (default: heatmap)"
-        parser.add_argument("--as", dest="as_", choices=SINGLE_HEAD_KINDS, metavar="KIND", help=words)
-        words = "panels per row, from 1 to 16 (default: as many as fit)"
-        parser.add_argument("--columns", type=parse_columns, metavar="N", help=words)
+        help_text = "how to draw the heads: heatmap or links (default: heatmap)"
+        parser.add_argument("--as", dest="as_", choices=SINGLE_HEAD_KINDS, metavar="KIND", help=help_text)
+        help_text = "panels per row, from 1 to 16 (default: as many as fit)"
+        parser.add_argument("--columns", type=parse_columns, metavar="N", help=help_text)
     if kind in SINGLE_HEAD_KINDS:
-        words = "instead of --head and --out: write each head, or layer of rollout, to this folder, .svg or "
-        parser.add_argument("--all-heads", type=parse_folder, metavar="DIR", help=f"{words}the --format given")
+        help_text = "instead of --head and --out: write each head, or layer of rollout, to this folder, .svg or "
+        parser.add_argument("--all-heads", type=parse_folder, metavar="DIR", help=f"{help_text}the --format given")
 
 
 def _add_view_options(parser: Parser, kind: str) -> None:
     for name, setting in OPTIONS.items():
         if kind in setting.kinds:
             default = setting.default or "none"
-            words = f"{setting.get_help(kind)} (default: {default}){_page_note(setting, kind)}"
+            help_text = f"{setting.get_help(kind)} (default: {default}){_page_note(setting, kind)}"
             default_value = None if setting.not_shares else setting.default  # None: the quantity decides
             choices = setting.listed(kind) or None
-            parser.add_argument(f"--{name}", default=default_value, choices=choices, metavar=name.upper(), help=words)
+            parser.add_argument(
+                f"--{name}", default=default_value, choices=choices, metavar=name.upper(), help=help_text
+            )
 
 
 def _page_note(setting: ViewSetting, kind: str) -> str:
@@ -106,12 +110,12 @@ def _page_note(setting: ViewSetting, kind: str) -> str:
 def _add_size_options(parser: Parser, kind: str) -> None:
     width = parser.add_mutually_exclusive_group()
     default_width = "178" if kind in ("grid", "compare") else "77, or 178 where 77 has no room for the text"
-    words = f"width: 77 or 85 fits one column of a page, 178 two (default: {default_width})"
-    width.add_argument("--width-mm", type=parse_float, metavar="MM", help=words)
+    help_text = f"width: 77 or 85 fits one column of a page, 178 two (default: {default_width})"
+    width.add_argument("--width-mm", type=parse_float, metavar="MM", help=help_text)
     width.add_argument("--width-in", type=parse_float, metavar="IN", help="width in inches")
-    words = "maximum height of the figure (default: 220, leaving room for a caption on A4)"
-    words += "; longer links are split into columns, or show the part around --pin" * (kind == "links")
-    parser.add_argument("--max-height-mm", type=parse_float, metavar="MM", help=words)
+    help_text = "maximum height of the figure (default: 220, leaving room for a caption on A4)"
+    help_text += "; longer links are split into columns, or show the part around --pin" * (kind == "links")
+    parser.add_argument("--max-height-mm", type=parse_float, metavar="MM", help=help_text)
     parser.add_argument(
         "--font-pt", default=8.0, type=parse_float, metavar="PT", help="font size of the labels (default: 8)"
     )
@@ -122,8 +126,10 @@ def _add_size_options(parser: Parser, kind: str) -> None:
         help="light, dark, or grey for print without colour (default: light; .html files follow the reader's browser)",
     )
     parser.add_argument("--transparent", action="store_true", help="no background")
-    words = f"resolution of .png files in dots per inch, from {DPI_RANGE[0]} to {DPI_RANGE[1]} (default: 300)"
-    parser.add_argument("--dpi", default=300, type=make_int_parser(*DPI_RANGE, "a resolution"), metavar="N", help=words)
+    help_text = f"resolution of .png files in dots per inch, from {DPI_RANGE[0]} to {DPI_RANGE[1]} (default: 300)"
+    parser.add_argument(
+        "--dpi", default=300, type=make_int_parser(*DPI_RANGE, "a resolution"), metavar="N", help=help_text
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -135,33 +141,36 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _draw(args: argparse.Namespace) -> None:
-    to = _check(args)
+    destination = _check(args)
     requests = [quantities.build_request(args, args.model, text) for text in (read_text(args.text), *args.others)]
     scale = OPTIONS["scale"]
-    default_of_scale = scale.default if args.kind in scale.only_on_page else default_scale(args.quantity)
-    args.scale = args.scale or default_of_scale
-    settings = _read_settings(args, to.suffix)
+    default_scale_name = scale.default if args.kind in scale.only_on_page else default_scale(args.quantity)
+    args.scale = args.scale or default_scale_name
+    settings = _read_settings(args, destination.suffix)
     model = choose_model(args.model)
     check_heads(model, args.head, args.quantity)
     check_heads(model, args.without)
     recipes = quantities.open_recipes(args)
     readings = read_all(model, requests, args.device, args.dtype, args.model_name, recipes, args.words_to_write)
     if args.all_heads:
-        _draw_all_heads(args, readings[0], to.suffix, settings)
+        _draw_all_heads(args, readings[0], destination.suffix, settings)
         return
     figure = _draw_figure(args, readings, settings)
     with print_warnings():
-        to.write(lambda: figure.to_bytes(to.suffix, args.dpi))
+        destination.write(lambda: figure.to_bytes(destination.suffix, args.dpi))
     if args.caption:
-        print(one_line(figure.caption), file=sys.stderr if to.path is None else sys.stdout)
+        print(one_line(figure.caption), file=sys.stderr if destination.path is None else sys.stdout)
     else:
-        to.report(one_line(f"{to.path}: {figure.drawing.alt}"))
-    for line in _format_warnings(figure, to.suffix):
+        destination.report(one_line(f"{destination.path}: {figure.drawing.alt}"))
+    for line in _format_warnings(figure, destination.suffix):
         print(f"mha-viz: {line}", file=sys.stderr)
 
 
 def _check(args: argparse.Namespace) -> Destination:
-    """Return the output file or folder. Raises every error that can be found before a model is loaded."""
+    """Check the options and return the output file or folder.
+
+    Raises every error that can be found before a model is loaded.
+    """
     if (args.all_heads is None) == (args.out is None):
         folder = ", or --all-heads DIR" if args.kind in SINGLE_HEAD_KINDS else ""
         raise SettingError("A figure needs exactly one output.", f"Give --out FILE{folder}.")

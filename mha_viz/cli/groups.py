@@ -31,13 +31,13 @@ MAX_LISTED = 3  # sentences of a group that are printed
 
 def add_options(groups: Parser) -> None:
     """Add the options of the command."""
-    words = "a model, as for `mha-viz attention`, and a head: minilm/L3H1"
-    groups.add_argument("head", type=parse_model_and_head, metavar="MODEL/HEAD", help=words)
+    help_text = "a model, as for `mha-viz attention`, and a head: minilm/L3H1"
+    groups.add_argument("head", type=parse_model_and_head, metavar="MODEL/HEAD", help=help_text)
     add_corpus_option(groups)
     add_recipes_option(groups, "; else one is chosen on CORPUS")
     add_most_option(groups, 2, 100_000, 300)
-    words = "number of links to draw (default: 400)"
-    groups.add_argument("--links", type=parse_links, default=400, metavar="N", help=words)
+    help_text = "number of links to draw (default: 400)"
+    groups.add_argument("--links", type=parse_links, default=400, metavar="N", help=help_text)
     add_output_options(groups, TABLES, required=False)
     add_device_option(groups)
     add_dtype_option(groups)
@@ -46,12 +46,12 @@ def add_options(groups: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print the groups of a head's links over a corpus, each with its share and some sentences."""
-    to = parse_table_destination(args.out, args.format)
+    destination = parse_table_destination(args.out, args.format)
     name, head = args.head
     model = choose_model(name)
     check_heads(model, [head])
     recipes = open_recipes(args)
-    folder = get_partial_folder(to, "parts")
+    folder = get_partial_folder(destination, "parts")
     with offer_to_continue(folder), open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, cluster=cluster)
         from mha_viz.study.link_groups import group_in_steps
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
             )
             steps = group_in_steps(encoder, source, head, recipes, args.most, args.links, folder)
             groups = run_steps(steps, progress)
-    write_and_print(to, groups.table, map(one_line, _format_lines(groups)))
+    write_and_print(destination, groups.table, map(one_line, _format_lines(groups)))
 
 
 def _format_lines(groups: LinkGroups) -> Iterator[str]:

@@ -20,8 +20,8 @@ FORMATS = ("table", "csv", "json")
 
 def add_options(models: Parser) -> None:
     """Add the options of the command."""
-    words = "the format of the list: table, csv or json (default: table)"
-    models.add_argument("--format", default="table", choices=FORMATS, metavar="FORMAT", help=words)
+    help_text = "the format of the list: table, csv or json (default: table)"
+    models.add_argument("--format", default="table", choices=FORMATS, metavar="FORMAT", help=help_text)
 
 
 def run(args: argparse.Namespace) -> None:

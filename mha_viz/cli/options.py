@@ -1,9 +1,9 @@
 """The parser, options that several commands share, and the types of their values.
 
-Options are stated to argparse and not derived from the signatures of functions. Most of what an option needs (its help
-text, its bounds, the kinds of figures that take it) is not in a signature. Annotations and docstrings that add it are
-as long as the calls here, and need extra code that reads them. A library that derives options, such as cyclopts, would
-also replace the parser on which suggestions, error messages and completion scripts are based.
+Options are declared with argparse and not derived from the signatures of functions. Most of what an option needs (its
+help text, its bounds, the kinds of figures that take it) is not in a signature. Annotations and docstrings that add it
+are as long as the calls here, and need extra code that reads them. A library that derives options, such as cyclopts,
+would also replace the parser on which suggestions, error messages and completion scripts are based.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_text_options(command: Parser) -> None:
-    """Add the options for a text, a second one, and the model."""
+    """Add the options for a text, a second text, and the model."""
     command.add_argument("text", metavar="TEXT", help='the sentence; "-" reads it from stdin')
     command.add_argument("--pair", default="", metavar="TEXT", help="a second sentence, read together with the first")
     add_model_option(command)
@@ -97,8 +97,8 @@ def add_text_options(command: Parser) -> None:
 
 def add_model_option(command: Parser) -> None:
     """Add --model."""
-    words = f"{MODEL_HELP} (default: {catalog.DEFAULT})"
-    command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=words)
+    help_text = f"{MODEL_HELP} (default: {catalog.DEFAULT})"
+    command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=help_text)
 
 
 def add_most_option(command: Parser, least: int, most: int, default: int, read: str = "sentences to read") -> None:
@@ -106,30 +106,30 @@ def add_most_option(command: Parser, least: int, most: int, default: int, read: 
 
     ``read`` is what the help text calls these sentences.
     """
-    words = f"maximum number of {read}: of N, every ⌈N / NUMBER⌉-th is taken (default: {default})"
+    help_text = f"maximum number of {read}: of N, every ⌈N / NUMBER⌉-th is taken (default: {default})"
     kind = make_int_parser(least, most, "a number of sentences")
-    command.add_argument("--most", type=kind, default=default, metavar="NUMBER", help=words)
+    command.add_argument("--most", type=kind, default=default, metavar="NUMBER", help=help_text)
 
 
 def add_model_name_option(command: Parser, *options: str) -> None:
     """Add --model-name, also under other ``options``."""
-    words = "name of the model in captions and files (default: its id on the Hub, or the name in its config)"
-    command.add_argument(*options, "--model-name", dest="model_name", default="", metavar="NAME", help=words)
+    help_text = "name of the model in captions and files (default: its id on the Hub, or the name in its config)"
+    command.add_argument(*options, "--model-name", dest="model_name", default="", metavar="NAME", help=help_text)
 
 
 def add_device_option(command: Parser) -> None:
     """Add --device."""
-    words = "where the model runs: cpu, or cuda for an NVIDIA GPU, cuda:1 for the second (default: cpu)"
-    command.add_argument("--device", default="cpu", type=parse_device, metavar="DEVICE", help=words)
+    help_text = "where the model runs: cpu, or cuda for an NVIDIA GPU, cuda:1 for the second (default: cpu)"
+    command.add_argument("--device", default="cpu", type=parse_device, metavar="DEVICE", help=help_text)
 
 
 def add_dtype_option(command: Parser) -> None:
     """Add --dtype."""
-    words = (
+    help_text = (
         f"the type of the model's weights: {', '.join(DTYPES)}; the last two take half the memory and slightly change "
     )
-    words += f"numbers (default: {DTYPES[0]})"
-    command.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, metavar="TYPE", help=words)
+    help_text += f"numbers (default: {DTYPES[0]})"
+    command.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, metavar="TYPE", help=help_text)
 
 
 def parse_device(value: str) -> str:
@@ -144,8 +144,8 @@ def add_output_options(command: Parser, formats: Iterable[str], required: bool =
     names = ", ".join(formats)
     out = f'the file to write; its suffix sets the format: {names}. "-" is stdout, in the --format given'
     command.add_argument("--out", required=required, metavar="FILE", help=out)
-    words = "the format, such as csv, for stdout or a file without a suffix"
-    command.add_argument("--format", metavar="FORMAT", help=words)
+    help_text = "the format, such as csv, for stdout or a file without a suffix"
+    command.add_argument("--format", metavar="FORMAT", help=help_text)
 
 
 def parse_head(value: str) -> Head:

@@ -29,11 +29,11 @@ RULE_LEGEND = "rule: what the head does to {rule} on the profile's corpora{older
 GAP = "  "
 
 
-def format_replications(replications: Sequence[Replication], there: Profile, here: Profile) -> list[str]:
-    """Format the replications as a table, with notes on its marks and baselines, and the number of roles that hold."""
+def format_replications(replications: Sequence[Replication], old_profile: Profile, new_profile: Profile) -> list[str]:
+    """Format the replications as a table, with notes on rules and baselines, and the number of roles that hold."""
     rows = [HEADINGS, *(_format_cells(replication) for replication in replications)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    names = [one_line(shorten(profile.corpus, MAX_NAME)) for profile in (there, here)]
+    names = [one_line(shorten(profile.corpus, MAX_NAME)) for profile in (old_profile, new_profile)]
     corpora = ""  # each name above its numbers; it can be as wide as the three columns below it
     for name, column_index in zip(names, GROUPS, strict=True):
         corpora = f"{corpora:<{sum(widths[:column_index]) + column_index * len(GAP)}}{name}"
@@ -51,11 +51,11 @@ def format_replications(replications: Sequence[Replication], there: Profile, her
     holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {names[0]} hold on {names[1]}."
     others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
     count = " ".join([holding, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])
-    return [*table, *legend, f"{there.model}: {count}"]
+    return [*table, *legend, f"{old_profile.model}: {count}"]
 
 
 def format_pairs(pairs: PairedDifferences, corpus: str) -> list[str]:
-    """Format the comparison of two heads per relation: both scores, their difference, and its interval in points."""
+    """Format the comparison of heads in each role: both scores, and their difference in points with its interval."""
     rows = [("head", "role", "cases", "score", "beside", "score", "points", "95% interval")]
     for pair in pairs:
         difference, low, high = (f"{100 * value:+.1f}" for value in (pair.difference, *pair.interval))

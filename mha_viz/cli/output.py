@@ -73,11 +73,11 @@ def parse_table_destination(out: str | None, asked_format: str | None) -> Destin
     return None if out is None else parse_destination(out, asked_format, TABLES, "a table format")
 
 
-def write_and_print(to: Destination | None, table: Callable[[], pd.DataFrame], lines: Iterable[str]) -> None:
+def write_and_print(destination: Destination | None, table: Callable[[], pd.DataFrame], lines: Iterable[str]) -> None:
     """Write a table to its destination; print the lines with the same content, unless the destination is stdout."""
-    if to is not None:
-        to.write_table(table())
-    if to is None or to.path is not None:
+    if destination is not None:
+        destination.write_table(table())
+    if destination is None or destination.path is not None:
         print("\n".join(lines))
 
 
@@ -111,11 +111,11 @@ def format_suffix(name: str) -> str:
     return f".{name.strip().lower().lstrip('.')}"
 
 
-def announce_size(attention: Attention, to: Destination) -> None:
+def announce_size(attention: Attention, destination: Destination) -> None:
     """Report on stderr how large a long table will be."""
-    size = estimate_text_size(attention, to.suffix)
+    size = estimate_text_size(attention, destination.suffix)
     if size > LARGE_BYTES:
-        name = "stdout" if to.path is None else shorten(str(to.path), 200)
+        name = "stdout" if destination.path is None else shorten(str(destination.path), 200)
         binary = f".npz holds the same in {attention.weights.nbytes / 1e6:,.0f} MB"
         line = f"mha-viz: {name} will hold {attention.weights.size:,} weights, about {size / 1e6:,.0f} MB; {binary}."
         print(printable(line, "?"), file=sys.stderr)

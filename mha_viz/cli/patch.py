@@ -35,19 +35,23 @@ def add_options(patch: Parser) -> None:
     """Add the options of the command."""
     patch.add_argument("text", metavar="TEXT", help='the sentence that the model reads; "-" reads it from stdin')
     patch.add_argument("other", metavar="OTHER", help="the sentence from which the output of each head is taken")
-    words = "the word whose log-probability counts, at the masked token or next (default: the most probable for TEXT)"
-    patch.add_argument("--word", default="", help=words)
-    words = "the word whose log-probability is subtracted (default: the most probable for OTHER)"
-    patch.add_argument("--foil", default="", metavar="WORD", help=words)
-    words = "a third sentence: the answer is then the cosine of the sentence vector with that of this one"
-    patch.add_argument("--similar-to", default="", metavar="TEXT", help=words)
-    words = "a later head: each earlier head’s output from OTHER reaches only one side of it (path patching), as L1H2"
-    patch.add_argument("--to", type=parse_head, metavar="HEAD", help=words)
-    words = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
-    patch.add_argument("--side", choices=SIDES, metavar="SIDE", help=words)
-    words = "one forward and one backward pass for all heads (attribution patching): the first-order estimate "
-    words += "alone, with the exact share of the largest to say how far to trust it"
-    patch.add_argument("--estimate", action="store_true", help=words)
+    help_text = (
+        "the word whose log-probability counts, at the masked token or next (default: the most probable for TEXT)"
+    )
+    patch.add_argument("--word", default="", help=help_text)
+    help_text = "the word whose log-probability is subtracted (default: the most probable for OTHER)"
+    patch.add_argument("--foil", default="", metavar="WORD", help=help_text)
+    help_text = "a third sentence: the answer is then the cosine of the sentence vector with that of this one"
+    patch.add_argument("--similar-to", default="", metavar="TEXT", help=help_text)
+    help_text = (
+        "a later head: each earlier head’s output from OTHER reaches only one side of it (path patching), as L1H2"
+    )
+    patch.add_argument("--to", type=parse_head, metavar="HEAD", help=help_text)
+    help_text = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
+    patch.add_argument("--side", choices=SIDES, metavar="SIDE", help=help_text)
+    help_text = "one forward and one backward pass for all heads (attribution patching): the first-order estimate "
+    help_text += "alone, with the exact share of the largest to say how far to trust it"
+    patch.add_argument("--estimate", action="store_true", help=help_text)
     add_model_option(patch)
     add_output_options(patch, TABLES, required=False)
     add_device_option(patch)
@@ -56,7 +60,7 @@ def add_options(patch: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Patch each head's output from another text, and print the heads that restore most of the answer."""
-    to, text = parse_table_destination(args.out, args.format), read_text(args.text)
+    destination, text = parse_table_destination(args.out, args.format), read_text(args.text)
     model = choose_model(args.model)
     if args.side and args.to is None:
         raise SettingError("--side needs --to, the head at which paths end.", "Add --to.")
@@ -68,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
     with print_warnings():
         encoder = load_model(model, args.device, args.dtype)
         patched = activation_patching(encoder, text, args.other, **answer, **path, exact=not args.estimate)
-    write_and_print(to, lambda: patched.table().reset_index(), map(one_line, _format_lines(patched)))
+    write_and_print(destination, lambda: patched.table().reset_index(), map(one_line, _format_lines(patched)))
 
 
 def _format_lines(patched: Patched) -> Iterator[str]:

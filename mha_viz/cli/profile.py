@@ -46,10 +46,10 @@ parse_draws = make_int_parser(1, 10_000, "a number of permutations")
 
 def add_options(profile: Parser) -> None:
     """Add the options of the command."""
-    words = f"{CORPUS_HELP}; several are measured one after the other"
-    profile.add_argument("corpus", nargs="+", metavar="CORPUS", help=words)
-    words = f"{MODEL_HELP} (default: {catalog.DEFAULT}); may be repeated, as in --model toy@0 --model toy"
-    profile.add_argument("--model", action="append", metavar="NAME", help=words)
+    help_text = f"{CORPUS_HELP}; several are measured one after the other"
+    profile.add_argument("corpus", nargs="+", metavar="CORPUS", help=help_text)
+    help_text = f"{MODEL_HELP} (default: {catalog.DEFAULT}); may be repeated, as in --model toy@0 --model toy"
+    profile.add_argument("--model", action="append", metavar="NAME", help=help_text)
     add_name_option(profile)
     add_model_name_option(profile)
     profile.add_argument(
@@ -68,13 +68,13 @@ def add_options(profile: Parser) -> None:
         help="folder to write the tables to, with sentences for and against each role; those of an earlier profile are "
         "replaced. Several corpora or models each get a folder MODEL/CORPUS in it, and all scores go to profiles.csv",
     )
-    words = (
+    help_text = (
         "also count how many roles chance would name, in N permutations of the sentences' trees (20 are usual) and, "
     )
-    words += "if there are any, of chains, and write that to chance.csv; --and then takes a corpus, not a profile"
-    profile.add_argument("--chance", type=parse_draws, default=0, metavar="N", help=words)
-    words = "the same in N draws in which another word of its part of speech takes the place of each right word"
-    profile.add_argument("--chance-of-kind", type=parse_draws, default=0, metavar="N", help=words)
+    help_text += "if there are any, of chains, and write that to chance.csv; --and then takes a corpus, not a profile"
+    profile.add_argument("--chance", type=parse_draws, default=0, metavar="N", help=help_text)
+    help_text = "the same in N draws in which another word of its part of speech takes the place of each right word"
+    profile.add_argument("--chance-of-kind", type=parse_draws, default=0, metavar="N", help=help_text)
     add_measuring_options(profile)
     add_dtype_option(profile)
     add_cluster_options(profile)
@@ -104,17 +104,17 @@ def add_measuring_options(command: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measure models over corpora and write the tables to a folder."""
     names = args.model or [catalog.DEFAULT]
-    several = len(names) * len(args.corpus) > 1
-    _check_several(args, several)
+    has_several = len(names) * len(args.corpus) > 1
+    _check_several(args, has_several)
     with open_cluster(args) as cluster, print_warnings():
         corpora = [open_source(source, args.name, cluster) for source in args.corpus]
-        other, second = _open_other(args, cluster)
+        other, other_corpus = _open_other(args, cluster)
         sources = args.corpus if cluster else corpora
-        also = str(args.other) if cluster and second is not None else second
+        other_source = str(args.other) if cluster and other_corpus is not None else other_corpus
         if _list_chance_options(args):
             from mha_viz.study.chance import open_treebank  # imports torch
 
-            for source in (*sources, *filter(None, [also])):
+            for source in (*sources, *filter(None, [other_source])):
                 open_treebank(source)
         models = [choose_model(name) for name in names]
         check_folders([model.name for model in models], [corpus.name for corpus in corpora])
@@ -123,24 +123,24 @@ def run(args: argparse.Namespace) -> None:
         for model in models:
             encoder = load_model(model, args.device, args.dtype, args.model_name)
             for corpus, source in zip(corpora, sources, strict=True):
-                place = args.out / make_folder_path(model.name, corpus.name) if several else args.out
-                if second is not None:
-                    check_profiles(_comparison_facts(encoder, corpus), _comparison_facts(encoder, second))
-                    other = measure(encoder, second, None, args.batch, cluster=cluster)
+                place = args.out / make_folder_path(model.name, corpus.name) if has_several else args.out
+                if other_corpus is not None:
+                    check_profiles(_comparison_facts(encoder, corpus), _comparison_facts(encoder, other_corpus))
+                    other = measure(encoder, other_corpus, None, args.batch, cluster=cluster)
                 profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
-                profile = _write(profile, place, other, args.other if second is None else None)
+                profile = _write(profile, place, other, args.other if other_corpus is None else None)
                 if _list_chance_options(args):
-                    profile = _add_chance(profile, place, encoder, source, also, args, cluster)
+                    profile = _add_chance(profile, place, encoder, source, other_source, args, cluster)
                 profiles.append(profile)
-    if several:
+    if has_several:
         from mha_viz.study.several import write_table  # imports torch
 
         print(f"{write_table(profiles, args.out)}: the scores of all {len(profiles)} profiles, one column each")
 
 
-def _check_several(args: argparse.Namespace, several: bool) -> None:
+def _check_several(args: argparse.Namespace, has_several: bool) -> None:
     for option, value in (("--name", args.name), ("--model-name", args.model_name), ("--and", args.other)):
-        if several and value:
+        if has_several and value:
             raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
     for option in _list_chance_options(args):
         if args.chance and (args.cluster or args.workers):
@@ -163,7 +163,7 @@ def is_profile(place: Path) -> bool:
 
 
 def _open_other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]:
-    """Return what ``--and`` names, a profile or a corpus to be measured; the other one is None, or both are."""
+    """Return the profile and the corpus that ``--and`` names: at least one of them is None."""
     if args.other is None:
         return None, None
     place = find_profile_folder(args.other)
@@ -171,16 +171,16 @@ def _open_other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None,
 
 
 def _add_chance(
-    profile: Profile, place: Path, encoder: Any, corpus: Any, also: Any, args: argparse.Namespace, cluster: Any
+    profile: Profile, place: Path, encoder: Any, corpus: Any, other_source: Any, args: argparse.Namespace, cluster: Any
 ) -> Profile:
     """Count the roles that chance would name; print the counts, and return and write the profile with them.
 
-    On a ``cluster``, ``corpus`` and ``also`` are names of files.
+    ``other_source`` is the corpus of ``--and``, or None. On a ``cluster``, both corpora are names of files.
     """
     from mha_viz.study.chance import open_treebank, permutation_test
     from mha_viz.study.plan import DEFAULT_BATCH
 
-    treebanks = [open_treebank(source) for source in (also, corpus) if source is not None]
+    treebanks = [open_treebank(source) for source in (other_source, corpus) if source is not None]
     names = [other.name for other in treebanks[:-1]] + [profile.corpus]  # --name may have changed the last name
     have_chains = all(source.has_chains for source in treebanks)
     nulls = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + have_chains]]
@@ -190,7 +190,7 @@ def _add_chance(
         with progress_line() if cluster else bar_of("of the draws") as show:
             chance = permutation_test(
                 *(corpus, encoder),
-                also=also,
+                also=other_source,
                 role=role,
                 keeps=keeps,
                 draws=draws,
@@ -230,15 +230,16 @@ def measure(
     encoder: Any,
     corpus: Any,
     sums: Path | None,
-    most_pieces: int | None,
+    batch: int | None,
     other: Profile | None = None,
     control: bool = True,
     cluster: Any = None,
 ) -> Profile:
     """Measure the profile of a model over a corpus, with a progress bar; see :func:`mha_viz.study.run.study`.
 
-    ``sums`` is the folder from which a stopped study continues, or None. ``other`` is a profile to compare with.
-    ``cluster`` measures in place of this process. Raises CorpusError, ExportError, ClusterError.
+    ``sums`` is the folder from which a stopped study continues, or None. ``batch`` is the maximum number of tokens per
+    forward pass. ``other`` is a profile to compare with. With ``cluster``, its workers measure instead of this process.
+    Raises CorpusError, ExportError, ClusterError.
     """
     from mha_viz.study.plan import DEFAULT_BATCH
     from mha_viz.study.profiling import LocalEngine
@@ -247,7 +248,7 @@ def measure(
         check_profiles(_comparison_facts(encoder, corpus), other.facts)
     with progress_line() if cluster else bar_of("of the text") as progress:
         try:
-            engine = cluster or LocalEngine(most_pieces or DEFAULT_BATCH)
+            engine = cluster or LocalEngine(batch or DEFAULT_BATCH)
             profile: Profile = engine.study(encoder, corpus, sums, control, progress)
             return profile
         except OSError as error:

@@ -29,18 +29,18 @@ def add_options(publish: Parser) -> None:
     add_device_option(publish)
     add_dtype_option(publish)
     quantities.add_head_option(publish, "; may be repeated", required=True)
-    words = "another text; may be repeated"
-    publish.add_argument("--and", action="append", default=[], dest="others", metavar="TEXT", help=words)
+    help_text = "another text; may be repeated"
+    publish.add_argument("--and", action="append", default=[], dest="others", metavar="TEXT", help=help_text)
     publish.add_argument("--title", default="", metavar="TEXT", help="the title of the page")
     publish.add_argument("--introduction", default="", metavar="TEXT", help="a text below the title")
-    words = "a remark on a head, in the order of the heads; may be repeated"
-    publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=words)
+    help_text = "a remark on a head, in the order of the heads; may be repeated"
+    publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=help_text)
     quantities.add_options(publish)
     add_output_options(publish, FORMATS, required=False)
-    words = "instead of --out: a folder for a page on which readers type their own sentences, read in their browser"
-    publish.add_argument("--live", type=parse_folder, metavar="FOLDER", help=words)
-    words = "with --live: store the model in half precision; the page says by how much its numbers differ"
-    publish.add_argument("--half", action="store_true", help=words)
+    help_text = "instead of --out: a folder for a page on which readers type their own sentences, read in their browser"
+    publish.add_argument("--live", type=parse_folder, metavar="FOLDER", help=help_text)
+    help_text = "with --live: store the model in half precision; the page says by how much its numbers differ"
+    publish.add_argument("--half", action="store_true", help=help_text)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.figures.publishing import check_texts, publication, publish
 
     requests = [quantities.build_request(args, args.model, text) for text in (read_text(args.text), *args.others)]
-    to = _destination(args)
+    destination = _destination(args)
     panels = len(args.head) * (1 + len(args.others))
     if len(args.remark) > panels:
         raise SettingError(f"There are {len(args.remark)} remarks for {panels} heads.", "Give one for each head.")
@@ -60,12 +60,12 @@ def run(args: argparse.Namespace) -> None:
     readings = run_requests(loaded, requests, quantities.open_recipes(args))
     panel_heads = [(reading, head) for reading in readings for head in heads]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
-    if to is None:
+    if destination is None:
         publish(panel_heads, args.live, live=loaded, half=args.half, **texts)
         print(f"{args.live}: a page with {counted(panels, kind)}, on which {model.name} reads in the browser")
         return
-    to.write(lambda: publication(panel_heads, **texts))
-    to.report(f"{to.path}: {counted(panels, kind)} on one page")
+    destination.write(lambda: publication(panel_heads, **texts))
+    destination.report(f"{destination.path}: {counted(panels, kind)} on one page")
 
 
 def _destination(args: argparse.Namespace) -> Destination | None:

@@ -1,4 +1,4 @@
-"""Options for what a reading contains: a quantity other than the weight, or attention with some heads switched off."""
+"""Options for the content of a reading: a quantity other than the weight, or attention with some heads switched off."""
 
 from __future__ import annotations
 
@@ -18,44 +18,50 @@ QUANTITY_HELP = "; ".join(quantity.brief for quantity in QUANTITIES.values())
 
 
 def add_options(command: Parser) -> None:
-    """Add the options."""
-    words = f"the quantity to read: {QUANTITY_HELP} (default: weight)"
-    command.add_argument("--quantity", default="weight", choices=[*QUANTITIES], metavar="NAME", help=words)
-    words = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
-    command.add_argument("--word", default="", metavar="WORD", help=words)
-    words = "with --quantity gradient: the masked token, counted from 0, where there are several"
+    """Add the options to a command."""
+    help_text = f"the quantity to read: {QUANTITY_HELP} (default: weight)"
+    command.add_argument("--quantity", default="weight", choices=[*QUANTITIES], metavar="NAME", help=help_text)
+    help_text = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
+    command.add_argument("--word", default="", metavar="WORD", help=help_text)
+    help_text = "with --quantity gradient: the masked token, counted from 0, where there are several"
     place = make_int_parser(0, 100_000, "the number of a token")
-    command.add_argument("--place", type=place, metavar="N", help=words)
-    words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
-    command.add_argument("--other", default="", metavar="TEXT", help=words)
-    words = "with --other: first or second, the text whose weights are read; both reads the first (default: both)"
-    command.add_argument("--off-in", choices=OFF_CHOICES, metavar="TEXT", help=words)
+    command.add_argument("--place", type=place, metavar="N", help=help_text)
+    help_text = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
+    command.add_argument("--other", default="", metavar="TEXT", help=help_text)
+    help_text = "with --other: first or second, the text whose weights are read; both reads the first (default: both)"
+    command.add_argument("--off-in", choices=OFF_CHOICES, metavar="TEXT", help=help_text)
     add_off_options(command, "--without", "heads to switch off, as L3H1,L2H4")
-    words = "with --method text: the other text, with as many tokens or words, from which the heads’ output is taken; "
-    words += "of a pair, it takes the place of the first text, and the second stays"
-    command.add_argument("--from", default="", metavar="TEXT", help=words)
-    words = 'what the model reads before the text, as "query: "; drawn separately'
-    command.add_argument("--prefix", default="", metavar="TEXT", help=words)
-    words = "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"
-    command.add_argument("--target", default="", metavar="TEXT", help=words)
-    words = "with an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"
-    command.add_argument("--part", default="", choices=PARTS, metavar="PART", help=words)
+    help_text = (
+        "with --method text: the other text, with as many tokens or words, from which the heads’ output is taken; "
+    )
+    help_text += "of a pair, it takes the place of the first text, and the second stays"
+    command.add_argument("--from", default="", metavar="TEXT", help=help_text)
+    help_text = 'what the model reads before the text, as "query: "; drawn separately'
+    command.add_argument("--prefix", default="", metavar="TEXT", help=help_text)
+    help_text = (
+        "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"
+    )
+    command.add_argument("--target", default="", metavar="TEXT", help=help_text)
+    help_text = "with an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"
+    command.add_argument("--part", default="", choices=PARTS, metavar="PART", help=help_text)
 
 
 def add_continue_option(command: Parser) -> None:
     """Add --continue."""
-    words = f"with a causal model: let the model continue the text by up to {MAX_WORDS} words, which are marked"
+    help_text = f"with a causal model: let the model continue the text by up to {MAX_WORDS} words, which are marked"
     number = make_int_parser(1, MAX_WORDS, "a number of words")
-    command.add_argument("--continue", type=number, default=0, dest="words_to_write", metavar="N", help=words)
+    command.add_argument("--continue", type=number, default=0, dest="words_to_write", metavar="N", help=help_text)
 
 
-def add_off_options(command: Parser, name: str, words: str, required: bool = False) -> None:
+def add_off_options(command: Parser, name: str, help_text: str, required: bool = False) -> None:
     """Add an option for heads, and --method."""
     source, methods = ("the corpus", OVER_CORPUS) if required else ("the built-in sentences", METHODS)
-    command.add_argument(name, type=parse_heads, default=(), required=required, metavar="HEADS", help=words)
-    words = f"output of a head that is switched off: zero, its mean over {source}, uniform attention’s, its recipe’s, "
-    words += f"resample, on random sentences of {source}" + ("" if required else ", or text, on the text of --from")
-    command.add_argument("--method", choices=methods, metavar="METHOD", help=f"{words} (default: {METHODS[0]})")
+    command.add_argument(name, type=parse_heads, default=(), required=required, metavar="HEADS", help=help_text)
+    help_text = (
+        f"output of a head that is switched off: zero, its mean over {source}, uniform attention’s, its recipe’s, "
+    )
+    help_text += f"resample, on random sentences of {source}" + ("" if required else ", or text, on the text of --from")
+    command.add_argument("--method", choices=methods, metavar="METHOD", help=f"{help_text} (default: {METHODS[0]})")
     add_recipes_option(command)
 
 
@@ -65,8 +71,8 @@ def add_recipes_option(command: Parser, otherwise: str = "") -> None:
     ``otherwise`` says in the help text what happens if there are no recipes.
     """
     default = f"those that {PROFILES_VARIABLE} names for the model, or those that come with the app{otherwise}"
-    words = f"folder with recipes, from `mha-viz recipes` (default: {default})"
-    command.add_argument("--recipes", metavar="DIR", help=words)
+    help_text = f"folder with recipes, from `mha-viz recipes` (default: {default})"
+    command.add_argument("--recipes", metavar="DIR", help=help_text)
 
 
 def open_recipes(args: argparse.Namespace) -> Recipes | None:
@@ -81,9 +87,15 @@ def parse_heads(value: str) -> tuple[Head, ...]:
 
 def add_head_option(command: Parser, how_many: str, required: bool = False) -> None:
     """Add --head; :func:`list_heads` turns its values into heads."""
-    words = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{how_many}"
+    help_text = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{how_many}"
     command.add_argument(
-        "--head", action="append", default=[], type=_parse_head_or_layer, metavar="L3H1", required=required, help=words
+        "--head",
+        action="append",
+        default=[],
+        type=_parse_head_or_layer,
+        metavar="L3H1",
+        required=required,
+        help=help_text,
     )
 
 

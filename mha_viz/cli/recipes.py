@@ -35,20 +35,22 @@ NO_UNTRAINED = "; of untrained weights unknown (recipes of an earlier version: m
 
 def add_options(recipes: Parser) -> None:
     """Add the options of the command."""
-    words = f"{CORPUS_HELP}; or recipes to be measured on --score: minilm, toy, repeater, or a folder of earlier ones"
-    recipes.add_argument("corpus", metavar="CORPUS", help=words)
-    words = f"{MODEL_HELP} (default: {catalog.DEFAULT}, or the model of the recipes)"
-    recipes.add_argument("--model", metavar="NAME", help=words)
-    words = "a corpus of another origin to score the recipes on; it chooses neither rules nor shares"
-    recipes.add_argument("--score", metavar="CORPUS", help=words)
-    words = "also choose recipes on this corpus, or open these, and compare; may be repeated"
-    recipes.add_argument("--and", dest="also", action="append", default=[], metavar="OTHER", help=words)
+    help_text = (
+        f"{CORPUS_HELP}; or recipes to be measured on --score: minilm, toy, repeater, or a folder of earlier ones"
+    )
+    recipes.add_argument("corpus", metavar="CORPUS", help=help_text)
+    help_text = f"{MODEL_HELP} (default: {catalog.DEFAULT}, or the model of the recipes)"
+    recipes.add_argument("--model", metavar="NAME", help=help_text)
+    help_text = "a corpus of another origin to score the recipes on; it chooses neither rules nor shares"
+    recipes.add_argument("--score", metavar="CORPUS", help=help_text)
+    help_text = "also choose recipes on this corpus, or open these, and compare; may be repeated"
+    recipes.add_argument("--and", dest="also", action="append", default=[], metavar="OTHER", help=help_text)
     add_most_option(recipes, 2, 100_000, 300, "sentences to read of each corpus")
-    words = "also measure, on --score or else on CORPUS, what is lost when recipes replace the heads: replaced.csv "
-    words += "and, of minilm and toy, accuracy.csv"
-    recipes.add_argument("--replace", action="store_true", help=words)
-    words = "folder to write recipes.csv, untrained.csv, explained.csv and recipes.json to"
-    recipes.add_argument("--out", required=True, type=parse_folder, metavar="DIR", help=words)
+    help_text = "also measure, on --score or else on CORPUS, what is lost when recipes replace the heads: replaced.csv "
+    help_text += "and, of minilm and toy, accuracy.csv"
+    recipes.add_argument("--replace", action="store_true", help=help_text)
+    help_text = "folder to write recipes.csv, untrained.csv, explained.csv and recipes.json to"
+    recipes.add_argument("--out", required=True, type=parse_folder, metavar="DIR", help=help_text)
     add_device_option(recipes)
     add_dtype_option(recipes)
     add_cluster_options(recipes)
@@ -105,8 +107,7 @@ def run(args: argparse.Namespace) -> None:
 def _measure_replacement(
     args: argparse.Namespace, measured: Recipes, corpus: Any, encoder: Any, cluster: Any
 ) -> Recipes:
-    """Measure what is lost when heads are replaced by their recipes, and return the recipes with the resulting
-    tables."""
+    """Measure what is lost when heads are replaced by their recipes; return the recipes with the resulting tables."""
     from mha_viz.study.replaced import ablate_recipes, score_recipes
 
     measures = {"replaced": ablate_recipes}
@@ -131,17 +132,17 @@ def find_recipes(name: str) -> Recipes | None:
 
 
 def _format_summary(measured: Recipes) -> str:
-    """Return a summary, as in "minilm on ewt, scored on gum: 68% explained, evenly 41%; least 54%"."""
+    """Return a line with the mean and the least share explained, and what uniform attention and one rule explain."""
     facts, table = measured.facts, measured.tables["explained"]
     shares = select_explained(table)["share"]
     low, high = (math.nan if number is None else number for number in facts.get(MEAN, (None,) * 3)[1:])
     mean = with_interval(shares.mean(), low, high, 1, percent)
-    means = f"{mean} explained on average, {percent(table['even'].mean())} by uniform attention"
-    means += f", more than the best single rule on {(shares > table['best_rule']).sum()} of {len(table)} heads"
+    summary = f"{mean} explained on average, {percent(table['even'].mean())} by uniform attention"
+    summary += f", more than the best single rule on {(shares > table['best_rule']).sum()} of {len(table)} heads"
     untrained = (
         f"; of untrained weights {percent(table[UNTRAINED].mean())}" if UNTRAINED in measured.tables else NO_UNTRAINED
     )
-    return f"{facts['model']} on {measured.where}: {means}; least {percent(shares.min())}{untrained}"
+    return f"{facts['model']} on {measured.where}: {summary}; least {percent(shares.min())}{untrained}"
 
 
 def _format_recipe(recipe: HeadRecipe) -> str:

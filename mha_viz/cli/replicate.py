@@ -37,15 +37,19 @@ def add_options(replicate: Parser) -> None:
     add_profile_argument(replicate)
     add_corpus_option(replicate)
     add_name_option(replicate)
-    words = "compare each head with a role of syntax with the same head of another model, such as another step of the "
-    words += (
+    help_text = (
+        "compare each head with a role of syntax with the same head of another model, such as another step of the "
+    )
+    help_text += (
         "training, on the same cases of CORPUS, which may be the profile's own: a model, the folder of its profile, "
     )
-    words += "or a model and the head to compare with, as in minilm/L5H4"
-    replicate.add_argument("--beside", type=parse_model_or_head, metavar="OTHER", help=words)
-    words = "count in how many training runs, such as seeds or steps, a role is found on any head: CORPUS is then the "
-    words += "profile of a second run, and RUN those of further ones"
-    replicate.add_argument("--runs", type=parse_profile, nargs="*", metavar="PROFILE", help=words)
+    help_text += "or a model and the head to compare with, as in minilm/L5H4"
+    replicate.add_argument("--beside", type=parse_model_or_head, metavar="OTHER", help=help_text)
+    help_text = (
+        "count in how many training runs, such as seeds or steps, a role is found on any head: CORPUS is then the "
+    )
+    help_text += "profile of a second run, and RUN those of further ones"
+    replicate.add_argument("--runs", type=parse_profile, nargs="*", metavar="PROFILE", help=help_text)
     add_output_options(replicate, TABLES, required=False)
     add_measuring_options(replicate)
     add_cluster_options(replicate)
@@ -60,7 +64,7 @@ def parse_model_or_head(value: str) -> tuple[str, Head | None]:
 
 
 def add_profile_argument(command: Parser) -> None:
-    """Add PROFILE."""
+    """Add the argument PROFILE."""
     command.add_argument(
         "profile",
         type=parse_profile,
@@ -87,7 +91,7 @@ def _measure(args: argparse.Namespace, other_profile: Profile, sums: Path | None
 
 def run(args: argparse.Namespace) -> None:
     """Measure the heads of a profile's roles on another corpus or in another model, and print each outcome."""
-    to = parse_table_destination(args.out, args.format)
+    destination = parse_table_destination(args.out, args.format)
     profile = read_profile(args.profile)
     findings = profile.findings()
     if not findings:
@@ -95,27 +99,27 @@ def run(args: argparse.Namespace) -> None:
     if args.runs is not None:
         runs = [profile, *map(read_profile, (parse_profile(args.corpus), *args.runs))]
         table = in_runs(runs)
-        return write_and_print(to, lambda: table, format_runs(table))
+        return write_and_print(destination, lambda: table, format_runs(table))
     if args.beside:
-        return _compare_models(args, profile, to)
-    sums = get_partial_folder(to, "sums")
+        return _compare_models(args, profile, destination)
+    sums = get_partial_folder(destination, "sums")
     if (Path(args.corpus) / FACTS_FILE).is_file():
         new_profile = read_profile(Path(args.corpus))
         check_profiles(new_profile.facts, profile.facts)
     else:
         new_profile = _measure(args, profile, sums)
     replications = replicate(findings, new_profile)
-    write_and_print(to, lambda: replications.table, format_replications(replications, profile, new_profile))
+    write_and_print(destination, lambda: replications.table, format_replications(replications, profile, new_profile))
     if sums is not None:
         shutil.rmtree(sums, ignore_errors=True)
 
 
-def _compare_models(args: argparse.Namespace, profile: Profile, to: Destination | None) -> None:
-    """Print how much more often the heads of the roles are right than the heads they are compared with."""
+def _compare_models(args: argparse.Namespace, profile: Profile, destination: Destination | None) -> None:
+    """Print how much more often the heads of the roles are right than the heads of the other model."""
     name, head = args.beside
     model, other = choose_model(profile.model), choose_model(name)
     check_heads(other, [head] if head else [])
-    folder = get_partial_folder(to, "parts")
+    folder = get_partial_folder(destination, "parts")
     with offer_to_continue(folder), open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
         from mha_viz.study.paired import compare_roles  # imports torch
@@ -127,4 +131,4 @@ def _compare_models(args: argparse.Namespace, profile: Profile, to: Destination 
             pairs = compare_roles(
                 profile, corpus, other_encoder, head, model=encoder, resume=folder, progress=progress, client=client
             )
-    write_and_print(to, pairs.table, format_pairs(pairs, corpus.name))
+    write_and_print(destination, pairs.table, format_pairs(pairs, corpus.name))

@@ -19,27 +19,29 @@ FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
 def add_options(command: Parser) -> None:
     """Add the options of the command."""
     add_profile_argument(command)
-    words = (
+    help_text = (
         "a third corpus, not used to choose roles, or the profile of the same model on one, to say whether each role "
     )
-    words += "holds there; may be repeated"
-    command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=words)
-    words = f"the kinds of roles to show, separated by commas: {', '.join(KINDS)} (default: all)"
-    command.add_argument("--kinds", default="", metavar="KINDS", help=words)
-    words = "show only roles with all of these, separated by commas: established (by two corpora); beats, equals "
-    words += "or below (compared with the strongest simple rule on all corpora)"
-    command.add_argument("--only", default="", metavar="CONDITIONS", help=words)
-    words = f'the file to write; its suffix sets the format: {", ".join(FORMATS.values())} (default: "-", stdout)'
-    command.add_argument("--out", default=STDOUT, metavar="FILE", help=words)
-    words = f"{', '.join(FORMATS)} (default: markdown, or that of the file)"
-    command.add_argument("--format", choices=tuple(FORMATS), metavar="FORMAT", help=words)
+    help_text += "holds there; may be repeated"
+    command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=help_text)
+    help_text = f"the kinds of roles to show, separated by commas: {', '.join(KINDS)} (default: all)"
+    command.add_argument("--kinds", default="", metavar="KINDS", help=help_text)
+    help_text = "show only roles with all of these, separated by commas: established (by two corpora); beats, equals "
+    help_text += "or below (compared with the strongest simple rule on all corpora)"
+    command.add_argument("--only", default="", metavar="CONDITIONS", help=help_text)
+    help_text = f'the file to write; its suffix sets the format: {", ".join(FORMATS.values())} (default: "-", stdout)'
+    command.add_argument("--out", default=STDOUT, metavar="FILE", help=help_text)
+    help_text = f"{', '.join(FORMATS)} (default: markdown, or that of the file)"
+    command.add_argument("--format", choices=tuple(FORMATS), metavar="FORMAT", help=help_text)
     add_measuring_options(command)
 
 
 def run(args: argparse.Namespace) -> None:
     """Print or write the roles of a profile as a table for a paper."""
     default = ".md" if args.out == STDOUT else None
-    to = parse_destination(args.out, FORMATS.get(args.format, default), FORMATS.values(), "a format of reports")
+    destination = parse_destination(
+        args.out, FORMATS.get(args.format, default), FORMATS.values(), "a format of reports"
+    )
     profile = read_profile(args.profile)
     report(profile, kinds=args.kinds, only=args.only)  # reports invalid options before a corpus is measured
     others = []
@@ -51,5 +53,5 @@ def run(args: argparse.Namespace) -> None:
             corpus, encoder = open_source(other), load_model(choose_model(profile.model), args.device)
             others.append(measure(encoder, corpus, None, args.batch, profile, False))
     table = report(profile, others, kinds=args.kinds, only=args.only)
-    write = {".md": table.markdown, ".tex": table.latex, ".csv": table.csv}[to.suffix]
-    to.write(lambda: write().encode())
+    write = {".md": table.markdown, ".tex": table.latex, ".csv": table.csv}[destination.suffix]
+    destination.write(lambda: write().encode())

@@ -81,11 +81,11 @@ def parse_model_and_head(value: str) -> tuple[str, Head]:
 
 def run(args: argparse.Namespace) -> None:
     """Print the sentences of a corpus where a head has its strongest links, and count the links."""
-    to = parse_table_destination(args.out, args.format)
+    destination = parse_table_destination(args.out, args.format)
     name, head = args.head
     model = choose_model(name)
     check_heads(model, [head])
-    folder = get_partial_folder(to, "parts")
+    folder = get_partial_folder(destination, "parts")
     conditions = Conditions(**{field: getattr(args, field) for field in Conditions._fields})
     with open_cluster(args) as cluster, print_warnings(), remove_if_empty(folder):
         corpus = open_source(args.corpus, cluster=cluster)
@@ -106,12 +106,12 @@ def run(args: argparse.Namespace) -> None:
             if not run.cases.read:
                 raise
             result = searching.result()
-            write_and_print(to, result.table, map(one_line, _format_lines(result)))
+            write_and_print(destination, result.table, map(one_line, _format_lines(result)))
             raise KeyboardInterrupt(
                 f"These are the links of the sentences read so far; {explain_continuing(folder)}."
             ) from None
         result = searching.result()
-        write_and_print(to, result.table, map(one_line, _format_lines(result)))
+        write_and_print(destination, result.table, map(one_line, _format_lines(result)))
         run.forget()
 
 

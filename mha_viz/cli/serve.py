@@ -33,8 +33,8 @@ def add_options(serve: Parser) -> None:
     )
     names = "host names that the server answers to (default: $MHA_VIZ_HOSTS, else all; on loopback only local names)"
     serve.add_argument("--allowed-hosts", metavar="NAMES", help=names)
-    words = f"folder with recipes of your own models, added to ${PROFILES_VARIABLE}"
-    serve.add_argument("--recipes", type=parse_folder, metavar="DIR", help=words)
+    help_text = f"folder with recipes of your own models, added to ${PROFILES_VARIABLE}"
+    serve.add_argument("--recipes", type=parse_folder, metavar="DIR", help=help_text)
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options for Streamlit")
 
 

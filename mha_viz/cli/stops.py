@@ -23,7 +23,7 @@ from mha_viz.cli.terminal import one_line
 from mha_viz.errors import MhaVizError
 from mha_viz.files import list_unchanged
 
-RETRY_SECONDS = 0.05  # a stop that Python swallowed, where it cannot raise, is raised again after this time
+RETRY_SECONDS = 0.05  # after this time, an interrupt that Python swallowed is raised again
 ALL_WRITTEN = "Everything was written."
 OUTPUT_OPTIONS = ("out", "all_heads", "live")  # options that name the output of a command
 PARTIAL_PATTERNS = (".*.npz", ".parts/*")  # partial results inside an output folder (study.run, study.cluster.engine)
@@ -114,8 +114,8 @@ def _interrupt() -> None:
 def describe_kept(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
     """Say what a stopped command has kept, and how to continue.
 
-    ``record`` holds the files that it wrote (``files.recorded``). File times are not used, because the clock may have
-    been set in the meantime.
+    ``record`` holds the files that it wrote (``files.record_writes``). File times are not used, because the clock
+    may have been set in the meantime.
     """
     outputs = [value for name in OUTPUT_OPTIONS if (value := getattr(args, name, None)) not in (None, "", "-")]
     places = [Path(value) for value in outputs]

@@ -44,7 +44,7 @@ def read_text(argument: str) -> str:
 
 
 def show_download(name: str) -> AbstractContextManager[Show]:
-    """Return a context that yields a function to show the bytes downloaded so far."""
+    """Return a context manager that yields a function to show the bytes downloaded so far."""
 
     def line(done: int, total: int) -> str:
         so_far = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"

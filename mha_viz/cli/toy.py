@@ -33,29 +33,29 @@ def add_options(toy: Parser, epilog: dict[str, str]) -> None:
         return new
 
     _add_train_options(job("train", train, "Train a toy model from a seed."))
-    measuring = job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
-    measuring.add_argument(
+    evaluate_parser = job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
+    evaluate_parser.add_argument(
         "--model",
         default="toy",
         metavar="NAME",
         help="toy; toy@400, as it was after 400 steps; or a folder from `mha-viz toy train` (default: toy)",
     )
-    every_step = job("history", history, "Measure a bundled model at every snapshot of its training.")
-    words = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
-    every_step.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=words)
-    words = "measure the toy in this folder from `mha-viz toy train` instead of the bundled one"
-    every_step.add_argument("--folder", type=parse_folder, metavar="DIR", help=words)
+    history_parser = job("history", history, "Measure a bundled model at every snapshot of its training.")
+    help_text = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
+    history_parser.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=help_text)
+    help_text = "measure the toy in this folder from `mha-viz toy train` instead of the bundled one"
+    history_parser.add_argument("--folder", type=parse_folder, metavar="DIR", help=help_text)
     summary = "Measure how well the bundled toy finds what a pronoun refers to, without each head and each layer."
-    effects_job = job("effects", effects, summary)
-    for tables in (measuring, every_step, effects_job):
-        tables.add_argument(
+    effects_parser = job("effects", effects, summary)
+    for parser in (evaluate_parser, history_parser, effects_parser):
+        parser.add_argument(
             "--sentences",
             default=500,
             type=parse_count,
             metavar="N",
             help="number of sentences to sample (default: 500)",
         )
-        add_output_options(tables, FORMATS)
+        add_output_options(parser, FORMATS)
 
 
 def _add_train_options(training: Parser) -> None:
@@ -66,11 +66,13 @@ def _add_train_options(training: Parser) -> None:
         metavar="DIR",
         help="folder to write the model to; must not contain one",
     )
-    words = (
+    help_text = (
         "toy, the small BERT of the grammar; hidden, the same trained on hidden words alone; or repeater, the causal "
         "one that continues repeated words (default: toy)"
     )
-    training.add_argument("--kind", default="toy", choices=("toy", "hidden", "repeater"), metavar="NAME", help=words)
+    training.add_argument(
+        "--kind", default="toy", choices=("toy", "hidden", "repeater"), metavar="NAME", help=help_text
+    )
     training.add_argument(
         "--steps",
         type=parse_count,
@@ -115,15 +117,15 @@ def history(args: argparse.Namespace) -> None:
 
 def effects(args: argparse.Namespace) -> None:
     """Measure the answers of the bundled model with and without its heads, and write a table."""
-    to = _parse_destination(args)
+    destination = _parse_destination(args)
     from mha_viz.study.toy_effects import measure_without_heads
 
-    folder = get_partial_folder(to, "parts")
+    folder = get_partial_folder(destination, "parts")
     with offer_to_continue(folder), bar_of("sentences") as progress:
         table = measure_without_heads(load_model(choose_model("toy")), args.seed, args.sentences, progress, folder)
-    to.write(lambda: _format_table(table, to.suffix))
+    destination.write(lambda: _format_table(table, destination.suffix))
     for row in table.itertuples(index=False):
-        to.report(f"without {row.off}: {row.accuracy:.3f} of {row.n:,}, baseline {row.baseline:.3f}")
+        destination.report(f"without {row.off}: {row.accuracy:.3f} of {row.n:,}, baseline {row.baseline:.3f}")
 
 
 def _evaluate(args: argparse.Namespace) -> Any:
@@ -144,23 +146,23 @@ def _measure_history(args: argparse.Namespace) -> Any:
 
 
 def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
-    to = _parse_destination(args)
+    destination = _parse_destination(args)
     table = measure()
-    to.write(lambda: _format_table(table, to.suffix))
+    destination.write(lambda: _format_table(table, destination.suffix))
     last_rows = table[table["step"] == table["step"].max()] if "step" in table else table
     rows = list(last_rows.itertuples(index=False))
     for task in dict.fromkeys(row.task for row in rows):
         best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
         head = Head(best.layer, best.head)
         score = f"{head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}"
-        to.report(f"{task}: {score if best.n else 'no case in these sentences'}")
+        destination.report(f"{task}: {score if best.n else 'no case in these sentences'}")
 
 
 def _parse_destination(args: argparse.Namespace) -> Destination:
-    to = parse_destination(args.out, args.format, FORMATS, "a table format")
+    destination = parse_destination(args.out, args.format, FORMATS, "a table format")
     if not args.sentences:
         raise SettingError("There is nothing to measure in 0 sentences.", "Give at least 1.")
-    return to
+    return destination
 
 
 def _format_table(table: Any, suffix: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Reword errors of argparse and of the library for a user who typed options, and recognise other names of heads."""
+"""Reword errors of argparse and of the library for a user of the command line, and recognise other names of heads."""
 
 from __future__ import annotations
 

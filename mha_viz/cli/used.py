@@ -25,11 +25,13 @@ from mha_viz.request import METHODS, OVER_CORPUS, get_dtype
 
 def add_options(used: Parser) -> None:
     """Add the options of the command."""
-    words = "folder that `mha-viz profile` has written; or minilm or toy, which come with the app and stay as they are"
-    used.add_argument("profile", type=parse_folder, metavar="PROFILE", help=words)
+    help_text = (
+        "folder that `mha-viz profile` has written; or minilm or toy, which come with the app and stay as they are"
+    )
+    used.add_argument("profile", type=parse_folder, metavar="PROFILE", help=help_text)
     add_corpus_option(used)
-    words = f"output of a head that is switched off: {', '.join(OVER_CORPUS)} (default: {METHODS[0]})"
-    used.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="NAME", help=words)
+    help_text = f"output of a head that is switched off: {', '.join(OVER_CORPUS)} (default: {METHODS[0]})"
+    used.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="NAME", help=help_text)
     add_means_option(used)
     add_recipes_option(used)
     add_most_option(used, *SENTENCE_LIMITS)

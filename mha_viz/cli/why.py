@@ -37,11 +37,11 @@ def add_options(why: Parser) -> None:
     add_corpus_option(why)
     add_model_option(why)
     add_most_option(why, 2, 100_000, 100)
-    words = "write which earlier heads contribute to the scores of each head, instead of the shares of the groups"
-    why.add_argument("--arrows", action="store_true", help=words)
+    help_text = "write which earlier heads contribute to the scores of each head, instead of the shares of the groups"
+    why.add_argument("--arrows", action="store_true", help=help_text)
     add_output_options(why, TABLES, required=False)
-    words = "also store the shares as why.csv in this folder, a profile of the same model, for the Roles page"
-    why.add_argument("--profile", type=parse_folder, metavar="DIR", help=words)
+    help_text = "also store the shares as why.csv in this folder, a profile of the same model, for the Roles page"
+    why.add_argument("--profile", type=parse_folder, metavar="DIR", help=help_text)
     add_name_option(why)
     add_device_option(why)
     add_cluster_options(why)
@@ -49,8 +49,8 @@ def add_options(why: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measure what each head's attention depends on over a corpus; print a line per head, and the largest arrows."""
-    to = parse_table_destination(args.out, args.format)
-    model, folder = choose_model(args.model), get_partial_folder(to, "parts")
+    destination = parse_table_destination(args.out, args.format)
+    model, folder = choose_model(args.model), get_partial_folder(destination, "parts")
     profile = None if args.profile is None else read_profile(find_profile_folder(args.profile))
     with open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
@@ -64,7 +64,9 @@ def run(args: argparse.Namespace) -> None:
                 measured = explain_on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:
                 measured = explain_corpus_scores(corpus, encoder, most=args.most, resume=folder, progress=progress)
-    write_and_print(to, measured.arrows if args.arrows else measured.table, map(one_line, _format_lines(measured)))
+    write_and_print(
+        destination, measured.arrows if args.arrows else measured.table, map(one_line, _format_lines(measured))
+    )
     if profile is not None:
         measured.stored_in(profile).write(find_profile_folder(args.profile))
 

@@ -3,8 +3,8 @@
 Words are the lines whose id is a plain integer. Ranges ("3-4") and empty nodes ("8.1") have no head and are skipped.
 ``# global.columns`` names the columns of all lines, ``# global.Entity`` the fields of a bracket of ``Entity=``.
 
-Errors cost as little as possible. A line that cannot be parsed loses its sentence, an invalid dependency tree loses
-only its dependencies (the words are still read), and brackets that do not match lose only their mention.
+Errors discard as little as possible. A line that cannot be parsed discards its sentence, an invalid dependency tree
+only the dependencies (the words are still read), and brackets that do not match only their mention.
 :attr:`Corpus.left_out` says where and why.
 """
 
@@ -36,7 +36,7 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = FILE_START, 
     """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
 
     ``start`` says where in its file the text begins. Raises CorpusError, with the line number, if no sentence can be
-    read, if a limit is exceeded, or if the words of the file are not given. Part of a file (``is_part``) is never
+    read, if a limit is exceeded, or if the file withholds most of its words. Part of a file (``is_part``) is never
     refused: sentences beyond a limit are left out.
     """
     reader = _Reader(name, start, is_part)
@@ -66,9 +66,9 @@ class _Reader:
         self.sentences: list[Sentence] = []
         self.left_out: list[str] = []
         self.refused: CorpusError | None = None
-        self.not_given = 0  # words
+        self.not_given = 0  # number of withheld words
         self.brackets = BracketParser(self.left_out)
-        self._name, self._before, self._is_part = name, start.sentences, is_part
+        self._name, self._sentences_before, self._is_part = name, start.sentences, is_part
         self._document, self._declared = start.document, start.declared
         self._relations, self._tags = Labels("relation", name), Labels("part of speech", name)
 
@@ -77,7 +77,7 @@ class _Reader:
         document = find_new_document(block)
         if document is not None:
             self.brackets.close(self.sentences)
-            self._document = document or f"document {self._before + len(self.sentences)}"
+            self._document = document or f"document {self._sentences_before + len(self.sentences)}"
         self._declared = declared((line for _, line in block), self._declared)
         try:
             for number, line in block:
@@ -136,7 +136,7 @@ def _find_tree_problem(rows: Sequence[WordLine]) -> str:
 
 
 def _find_cycle(heads: Sequence[int]) -> str:
-    """Return the problem of a tree with a cycle; empty if all heads lead to a root. Every word is visited once."""
+    """Describe a cycle in a tree; return an empty text if all heads lead to a root. Every word is visited once."""
     passed_from = [0] * (len(heads) + 1)  # for each word, the start from which it was first reached
     for start in range(1, len(heads) + 1):
         word = start

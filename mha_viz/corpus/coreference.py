@@ -14,15 +14,15 @@ from mha_viz.numerals import counted
 
 MAX_REPORTED = 5  # problems of a document that are reported with their line; further ones are only counted
 # The pattern matches in linear time. Once a match begins it never fails, so no character is scanned from two starting
-# points; only white space and single brackets are skipped. Text without a closing bracket also matches, without the
-# last group.
-ENTITY_PARTS = re.compile(r"\(([^()]+)(\))?|([^()\s]+)(\))?")  # fields, ")" at once; other text, ")"
+# points; only white space and single brackets are skipped. The groups are the fields of an opening bracket and ")", if
+# it follows; or other text and ")", if it follows.
+ENTITY_PARTS = re.compile(r"\(([^()]+)(\))?|([^()\s]+)(\))?")
 
 
 class _OpenBracket(NamedTuple):
     """An opening bracket that is not closed yet."""
 
-    number: int  # the bracket's place among the opening brackets of the document
+    number: int  # of the bracket, among the opening brackets of the document
     chain: str
     sentence: int
     start: int
@@ -41,7 +41,7 @@ class BracketParser:
         self._start_document()
 
     def _start_document(self) -> None:
-        self._opened = self._missing = 0
+        self._opening_count = self._problem_count = 0
         self._open: dict[str, list[_OpenBracket]] = {}  # by chain; the last one opened is closed first
         self._mentions: dict[int, list[Mention]] = {}  # by sentence
 
@@ -74,8 +74,8 @@ class BracketParser:
                 if opening and not chain:
                     self._report_bracket(cell.line, f"({opening}", "names no chain")
                 elif opening:
-                    self._opened += 1
-                    opened = _OpenBracket(self._opened, chain, sentence, cell.start, cell.line)
+                    self._opening_count += 1
+                    opened = _OpenBracket(self._opening_count, chain, sentence, cell.start, cell.line)
                     if single:
                         self._add_mention(opened, span_heads, sentence)
                     else:
@@ -101,16 +101,16 @@ class BracketParser:
         self._record_problem(f"line {line}: Entity={bracket[:20]} {why}: the mention is left out.")
 
     def _record_problem(self, reason: str) -> None:
-        self._missing += 1
-        if self._missing <= MAX_REPORTED:
+        self._problem_count += 1
+        if self._problem_count <= MAX_REPORTED:
             self._left_out.append(reason)
 
     def close(self, sentences: list[Sentence]) -> None:
         """End the document: add its mentions to their sentences."""
         for opened in sorted(bracket for stack in self._open.values() for bracket in stack):
             self._report_bracket(opened.line, f"({opened.chain}", "never closes")
-        if self._missing > MAX_REPORTED:
-            unreported = counted(self._missing - MAX_REPORTED, "problem")
+        if self._problem_count > MAX_REPORTED:
+            unreported = counted(self._problem_count - MAX_REPORTED, "problem")
             self._left_out.append(f"{sentences[-1].document or 'this file'}: {unreported} more of this kind.")
         for number, mentions in self._mentions.items():
             old = sentences[number]
@@ -148,8 +148,8 @@ class _SpanHeads:
 
     def find_head(self, start: int) -> int:
         """Return the head of the span from ``start`` to the current end."""
-        place = bisect_left(self._waiting, start)
-        return min([self._first_headed_before[start], *self._waiting[place : place + 1]])
+        index = bisect_left(self._waiting, start)
+        return min([self._first_headed_before[start], *self._waiting[index : index + 1]])
 
 
 def _find_outside_heads(heads: Sequence[int]) -> list[int]:

@@ -72,10 +72,12 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
         shards: list[Shard] = []
         start, has_chains = len(BOM) * head.startswith(BOM), False
         declarations = Declarations()
-        boundary: Boundary = _find_line_end
+        find_boundary: Boundary = _find_line_end
         if kind == CONLLU:
-            boundary = _find_document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _find_sentence_end
-        for part in _iter_parts(stream, head[start:], size, boundary, file.name):
+            find_boundary = (
+                _find_document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _find_sentence_end
+            )
+        for part in _iter_parts(stream, head[start:], size, find_boundary, file.name):
             text_hash.update(part)
             has_chains = has_chains or ENTITY in part
             shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest(), declarations))
@@ -84,7 +86,7 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
             )
             start += len(part)
     digest = text_hash.hexdigest()
-    if has_chains and kind == CONLLU and boundary is _find_sentence_end and len(shards) > 1:
+    if has_chains and kind == CONLLU and find_boundary is _find_sentence_end and len(shards) > 1:
         if start - shards[0].start > limits.MAX_BYTES:
             _raise_too_long(file.name)
         shards = [Shard(str(path), shards[0].start, start, digest)]
@@ -116,23 +118,23 @@ def _find_document_end(data: bytes, size: int) -> int:
 
     The boundary is the end of a blank line, with only comments and blank lines between it and ``# newdoc``.
     """
-    searched = data.find(b"\n", size) + 1 or len(data)
+    search_start = data.find(b"\n", size) + 1 or len(data)
     for match in DOCUMENT_BEGIN.finditer(data, size):
-        cut_at = _find_blank_line(data, searched, match.start())
+        cut_at = _find_blank_line(data, search_start, match.start())
         if cut_at:
             return cut_at
-        searched = match.start()
+        search_start = match.start()
     return 0
 
 
-def _find_blank_line(data: bytes, begin_of_search: int, end: int) -> int:
+def _find_blank_line(data: bytes, search_start: int, end: int) -> int:
     """Return the end of the last blank line that is followed only by comments; 0 if there is none.
 
-    The search goes from ``end`` back to ``begin_of_search``; both are beginnings of lines. No part of the data is
+    The search goes from ``end`` back to ``search_start``; both are beginnings of lines. No part of the data is
     scanned twice.
     """
-    while end > begin_of_search:
-        begin = data.rfind(b"\n", begin_of_search, end - 1) + 1 or begin_of_search
+    while end > search_start:
+        begin = data.rfind(b"\n", search_start, end - 1) + 1 or search_start
         line = data[begin:end]
         if not line.strip():
             return end
@@ -142,12 +144,12 @@ def _find_blank_line(data: bytes, begin_of_search: int, end: int) -> int:
     return 0
 
 
-def _iter_parts(stream: BinaryIO, head: bytes, size: int, boundary: Boundary, name: str) -> Iterator[bytes]:
+def _iter_parts(stream: BinaryIO, head: bytes, size: int, find_boundary: Boundary, name: str) -> Iterator[bytes]:
     """Yield the content of a file, ``head`` first, in parts of at least ``size`` bytes that end at a boundary."""
     buffer, block = b"", head
     while block:
         buffer += block
-        while len(buffer) > size and (end := boundary(buffer, size)):
+        while len(buffer) > size and (end := find_boundary(buffer, size)):
             yield buffer[:end]
             buffer = buffer[end:]
         if len(buffer) > limits.MAX_BYTES:

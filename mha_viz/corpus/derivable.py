@@ -94,16 +94,18 @@ def _noun_phrase(*numbers: int) -> Matcher:
     adjective = _optional(_any_word(*chain(*(words for lists in ADJECTIVES.values() for words in lists))))
     nouns = [_any_word(*(noun.singular for noun in NOUNS)), _any_word(*(noun.plural for noun in NOUNS))]
     determiners = [_any_word("the", "a", "an", "this"), _any_word("the", "some", "these")]
-    owned = [_sequence(adjective, adjective, noun) for noun in nouns]
-    first_phrases = [_sequence(_any_of(determiners[n], _pronoun("possessive", *NUMBERS)), owned[n]) for n in NUMBERS]
+    bare_phrases = [_sequence(adjective, adjective, noun) for noun in nouns]
+    first_phrases = [
+        _sequence(_any_of(determiners[n], _pronoun("possessive", *NUMBERS)), bare_phrases[n]) for n in NUMBERS
+    ]
     first_phrases[SINGULAR] = _any_of(first_phrases[SINGULAR], _any_word(*chain(*NAMES.values())))
 
     def ends(forms: Sequence[str], start: int) -> Ends:
         reached = _any_of(*(first_phrases[n] for n in numbers))(forms, start)
-        owners = _any_of(*first_phrases)(forms, start)
-        while next_starts := _find_ends(_any_word("'s", "'"), forms, owners):
-            reached |= _find_ends(_any_of(*(owned[n] for n in numbers)), forms, next_starts)
-            owners = _find_ends(_any_of(*owned), forms, next_starts)
+        possessors = _any_of(*first_phrases)(forms, start)
+        while next_starts := _find_ends(_any_word("'s", "'"), forms, possessors):
+            reached |= _find_ends(_any_of(*(bare_phrases[n] for n in numbers)), forms, next_starts)
+            possessors = _find_ends(_any_of(*bare_phrases), forms, next_starts)
         return reached
 
     return ends
@@ -113,12 +115,12 @@ def _verb(verbs: Iterable[Verb], number: int, past: bool) -> Matcher:
     """Match a verb in each form that agrees with its subject."""
     forms = [*verbs]
     base = _any_word(*(verb.base for verb in forms))
-    going = _sequence(_any_word(BE[past][number]), _any_word(*(verb.ing for verb in forms if not verb.static)))
-    denied = _sequence(_any_word(DO[past][number]), _any_word("not", "n't"), base)
-    plain = _sequence(
+    progressive = _sequence(_any_word(BE[past][number]), _any_word(*(verb.ing for verb in forms if not verb.static)))
+    negated = _sequence(_any_word(DO[past][number]), _any_word("not", "n't"), base)
+    simple_present = _sequence(
         _optional(_any_word(*FREQUENCY_ADVERBS)), base if number else _any_word(*(verb.s for verb in forms))
     )
-    return _any_of(going, denied) if past else _any_of(going, denied, plain)
+    return _any_of(progressive, negated) if past else _any_of(progressive, negated, simple_present)
 
 
 @cache
@@ -128,34 +130,40 @@ def _sentence(past: bool) -> Matcher:
     subjects = [_any_of(phrases[n], _pronoun("nominative", n)) for n in NUMBERS]
 
     def predicate(number: int, objects: Matcher, *after: Matcher) -> Matcher:
-        state = _sequence(
+        adjectival = _sequence(
             _any_word(BE[past][number]),
             _optional(_any_word(*DEGREE_ADVERBS)),
             _any_word(*chain(*STATE_ADJECTIVES.values())),
         )
-        giving = _sequence(_verb(DITRANSITIVE_VERBS, number, past), _any_of(phrase, pronouns), phrase)
-        return _any_of(state, giving, _sequence(_verb(VERBS, number, past), _optional(objects), *after))
+        ditransitive = _sequence(_verb(DITRANSITIVE_VERBS, number, past), _any_of(phrase, pronouns), phrase)
+        return _any_of(adjectival, ditransitive, _sequence(_verb(VERBS, number, past), _optional(objects), *after))
 
-    of_object = _sequence(
+    object_relative = _sequence(
         _any_word("whom", "that"), _any_of(*(_sequence(subjects[n], _verb(VERBS, n, past)) for n in NUMBERS))
     )
-    of_subject = [_sequence(_any_word("who", "that"), predicate(n, _any_of(phrase, pronouns))) for n in NUMBERS]
-    near = _sequence(_any_word("with", *NOUN_PREPOSITIONS), phrase)
-    long = [_sequence(phrases[n], _optional(_any_of(near, of_subject[n], of_object))) for n in NUMBERS]
+    subject_relatives = [_sequence(_any_word("who", "that"), predicate(n, _any_of(phrase, pronouns))) for n in NUMBERS]
+    nominal_modifier = _sequence(_any_word("with", *NOUN_PREPOSITIONS), phrase)
+    long_phrases = [
+        _sequence(phrases[n], _optional(_any_of(nominal_modifier, subject_relatives[n], object_relative)))
+        for n in NUMBERS
+    ]
     adverbial = _optional(_any_of(_any_word(*MANNER_ADVERBS), _sequence(_any_word(*PLACE_PREPOSITIONS), phrase)))
     clause = _any_of(
         *(
-            _sequence(_any_of(long[n], _pronoun("nominative", n)), predicate(n, _any_of(*long, pronouns), adverbial))
+            _sequence(
+                _any_of(long_phrases[n], _pronoun("nominative", n)),
+                predicate(n, _any_of(*long_phrases, pronouns), adverbial),
+            )
             for n in NUMBERS
         )
     )
-    because, comma = _any_word(*SUBORDINATORS), _any_word(",")
+    subordinator, comma = _any_word(*SUBORDINATORS), _any_word(",")
     opening = _sequence(_optional(_any_word(*NOUN_PREPOSITIONS), phrase, comma), clause)
-    second_clause = _optional(_any_of(because, _sequence(comma, _any_word("and", "but"))), clause)
-    reported = _any_of(*(_sequence(long[n], _verb(REPORTING_VERBS, n, past)) for n in NUMBERS))
+    second_clause = _optional(_any_of(subordinator, _sequence(comma, _any_word("and", "but"))), clause)
+    reported = _any_of(*(_sequence(long_phrases[n], _verb(REPORTING_VERBS, n, past)) for n in NUMBERS))
     types = (
         _sequence(opening, second_clause),
-        _sequence(because, clause, comma, clause),
+        _sequence(subordinator, clause, comma, clause),
         _sequence(reported, _any_word("that"), clause),
     )
     return _sequence(_any_of(*types), _optional(_any_word(".")))

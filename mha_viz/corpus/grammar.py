@@ -82,7 +82,8 @@ class _Generator:
     ) -> list[_Entity]:
         """Return the entities that a pronoun can refer to: no other entity so far has the same pronoun.
 
-        With ``acting``, the predicate also separates living beings from things: "it was tired", "it was broken".
+        With ``acting``, the pronoun is a subject, so its predicate also tells living beings from things: "it was
+        tired", "it was broken".
         """
         entities = list(dict.fromkeys(self.mentioned))
         count = Counter((e.pronoun, acting and e.is_living) for e in entities)
@@ -94,9 +95,7 @@ class _Generator:
     ) -> tuple[Node, _Entity]:
         """Return a noun phrase of one of the ``kinds``: a pronoun with probability ``share``, or else a new entity."""
         candidates = self.find_unambiguous(kinds, excluded, acting=case == "nominative")
-        is_single = (
-            len(set(self.mentioned)) <= 1
-        )  # with a single entity there is no choice to learn: use fewer pronouns
+        is_single = len(set(self.mentioned)) <= 1  # with one entity there is no choice to learn: use fewer pronouns
         if candidates and self.is_drawn(share / 3 if is_single else share):
             return self.pronoun(self.choose_antecedent(candidates), case)
         return self.new(self.rng.choice(kinds), case, long)

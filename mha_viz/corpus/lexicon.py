@@ -64,9 +64,8 @@ MANNER_ADVERBS = (*TIME_ADVERBS, "gladly", "quietly", "slowly")
 DEGREE_ADVERBS = ("very", "too", "so")
 NOUN_PREPOSITIONS = ("beside", "near", "behind")
 PLACE_PREPOSITIONS = ("in", "near", "behind")
-ACTOR_KINDS = (
-    ("person",) * 4 + ("animal",) * 2 + ("thing",) * 2 + ("place",)
-)  # with their relative frequencies as subject
+# The kinds of subjects, repeated by their relative frequencies.
+ACTOR_KINDS = ("person",) * 4 + ("animal",) * 2 + ("thing",) * 2 + ("place",)
 SUBORDINATORS = ("because", "while", "when", "although")
 
 

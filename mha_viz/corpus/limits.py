@@ -1,7 +1,7 @@
 """Limits on corpus files, and the choice of sentences when not all of a corpus is read.
 
-With the limits, the time and memory for an untrusted text are proportional to its length. If not all sentences are
-read, every k-th is, so that all documents and genres of the corpus are represented.
+The limits keep the time and memory for an untrusted text proportional to its length. If not all sentences are read,
+every k-th sentence is, so that all documents and genres of the corpus are represented.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def decode(data: bytes, name: str) -> str:
 
 
 def raise_too_large(name: str, size: int) -> NoReturn:
-    """Raise the CorpusError for a file of ``size`` bytes, which is not read.
+    """Raise the CorpusError for a file that is too large, ``size`` bytes.
 
     Decompression stops one byte above the limit, so ``size`` may be a lower bound.
     """

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-SIZE, STORED = (2,), (3,)  # fields of a header
-CELLS, ENCODING = ((5, 1), (8, 1)), ((5, 2), (8, 4))  # in the two forms of a page with cells
+# Paths of field ids in a header.
+SIZE, STORED = (2,), (3,)  # decompressed size, stored size
+CELLS, ENCODING = ((5, 1), (8, 1)), ((5, 2), (8, 4))  # each in the two versions of a page with cells
 _MAX_DEPTH = 8  # maximum nesting of structures
 _MAX_SIZE = 1 << 31  # sizes that the format allows are smaller
 _MAX_FIELDS = 1 << 15
 _FIXED_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double
 _NUMBER, _NUMBERS, _STRING, _STRUCTURE = 5, (4, 5, 6), 8, 12  # kinds of a field
-_PLAIN_ENCODINGS, _DICTIONARY_ENCODINGS = (
-    (0, 6),
-    (2, 8),
-)  # encodings that write cells out, and that refer to a dictionary
+# Encodings that write cells out, and encodings that refer to a dictionary.
+_PLAIN_ENCODINGS, _DICTIONARY_ENCODINGS = (0, 6), (2, 8)
 
 
 class StoredPage(NamedTuple):
@@ -42,8 +41,8 @@ class StoredPage(NamedTuple):
     def max_cells(self, size: int) -> int:
         """Return how many cells take at most ``size`` bytes.
 
-        A cell counts with the average size on this page, or with the size of the whole page where one text may stand
-        for many cells.
+        Each cell is assumed to have the average size on this page. In an encoding where one text may stand for many
+        cells, it is assumed to be as large as the whole page.
         """
         return size * (self.cells if self.cells and self.encoding in _PLAIN_ENCODINGS else 1) // max(1, self.size)
 
@@ -67,9 +66,9 @@ def iter_pages(file: BinaryIO, chunk: Any) -> Iterator[StoredPage]:
         position = file.tell() + stored
 
 
-def _read_structure(file: BinaryIO, within: tuple[int, ...] = ()) -> dict[tuple[int, ...], int]:
+def _read_structure(file: BinaryIO, path: tuple[int, ...] = ()) -> dict[tuple[int, ...], int]:
     """Read a structure: return the numbers in it and in nested structures, keyed by the path of field ids to each."""
-    if len(within) > _MAX_DEPTH:
+    if len(path) > _MAX_DEPTH:
         raise ValueError("too many structures within each other")
     field, numbers = 0, dict[tuple[int, ...], int]()
     while head := _read_byte(file):
@@ -78,11 +77,11 @@ def _read_structure(file: BinaryIO, within: tuple[int, ...] = ()) -> dict[tuple[
         if not 0 <= field < _MAX_FIELDS:
             raise ValueError("a field of no number")
         if kind == _STRUCTURE:
-            numbers |= _read_structure(file, (*within, field))
+            numbers |= _read_structure(file, (*path, field))
         elif kind in _NUMBERS:
             number = _read_signed(file)
             if kind == _NUMBER:
-                numbers[*within, field] = number
+                numbers[*path, field] = number
         elif kind in _FIXED_SIZES or kind == _STRING:
             file.seek(_FIXED_SIZES[kind] if kind in _FIXED_SIZES else _read_varint(file), 1)
         else:
@@ -97,9 +96,9 @@ def _read_signed(file: BinaryIO) -> int:
 
 def _read_varint(file: BinaryIO) -> int:
     value = 0
-    for place in range(0, 70, 7):
+    for shift in range(0, 70, 7):
         byte = _read_byte(file)
-        value |= (byte & 127) << place
+        value |= (byte & 127) << shift
         if byte < 128:
             return value
     raise ValueError("a number of more than 64 bits")

@@ -39,7 +39,7 @@ def parse_file(data: bytes, name: str) -> Corpus | Gap:
 def detect_kind(text: str, name: str) -> str:
     """Return the kind of a file: GAP, CONLLU or PLAIN. Raises CorpusError.
 
-    It is recognised by the file's name and the beginning of its text.
+    The kind is recognised by the file's name and the beginning of its text.
     """
     if not text.strip():
         raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence per line.")
@@ -73,7 +73,7 @@ def read_part(data: bytes, kind: str, name: str, start: PartStart) -> Corpus:
 
 
 def count_lines(data: bytes, kind: str) -> int:
-    """Count the lines of such a part."""
+    """Count the lines of a part of a file of this kind."""
     if kind == CONLLU:
         return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
     return len(data.decode("utf-8", "surrogateescape").splitlines())
@@ -139,7 +139,7 @@ def _parse_boolean(cell: str) -> bool:
 def read_plain(text: str, name: str = "corpus", start: PartStart = FILE_START, is_part: bool = False) -> Corpus:
     """Parse plain text: one sentence per line, split into words and punctuation.
 
-    ``start``, ``is_part`` and the refusals are as for CoNLL-U. Raises CorpusError.
+    ``start``, ``is_part`` and the errors are as in :func:`read_conllu`. Raises CorpusError.
     """
     sentences: list[Sentence] = []
     left_out: list[str] = []

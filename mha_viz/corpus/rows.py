@@ -25,15 +25,15 @@ def split_lines(text: str) -> list[str]:
 
     A byte order mark at the beginning of a line is removed.
     """
-    ended = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    lines = ended.split("\n")
+    normalised = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    lines = normalised.split("\n")
     return [line.removeprefix(BOM) for line in lines] if BOM in text else lines
 
 
-def iter_blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
-    """Yield the numbered lines of each sentence. ``before`` is the number of lines of the file before this text."""
+def iter_blocks(text: str, lines_before: int = 0) -> Iterator[NumberedLines]:
+    """Yield the numbered lines of each sentence. ``lines_before`` counts the lines of the file before this text."""
     block: NumberedLines = []
-    for number, line in enumerate(split_lines(text), before + 1):
+    for number, line in enumerate(split_lines(text), lines_before + 1):
         if line.strip():
             block.append((number, line))
         elif block:
@@ -53,25 +53,27 @@ def _iter_comments(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def find_new_document(block: NumberedLines) -> str | None:
     """Return the name of the document that begins with this sentence, possibly empty; None if no document begins."""
-    begins, document = False, ""
+    is_new, document = False, ""
     for key, value in _iter_comments(line for _, line in block):
         if key == "newdoc" or (key == "newdoc id" and value):
-            begins, document = True, value if key == "newdoc id" else document
-    return document if begins else None
+            is_new, document = True, value if key == "newdoc id" else document
+    return document if is_new else None
 
 
-def declared(lines: Iterable[str], before: Declarations) -> Declarations:
-    """Update the declarations with those in these lines.
+def declared(lines: Iterable[str], declarations: Declarations) -> Declarations:
+    """Return the declarations updated with those in these lines.
 
     The chain field of ``Entity=`` is recognised by its name, GRP or eid, wherever it is.
     """
     for key, value in _iter_comments(lines):
         if key == "global.columns":
-            before = before._replace(columns=tuple(value.upper().split()))
+            declarations = declarations._replace(columns=tuple(value.upper().split()))
         elif key.lower() == "global.entity":
             fields = [field.strip() for field in value.lower().split("-")]
-            before = before._replace(chain=next((fields.index(name) for name in CHAIN_FIELDS if name in fields), None))
-    return before
+            declarations = declarations._replace(
+                chain=next((fields.index(name) for name in CHAIN_FIELDS if name in fields), None)
+            )
+    return declarations
 
 
 class WordLine(NamedTuple):

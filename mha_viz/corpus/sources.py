@@ -1,4 +1,4 @@
-"""Open a corpus by whatever names it: a path, several paths, a built-in corpus, or a Corpus object."""
+"""Open a corpus from a path, several paths, the name of a built-in corpus, or a Corpus object."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MIN_WORDS, MAX_WORDS = 4, 25  # words of the built-in random corpus before their
 def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     """Read a corpus from a file, or from several files in order.
 
-    A file is CoNLL-U, a GAP table, or text with one sentence per line. "grammar" and "repeats" are built in. A corpus
-    that was read already is returned as it is. ``name`` renames the corpus. Files may be compressed (.gz, .zst) or
-    Parquet with a column of text; a folder or a pattern such as ``corpus/*.conllu`` stands for its files. Raises
-    CorpusError, with the line where there is one.
+    A file is CoNLL-U, a GAP table, or text with one sentence per line. "grammar" and "repeats" are built in. A Corpus
+    object is returned unchanged. ``name`` renames the corpus. Files may be compressed (.gz, .zst) or Parquet with a
+    column of text; a folder or a pattern such as ``corpus/*.conllu`` stands for its files. Raises CorpusError, with the
+    line where there is one.
     """
     if isinstance(source, Corpus | Gap):
         corpus: Corpus | Gap = source
@@ -104,8 +104,8 @@ def repeats(count: int = 400, seed: int = 0) -> Corpus:
     words = [Word(form) for form in sorted({form.lower() for form in VOCABULARY})]
     sentences = []
     for line in range(1, count + 1):
-        once = tuple(rng.choices(words, k=rng.randint(MIN_WORDS, MAX_WORDS)))
-        sentences.append(Sentence(once * 2, (), f"sentence {line}", line))
+        sequence = tuple(rng.choices(words, k=rng.randint(MIN_WORDS, MAX_WORDS)))
+        sentences.append(Sentence(sequence * 2, (), f"sentence {line}", line))
     text = "\n".join(" ".join(sentence.forms) for sentence in sentences)
     return Corpus(REPEATS, tuple(sentences), hashlib.sha256(text.encode()).hexdigest())
 

@@ -19,19 +19,12 @@ from mha_viz.quotes import quote
 COMPRESSED = (".gz", ".zst")
 PARQUET = ".parquet"
 MAGIC_BYTES = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", PARQUET: b"PAR1"}  # at the beginning of a file
-SUFFIXES = (
-    ".conllu",
-    ".conll",
-    ".conllup",
-    ".cupt",
-    ".txt",
-    ".text",
-    PARQUET,
-)  # suffixes of the files that are read from a folder
+# Suffixes of the files that are read from a folder.
+SUFFIXES = (".conllu", ".conll", ".conllup", ".cupt", ".txt", ".text", PARQUET)
 TEXT_COLUMN = "text"
 PROFILE_FILE = "profile.json"  # in the folder of a profile
 BLOCK_BYTES = 1 << 20  # bytes that are read at a time
-MAX_CELL_BYTES = limits.MAX_BYTES // 2  # maximum bytes of Parquet cells in memory where large cells stand together
+MAX_CELL_BYTES = limits.MAX_BYTES // 2  # maximum bytes of Parquet cells in memory, where cells are large
 MAX_ROWS = 4096  # maximum rows of a Parquet file that are read at a time
 MAX_COMPRESSION = 100  # maximum compression ratio of a large row group of a Parquet file; text reaches about 10
 REMEDY = f"Name a file, a folder or a pattern, or a built-in corpus: {' or '.join(BUILT_IN)}."
@@ -118,8 +111,8 @@ def _open_stream(path: Path) -> BinaryIO:
 def _is_cut(path: Path, suffix: str) -> bool:
     """Return whether an archive is truncated.
 
-    It is if it consists of a part of the mark with which its format begins, or lacks the mark with which it ends.
-    Libraries report the first as empty or not an archive, and the second also as not an archive.
+    A truncated archive has only part of the signature with which its format begins, or lacks the signature with which
+    it ends. Libraries report the former as empty or as no archive, and the latter as no archive.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -134,8 +127,8 @@ def _is_cut(path: Path, suffix: str) -> bool:
 class _CellStream(io.RawIOBase):
     """The text column of a Parquet file as a stream, one cell per line.
 
-    Each step decompresses what corresponds to BLOCK bytes of the file, and at most 32 MB where large cells stand
-    together. A cell that many rows repeat is stored once.
+    Each step decompresses about BLOCK_BYTES, and at most MAX_CELL_BYTES where many large cells follow one another. A
+    cell that many rows repeat is stored once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -146,27 +139,27 @@ class _CellStream(io.RawIOBase):
         self._file = pyarrow.parquet.ParquetFile(path)
         self._distinct = pyarrow.parquet.ParquetFile(path, read_dictionary=[column])
         self._lines = self._read(column)
-        self._rest = memoryview(b"")
+        self._pending = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not self._rest:
+        while not self._pending:
             line = next(self._lines, None)
             if line is None:
                 return 0
-            self._rest = memoryview(line)
-        count = min(len(buffer), len(self._rest))
-        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+            self._pending = memoryview(line)
+        count = min(len(buffer), len(self._pending))
+        buffer[:count], self._pending = self._pending[:count], self._pending[count:]
         return count
 
     def _read(self, column: str) -> Iterator[bytes]:
         """Yield the cells as lines."""
-        facts = self._file.metadata
-        column_index = facts.schema.names.index(column)
-        for group in range(facts.num_row_groups):
-            chunk, rows = facts.row_group(group).column(column_index), facts.row_group(group).num_rows
+        metadata = self._file.metadata
+        column_index = metadata.schema.names.index(column)
+        for group in range(metadata.num_row_groups):
+            chunk, rows = metadata.row_group(group).column(column_index), metadata.row_group(group).num_rows
             stored_pages = self._check_pages(group, rows, chunk)
             stored_once = all(page.is_dictionary_encoded for page in stored_pages if page.cells)
             sizes = (
@@ -177,7 +170,7 @@ class _CellStream(io.RawIOBase):
             batch_rows = max(
                 1, min([MAX_ROWS, BLOCK_BYTES * rows // max(1, sum(page.size for page in stored_pages)), *sizes])
             )
-            file = self._distinct if stored_once else self._file  # the former keeps all that it reads
+            file = self._distinct if stored_once else self._file  # the former keeps all texts in memory
             for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=[column]):
                 cells = batch.column(0).dictionary_encode()  # changes nothing if it is encoded already
                 indices = cells.indices.to_pylist()

@@ -33,7 +33,7 @@ POS_TAGS = frozenset(
     )
 )
 AMBIGUOUS_TAGS = frozenset(("ART", "CARD", "EX", "IN", "NE", "PART", "POS", "TO", "UH"))  # words, too
-MIN_ROWS = 4  # from this many rows on, such tags count without others
+MIN_ROWS = 4  # in at least this many rows, ambiguous tags count even without others
 # EAGLES tags: a category, then its attributes, as in “ncms000”, “da0ms0”, “vmip3s0”, “pp3ms000”, “sps00”.
 EAGLES = re.compile(
     r"n[cp][mfcn0][spn0][a-z0]{2,3}|v[mas][a-z][a-z0][0-3][sp0][mfcn0]|a[a-z0]{2}[mfcn0][spn0][a-z0-3]{1,2}"
@@ -43,9 +43,8 @@ EAGLES = re.compile(
 EAGLES_SHORT = re.compile(r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE)  # as “fp”; some are words
 INNER_DIGIT = re.compile(r"\d[a-z]", re.IGNORECASE)  # a digit that does not belong to a number at the end
 TAG_SEPARATOR = re.compile(r"[\s,;|]+")  # between a word and its tag
-TAGGED_WORD = re.compile(
-    r"\S+[/_|^](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})"
-)  # a word with its part of speech, as in “dog/NN”
+# A word with its part of speech, as in “dog/NN”.
+TAGGED_WORD = re.compile(r"\S+[/_|^](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})")
 TREE_NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # a node of a bracketed tree
 OPENING_TAG = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*")  # a line with nothing but an opening tag
 CLOSING_TAG = re.compile(r"\s*</([A-Za-z][\w:.-]*)\s*>\s*")
@@ -97,12 +96,12 @@ def is_conllu(lines: Sequence[str]) -> bool:
 def find_table_row(lines: Sequence[str]) -> TableRow | None:
     """Return the first line of a table other than CoNLL-U; None for text. Most lines must look like the table."""
     rows = _list_content_rows(lines)
-    for looks, rows_of in _TABLE_TESTS.items() if rows else ():
+    for description, find_rows in _TABLE_TESTS.items() if rows else ():
         numbers = [
-            number for (number, _), is_row in zip(rows, rows_of([row for _, row in rows]), strict=True) if is_row
+            number for (number, _), is_row in zip(rows, find_rows([row for _, row in rows]), strict=True) if is_row
         ]
         if 2 * len(numbers) > len(rows):
-            return TableRow(numbers[0], looks)
+            return TableRow(numbers[0], description)
     return None
 
 
@@ -110,17 +109,17 @@ def _find_tagged_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows end with a tag and have the most frequent number of columns among such rows.
 
     The tags must include both “O” and others, because “O” is also a word, and “S-Bahn” looks like a tag. Tags that are
-    all “O” count only in two columns. Tags that are all chunks, or several parts of speech, count always.
+    all “O” count only in two columns. Tags that are all chunks, or several parts of speech, always count.
     """
     split = [TAG_SEPARATOR.split(row.strip()) for row in rows]
     ends = [cells[-1] if 1 < len(cells) <= MAX_TAGGED_COLUMNS else "" for cells in split]
-    is_of_speech = _are_parts_of_speech([end for end in ends if end in POS_TAGS])
-    tagged = [bool(TAG.fullmatch(end)) or (is_of_speech and end in POS_TAGS) for end in ends]
+    are_parts_of_speech = _are_parts_of_speech([end for end in ends if end in POS_TAGS])
+    tagged = [bool(TAG.fullmatch(end)) or (are_parts_of_speech and end in POS_TAGS) for end in ends]
     counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
     tags = [end for end, is_tagged in zip(ends, tagged, strict=True) if is_tagged]
     kinds = {tag == "O" for tag in tags}
-    is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1) or is_of_speech
+    is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1) or are_parts_of_speech
     is_table |= len(tags) > 1 and all(map(CHUNK.fullmatch, tags))
     return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(split, tagged, strict=True)]
 
@@ -139,7 +138,7 @@ def _are_parts_of_speech(cells: Sequence[str]) -> bool:
 def _find_eagles_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows are a word, possibly its lemma, and an EAGLES tag, in as many columns as the first such row.
 
-    There must be several tags, with some digit before the end, because words have numbers at the end, too.
+    There must be several tags, one of them with a digit before its end, because words can end in a number, too.
     """
     split = [TAG_SEPARATOR.split(row.strip()) for row in rows]
     ends = [cells[-1] if len(cells) in (2, 3) else "" for cells in split]
@@ -214,8 +213,8 @@ def _make_separator_test(sign: str) -> Callable[[Sequence[str]], list[bool]]:
 def _has_columns(rows: Sequence[str], sign: str) -> bool:
     """Tell whether most rows are cells with ``sign`` between them, as many as in the first row.
 
-    The first row must name the columns, or one column must hold numbers, whole sentences or single words. A comma of
-    prose is followed by a blank.
+    The first row must name the columns, or one column must hold numbers, whole sentences or single words. In prose, a
+    comma is followed by a blank.
     """
     try:
         first_row, *others = csv.reader(rows, delimiter=sign)
@@ -231,7 +230,7 @@ def _has_columns(rows: Sequence[str], sign: str) -> bool:
 
 
 def _is_tight(cells: Sequence[str]) -> bool:
-    """Tell whether no cell begins like the text after a comma of prose, or after the comma of a number."""
+    """Tell whether no cell begins like the text after a comma in prose, or like the digits after one in a number."""
     neighbours = pairwise(cells)
     return not any(
         PROSE_GAP.match(cell) or (left_cell[-1:].isdigit() and cell[0].isdigit()) for left_cell, cell in neighbours
@@ -257,7 +256,7 @@ def _are_words(columns: Sequence[Sequence[str]]) -> bool:
 def _find_markup_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows are elements of XML or HTML.
 
-    These reach from the line that opens an element to the last line that closes an element of that name.
+    An element reaches from the line that opens it to the last line that closes an element of that name.
     """
     is_inside = [bool(ELEMENT.match(row)) for row in rows]
     opened: dict[str, int] = {}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mha_viz.errors import CorpusError
 
-EMPTY_FORM = "_"  # the form of a word that is not given
+EMPTY_FORM = "_"  # the form of a word that the treebank withholds
 CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
@@ -87,7 +87,7 @@ class Corpus:
     """Sentences in the order of their file. ``digest`` is the SHA-256 of the text.
 
     ``has_trees`` and ``has_chains`` say what is annotated. ``left_out`` describes each annotation that was left out.
-    ``not_given`` counts the words of sentences that are left out because all their words are “_”.
+    ``not_given`` counts the withheld words of sentences that are left out because all their words are “_”.
     """
 
     name: str
@@ -119,16 +119,16 @@ class GapRow(NamedTuple):
 
 
 def count_empty_forms(corpus: Corpus) -> tuple[int, int]:
-    """Count the words that are “_”, which stands for a word that is not given, and count all words.
+    """Count the withheld words (“_”), and count all words.
 
-    Both counts include sentences that are left out because none of their words is given.
+    Both counts include sentences that are left out because all their words are withheld.
     """
     forms = [word.form for sentence in corpus.sentences for word in sentence.words]
     return forms.count(EMPTY_FORM) + corpus.not_given, len(forms) + corpus.not_given
 
 
 def check_forms(name: str, empty: int, words: int) -> None:
-    """Raise CorpusError for a treebank in which more than half of the words are not given."""
+    """Raise CorpusError for a treebank that withholds more than half of its words."""
     if 2 * empty > words:
         raise CorpusError(
             f"{name} has no text: {empty:,} of its {words:,} words are “_”.",

@@ -37,8 +37,8 @@ class Node:
 def linearise(root: Node) -> Sentence:
     """Turn a tree into a sentence, capitalised, with its noun phrases as mentions."""
     nodes = list(root.walk())
-    place = {id(node): index for index, node in enumerate(nodes)}
-    heads = {id(child): place[id(node)] for node in nodes for child in (*node.before, *node.after)}
+    positions = {id(node): index for index, node in enumerate(nodes)}
+    heads = {id(child): positions[id(node)] for node in nodes for child in (*node.before, *node.after)}
     forms = [
         "an" if node.form == "a" and next_node.form[0] in "aeiou" else node.form
         for node, next_node in zip(nodes, [*nodes[1:], root], strict=True)
@@ -54,5 +54,7 @@ def linearise(root: Node) -> Sentence:
             first_node = next((n for n in node.before if n.relation != "case"), node)
             start, *_ = first_node.walk()
             *_, last_node = node.walk()
-            mentions.append(Mention(node.chain, place[id(start)], place[id(last_node)] + 1, place[id(node)]))
+            mentions.append(
+                Mention(node.chain, positions[id(start)], positions[id(last_node)] + 1, positions[id(node)])
+            )
     return Sentence(words, tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end))))

@@ -15,9 +15,8 @@ from mha_viz.process import apart
 
 CHILD = "mha_viz.corpus.uploads"
 BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
-NEUTRAL_NAME = (
-    "an uploaded file"  # shown in place of its name to others who have the same file or a link to its profile
-)
+# Shown in place of a file's name to others who have the same file or a link to its profile.
+NEUTRAL_NAME = "an uploaded file"
 MAX_REASONS = 5  # reasons for left-out annotation that are reported
 
 

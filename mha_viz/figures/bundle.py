@@ -27,21 +27,21 @@ def archive(
 ) -> bytes:
     """Put all files of a comparison into one zip file.
 
-    They are the comparison itself, the difference of two panels, each head as heatmap and links, all as SVG, PDF and
-    PNG with their numbers (CSV), and the captions.
+    The file contains the comparison, the difference of two panels, each head as heatmap and as links, all as SVG, PDF
+    and PNG with their numbers (CSV), and the captions.
 
     Args:
         panels: as for :func:`compare`.
-        dpi: dots per inch of a PNG; one that would be too large is left out, and captions.txt says so.
+        dpi: dots per inch of PNG files. A PNG that would be too large is left out, and captions.txt says so.
         kind: as for :func:`compare`.
         diff: two panels, counted from 0, whose difference is drawn.
         pin_of: as for :func:`compare`.
-        columns: as there.
-        **options: those of View and Size.
+        columns: as for :func:`compare`.
+        **options: the options of View and Size.
 
     Returns the bytes of the file. Raises as :func:`compare`.
     """
-    all_panels = [build_panel(given) for given in panels]
+    all_panels = [build_panel(item) for item in panels]
     figures = [compare(all_panels, kind, columns, pin_of, diff, **keep_accepted("compare", options))]
     view, _, _ = settings(options)
     if diff is not None:
@@ -52,9 +52,12 @@ def archive(
         )
     for number, panel in enumerate(all_panels, 1):
         pin = convert_pin(all_panels, number - 1, view, pin_of)
-        alone = options | {"heads": [panel.head], "pin": pin}
-        both = (heatmap(panel.attention, **keep_accepted("heatmap", alone)), links(panel.attention, **alone))
-        figures += [replace(figure, name=f"{number}_{figure.name}") for figure in both]
+        head_options = options | {"heads": [panel.head], "pin": pin}
+        head_figures = (
+            heatmap(panel.attention, **keep_accepted("heatmap", head_options)),
+            links(panel.attention, **head_options),
+        )
+        figures += [replace(figure, name=f"{number}_{figure.name}") for figure in head_figures]
     buffer = BytesIO()
     with ZipFile(buffer, "w", ZIP_DEFLATED) as file:
         captions = [_add_figure(file, figure, dpi) for figure in figures]

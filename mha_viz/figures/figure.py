@@ -170,7 +170,8 @@ class Figure:
         """Draw the static figure into a matplotlib Axes and return it.
 
         The figure is laid out again to fit ``ax``, so that its labels have the requested size; if it is too high at
-        every width, the whole is drawn smaller. Without ``ax``, a new matplotlib figure of the figure's size is made.
+        every width, the whole figure is drawn smaller. Without ``ax``, a new matplotlib figure of the figure's size is
+        made.
 
         Raises SettingError, also for a setting that only the interactive version shows.
         """

@@ -10,7 +10,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout.caption import short_name
 from mha_viz.view.quantities import QUANTITIES
 
-MOST_HEADS = 4  # the most heads that a name lists; for more heads it states their number
+MOST_HEADS = 4  # maximum number of heads that a name lists; for more heads it states their number
 MOST_WORDS, MOST_LETTERS = 4, 24  # of the text
 MOST_READ = 1_000  # characters of the text that are looked at
 # Latin letters that Unicode does not decompose into ASCII letters.

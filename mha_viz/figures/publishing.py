@@ -127,7 +127,7 @@ def _build_parts(
     options: Options,
 ) -> tuple[list[PagePart], Look]:
     """Build the parts of the page; also return its colour scheme."""
-    all_panels = [build_panel(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    all_panels = [build_panel(item) for item in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
     _check_counts(all_panels, remarks)
     check_texts(title, introduction, remarks)
     texts = [*remarks, *[""] * (len(all_panels) - len(remarks))]
@@ -162,14 +162,14 @@ def _panel_heading(panel: Panel) -> str:
 
 def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
     """Raise SettingError for a text that is too long."""
-    for name, text, most in (
+    for name, text, max_characters in (
         ("title", title, MOST_TITLE),
         ("introduction", introduction, MOST_REMARK),
         *(("remark", remark, MOST_REMARK) for remark in remarks),
     ):
         check_kind(text, str, "a text", f"Give the {name} as text.")
-        if len(text) > most:
-            raise SettingError(f"The {name} has {len(text):,} characters.", f"It can have up to {most:,}.")
+        if len(text) > max_characters:
+            raise SettingError(f"The {name} has {len(text):,} characters.", f"It can have up to {max_characters:,}.")
 
 
 def _check_counts(panels: Sequence[Panel], remarks: Sequence[str]) -> None:

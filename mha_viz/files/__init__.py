@@ -93,10 +93,8 @@ def remove_if_stale(path: Path) -> None:
     While a process works on it (``write_atomically``, ``temporary_folder``), it is locked and stays, even if the
     clock was set forward.
     """
-    with (
-        suppress(OSError),
-        _lock_path(path) as is_free,
-    ):  # another process may remove it first, or removal may be forbidden
+    # Another process may remove it first, or removal may be forbidden.
+    with suppress(OSError), _lock_path(path) as is_free:
         if not is_free or time.time() - path.stat().st_mtime <= OLD_SECONDS:
             return
         if path.is_dir():

@@ -17,7 +17,7 @@ HOME_VARIABLE = "MHA_VIZ_HOME"
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 PROFILES_VARIABLE = "MHA_VIZ_PROFILES"  # environment variable that lists folders with users' own profiles
-MAX_FOLDERS = 2_000  # how many folders a search below one of them visits
+MAX_FOLDERS = 2_000  # maximum number of folders that a search in one of them visits
 
 
 def app_root() -> Path:
@@ -71,8 +71,8 @@ MOVED_PAGES = (  # the first row that matches is used
 def redirect_address(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """Return the page and parameters at which the content of an old address is now.
 
-    Links within the app carry the parameters of one page to the next, so an address that already has a parameter that a
-    row would add is not an old one.
+    Links within the app carry parameters from page to page. Therefore an address of an existing page is not old if it
+    already has a parameter that a row would add.
     """
     for row in MOVED_PAGES:
         fits = all(name in parameters and value in ("", parameters[name]) for name, value in row.given.items())

@@ -38,7 +38,7 @@ def read(folder: Path) -> dict[str, str]:
 
 
 def match_files(folder: Path, digests: Mapping[str, str]) -> bool:
-    """Return whether all files have these digests. Files that have not changed since the last check are skipped."""
+    """Return whether all files have these digests. Files unchanged since the last check are not read again."""
     try:
         return all(
             _digest_cached(folder / name, _read_stamp(folder / name)) == digest for name, digest in digests.items()

@@ -1,5 +1,6 @@
-"""Multi-head attention with explicit heads: each head has its own slice of W_Q, W_K, W_V and W_O (Vaswani et al. 2017,
-3.2).
+"""Multi-head attention with explicit heads, each with its own slice of W_Q, W_K, W_V and W_O.
+
+The formulas are those of Vaswani et al. 2017, section 3.2.
 
 The papers write W_Q as one matrix [d_model, h·d_k]; here it is stored as [h, d_model, d_k], the same numbers grouped by
 head (:func:`iter_wide_matrices`). Everything is a batched product over heads, so every head is computed by the same
@@ -121,9 +122,8 @@ def attend(heads: Heads, slices: Slices, x: Tensor) -> AttentionOutput:
     sentences, words, _ = x.shape
     flat = x.reshape(sentences * words, -1)
     columns = heads.columns
-    seen = (
-        flat.expand(h, -1, -1) if columns is None else flat[:, columns].transpose(0, 1)
-    )  # [head, sentence · word, seen]
+    # [head, sentence · word, seen]
+    seen = flat.expand(h, -1, -1) if columns is None else flat[:, columns].transpose(0, 1)
     query, key, value = (torch.bmm(seen, w).view(h * sentences, words, d_k) for w in slices[:3])
     scores = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(d_k)  # [head · sentence, query, key]
     maps = torch.softmax(scores, dim=-1)
@@ -133,8 +133,10 @@ def attend(heads: Heads, slices: Slices, x: Tensor) -> AttentionOutput:
 
 
 def iter_wide_matrices(heads: Heads) -> Iterator[Tensor]:
-    """Yield W_Q, W_K, W_V as the papers write them, [d_model, h·d_k], and W_O as [h·d_k, d_model]; only for the full
-    cut."""
+    """Yield W_Q, W_K, W_V as the papers write them, [d_model, h·d_k], and W_O as [h·d_k, d_model].
+
+    This requires heads that see the whole vector (FULL).
+    """
     for w in heads.tensors()[:3]:
         yield w.transpose(0, 1).reshape(heads.shape.d_model, -1)
     yield heads.output.reshape(-1, heads.shape.d_model)

@@ -1,7 +1,7 @@
 """Estimate how long an experiment takes on this machine, from its arithmetic and a measurement of a few milliseconds.
 
 The numbers in :func:`estimate_seconds` were fitted to runs on one core of a server on which :func:`time_probe` took
-REFERENCE seconds. On other machines both grow in proportion.
+REFERENCE_SECONDS. On other machines, both grow in proportion.
 """
 
 from __future__ import annotations
@@ -54,5 +54,5 @@ def time_probe() -> float:
 
 
 def measure_pace() -> float:
-    """Return the seconds on this machine for one second on the reference machine, measured before any run here."""
+    """Return how many seconds this machine takes for one second on the reference machine, as a probe measures it."""
     return time_probe() / REFERENCE_SECONDS

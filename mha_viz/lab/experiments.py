@@ -99,10 +99,10 @@ class SmallModel:
         return attend(self.heads, slices, self.embedded(sentences))
 
     def logits(self, parts: Tensor, sentences: Sentences) -> Tensor:
-        """Return the logits [sentence, word, relation, letter] of head outputs ``parts`` [head, sentence · word,
-        d_model].
+        """Return the logits, [sentence, word, relation, letter], for the head outputs ``parts``.
 
-        If the task has a residual connection, the embeddings x are added to the head outputs.
+        ``parts`` is [head, sentence · word, d_model]. If the task has a residual connection, the embeddings x are added
+        to the head outputs.
         """
         out = parts.sum(dim=0)
         out = out + self.embedded(sentences).flatten(0, 1) if self.task.is_residual else out
@@ -268,8 +268,10 @@ def _compare_weights(weights: Array, inputs: int) -> dict[str, Array]:
 
 
 def _compare_maps(maps: Array) -> dict[str, Array]:
-    """Return the Jensen–Shannon divergence and overlap of rows for every two heads of ``maps`` [head, sentence, query,
-    key]."""
+    """Return the mean Jensen–Shannon divergence and overlap of rows, for every two heads.
+
+    ``maps`` is [head, sentence, query, key].
+    """
     exact = maps.astype(np.float64).reshape(len(maps), -1, maps.shape[-1])  # [head, row, key]
     entropies = entropy(exact).mean(axis=1)  # [head]
     mixed = np.stack([entropy((exact + other) / 2).mean(axis=1) for other in exact])  # [head, head]
@@ -290,8 +292,10 @@ def compute_relation_weights(maps: Array, places: Array) -> Array:
 
 
 def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
-    """Remove heads by zeroing their slice of the concatenation, without retraining, and measure accuracy for many
-    orders."""
+    """Remove heads one by one, in many orders and without retraining, and measure the accuracy.
+
+    A head is removed by zeroing its slice of the concatenation.
+    """
     held_out = _draw_held_out(seed, model.task)
     weights = compute_importance(model, held_out)
     order = np.argsort(weights, kind="stable")

@@ -1,4 +1,4 @@
-"""Decide which head does which job, from the attention maps and the marks drawn on them, and say it in words."""
+"""Decide which head does which job, from the attention maps and the marks drawn on them, and describe it in words."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def find_jobs(maps: Array, places: Array) -> Array:
         places: the key that each mark stands on, [query, relation]; −1 where there is no mark.
 
     Returns:
-        [head, relation]: whether the head's mean weight on the marks of a relation is above DOES. Queries whose marks
-        of two relations are on the same key do not tell which job is done; they are left out if there are others.
+        [head, relation]: whether the head's mean weight on the marks of a relation is above JOB_SHARE. Queries
+        whose marks of two relations are on the same key do not tell which job is done; they are left out if there are
+        others.
     """
     relations = places.shape[1]
     jobs = np.zeros((len(maps), relations), bool)
@@ -52,8 +53,8 @@ def has_shared_job(jobs: Array) -> bool:
 def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
     """Say which head does which job, such as "H0 does ○; H1, H2 and H3 share □: three heads, one job."
 
-    Return an empty text where a sign marks fewer than LEAST words, because one cell shows no job. ``names`` are those
-    of the heads; for the other arguments see :func:`find_jobs`.
+    Return an empty text if a sign marks fewer than MIN_MARKED_WORDS, because a single cell does not show a job.
+    ``names`` are those of the heads; for the other arguments see :func:`find_jobs`.
     """
     jobs = find_jobs(maps, places)
     signs = dict(zip(SIGNS, jobs.T, strict=False))  # sign → [head]

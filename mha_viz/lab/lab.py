@@ -1,7 +1,7 @@
 """The experiments of the training lab, one row each.
 
-A row says what is asked, what changes in the training, what a visitor may expect, and which statements a result
-answers. Numbers come from results; no answer is fixed in advance.
+A row holds a question, the changes to the training, the predictions that a visitor can choose from, and the statements
+about a result. Numbers come from results; no answer is fixed in advance.
 """
 
 from __future__ import annotations
@@ -81,21 +81,21 @@ class Experiment(NamedTuple):
     Attributes:
         short: the name in the menu.
         default: the default settings.
-        question, answer, source: a question, its answer in the papers in plain words, and where that is from.
-        prediction, options: what a visitor is asked to expect, and the options by name, each a clause.
+        question, answer, source: a question, its answer in the papers in plain words, and the source of that answer.
+        prediction, options: the beginning of a prediction, or a question, and by name the clauses that can follow.
         outcome: decides which option a result fulfils.
         statements: returns what a result shows, as yes-or-no questions.
         asks: the settings that the experiment uses.
-        most_steps: how many steps take about half a minute.
+        most_steps: the maximum number of steps, which take about half a minute.
         layers: returns the layers to train one after the other, by the label of each run.
         task: the task that they learn.
         start: which weights of the heads are equal at first.
-        starts: the same for single runs, by label.
+        starts: by label, the ``start`` of the runs that have another one.
         is_penalised: whether the last run has the penalty.
         removes_heads: whether heads are removed after training.
         shown: the run whose heads are shown at first.
-        against: what differs between runs whose answers are compared.
-        below: the experiment whose heads are played below, on the same sentence.
+        against: the name of what differs between runs whose accuracies are compared.
+        below: the experiment whose heads are animated below, on the same sentence.
     """
 
     short: str
@@ -367,12 +367,12 @@ def explain_limits(settings: Settings) -> tuple[str, ...]:
 
 
 def compare_with_guess(expected: str | None, result: Result, number: int | None = None) -> str:
-    """Say what happened compared with what was expected, and which head does what.
+    """Describe the outcome compared with the visitor's prediction, and which head does what.
 
     Args:
         expected: the name of an option; None if the visitor chose none.
         result: of the experiment.
-        number: the run whose maps are shown; by default the experiment's ``shown``.
+        number: the index of the run whose maps are shown; by default the experiment's ``shown``.
     """
     experiment = EXPERIMENTS[result.settings.experiment]
     run = result.runs[experiment.shown if number is None else number]
@@ -383,7 +383,7 @@ def compare_with_guess(expected: str | None, result: Result, number: int | None 
 
 
 def compare_with_other(expected: str | None, result: Result, below: Result) -> str:
-    """Say what happened compared with what was expected, and which head does what in the result played ``below``."""
+    """Describe the outcome compared with the prediction, and which head does what in the result shown ``below``."""
     experiment, run = EXPERIMENTS[result.settings.experiment], below.runs[0]
     jobs = describe_jobs(name_heads(run), run.maps[-1], find_marked_keys(below))
     below_jobs = f"{EXPERIMENTS[below.settings.experiment].short}: {jobs}"
@@ -398,7 +398,7 @@ def name_heads(run: TrainingRun) -> list[str]:
 def find_marked_keys(result: Result) -> Array:
     """Return the key under each mark on the maps, [query, relation]; −1 where there is no mark.
 
-    If a residual connection passes words on beside the heads, there are no marks.
+    If a residual connection carries words past the heads, there are no marks.
     """
     is_residual = EXPERIMENTS[result.settings.experiment].task.is_residual
     return np.full_like(result.places, -1) if is_residual else result.places

@@ -1,4 +1,4 @@
-"""Decide which of a visitor's possible expectations of an experiment its result fulfils.
+"""Decide which of the predictions that a visitor can choose a result fulfils.
 
 Every outcome is computed from the numbers of the result; none is fixed in advance.
 """
@@ -20,7 +20,7 @@ LARGE_LOSS = 0.1  # loss of accuracy that counts as large
 
 
 class Outcome(NamedTuple):
-    """What a result shows: the name of an option, and the numbers behind it as a clause, if there are any."""
+    """The option that a result fulfils, and the numbers behind it as a clause, if there are any."""
 
     option: str
     evidence: str = ""

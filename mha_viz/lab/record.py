@@ -44,7 +44,8 @@ class TrainingRun:
         steps: [S], the recorded steps.
         maps: attention on the first sentence, [S, h, query, key].
         relation_weights: mean weight on the correct word of each relation, [S, h, relation].
-        queries: the first STRIP numbers of a head's W_Q, row by row, or all if there are fewer, [S, h, number].
+        queries: the first RECORDED_WEIGHTS numbers of a head's W_Q, row by row, or all if there are fewer,
+            [S, h, number].
         weight_cosines: cosine of the slices of W_Q, W_K, W_V, W_O concatenated, for every two heads [S, h, h].
         difference: the largest difference between two numbers of W_Q, W_K, W_V, [S, h, h].
         output_difference: the largest difference between two numbers of W_O, [S, h, h].
@@ -117,7 +118,7 @@ class Result:
         words: the sentence whose maps are shown.
         places: the position of the correct word, [word, relation]; −1 where there is none.
         runs: one run, or several to compare.
-        removal: what the removal of heads showed, if the experiment removes heads.
+        removal: accuracy as heads are removed, if the experiment removes heads.
     """
 
     settings: Settings

@@ -190,28 +190,28 @@ def state_penalty(result: Result) -> list[Statement]:
 
 def state_count(result: Result) -> list[Statement]:
     """Return the statements about the number of heads."""
-    one, *others = result.runs
+    single, *others = result.runs
     best, last = max(others, key=lambda run: (run.right, -run.heads)), others[-1]
     costs = {(run.parameters, run.multiply_adds) for run in result.runs}
     spread = bool(
-        one.relation_weights[-1].max() <= FOLLOWED_WEIGHT and one.relation_weights[-1].min() > ATTENDED_WEIGHT
+        single.relation_weights[-1].max() <= FOLLOWED_WEIGHT and single.relation_weights[-1].min() > ATTENDED_WEIGHT
     )
     return [
         Statement(
             "Do several heads answer better than one?",
-            bool(best.right > one.right + NOTICED_LOSS),
-            f"One head gives {percent(one.right)} right answers, {best.heads} heads give {percent(best.right)}.",
+            bool(best.right > single.right + NOTICED_LOSS),
+            f"One head gives {percent(single.right)} right answers, {best.heads} heads give {percent(best.right)}.",
         ),
         Statement(
             "Does one head spread its attention over both words?",
             spread,
-            f"It gives {_describe_weights(one, 0)}. Right answers: {_describe_accuracy(one)}; guessing gives "
+            f"It gives {_describe_weights(single, 0)}. Right answers: {_describe_accuracy(single)}; guessing gives "
             f"{percent(CHANCE)}.",
         ),
         Statement(
             "Do they all cost the same?",
             len(costs) == 1,
-            f"{one.parameters:,} parameters and {one.multiply_adds:,} multiply-adds for one head; "
+            f"{single.parameters:,} parameters and {single.multiply_adds:,} multiply-adds for one head; "
             f"{last.parameters:,} and {last.multiply_adds:,} for {last.heads}.",
         ),
         Statement(
@@ -343,13 +343,13 @@ def state_current(result: Result) -> list[Statement]:
 
 
 def count_removable(curve: Array) -> int:
-    """Count the heads that can be removed in this order before accuracy falls by more than NOTICED."""
+    """Count the heads that can be removed in this order before accuracy falls by more than NOTICED_LOSS."""
     below = np.flatnonzero(curve < curve[0] - NOTICED_LOSS)
     return int(below[0]) - 1 if len(below) else len(curve) - 1
 
 
 def _state_specialists(run: TrainingRun) -> Statement:
-    """Return the statement whether different heads follow the two relations."""
+    """Return the statement on whether different heads follow the two relations."""
     weights = run.relation_weights[-1]  # [head, relation]
     specialist = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
     return Statement(
@@ -387,11 +387,11 @@ def _describe_cosines(things: str, when: str, values: Array) -> str:
     return f"Cosines of {things} {when}: {f'all {low}' if low == high else f'{low} to {high}'}"
 
 
-def describe_alike_pairs(alike: int, every: int) -> str:
-    """Return the subject and verb for a number of all pairs: "the two heads have", "3 of the 6 pairs of heads have"."""
-    if every == 1:
+def describe_alike_pairs(alike: int, total: int) -> str:
+    """Return the subject and verb for a number of pairs: "the two heads have", "3 of the 6 pairs of heads have"."""
+    if total == 1:
         return "the two heads have" if alike else "the two heads do not have"
-    return f"{alike or 'none'} of the {every} pairs of heads {'has' if alike < 2 else 'have'}"
+    return f"{alike or 'none'} of the {total} pairs of heads {'has' if alike < 2 else 'have'}"
 
 
 def _describe_weights(run: TrainingRun, head: int) -> str:

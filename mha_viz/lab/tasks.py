@@ -26,12 +26,12 @@ class LabTask(NamedTuple):
     """What the model must name at each word.
 
     Attributes:
-        relations: the model names the letters of the words in these relations to it, each one of RELATIONS.
-        asked: the sentence that tells a visitor so; it ends with ``letters``.
+        relations: some of RELATIONS; the model names the letter of the word to which each leads.
+        asked: the sentence that tells a visitor what is asked; ``letters`` complete it.
         letters: descriptions of these letters.
         note: another sentence for the visitor.
-        is_residual: whether the layer passes every word on beside its heads, so that a word need not attend to itself.
-            Otherwise only attention can bring a letter.
+        is_residual: whether a residual connection carries every word past the heads, so that a word need not attend to
+            itself. Otherwise the letter can only come through attention.
     """
 
     relations: tuple[str, ...]

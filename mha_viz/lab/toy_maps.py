@@ -1,5 +1,6 @@
-"""Recordings of a toy model at every saved training step: attention on one text, the start of each head's W_Q, and
-loss.
+"""Recordings of a toy model at every saved training step.
+
+A recording holds the attention on one text, the beginning of each head's W_Q, and the loss.
 
 ``python -m mha_viz.lab.toy_maps toy assets/toy The cat sleeps .`` writes them, for that text and the model in that
 folder, to ``assets/toy_maps.npz``; with ``hidden`` or ``repeater``, to ``assets/hidden_maps.npz`` or
@@ -29,13 +30,13 @@ REPEATER = "repeater"
 
 
 class ToyMaps(NamedTuple):
-    """What was recorded at each step; all arrays are float32, at these ``steps`` [step].
+    """The recording of a toy model at each of its ``steps``; maps, queries and loss are float32.
 
     Attributes:
         words: the words of the text.
         steps: the recorded training steps.
         maps: attention on ``words``, without special tokens, [step, layer, head, query, key].
-        queries: the first STRIP numbers of a head's W_Q, row by row, [step, layer, head, number].
+        queries: the first RECORDED_WEIGHTS numbers of a head's W_Q, row by row, [step, layer, head, number].
         loss: [step] on sentences that the model was not trained on: of hidden words or, where words repeat, of the next
             word.
     """
@@ -60,9 +61,8 @@ def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
     readings = [model.encode_words(list(forms)).by_words().content() for model in models]
     maps = np.stack([reading.weights for reading in readings])
     w_q = [[model.trace("", layer=n, words=forms).parameters.w_q for n in range(model.layers)] for model in models]
-    w_q_by_head = np.stack(
-        np.split(np.array(w_q), models[0].heads, axis=-1), axis=2
-    )  # [step, layer, head, d_model, d_k]
+    # [step, layer, head, d_model, d_k]
+    w_q_by_head = np.stack(np.split(np.array(w_q), models[0].heads, axis=-1), axis=2)
     queries = w_q_by_head.reshape(*maps.shape[:3], -1)[..., :RECORDED_WEIGHTS]
     losses = np.array([loss(saved) for saved in folders], np.float32)
     return ToyMaps(tuple(forms), np.array(steps), maps, queries, losses)

@@ -32,7 +32,7 @@ FEED_FORWARD = 128
 POSITIONS = 40  # tokens; the longest sentence of the grammar has fewer
 STEPS = 10_000
 BATCH = 64
-QUESTIONS = ("previous", "antecedent", "predicate")  # the questions beside the masked words
+QUESTIONS = ("previous", "antecedent", "predicate")  # the questions besides the masked words
 HELD_OUT = 1  # the seed of the sentences on which the loss of a model is measured
 POOL_SIZE = 40_000  # number of sentences, sampled before training and used several times
 LEARNING_RATE = 2e-3  # at its peak
@@ -336,8 +336,8 @@ def copy_weights(model: Any) -> ToyWeights:
 # ---- files ----------------------------------------------------------------------------------------------
 
 
-def save(trained: TrainedModel, folder: Path, words: Any) -> None:
-    """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots in one file.
+def save(trained: TrainedModel, folder: Path, tokenizer: Any) -> None:
+    """Write an ordinary model folder, with its tokenizer, that also holds the snapshots in one file.
 
     Every file is written atomically, and the weights come last.
     """
@@ -346,15 +346,17 @@ def save(trained: TrainedModel, folder: Path, words: Any) -> None:
     with temporary_folder(folder) as partial:
         trained.model.config.save_pretrained(partial)
         save_file(copy_weights(trained.model), partial / snapshots.WEIGHTS, metadata={"format": "pt"})
-        words.save_pretrained(partial)
+        tokenizer.save_pretrained(partial)
         save_file(arrays, partial / snapshots.FILE, metadata=metadata)
         for file in sorted(partial.iterdir(), key=lambda path: path.name == snapshots.WEIGHTS):
             move_into_place(file, folder / file.name)
 
 
 def _quantise(full_weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
-    """Yield matrices as integers from −127 to 127 with a scale per row: a quarter of the bytes, nearly the same
-    weights."""
+    """Yield matrices as integers from −127 to 127 with a scale per row.
+
+    They take a quarter of the bytes and are nearly the same weights. Other weights have half precision.
+    """
     for name, weight in full_weights.items():
         if weight.dim() < 2:
             yield name, weight.half()
@@ -369,21 +371,21 @@ def make_word_tokenizer(pieces: Sequence[str]) -> Tokenizer:
 
     ``pieces`` is the vocabulary, which includes [UNK].
     """
-    words = Tokenizer(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"))
-    words.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("’", "'")])
+    tokenizer = Tokenizer(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("’", "'")])
     split = pre_tokenizers.Split(Regex(r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"), "isolated")
-    words.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
-    return words
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
+    return tokenizer
 
 
 def make_tokenizer() -> Any:
     """Return the toy model's tokenizer: :func:`make_word_tokenizer`, between [CLS] and [SEP]."""
-    words = make_word_tokenizer(VOCABULARY)
-    words.post_processor = processors.TemplateProcessing(
+    word_tokenizer = make_word_tokenizer(VOCABULARY)
+    word_tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)],
     )
     special = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
-    return tokenizer_class(tokenizer_object=words, model_max_length=POSITIONS, **special)
+    return tokenizer_class(tokenizer_object=word_tokenizer, model_max_length=POSITIONS, **special)

@@ -74,21 +74,21 @@ class Family(NamedTuple):
             GELU.
         sizes: names of the size entries in config.json.
         numbers: computes the numbers in a path from the config and the layer.
-        opaque: why the steps inside a head cannot be shown; empty where they can.
+        opaque: the reason why the steps inside a head cannot be shown; empty if they can be.
         final_norm: path of the module that normalises the last states, in families where the output of a layer's heads,
             times W_O, is added to the input of that module. Empty elsewhere.
         interleaved: one layer holds all three projections group by group: the queries of the heads that share a key,
             then that key and its value, then the next group.
         probabilities: for families whose attention cannot be replaced in transformers, the path below ``holder`` of the
             module that receives the weights before they average values.
-        per_head: the argument of such a holder that has one row per head of each sentence.
+        per_head: the name of an argument of ``holder`` that has one row per head of each sentence, in such families.
         rotary: queries and keys are rotated by their positions, using the cosines and sines passed to ``holder``.
-        rewritten: there is no such module either, so this package computes the attention
-            (:mod:`mha_viz.models.reading.rewritten`), and the paths are those of its own modules.
-        wordless: why a model that has weights for words cannot be asked for a word; empty where it can.
+        rewritten: transformers has no module for ``probabilities`` either, so this package computes the attention
+            (:mod:`mha_viz.models.reading.rewritten`), and the paths lead to its own modules.
+        wordless: the reason why a model with weights for words cannot be asked for a word; empty if it can be.
         adjacent: rotation pairs entries 2i and 2i + 1 of queries and keys, not i and i + r/2.
         crossing: keys and values are computed from the output of another stack.
-        sines_first: ``holder`` receives sines before cosines, one of each for two entries.
+        sines_first: ``holder`` receives sines before cosines, with one sine and one cosine per pair of entries.
     """
 
     holder: str
@@ -209,9 +209,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             rewritten=True,
         ),
         "gemma": _LLAMA._replace(final_norm=""),  # its norm scales by 1 + weight
-        "gemma2": _LLAMA._replace(
-            final_norm="", opaque=_SOFT_CAPPING
-        ),  # it normalises what W_O gives before it adds it
+        "gemma2": _LLAMA._replace(final_norm="", opaque=_SOFT_CAPPING),  # normalises W_O's output before adding it
         "gemma3_text": _LLAMA._replace(final_norm="", causal="not use_bidirectional_attention"),
         "gpt2": Family(
             "h.{0}.attn",
@@ -274,7 +272,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             probabilities="dropout",
         ),
         "nomic_bert": _LLAMA._replace(pre_norm=False, causal=False, final_norm=""),
-        "olmo2": _LLAMA._replace(pre_norm=False, final_norm=""),  # it normalises what W_O gives before it adds it
+        "olmo2": _LLAMA._replace(pre_norm=False, final_norm=""),  # normalises W_O's output before adding it
         "opt": Family(
             "decoder.layers.{0}.self_attn",
             _QKV_PROJ,
@@ -364,7 +362,7 @@ BY_HAND = (
 def is_listed(family: str) -> bool:
     """Return whether a family has a row here.
 
-    Of all other families only the weights can be read (:mod:`mha_viz.models.reading.unlisted`).
+    For all other families, only the attention weights can be read (:mod:`mha_viz.models.reading.unlisted`).
     """
     return family in FAMILIES or family in ENCODER_DECODERS
 
@@ -437,7 +435,7 @@ def is_causal(config: Any) -> bool:
 
 
 def opaque(config: Any, attention: int = 0) -> str:
-    """Return why the steps inside a head of this model cannot be shown; empty where they can.
+    """Return the reason why the steps inside a head of this model cannot be shown; empty if they can be.
 
     ``attention`` is as for :func:`find_family`.
     """

@@ -1,6 +1,7 @@
 """List the unstable internals of transformers and PyTorch that this package uses, and re-export them.
 
-What every model needs is checked when the first model is opened; what one family needs, when a model of it is opened.
+Parts that every model needs are checked when the first model is opened; parts that one family needs, when a model of
+that family is opened.
 transformers is not imported for models that :mod:`mha_viz.models.reading.plain` opens. If a part is missing, the error
 names the versions that work.
 """
@@ -78,7 +79,7 @@ def uses_registered_attention(family: str) -> bool:
 
 
 def check_family(family: str) -> None:
-    """Check that transformers has what models of a family need. Raises SettingError otherwise."""
+    """Check that transformers has all parts that models of a family need. Raises SettingError otherwise."""
     if family in FAMILY_PARTS:
         check_parts([FAMILY_PARTS[family]])
 

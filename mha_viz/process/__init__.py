@@ -61,7 +61,7 @@ def build_python_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means too little memory, in the words of Python, NumPy, PyTorch or the library loader."""
+    """Return whether an error reports a lack of memory: MemoryError, or the words of PyTorch or the library loader."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY_WORDS)
 
 
@@ -81,7 +81,8 @@ def release_memory(of_all: bool = True) -> None:
     """Collect garbage and return free memory to the system if possible, because glibc would otherwise keep it.
 
     Args:
-        of_all: False in a copy of a process: looking through all objects would stop the copy from sharing them.
+        of_all: whether to collect the frozen objects too. False in a copy of a process, because looking through all
+            objects would stop the copy from sharing them.
     """
     if of_all:
         gc.unfreeze()

@@ -164,7 +164,7 @@ def _limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
 
 
 def _is_out_of_memory(pid: int, megabytes: int) -> bool:
-    """Return whether a process has used up its memory limit; False on systems that do not tell.
+    """Return whether a process has used up its memory limit; False on systems where this is unknown.
 
     Python may then try for ever to raise MemoryError, because raising it needs memory (``exception_unwind`` of
     ceval.c).
@@ -268,9 +268,11 @@ def _find_signal_error(code: int | None) -> type[MhaVizError] | None:
 
 
 def serve(work: Work, network: bool = False) -> None:
-    """Confine this process, which keeps its network if ``network``, do one piece of work for the parent process and
-    send the result. Everything that this process prints goes to standard error; an unexpected error is reported without
-    the text that was being processed."""
+    """Confine this process, do one piece of work for the parent process, and send the result.
+
+    ``network`` says whether the process keeps its network. Everything that it prints goes to standard error. An
+    unexpected error is reported without the text that was being processed.
+    """
     gc.enable()
     confine(sys.argv[1:], network)  # imports are trusted; input that is read from here on is not
     out, sys.stdout = sys.stdout.buffer, sys.stderr
@@ -295,8 +297,10 @@ def serve(work: Work, network: bool = False) -> None:
 
 
 def _describe(error: BaseException) -> tuple[str, str, str]:
-    """Return the class name, problem and remedy of an error; of an unexpected error, only log the location, not the
-    text."""
+    """Return the class name, problem and remedy of an error.
+
+    The location of an unexpected error is logged, without its message.
+    """
     if isinstance(error, MhaVizError):
         return type(error).__name__, error.problem, error.remedy
     if process.is_out_of_memory(error):

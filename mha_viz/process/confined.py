@@ -30,7 +30,7 @@ _VERSION, _PATH_BENEATH = 1, 1
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _CHANGE = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and make files and folders
 _RIGHTS_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → right to move between folders, to truncate
-_TCP, _TCP_SINCE = 0b11, 4  # bind and connect
+_TCP, _TCP_SINCE = 0b11, 4  # rights to bind and to connect
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
 
 _SET_DUMPABLE, _GET_SECCOMP, _SET_SECCOMP, _NO_NEW_PRIVILEGES = 4, 21, 22, 38  # of prctl
@@ -109,7 +109,8 @@ _SIGNAL_CALLS = MappingProxyType(
 _CLONE3, _IOCTL = 435, (16, 29)
 _INJECT_INPUT = 0x5412  # TIOCSTI, which types into the terminal that a server runs in
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
-_NR, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; of arguments, of the lower half
+# Offsets in struct seccomp_data; those of the two arguments are offsets of their lower halves.
+_NR, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24
 _X32 = 0x40000000  # call numbers of the x32 interface start here
 _IS_THREAD, _IS_ZERO = (_HAS_BIT, 0x10000), (_EQUAL, 0)  # CLONE_THREAD
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000  # _FAIL is combined with an error number
@@ -157,24 +158,28 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
         return frozenset()
     hide_memory()
     _drop_privileges(libc)
-    is_written_below = _restrict_writing(libc, writable, network)
+    is_write_restricted = _restrict_writing(libc, writable, network)
     is_filtered = _filter_calls(libc, network)
-    removed = {WRITING: is_written_below and is_filtered, NETWORK: is_filtered and not network, PROCESSES: is_filtered}
+    removed = {
+        WRITING: is_write_restricted and is_filtered,
+        NETWORK: is_filtered and not network,
+        PROCESSES: is_filtered,
+    }
     return frozenset(name for name, is_removed in removed.items() if is_removed)
 
 
 def hide_memory() -> None:
-    """Prevent other processes of the account from reading this process's memory and environment or tracing it, on
-    Linux.
+    """On Linux, prevent other processes of the account from tracing this process or reading its memory.
 
-    The setting is PR_SET_DUMPABLE of prctl(2). Programs that this process starts do not inherit it.
+    This also hides its environment. The setting is PR_SET_DUMPABLE of prctl(2). Programs that this process starts do
+    not inherit it.
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def find_missing() -> frozenset[str]:
-    """Return the rights that :func:`confine` could not remove here. Asks the kernel and confines nothing."""
+    """Return the rights that :func:`confine` could not remove here. This only asks the kernel and confines nothing."""
     if not sys.platform.startswith("linux"):
         return ALL
     libc = ctypes.CDLL(None, use_errno=True)
@@ -225,7 +230,7 @@ def _allow_folder(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> No
 
 
 def _filter_calls(libc: ctypes.CDLL, network: bool) -> bool:
-    """Refuse the calls of the tables, except those of sockets if ``network``. Return False if the kernel cannot."""
+    """Refuse the system calls in the tables; with ``network``, allow those of sockets. Return whether that worked."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         return False
@@ -248,12 +253,8 @@ def _iter_filter_steps(machine: _Machine, network: bool) -> Iterator[_Step]:
         if number is not None:
             yield _EQUAL, number, 0, 1
             yield _RETURN, _REFUSE, 0, 0
-    yield (
-        _EQUAL,
-        _CLONE3,
-        0,
-        1,
-    )  # a filter cannot see its arguments; without it, the C library calls clone
+    # A filter cannot see the arguments of clone3; without clone3, the C library calls clone.
+    yield _EQUAL, _CLONE3, 0, 1
     yield _RETURN, _FAIL | errno.ENOSYS, 0, 0
     for condition, calls in (
         (_IS_THREAD, _THREAD_CALLS),

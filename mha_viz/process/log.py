@@ -19,9 +19,8 @@ from typing import Any
 from mha_viz.process import PACKAGE
 
 MAX_LENGTH = 460  # characters of a line; a handler may write the time before it
-SECONDS_BETWEEN_LINES = (
-    1.0  # seconds between lines of the same visitor, or of the same place in the code if no visitor is known
-)
+# Seconds between lines of the same visitor, or of the same place in the code if no visitor is known.
+SECONDS_BETWEEN_LINES = 1.0
 MAX_BURST, LINES_PER_SECOND = 50, 10  # lines of all visitors and places together: burst, and lines per second
 MAX_SOURCES = 4_096  # visitors and places to remember
 MAX_FRAMES = 6  # frames of a traceback in a line, the innermost first
@@ -64,7 +63,7 @@ def limit_records(who: Callable[[], str] = str) -> None:
 
 
 def format_line(text: str) -> str:
-    """Return a text as one log line: cut to LONGEST characters, without line breaks and control characters."""
+    """Return a text as one log line: cut to MAX_LENGTH characters, without line breaks and control characters."""
     short = text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"
     return _BREAKS.sub(" ", short)
 
@@ -72,8 +71,8 @@ def format_line(text: str) -> str:
 def describe_error(error: BaseException) -> str:
     """Return the class of an error and where it was raised, without its message.
 
-    Only errors that this program caused are called a traceback, not errors that Streamlit raised over a value it was
-    sent.
+    The text says "Traceback" only for errors of this program, not for those that Streamlit raises over a value that it
+    was sent.
     """
     frames = [(_shorten_path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     ours = [index for index, (module, _) in enumerate(frames) if module.startswith(("mha_viz/", "pages/", "app.py"))]

@@ -41,8 +41,9 @@ def end_children() -> None:
 def end_with_parent(stop: threading.Event | None = None) -> None:
     """End this process GRACE seconds after its standard input has closed; ``stop`` is set as soon as it closes.
 
-    Give ``stop`` once all messages have been read: every system notices the end of input by a read. Without ``stop``,
-    nothing is read, and systems without ``select.poll`` (Windows) notice at the next message.
+    Call this with ``stop`` only once all messages have been read. It then reads standard input itself, by which every
+    system notices the end. Without ``stop``, nothing is read, and systems without ``select.poll`` (Windows) notice the
+    end at the next message.
     """
     if stop is not None or hasattr(select, "poll"):
         threading.Thread(target=_wait_for_parent, args=(stop,), daemon=True, name="orphan").start()

@@ -83,7 +83,7 @@ def bar_of(unit: str) -> Iterator[Callable[[Any], None]]:
     The progress is an object with ``done`` and ``total``, or the completed fraction.
     """
     with bar(unit) as show:
-        yield lambda so_far: show(*_count_parts(so_far))
+        yield lambda state: show(*_count_parts(state))
 
 
 def _count_parts(state: Any) -> tuple[int, int]:
@@ -92,7 +92,7 @@ def _count_parts(state: Any) -> tuple[int, int]:
 
 @contextmanager
 def bars(*units: str) -> Iterator[tuple[Show, ...]]:
-    """Yield functions as of :func:`bar`, for consecutive pieces of work that share one line."""
+    """Yield a function as from :func:`bar` for each of several consecutive tasks, which share one line."""
     with changing_line() as show:
         yield tuple(_make_show(show, *_make_formats(unit)) for unit in units)
 
@@ -111,8 +111,10 @@ def _make_formats(unit: str) -> tuple[FormatProgress, FormatProgress]:
 
 @contextmanager
 def show_shape(picture: FormatProgress, line: FormatProgress) -> Iterator[Show]:
-    """Yield a function of (done, total): on a terminal it updates one line, elsewhere it prints a line every few
-    seconds."""
+    """Yield a function that shows (done, total) in two formats, one for a terminal and one for a log.
+
+    On a terminal it updates one line; elsewhere it prints a line every few seconds.
+    """
     with changing_line() as show:
         yield _make_show(show, picture, line)
 
@@ -124,8 +126,10 @@ def _make_show(show: Callable[[str], None], picture: FormatProgress, line: Forma
 
 @contextmanager
 def changing_line() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows a line in place of the previous one if stderr is a terminal; otherwise it prints a
-    line every few seconds."""
+    """Yield a function that shows a line in place of the previous line.
+
+    If stderr is not a terminal, it prints a new line every few seconds.
+    """
     overwrites, printed = _can_overwrite(), monotonic()
 
     def print_line(line: str) -> None:

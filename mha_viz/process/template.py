@@ -1,4 +1,4 @@
-"""A process that has imported libraries and forks copies of itself: in milliseconds, where importing takes seconds.
+"""A process that imports libraries once and forks copies of itself, in milliseconds; importing would take seconds.
 
 A template has one thread, because a copy has no other: a lock that another thread holds would stay locked in it. If the
 libraries have started threads, the template does the work itself, once. A copy has two pipes and inherits nothing else
@@ -140,7 +140,7 @@ class Template:
         return PipedProcess(pid, handles[0], our_input, our_output)
 
     def close(self) -> None:
-        """End the template; its copies stay.
+        """End the template; its copies keep running.
 
         It exits by itself, so that no ended copy is left to the system's first process, which may not reap them.
         """
@@ -163,8 +163,10 @@ def _pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
 
 
 def serve_copies(work: Callable[[], object]) -> None:
-    """Fork a copy that does ``work`` with its standard input and output, for each request, until the requester closes
-    its end."""
+    """For each request, fork a copy that does ``work`` with its standard input and output.
+
+    Return when the requester closes its end.
+    """
     requests = socket.socket(fileno=os.dup(0))
     gc.freeze()  # otherwise garbage collection in a copy would write to all objects, and share none
     while pipes := socket.recv_fds(requests, len(_COPY), 2)[1]:
@@ -182,7 +184,7 @@ def serve_copies(work: Callable[[], object]) -> None:
 
 
 def _fork() -> int:
-    """Fork this process. Return the PID of the copy, _COPIED in the copy, or _NONE if the system makes none."""
+    """Fork this process. Return the PID of the copy; _IS_COPY in the copy; _NO_COPY if the system refuses a process."""
     try:
         return os.fork() or _IS_COPY
     except OSError:

@@ -1,4 +1,4 @@
-"""A worker thread that serves visitors in turn, so that a visitor who asks for much makes only themselves wait."""
+"""A worker thread that serves visitors in turn, so that a visitor who makes many requests delays only their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 MAX_WAITING, MAX_WAITING_PER_VISITOR = 64, 16  # how many requests may wait, of all visitors and of one visitor
 WINDOW_SECONDS = 60.0  # seconds over which the work for a visitor is summed
-MAX_SECONDS_PER_VISITOR = 30.0  # seconds of work for one visitor within WINDOW, while others use the worker too
+MAX_SECONDS_PER_VISITOR = 30.0  # of work for one visitor within WINDOW_SECONDS, while others use the worker too
 _FULL_MESSAGE = ("Too many requests are waiting for this server.", "Wait a few seconds and press Enter again.")
 _REPLACED_MESSAGE = ("A newer request from the same tab took its place.", "Ask again.")
 
@@ -41,9 +41,9 @@ class _FairClock:
     """Decides who is served next, so that all who wait get the same amount of time.
 
     This is the virtual clock and the start tags of start-time fair queueing (Goyal, Vin and Cheng 1996, section 2). The
-    clock is at the start of the last work. Whoever had work starts that many seconds after the start of that work, but
-    not before the clock at their arrival: whoever asks for less than their share starts at once, and nobody can save up
-    time.
+    clock shows the start tag of the work that was served last. After work of s seconds, the next start tag of the same
+    visitor is s seconds later, but not before the clock at their arrival. So a visitor who asks for less than their
+    share starts at once, and nobody can save up time.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _FairClock:
         return who in self._starts
 
     def start(self, who: Hashable) -> float:
-        """Return the start of somebody who waits, on the clock in seconds."""
+        """Return the start tag of somebody who waits, in seconds."""
         return self._starts[who]
 
     def charge(self, who: Hashable, seconds: float) -> None:
@@ -67,7 +67,7 @@ class _FairClock:
         self._starts[who] += seconds
 
     def forget(self, waiting: Container[Hashable]) -> None:
-        """Forget past starts of those who do not wait."""
+        """Forget the past start tags of visitors who do not wait."""
         self._starts = {who: start for who, start in self._starts.items() if start > self._now or who in waiting}
 
 
@@ -84,10 +84,9 @@ class FairWorker:
     def __init__(self, name: str) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._lock = threading.Lock()
-        self._queues: OrderedDict[str, OrderedDict[Hashable, _WaitingRequest]] = (
-            OrderedDict()
-        )  # by visitor, then by tab
-        self._done: deque[_FinishedWork] = deque()  # within WINDOW
+        # By visitor, then by tab.
+        self._queues: OrderedDict[str, OrderedDict[Hashable, _WaitingRequest]] = OrderedDict()
+        self._done: deque[_FinishedWork] = deque()  # within WINDOW_SECONDS
         self._visitors = _FairClock()
         self._tabs: dict[str, _FairClock] = {}  # by visitor; cleared when the queues are empty
 
@@ -126,7 +125,7 @@ class FairWorker:
         return future
 
     def _forget(self) -> None:
-        """Forget cancelled requests, and work that ended before WINDOW."""
+        """Forget cancelled requests, and work that ended more than WINDOW_SECONDS ago."""
         while self._done and self._done[0].ended < time.monotonic() - WINDOW_SECONDS:
             self._done.popleft()
         for visitor, queue in list(self._queues.items()):
@@ -136,7 +135,7 @@ class FairWorker:
                 del self._queues[visitor]
 
     def _check_share(self, visitor: str) -> None:
-        """Raise Busy if the visitor has had SHARE seconds of work within WINDOW while others used the worker."""
+        """Raise Busy if the visitor has used up MAX_SECONDS_PER_VISITOR and others use the worker, too."""
         others = {*(done.visitor for done in self._done), *self._queues} - {visitor, ""}
         if not (visitor and others):
             return
@@ -186,7 +185,7 @@ class FairWorker:
             del self._tabs[who]
 
     def _rate(self) -> float:
-        """Return the seconds per character of text, estimated from the work within WINDOW."""
+        """Return the seconds per character of text, estimated from the work within WINDOW_SECONDS."""
         timed = [done for done in self._done if done.seconds and done.characters]
         return sum(done.seconds for done in timed) / max(1, sum(done.characters for done in timed))
 
@@ -205,7 +204,6 @@ class FairWorker:
         return "", "", None
 
     def _next(self, visitor: str, rate: float) -> tuple[Hashable, float]:
-        """Return the tab whose turn it is among a visitor's tabs, and the seconds that its request will take at this
-        rate."""
+        """Return the tab of a visitor whose turn it is, and the seconds that its request will take at this rate."""
         seconds = {tab: rate * waiting.characters for tab, waiting in self._queues[visitor].items()}
         return min(seconds.items(), key=lambda item: self._tabs[visitor].start(item[0]) + item[1])

@@ -1,2 +1,4 @@
-"""Measuring a model over a corpus: batches, running sums, tables. The only room on its floor that imports both models
-and analysis."""
+"""Measure a model over a corpus: batches, running sums, tables.
+
+The only room on its floor that imports both models and analysis.
+"""

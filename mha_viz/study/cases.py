@@ -1,8 +1,8 @@
 """Cases over a corpus: the engine of every measure that keeps a row of numbers per case, instead of sums.
 
 A measure is a :class:`CaseKind`, a value without a model: which sentences it reads, the cases of some sentences, and
-everything they depend on. This process measures it, and continues after a stop from a file, or the workers of a cluster
-do (:mod:`mha_viz.study.cluster.cases`). The cases are the same in the same order, however the corpus is divided. Cases
+everything they depend on. It is measured by this process, which can resume from a file, or by the workers of a cluster
+(:mod:`mha_viz.study.cluster.cases`). The cases are the same in the same order, however the corpus is divided. Cases
 that are sums (:class:`mha_viz.study.corpus_effects.OutputSums`) are equal up to rounding, since those of parts are
 added.
 """
@@ -63,14 +63,14 @@ class Cases:
 
     def add(self, later: Cases) -> None:
         """Add the results of later sentences."""
-        was_whole, self.whole = self.whole, False
+        was_complete, self.whole = self.whole, False
         self.cases += later.cases
         self.units += later.units
         self.read += later.read
         self.left_out += later.left_out
         self.counts.update(later.counts)
         self.unsaved.update(later.unsaved)
-        self.whole = was_whole
+        self.whole = was_complete
 
     def save(self, path: Path, key: str) -> None:
         """Write the results to one file atomically. ``key`` identifies what they depend on. Raises OSError."""
@@ -120,7 +120,7 @@ class CaseKind:
         raise NotImplementedError
 
     def reduced(self, cases: Cases) -> Cases:
-        """Return the cases that must be kept of those so far: by default all."""
+        """Return those of the cases so far that must be kept; by default all."""
         return cases
 
 
@@ -158,8 +158,10 @@ class LocalRun:
         self.cases = kind.reduced(earlier) if earlier else Cases()
 
     def reports(self) -> Generator[Progress, None, None]:
-        """Read some sentences at a time, few at first and up to the kind's ``size`` if that is fast, and yield the
-        progress."""
+        """Read the sentences in steps, and yield the progress after each.
+
+        Steps are short at first and grow up to the kind's ``size`` as long as they are fast.
+        """
         size, max_size = min(FIRST_SIZE, self._kind.size), self._kind.size
         try:
             while batch := self._sentences[self.cases.read : self.cases.read + size]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.engine import ClusterEngine
 
 PROGRESS_STEPS = 1000  # progress steps of one corpus
-FOLDER_PREFIX = ".kinds-"  # begins the name of the folder for the counts of a corpus
+FOLDER_PREFIX = ".kinds-"  # prefix of the name of the folder for the counts of a corpus
 
 
 def permute_trees(corpus: Corpus, seed: int) -> Corpus:

@@ -56,7 +56,7 @@ COREFERENCE = "coreference"  # used in place of a relation
 
 
 class CorpusReplacements(NamedTuple):
-    """What replaces the outputs of heads that are off, taken from a corpus.
+    """Replacements for the outputs of heads that are off, taken from a corpus.
 
     Attributes:
         values: mean outputs [layer, head, d_head].
@@ -70,9 +70,9 @@ class CorpusReplacements(NamedTuple):
 
 
 class EffectSettings(NamedTuple):
-    """What is switched off and how, over a corpus in place of a request's text, and which words are measured.
+    """Settings of a measurement: which heads are off and how, and which words of a corpus are measured.
 
-    The fields are as for :func:`mha_viz.corpus_ablation_effects`.
+    The corpus takes the place of the request's text. The fields are as for :func:`mha_viz.corpus_ablation_effects`.
     """
 
     request: Request
@@ -168,22 +168,23 @@ class EffectCases(CaseKind):
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
             return
-        by = self._make_substitute(sentence)(encoder, Request(words=forms, method=self.settings.request.method), 0)
+        replacement = self._make_substitute(sentence)(
+            encoder, Request(words=forms, method=self.settings.request.method), 0
+        )
         states = [
             encoder.states("", words=forms),
-            ablation.compute_states_without(encoder, self._off, by, "", words=forms),
+            ablation.compute_states_without(encoder, self._off, replacement, "", words=forms),
         ]
-        followed = np.stack(
-            [_score_tokens(encoder, last, read.ids) for last in np.concatenate(states)]
-        )  # [variant, n − 1]
+        # [variant, n − 1]
+        log_probabilities = np.stack([_score_tokens(encoder, last, read.ids) for last in np.concatenate(states)])
         if words is None:
-            losses = -followed.mean(axis=1)
+            losses = -log_probabilities.mean(axis=1)
             yield losses[1:] - losses[0]
             return
         for word in words:  # what a head does at a word changes the prediction of the token after it
             last = max((place for place, number in enumerate(read.words) if number == word), default=len(read.ids))
-            if last < followed.shape[1]:
-                yield followed[0, last] - followed[1:, last]
+            if last < log_probabilities.shape[1]:
+                yield log_probabilities[0, last] - log_probabilities[1:, last]
             else:
                 yield None
 
@@ -192,15 +193,20 @@ class EffectCases(CaseKind):
     ) -> Iterator[Numbers | None]:
         """Yield how far the sentence vector, or the last states of words, turn."""
         forms = sentence.forms
-        request, by = Request(words=forms, method=self.settings.request.method), self._make_substitute(sentence)
+        request, make_substitute = (
+            Request(words=forms, method=self.settings.request.method),
+            self._make_substitute(sentence),
+        )
         if words is None:
-            yield measure_changes(encoder, self._off, request, by).sentence
+            yield measure_changes(encoder, self._off, request, make_substitute).sentence
         if not words:
             return
         measured = self.states.setdefault((sentence.words, sentence.mentions), {})
-        new = [off for off in self._off if off not in measured]  # run the model for these only
-        if new:
-            measured.update(zip(new, measure_changes(encoder, new, request, by).tokens, strict=True))
+        unmeasured = [off for off in self._off if off not in measured]  # run the model for these only
+        if unmeasured:
+            measured.update(
+                zip(unmeasured, measure_changes(encoder, unmeasured, request, make_substitute).tokens, strict=True)
+            )
         changes = np.stack([measured[off] for off in self._off])  # [variant, token], of each token's last state
         pieces = encoder.read_words(forms).words
         for word in words:
@@ -274,8 +280,10 @@ class Measurement:
         return self._source if means is None else self._source.open(means)
 
     def sentences(self) -> Generator[Progress, None, None]:
-        """Read the corpus one sentence, or one part, at a time, after the means or random sentences. Yield the
-        progress."""
+        """Read the corpus one sentence, or one part, at a time, and yield the progress.
+
+        The means or random sentences are read first.
+        """
         done_before = 0
         if (over := self._averaged) is not None:
             most, count = self.kind.settings.most, over.count
@@ -306,7 +314,7 @@ class Measurement:
 
     @property
     def averages(self) -> CorpusReplacements:
-        """What replaces the outputs of heads that are off, taken from a corpus."""
+        """Replacements for the outputs of heads that are off, taken from a corpus."""
         return self.kind.settings.means or CorpusReplacements()
 
     @property
@@ -324,8 +332,8 @@ class Measurement:
         """Return the result for the sentences read so far. Raises CorpusError if nothing was measured."""
         cases, (request, relation, direction, *_), name = self.taken, self.kind.settings, self._source.corpus.name
         if not cases.cases:
-            what = f"no word that {relation} applies to" if relation else "no sentence that can be measured"
-            raise CorpusError(f"{name} has {what}.", "Name another corpus or relation.")
+            missing = f"no word that {relation} applies to" if relation else "no sentence that can be measured"
+            raise CorpusError(f"{name} has {missing}.", "Name another corpus or relation.")
         documents = len({document for document, _ in cases.units})
         units = [document if documents > 1 else str(number) for document, number in cases.units]
         measured, over = self.kind.measured, self.averages.over

@@ -31,7 +31,7 @@ SEED = 0  # for draws of random directions
 
 
 OnProgress = Callable[[float], None]
-# A :func:`substitute` whose optional arguments are given.
+# The type of :func:`substitute` with its optional arguments bound.
 MakeSubstitute = Callable[[Encoder, Request, int], ablation.Substitute]
 
 
@@ -73,8 +73,11 @@ def substitute(
 
 
 def check_method(encoder: Encoder, method: str, means: Weights | None = None, recipes: Recipes | None = None) -> None:
-    """Raise SettingError for an unknown method, one that lacks what it needs of this model, or recipes with another
-    method."""
+    """Raise SettingError unless a method can be used on this model.
+
+    It is raised for an unknown method, for one that lacks what it needs of this model, and for recipes with another
+    method.
+    """
     if recipes is not None and method != RECIPE:
         raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
     if method == RECIPE:
@@ -129,10 +132,10 @@ def measure_effects(
 
 
 def measure_together(encoder: Encoder, request: Request, by: MakeSubstitute = substitute) -> JointEffect:
-    """Return the effect of switching off all heads of a request at once, and that of removing as much in random
-    directions.
+    """Return the effect of switching off all heads of a request at once.
 
-    There are DRAWS random draws. Raises the errors of :func:`mha_viz.models.intervening.ablation.encode_without`.
+    For comparison, as much is removed in random directions, in DRAWS draws. Raises the errors of
+    :func:`mha_viz.models.intervening.ablation.encode_without`.
     """
     steps = analysis.measure_jointly(
         count_tokens(encoder, request),
@@ -319,8 +322,10 @@ def find_smallest_switch(
     progress: OnProgress = lambda _: None,
     by: MakeSubstitute = substitute,
 ) -> Switch:
-    """Find greedily a small set of heads without which the wanted word is the answer. Raises the errors of
-    :func:`compute_margins`."""
+    """Find greedily a small set of heads without which the wanted word is the answer.
+
+    Raises the errors of :func:`compute_margins`.
+    """
     all_heads = ablation.check_heads(
         encoder, [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
     )

@@ -21,15 +21,15 @@ from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums
 
 FORMAT = 2  # version of the sums and of how they are measured
-NAME = "explained"  # of the sums
+NAME = "explained"  # name of the sums
 HALVES = 2  # even and odd sentences, by their numbers among those that are read
 
 
 class RecipeSums(NamedTuple):
-    """The sums over every ``step``-th sentence, without those of more than 256 tokens, by the units of resampling
-    ``drawn``.
+    """The sums of explained attention over every ``step``-th sentence, without those of more than 256 tokens.
 
-    ``shares`` has, for each pass, the shares [class, head, rule] of each recipe that is applied to its weights.
+    The sums are kept by the units of resampling ``drawn``. ``shares`` has, for each pass, the shares [class, head,
+    rule] of each recipe that is applied to its weights.
     """
 
     step: int

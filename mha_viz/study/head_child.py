@@ -39,7 +39,7 @@ def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.I
 def _search_links(
     encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled
 ) -> dict[str, Any] | None:
-    """Return the ``most`` strongest links that meet ``conditions``, packed by ``analysis.links.packed``.
+    """Return the ``most`` strongest links that meet ``conditions``, packed by ``analysis.links.pack_search``.
 
     The result is incomplete if the work was cancelled.
     """
@@ -59,7 +59,7 @@ class _Stopped(Exception):
 def _group_links(
     encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled
 ) -> dict[str, Any] | None:
-    """Return links in groups, packed by ``analysis.link_groups.packed``; None if the work was cancelled."""
+    """Return links in groups, packed by ``analysis.link_groups.pack_groups``; None if the work was cancelled."""
 
     def tell(done: float) -> None:
         report(done)

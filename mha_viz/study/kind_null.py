@@ -22,7 +22,7 @@ from mha_viz.study.plan import batches, plan
 from mha_viz.study.sums import PASSES, Sums, label_documents
 
 FORMAT = 1  # version of the sums and of how they are measured
-NAME = "kinds"  # of the sums
+NAME = "kinds"  # name of the sums
 
 
 class KindNullSums(NamedTuple):

@@ -62,15 +62,15 @@ def group_links(
 ) -> LinkGroups:
     """Show what a head does over all text: links drawn from the strongest to the weakest, in groups with their shares.
 
-    Each link stands for the same share of the head's attention. A group is what one rule of the head's recipe takes, or
-    unexplained links whose queries and keys are alike (k-medoids; as many groups as the silhouette suggests, or one),
-    named by their five commonest pairs of words.
+    Each link stands for the same share of the head's attention. A group has the links that one rule of the head's
+    recipe explains, or unexplained links whose queries and keys are alike (k-medoids; as many groups as the silhouette
+    suggests, or one), named by their five commonest pairs of words.
 
     Args:
         corpus: as for :func:`mha_viz.profile`.
         head: such as "L3H1".
         model: as for :func:`mha_viz.profile`.
-        recipes: by default those that are known of the model, its own or shipped ones, else the head's recipe is chosen
+        recipes: by default those that are known of the model, its own or bundled ones, else the head's recipe is chosen
             on every second sentence that is read.
         most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
         links: how many are drawn.
@@ -166,8 +166,10 @@ class DrawnCases(CaseKind):
 
     @staticmethod
     def _drawn(sample: LinkSample, units: Mapping[int, tuple[str, int]]) -> tuple[list[Numbers], list[tuple[str, int]]]:
-        """Return the cases of a sample, and the documents and numbers of their sentences, which ``units`` gives by
-        place."""
+        """Return the cases of a sample, with the documents and numbers of their sentences.
+
+        ``units`` gives these by place.
+        """
         rows = [*sample.rows()]
         return rows, [units[int(row[2])] for row in rows]
 
@@ -217,8 +219,10 @@ def _read_texts(encoder: Encoder, source: MeasurableCorpus, numbers: Sequence[in
 
 
 def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -> Steps[Numbers]:
-    """Choose the recipe of one head on every second text, as many as memory has room for; return its shares [class, 1,
-    rule]."""
+    """Choose the recipe of one head on every second text, and return its shares [class, 1, rule].
+
+    As many texts are read as memory has room for.
+    """
     read = list[list[tuple[RuleText, Weights]]]()
     for half in split_halves(texts, step, MAX_CELLS // len(RULES)):
         weights = {number: all_heads[[place]] for number, all_heads in iter_weights(encoder, half)}

@@ -1,4 +1,4 @@
-"""Match the heads of two models that do the same on the sentences of a corpus."""
+"""Match heads of two models that behave alike on the sentences of a corpus."""
 
 from __future__ import annotations
 

@@ -142,12 +142,12 @@ def ablation_effects(
     """
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
-    by = _make_substitute(encoder, request, means, sentences, recipes)
+    make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
     if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.can_predict(
         encoder, text, pair
     ):
         request = request.about(question_of(encoder, request))
-    return study.measure_effects(encoder, request, called(progress), by)
+    return study.measure_effects(encoder, request, called(progress), make_substitute)
 
 
 def predict(
@@ -186,18 +186,20 @@ def predict(
     """
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
-    by = _make_substitute(encoder, request, means, sentences, recipes)
+    make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
     question = question_of(encoder, request)
     request = request.about(question)
     if tap is None:
-        return study.compute_answer(encoder, replace(request, off=ablation.check_heads(encoder, heads)), by)
+        return study.compute_answer(
+            encoder, replace(request, off=ablation.check_heads(encoder, heads)), make_substitute
+        )
     check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
     if heads != ():
         raise SettingError("Heads and a tap were given.", "Switch the heads off in the tap, or leave one of them out.")
-    changed = [tap if question.is_off_in(place) else Tap for place in range(len(request.passes))]
+    taps = [tap if question.is_off_in(place) else Tap for place in range(len(request.passes))]
     states = [
-        np.concatenate([encoder.states(*texts), encoder.states(*texts, used)])
-        for texts, used in zip(request.passes, changed, strict=True)
+        np.concatenate([encoder.states(*texts), encoder.states(*texts, pass_tap)])
+        for texts, pass_tap in zip(request.passes, taps, strict=True)
     ]
     return study.compare_answers(encoder, question, states)
 
@@ -219,9 +221,8 @@ def direct_logit_attribution(encoder: AnyModel, text: str, pair: str = "", **fie
     """Measure what each head adds to the logit of a word directly, through the residual stream alone.
 
     See :func:`mha_viz.models.decomposing.contributions.direct_contributions`. ``fields``: the question
-    (:class:`RequestFields`); no
-    head is off. Raises ModelUnsupported, such as for BERT, unless the model is pre-norm and has an unembedding, and as
-    :func:`mha_viz.models.reading.answers.make_question`.
+    (:class:`RequestFields`); no head is off. Raises ModelUnsupported, such as for BERT, unless the model is pre-norm
+    and has an unembedding, and as :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> mv.direct_logit_attribution(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
     'L1'
@@ -271,8 +272,10 @@ def minimal_ablation(
     """
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
-    by = _make_substitute(encoder, request, means, sentences, recipes)
-    return study.find_smallest_switch(encoder, request.about(question_of(encoder, request)), most, called(progress), by)
+    make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
+    return study.find_smallest_switch(
+        encoder, request.about(question_of(encoder, request)), most, called(progress), make_substitute
+    )
 
 
 def question_of(model: AnyModel, request: Request) -> Question:

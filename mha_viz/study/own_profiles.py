@@ -34,8 +34,8 @@ def iter_unopened() -> Iterator[str]:
         if not folder.is_dir():
             yield f"{name}, which {PROFILES_VARIABLE} names, is not a folder."
         elif not files and not find_files(folder, recipe_tables.FACTS_FILE):
-            where = f"There is no profile in {name}, which {PROFILES_VARIABLE} names"
-            yield f"{where}: no {FACTS_FILE}, which a study writes last, in the first {MAX_FOLDERS:,} folders."
+            problem = f"There is no profile in {name}, which {PROFILES_VARIABLE} names"
+            yield f"{problem}: no {FACTS_FILE}, which a study writes last, in the first {MAX_FOLDERS:,} folders."
         for file in files:
             if not _read_identity(file, file.stat().st_mtime_ns)[0]:
                 yield (

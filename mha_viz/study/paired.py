@@ -136,8 +136,10 @@ def _shape(encoder: Encoder) -> tuple[Sequence[int], int, str]:
 
 @dataclass(frozen=True)
 class JudgedCases(CaseKind):
-    """Whether heads are right: a case for each answer to one of the ``questions``, with the question's number and
-    whether the answer is right."""
+    """Whether heads are right: a case for each answer to one of the ``questions``.
+
+    Its values are the number of the question and whether the answer is right.
+    """
 
     size: ClassVar[int] = SENTENCES_AT_ONCE
     questions: tuple[_Question, ...]

@@ -105,8 +105,7 @@ def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
 def iter_word_blocks(
     encoder: Encoder, sentences: Sequence[Sentence], only: Head | None = None
 ) -> Iterator[tuple[int, Weights]]:
-    """Yield the weights between the words [head, word, word] of each sentence that can be read and has at least two
-    words.
+    """Yield the weights [head, word, word] of each sentence that can be read and has at least two words.
 
     Each comes with the place of its sentence. ``only`` restricts the heads to one.
     """

@@ -40,8 +40,10 @@ class Engine(Protocol):
         control: bool = True,
         progress: Callable[[Progress], None] = ...,
     ) -> Profile:
-        """Return the profile of a model over a corpus, as :func:`mha_viz.study.run.study` does, resuming from
-        ``folder``."""
+        """Return the profile of a model over a corpus, as :func:`mha_viz.study.run.study` does.
+
+        Resume from ``folder``.
+        """
 
 
 class LocalEngine:

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def open_measurable(source: Any, client: Client | None = None) -> MeasurableCorpus:
-    """Return the corpus that ``source`` names, to be read by this Dask client's workers or, without a client, by this
-    process.
+    """Open the corpus that ``source`` names.
 
-    Raises CorpusError and ClusterError.
+    It is read by the workers of the Dask ``client`` or, without a client, by this process. Raises CorpusError and
+    ClusterError.
     """
     if client is None:
         return LocalCorpus.of(source)

@@ -54,8 +54,8 @@ MAX_SENTENCES = 100_000
 NumberedTexts = Sequence[tuple[int, RuleText]]
 MAX_CELLS = 30_000_000  # how many weights of all heads, or of all rules, a fit uses at most
 CHOICE_SHARE = 0.5  # share of the progress that the choice of rules takes
-CHOICE_FILE = ".choice.npz"  # what an unfinished study has chosen
-CORPUS_FOLDER = ".corpus-"  # what an unfinished study has measured of each corpus
+CHOICE_FILE = ".choice.npz"  # file with the choice of an unfinished study
+CORPUS_FOLDER = ".corpus-"  # prefix of the folders with the sums of an unfinished study, one per corpus
 FORMAT = 2  # version of that file and of how rules are chosen
 
 
@@ -126,8 +126,10 @@ def choose_shares(
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Numbers]:
-    """Choose recipes on a corpus and return its name and their shares [class, head, rule]. Raises as
-    :func:`fit_recipes`."""
+    """Choose recipes on a corpus, and return its name and their shares [class, head, rule].
+
+    Raises as :func:`fit_recipes`.
+    """
     opened = open_sentences(corpus)
 
     def report(state: Progress) -> None:
@@ -213,7 +215,7 @@ class _Study:
                 raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")
 
     def result(self) -> Recipes:
-        """Return the recipes with what they explain. Raises CorpusError and Cancelled."""
+        """Choose the recipes and measure what they explain. Raises CorpusError and Cancelled."""
         fit = self._saved() or self._fit()
         shares = {
             PASSES[0]: [
@@ -228,7 +230,7 @@ class _Study:
         return self._tables(fit, measured)
 
     def scored(self, earlier: Recipes) -> Recipes:
-        """Return earlier recipes with what they explain of this corpus. Raises CorpusError, SettingError, Cancelled."""
+        """Measure what earlier recipes explain of this corpus. Raises CorpusError, SettingError, Cancelled."""
         check_shape(self.encoder, earlier)
         singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
         shares = {
@@ -258,7 +260,7 @@ class _Study:
     # ---- the choice
 
     def choice(self) -> RecipeChoice:
-        """Return the recipes without what they explain. Raises Cancelled."""
+        """Choose the recipes, without measuring what they explain. Raises Cancelled."""
         *_, rows, others = self._read_halves()
         return fitting.choice(rows, others, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.8 * share)))
 
@@ -276,7 +278,7 @@ class _Study:
         return half, halves[half], rows, self._read(self.models[0], halves[1 - half], 0.2)
 
     def _saved(self) -> _Fit | None:
-        """Return what an earlier run has chosen from the same sentences; None if there is nothing."""
+        """Return the choice of an earlier run on the same sentences; None if there is none."""
         try:
             arrays = load_arrays(self._file) if self._file else {}
             facts, by_chance = json.loads(str(arrays.pop("facts"))), arrays.pop("by_chance")
@@ -439,8 +441,9 @@ def list_readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[Rul
 
 
 def split_halves(numbered_texts: NumberedTexts, step: int, cells: int) -> list[list[RuleText]]:
-    """Split texts into those with even and those with odd numbers; keep every k-th of each half, so that memory has
-    room.
+    """Split texts into those with even and those with odd numbers.
+
+    Of each half, keep every k-th text, so that they fit into memory.
 
     Args:
         numbered_texts: the texts with their sentence numbers.
@@ -467,9 +470,12 @@ def _iter_numbered_texts(encoder: Encoder, corpus: Corpus, most: int) -> Iterato
 
 def _check_annotated(score: Corpus, name: str, trees: bool, chains: bool) -> None:
     """Raise CorpusError if a corpus lacks annotation that recipes from the corpus with this name need."""
-    for what, needed, has in (("trees", trees, score.has_trees), ("coreference chains", chains, score.has_chains)):
-        if needed and not has:
+    for annotation, is_needed, is_present in (
+        ("trees", trees, score.has_trees),
+        ("coreference chains", chains, score.has_chains),
+    ):
+        if is_needed and not is_present:
             raise CorpusError(
-                f"{score.name} has no {what}, which recipes from {name} may need.",
+                f"{score.name} has no {annotation}, which recipes from {name} may need.",
                 "Name a corpus with the same annotation.",
             )

@@ -1,9 +1,9 @@
-"""Measure what a model loses if heads are only their recipes.
+"""Measure what a model loses if heads are replaced by their recipes.
 
 The weights of many heads at once become those that their recipes predict. For comparison, the same heads have their
 mean outputs, uniform attention, or the recipes of other heads, and as many random heads have their own recipes.
-Measured are how far the sentence vector turns, and what heads still find and the model still answers: roles, and masked
-pronouns.
+The measures are how far the sentence vector turns, how often heads with roles are still right, and how often the model
+still predicts masked pronouns.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def ablate_recipes(
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> pd.DataFrame:
-    """Measure how far the sentence vector turns when heads are only their recipes.
+    """Measure how far the sentence vector turns when heads are replaced by their recipes.
 
     The vector is the mean of the last layer's states.
 
@@ -121,7 +121,7 @@ def score_recipes(
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> pd.DataFrame:
-    """Measure what heads still find, and what the model still answers, when heads are only their recipes.
+    """Measure what heads still find and the model still answers when heads are replaced by their recipes.
 
     Args:
         recipes: as for :func:`mha_viz.recipes.ablate`.
@@ -134,12 +134,12 @@ def score_recipes(
         client: as for :func:`mha_viz.recipes.ablate`.
 
     Returns rows as those of :func:`mha_viz.recipes.ablate`, and a first one for the whole model, in which nothing is
-    replaced. ``roles``: how often the heads with a role of syntax in the model's shipped profile are right, over all of
+    replaced. ``roles``: how often the heads with a role of syntax in the model's bundled profile are right, over all of
     its cases (``role_cases``), by the weights that they compute from what the replaced heads leave them. ``pronouns``:
     how often the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or
     the model is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``):
     below five documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have
-    a case; 1 if the corpus names none. Raises as :func:`ablate_recipes`, and SettingError for a model without shipped
+    a case; 1 if the corpus names none. Raises as :func:`ablate_recipes`, and SettingError for a model without bundled
     roles.
 
     >>> mv.recipes.score(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
@@ -394,8 +394,10 @@ def _parse_role(role: Finding) -> tuple[str, str]:
 
 
 def _iter_questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText, Question]]:
-    """Yield the sentence with each anaphoric pronoun masked, and the question for it; nothing if the model has no
-    answer."""
+    """Yield the sentence with each anaphoric pronoun masked, and the question for it.
+
+    Yield nothing if the model has no answer.
+    """
     if encoder.vocabulary.mask_token is None or encoder.causal:
         return
     try:

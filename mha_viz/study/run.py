@@ -181,7 +181,7 @@ class StudyRun:
             raise CorpusError(f"Nothing of {self.corpus.name} can be read.", "; ".join(self.shard.plan.left_out[:3]))
 
     def measured(self) -> Sums:
-        """Measure the sums of all passes, sum what follows from the annotation alone, and count how much was measured.
+        """Measure the sums of all passes, count the gold cases, and count how much was measured.
 
         Raises Cancelled.
         """
@@ -275,7 +275,7 @@ class StudyRun:
         return Sums(self.heads, relations, number_labels(labels, self.shard.first), selection=selection)
 
     def _gold(self, sums: Sums) -> dict[str, Array]:
-        """Sum what follows from the annotation alone, over the sentences that were read."""
+        """Return the counts that depend only on the annotation, over the sentences that were read."""
         shard = self.shard
         documents = Documents.numbered(sums.places("document", shard.labels), len(sums.documents))
         were_read = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()

@@ -1,5 +1,6 @@
-"""Search by head: the sentences of a corpus in which a head has its strongest links, filtered by the words at their
-ends.
+"""Search a corpus for the sentences in which a head has its strongest links.
+
+Links can be filtered by the words at their ends.
 
 A *link* leads from each word, its query, to the word with the largest weight in its row, its key, without special
 tokens and without the diagonal; among equal weights, to the first word. Weights are rounded to four digits for ranking;
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["Conditions", "Link", "Search", "Searching", "search_links"]
 
 FORMAT = 1  # version of the cases on disk
+# Labels of the counts of all links and of sentences with a match.
 ALL_LINKS, MATCHING_SENTENCES = (
     ("links",),
     ("sentences",),
-)  # labels of the counts of all links and of sentences with a match
+)
 MATCH_LABELS = 4  # how many labels the counts of matches have
 DEFAULT_LINKS = 20  # links that are listed by default
 MAX_LINKS = 10_000

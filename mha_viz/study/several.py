@@ -103,8 +103,8 @@ def write_table(measured: Sequence[Profile], folder: Path) -> Path:
 def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
     """Return the scores of several profiles in one table.
 
-    There is a row for each head and role that meets its rule in at least one profile, and a column for each profile,
-    "MODEL on CORPUS"; it is empty where a profile lacks the candidate.
+    There is a row for each head and role that meets its criterion in at least one profile, and a column for each
+    profile, "MODEL on CORPUS"; it is empty where a profile lacks the candidate.
     """
     import pandas as pd
 

@@ -68,8 +68,10 @@ def compare_recipes(
 
 
 def _add_stability(recipes: Recipes, corpus: str, theirs: Numbers) -> Recipes:
-    """Add the comparison with ``theirs`` [class, head, rule], chosen on another corpus, to the recipes' table
-    ``stability``."""
+    """Add a comparison to the recipes' table ``stability``.
+
+    ``theirs`` [class, head, rule] are the shares that were chosen on another corpus.
+    """
     import pandas as pd
 
     own, other = (average_shares(recipes, shares) for shares in (make_shares(recipes), theirs))  # [head, rule]

@@ -26,7 +26,7 @@ from mha_viz.files import load_arrays, write_atomically
 
 PASSES = ("trained", "untrained")
 MAX_LEFT_OUT_LINES = 50  # how many lines about left-out text are stored
-BLOCK_PREFIX = "\0"  # begins the label of a block of documents
+BLOCK_PREFIX = "\0"  # prefix of the label of a block of documents
 CASES_ARRAY = "cases"  # the array of cases in a file of sums
 # The labelled axes of each array, by its name without the pass.
 LABELLED_AXES: Mapping[str, Mapping[int, str]] = {
@@ -135,7 +135,7 @@ class Sums:
             kind: ... if labels == self._labels[kind] else self.places(kind, labels)
             for kind, labels in other._labels.items()
         }
-        was_whole, self.whole = self.whole, False
+        was_complete, self.whole = self.whole, False
         for name, array in other.arrays.items():
             self._add_array(name, array, indices)
         if self.selection is not None and other.selection is not None:
@@ -143,7 +143,7 @@ class Sums:
         self.counted.update(other.counted)
         self.left_out = tuple(sorted((*self.left_out, *other.left_out))[:MAX_LEFT_OUT_LINES])
         self.unsaved.update(other.unsaved)
-        self.whole = was_whole
+        self.whole = was_complete
 
     def _add_array(self, name: str, array: Array, indices: Mapping[str, Any]) -> None:
         """Add an array after spreading it over all labels of its axes."""
@@ -181,8 +181,10 @@ class Sums:
         write(arrays, {**facts, "key": key}, path, finished)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the contents of the file of these sums, and nothing else, for pickle, with which Dask moves sums
-        between processes."""
+        """Support pickle, with which Dask moves sums between processes.
+
+        Only the contents of the file of these sums are pickled.
+        """
         return _rebuild_sums, self._packed()
 
     def _packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -260,16 +262,20 @@ def _choose_bits(documents: Iterable[str], relations: Relations, heads: int) -> 
 
 
 def choose_block_bits(documents: Iterable[str], cells: int) -> int | None:
-    """Return the length in bits of block labels for documents with ``cells`` numbers each; None if no blocks are
-    needed."""
+    """Return the length in bits of block labels for documents with ``cells`` numbers each.
+
+    Return None if no blocks are needed.
+    """
     limit, labels = count_separate_documents(cells), {*documents}
     needs_blocks = len(labels) > limit or any(label.startswith(BLOCK_PREFIX) for label in labels)
     return limit.bit_length() - 1 if needs_blocks else None
 
 
 def label_block(document: str, bits: int) -> str:
-    """Return the label of a document's block: the first bits of a digest of its name, or of the label of a smaller
-    block."""
+    """Return the label of a document's block.
+
+    It is made of the first bits of a digest of the document's name, or of those in the label of a smaller block.
+    """
     if not document.startswith(BLOCK_PREFIX):
         digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()
         document = f"{BLOCK_PREFIX}{int.from_bytes(digest[:4]):032b}"

@@ -36,8 +36,10 @@ MEASURED_COLUMNS = len(findings.MEASURED_COLUMNS)
 
 
 class MeasuredCorpus(NamedTuple):
-    """A corpus, possibly without its sentences, and the sums over it with trained weights and, if measured, untrained
-    weights."""
+    """A corpus, possibly without its sentences, and the sums over it.
+
+    The sums are those with trained weights and, if measured, with untrained weights.
+    """
 
     corpus: Corpus | Gap
     sums: Sums
@@ -106,7 +108,7 @@ def build_tables(measured: MeasuredCorpus, encoder: Encoder) -> tuple[dict[str, 
     """Return all tables that the corpus allows, for the trained and for the untrained weights."""
     heads = [*list_heads(encoder.layer_numbers, encoder.heads)]
     corpus = measured.corpus
-    has_trees, has_chains = (isinstance(corpus, Corpus) and has_it for has_it in _annotations(corpus))
+    has_trees, has_chains = (isinstance(corpus, Corpus) and is_annotated for is_annotated in _annotations(corpus))
     syntax = _count_syntax(measured) if has_trees else None
     trained = _pass_tables(measured.trained, heads, measured)
     if syntax is not None:
@@ -145,7 +147,7 @@ def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:
 
 def _role_tables(
     measured: MeasuredCorpus,
-    of_pass: PassSums,
+    pass_sums: PassSums,
     syntax: roles.SyntaxCounts | None,
     heads: list[Head],
     control: PassSums | None,
@@ -153,13 +155,13 @@ def _role_tables(
     """Return the candidates and the suggested roles of one pass, as tables."""
     control_patterns = control.patterns if control else None
     without_halves = [
-        *roles.iter_position_roles(of_pass.patterns, of_pass.position, measured.documents, control_patterns),
-        *roles.iter_delimiter_roles(of_pass.patterns, control_patterns),
-        *roles.iter_broad_roles(of_pass.patterns, control_patterns),
+        *roles.iter_position_roles(pass_sums.patterns, pass_sums.position, measured.documents, control_patterns),
+        *roles.iter_delimiter_roles(pass_sums.patterns, control_patterns),
+        *roles.iter_broad_roles(pass_sums.patterns, control_patterns),
     ]
     if _annotations(measured.corpus)[1]:
         control_chains = control.coreference if control else None
-        without_halves += roles.iter_coreference_roles(of_pass.coreference, measured.documents, control_chains)
+        without_halves += roles.iter_coreference_roles(pass_sums.coreference, measured.documents, control_chains)
     candidates = [*without_halves, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
     suggested = [*without_halves, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
     status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER_COLUMNS)
@@ -180,24 +182,28 @@ def _make_frame(name: str, lines: TableRows) -> pd.DataFrame:
     return pd.DataFrame(list(lines), columns=list(HEADINGS[name]))
 
 
-def _pass_tables(of_pass: PassSums, heads: list[Head], measured: MeasuredCorpus) -> dict[str, pd.DataFrame]:
+def _pass_tables(pass_sums: PassSums, heads: list[Head], measured: MeasuredCorpus) -> dict[str, pd.DataFrame]:
     """Return the tables of one pass that do not need the other pass."""
     if isinstance(measured.corpus, Gap):
         return {
-            "gap": _make_frame("gap", _accuracy_rows(heads, of_pass.gap["n"].sum(), of_pass.gap["correct"].sum(axis=0)))
+            "gap": _make_frame(
+                "gap", _accuracy_rows(heads, pass_sums.gap["n"].sum(), pass_sums.gap["correct"].sum(axis=0))
+            )
         }
     frames = {
-        "position": _make_frame("position", _position_rows(of_pass, heads)),
-        "delimiter": _make_frame("delimiter", _delimiter_rows(of_pass, heads)),
-        "entropy": _make_frame("entropy", _entropy_rows(of_pass, heads)),
-        "distance": _make_frame("distance", _distance_rows(of_pass, heads)),
+        "position": _make_frame("position", _position_rows(pass_sums, heads)),
+        "delimiter": _make_frame("delimiter", _delimiter_rows(pass_sums, heads)),
+        "entropy": _make_frame("entropy", _entropy_rows(pass_sums, heads)),
+        "distance": _make_frame("distance", _distance_rows(pass_sums, heads)),
     }
-    if of_pass.measures:
-        frames[MEASURES] = _make_frame(MEASURES, _measure_rows(of_pass, heads))
+    if pass_sums.measures:
+        frames[MEASURES] = _make_frame(MEASURES, _measure_rows(pass_sums, heads))
     if measured.corpus.has_trees:
-        frames["uas"] = _make_frame("uas", _accuracy_rows(heads, of_pass.syntax["edge_count"], of_pass.syntax["edges"]))
+        frames["uas"] = _make_frame(
+            "uas", _accuracy_rows(heads, pass_sums.syntax["edge_count"], pass_sums.syntax["edges"])
+        )
     if measured.corpus.has_chains:
-        frames["coreference"] = _make_frame("coreference", _coreference_rows(of_pass, measured.documents, heads))
+        frames["coreference"] = _make_frame("coreference", _coreference_rows(pass_sums, measured.documents, heads))
     return frames
 
 
@@ -212,9 +218,9 @@ def _accuracy_rows(heads: list[Head], n: Any, correct: Any) -> TableRows:
         yield (*head, int(n), int(correct[index]), _divide(correct[index], n))
 
 
-def _position_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
+def _position_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
     """Yield the mean weight and the share of maxima at each offset, by head."""
-    sums = of_pass.patterns
+    sums = pass_sums.patterns
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
     in_word, rows = (
         compute_share(sums["mass_in_word"], sums["mass"]),
@@ -225,27 +231,27 @@ def _position_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
             yield (*head, offset, mass[index, i], maxima[index, i], in_word[index, i], rows[i])
 
 
-def _delimiter_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
-    for head, shares in zip(heads, metrics.average_on_delimiters(of_pass.patterns)[0], strict=True):
+def _delimiter_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+    for head, shares in zip(heads, metrics.average_on_delimiters(pass_sums.patterns)[0], strict=True):
         yield (*head, *shares)
 
 
-def _entropy_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
-    sums = of_pass.patterns
+def _entropy_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+    sums = pass_sums.patterns
     nats, normalised = compute_share(sums["nats"], sums["rows"]), compute_share(sums["normalised"], sums["sentences"])
     for index, head in enumerate(heads):
         yield (*head, nats[index], normalised[index])
 
 
-def _measure_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
-    for name, (total, sentences) in sorted(of_pass.measures.items()):
+def _measure_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+    for name, (total, sentences) in sorted(pass_sums.measures.items()):
         means = compute_share(total, sentences)
         for index, head in enumerate(heads):
             yield (*head, name, means[index], int(sentences[index]))
 
 
-def _distance_rows(of_pass: PassSums, heads: list[Head]) -> TableRows:
-    matrix = compute_divergences(of_pass.distances)
+def _distance_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+    matrix = compute_divergences(pass_sums.distances)
     for a, head in enumerate(heads):
         for b in range(a + 1, len(heads)):
             yield (str(head), str(heads[b]), matrix[a, b])
@@ -271,9 +277,9 @@ def _count_syntax(measured: MeasuredCorpus) -> roles.SyntaxCounts:
     return dataclasses.replace(trained, untrained=control.by_row)
 
 
-def _select_head_counts(of_pass: PassSums) -> dict[str, Any]:
+def _select_head_counts(pass_sums: PassSums) -> dict[str, Any]:
     """Return what a pass counted for each head."""
-    return {name: of_pass.syntax[name] for name in ("correct", "both", "kinds", "choices")}
+    return {name: pass_sums.syntax[name] for name in ("correct", "both", "kinds", "choices")}
 
 
 def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
@@ -353,21 +359,21 @@ def _chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRow
 # ---- coreference, roles ---------------------------------------------------------------------------------
 
 
-def _coreference_rows(of_pass: PassSums, documents: Documents, heads: list[Head]) -> TableRows:
+def _coreference_rows(pass_sums: PassSums, documents: Documents, heads: list[Head]) -> TableRows:
     """Yield the accuracy of each head on each kind of mention."""
-    by_document = [of_pass.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
+    by_document = [pass_sums.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
     n, correct = (counts.sum(axis=0) for counts in by_document)
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
     for i in np.flatnonzero(n >= roles.CASES).tolist():
         bounds[i] = documents.interval(by_document[1][:, i], by_document[0][:, i])
-    both = of_pass.coreference["both"].sum(axis=(0, 1))
-    against = np.full((2, len(heads)), np.nan)
+    both = pass_sums.coreference["both"].sum(axis=(0, 1))
+    rule_bounds = np.full((2, len(heads)), np.nan)
     if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
-        against = documents.compute_net_intervals(*AgreementComparison.of(of_pass.coreference))
+        rule_bounds = documents.compute_net_intervals(*AgreementComparison.of(pass_sums.coreference))
     for index, head in enumerate(heads):
         for i, name in enumerate(TYPES):
             accuracy = int(n[i]), *_score(correct[i, index], int(n[i]))
-            comparison = (int(both[index]), *against[:, index]) if name == THIRD_PERSON else (math.nan,) * 3
+            comparison = (int(both[index]), *rule_bounds[:, index]) if name == THIRD_PERSON else (math.nan,) * 3
             yield (
                 *head,
                 name,

@@ -54,7 +54,7 @@ class ReadableTexts(NamedTuple):
     """The sentences that can be read, among every ``step``-th sentence of a corpus.
 
     Attributes:
-        step: of the corpus.
+        step: every ``step``-th sentence of the corpus was tried.
         numbers: the numbers of these sentences.
         documents: their documents.
         unread: the numbers of the other sentences that were tried.

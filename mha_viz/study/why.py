@@ -1,4 +1,4 @@
-"""Measure over a corpus what heads find their keys by."""
+"""Measure over a corpus how heads select their keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SENTENCES = 100  # sentences that are read by default, at most
 FORMAT = 2  # version of the sums and of how they are measured
-NAME = "why"  # of the sums
+NAME = "why"  # name of the sums
 
 
 @with_bar("of the sentences")
@@ -45,7 +45,7 @@ def explain_corpus_scores(
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> CorpusWhy:
-    """Say by what each head finds its keys over a corpus, as :func:`mha_viz.explain_scores`, with 95 % intervals.
+    """Measure how each head selects its keys over a corpus, as :func:`mha_viz.explain_scores`, with 95 % intervals.
 
     Annotation is not needed. A sentence counts by the variance of its scores, as queries do on one text.
 

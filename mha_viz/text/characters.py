@@ -1,4 +1,4 @@
-"""Classify characters: those that nothing can process, punctuation and symbols; and make texts visible."""
+"""Replace characters that cannot be processed, classify the others, and make invisible text visible."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def make_visible(text: str) -> str:
 
 
 def strip_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span without leading white space; a span of nothing but white space is unchanged."""
+    """Return the span without leading white space; a span of white space alone is unchanged."""
     trimmed = typed[start:end].lstrip()
     return (end - len(trimmed), end) if trimmed else (start, end)

@@ -1,7 +1,7 @@
 """Classify English words: function words, third-person pronouns, and words that may be nouns.
 
-There is no tagger. A function word is one of a closed list. A word may be a noun or a name unless it is a function
-word, a number, or in a list of verbs, adjectives and adverbs, or ends like one of these. Context matters, too. After a
+There is no tagger. Function words are a closed list. A word may be a noun or a name unless it is a function word or a
+number, is in a list of verbs, adjectives and adverbs, or ends like one of these. Context matters, too. After a
 determiner, a form of a verb is a noun ("the call"); after a subject or an auxiliary it is not. A past form is not a
 noun if only an adjective or a numeral precedes it ("the rich gave"). A capital letter within a sentence makes a name.
 
@@ -133,8 +133,8 @@ def _strip_contraction(word: str) -> str:
 
 def is_closed_class(word: str) -> bool:
     """Return whether a word is of a closed class, contracted or not."""
-    written = normalize_case(word)
-    return written in _IRREGULAR or _strip_contraction(written) in FUNCTION_WORDS
+    lower_word = normalize_case(word)
+    return lower_word in _IRREGULAR or _strip_contraction(lower_word) in FUNCTION_WORDS
 
 
 def is_pronoun(word: str) -> bool:
@@ -154,25 +154,30 @@ def find_nouns(words: Sequence[str]) -> list[bool]:
 
 
 def _may_be_noun(word: str, previous_word: str, is_all_caps: bool) -> bool:
-    written, previous = normalize_case(word), normalize_case(previous_word)
+    lower_word, previous = normalize_case(word), normalize_case(previous_word)
     if is_closed_class(word) or not any(character.isalpha() for character in word):
         return False
     if word[0].isupper() and not is_all_caps and previous not in _SENTENCE_OPENERS:
         return True
     is_owned = previous in _DETERMINERS or (previous.endswith("'s") and not is_closed_class(previous))
     has_modifier = is_owned or previous in _MODIFIERS
-    if written in _NOUNS:
+    if lower_word in _NOUNS:
         return True
-    if written in _PAST_FORMS:  # "the rich gave" and "two broke" have a modifier without a noun
+    if lower_word in _PAST_FORMS:  # "the rich gave" and "two broke" have a modifier without a noun
         return is_owned
-    if written in _MODIFIERS or written.endswith("ly") or (written.endswith("ed") and len(written) > 3):
+    if lower_word in _MODIFIERS or lower_word.endswith("ly") or (lower_word.endswith("ed") and len(lower_word) > 3):
         return False
-    if written.endswith("ing") and len(written) > 4:
+    if lower_word.endswith("ing") and len(lower_word) > 4:
         return has_modifier
-    bases = (written, written.removesuffix("s"), written.removesuffix("es"), f"{written.removesuffix('ies')}y")
-    if written in _PAST_FORMS or any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
+    bases = (
+        lower_word,
+        lower_word.removesuffix("s"),
+        lower_word.removesuffix("es"),
+        f"{lower_word.removesuffix('ies')}y",
+    )
+    if lower_word in _PAST_FORMS or any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
         return has_modifier or previous in _PREPOSITIONS
     is_predicate = (
         previous in _SUBJECTS or previous in _AUXILIARIES or previous in ("to", "not") or previous.endswith("n't")
     )
-    return not is_predicate and (has_modifier or not written.endswith(_ADJECTIVAL))
+    return not is_predicate and (has_modifier or not lower_word.endswith(_ADJECTIVAL))

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from mha_viz.text import english
 
 ENGLISH = "en"
-MIN_WORDS = 2  # a text is in a language if it has at least this many different function words of it,
-MIN_RATIO = 2  # and at least this many times as many as of English
+MIN_WORDS = 2  # different function words that a language other than English needs
+MIN_RATIO = 2  # such a language needs this many times as many function words as English
 LANGUAGES: Mapping[str, frozenset[str]] = MappingProxyType({
     ENGLISH: english.FUNCTION_WORDS,
     "de": english.split_words(
@@ -76,18 +76,18 @@ def split_apostrophes(word: str) -> list[str]:
 def detect_language(words: Sequence[str]) -> str:
     """Return the code of the language of a text, judged by its function words; empty if that is not clear.
 
-    Another language than English needs at least LEAST different words that are evidence for it, and at least TIMES as
-    many as English alone has. English needs more words of its own than the best other language has. ``words`` are in
-    order, without punctuation.
+    A language other than English needs at least MIN_WORDS different words that are evidence for it, and at least
+    MIN_RATIO times as many as English alone has. English needs more words of its own than the best other language has.
+    ``words`` are in order, without punctuation.
     """
     parts = {part for word in words for part in split_apostrophes(word)}
     evidence = {part for i in range(len(words)) if not _is_in_name(words, i) for part in _find_evidence(words[i])}
-    own = {code: evidence & words_of - LANGUAGES[ENGLISH] for code, words_of in LANGUAGES.items()}
-    best = max(own, key=lambda code: len(own[code]))
-    of_english = parts & LANGUAGES[ENGLISH] - LANGUAGES[best] if own[best] else parts & LANGUAGES[ENGLISH]
-    if len(own[best]) >= MIN_WORDS and len(own[best]) >= MIN_RATIO * len(of_english):
+    matches = {code: evidence & function_words - LANGUAGES[ENGLISH] for code, function_words in LANGUAGES.items()}
+    best = max(matches, key=lambda code: len(matches[code]))
+    english_words = parts & LANGUAGES[ENGLISH] - LANGUAGES[best] if matches[best] else parts & LANGUAGES[ENGLISH]
+    if len(matches[best]) >= MIN_WORDS and len(matches[best]) >= MIN_RATIO * len(english_words):
         return best
-    return ENGLISH if len(of_english) > len(own[best]) else ""
+    return ENGLISH if len(english_words) > len(matches[best]) else ""
 
 
 def _is_in_name(words: Sequence[str], index: int) -> bool:

@@ -33,9 +33,8 @@ SPECIAL_NAMES = re.compile(  # names in capitals or with several parts; Qwen tre
     r"\[(?!(MASK|UNK)\])/?g?[A-Z]{2,}(_[A-Z]+)*\]|</?s>(NOTUSED)?|<(pad|bos|eos|cls|sep|sop|eod|eop|eot)>"
     r"|</?(?!tool_)[A-Za-z]+(_[A-Za-z0-9]+)+>|<[|｜][^|｜]*[|｜]>"
 )
-LANGUAGE_CODES = re.compile(
-    r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__([a-z]{2}|ast|ceb|ilo|nso)__"
-)  # NLLB, mBART, M2M
+# As in NLLB, mBART and M2M.
+LANGUAGE_CODES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__([a-z]{2}|ast|ceb|ilo|nso)__")
 MASK_NAMES = re.compile(r"\[MASK\]|<mask>")  # masked tokens; each is a word of its own
 UNKNOWN = "[UNK]"  # the token that the model reads where the tokenizer has no piece
 UNKNOWN_NAMES = (UNKNOWN, "<unk>")
@@ -51,13 +50,13 @@ def _iter_alphabet() -> Iterator[tuple[str, int]]:
 
     A byte that is visible in Latin-1 is its own letter; the others have letters in order from U+0100.
     """
-    unseen = 0x100
+    next_letter = 0x100
     for byte in range(256):
         if 0x21 <= byte <= 0x7E or (byte >= 0xA1 and byte != 0xAD):
             yield chr(byte), byte
         else:
-            yield chr(unseen), byte
-            unseen += 1
+            yield chr(next_letter), byte
+            next_letter += 1
 
 
 BYTE_LETTERS = dict(_iter_alphabet())
@@ -87,8 +86,8 @@ class Spelling(NamedTuple):
     """How a vocabulary writes texts.
 
     ``blanks`` are its letters for blanks, if it has any. Otherwise ``mark`` is the mark of pieces that continue a word,
-    end it, or do not end it. ``in_bytes``: letters stand for bytes. ``by_bytes``: each name is the character with the
-    number of a byte, as in ByT5.
+    end it, or do not end it. ``in_bytes``: each letter of a name stands for a byte. ``by_bytes``: each piece is one
+    byte, and its name is the character with the number of that byte, as in ByT5.
     """
 
     blanks: str = ""
@@ -104,9 +103,9 @@ class Spelling(NamedTuple):
             return cls(" ", by_bytes=True)
         if any(name[0] == "▁" or BYTE_NAME.fullmatch(name) for name in ordinary):
             return cls("▁")
-        has_ends = any(name.endswith(END_MARK) for name in ordinary)
+        has_end_marks = any(name.endswith(END_MARK) for name in ordinary)
         if _are_bytes([name.removesuffix(END_MARK) for name in names]):
-            return cls("", END_MARK, True) if has_ends else cls("Ġ", "", True)
+            return cls("", END_MARK, True) if has_end_marks else cls("Ġ", "", True)
         blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in ordinary)), "")
         if (
             not blank
@@ -114,9 +113,11 @@ class Spelling(NamedTuple):
             and not any(_strip_mark(name) != name for name in ordinary)
         ):
             return cls("▁")  # Gemma: a text begins without a blank, and a piece may contain one
-        has_goes_on = any(name.endswith(OPEN_MARK) and name != OPEN_MARK for name in ordinary)
+        has_open_marks = any(name.endswith(OPEN_MARK) and name != OPEN_MARK for name in ordinary)
         return (
-            cls(blank) if blank else cls("", END_MARK if has_ends else OPEN_MARK if has_goes_on else CONTINUATION_MARK)
+            cls(blank)
+            if blank
+            else cls("", END_MARK if has_end_marks else OPEN_MARK if has_open_marks else CONTINUATION_MARK)
         )
 
     def number_words(self, names: Sequence[str], second_from: int | None = None) -> list[int | None]:
@@ -131,8 +132,8 @@ class Spelling(NamedTuple):
             continues = bool(self.blanks) or (is_open and (self.mark != CONTINUATION_MARK or _strip_mark(name) != name))
             count += not (continues and index != second_from)
             numbers.append(count)
-            goes_on = self.mark == OPEN_MARK  # otherwise the mark ends a word
-            is_open = self.mark == CONTINUATION_MARK or (bool(self.mark) and name.endswith(self.mark) == goes_on)
+            is_open_mark = self.mark == OPEN_MARK  # otherwise, the mark ends a word
+            is_open = self.mark == CONTINUATION_MARK or (bool(self.mark) and name.endswith(self.mark) == is_open_mark)
         return numbers
 
     def decode_piece(self, name: str) -> bytes:
@@ -171,22 +172,22 @@ def read_names(
     numbers = spelling.number_words(names, second_from)
     raw = bytearray(), bytearray()
     spans: list[tuple[int, int]] = []
-    latest: list[int | None] = [None, None]
+    last_numbers: list[int | None] = [None, None]
     for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
         segment = int(second_from is not None and index >= second_from)
         encoded = b"" if number is None else spelling.decode_piece(name)
-        if latest[segment] is None and (spelling.blanks == "▁" or encoded.strip()):
+        if last_numbers[segment] is None and (spelling.blanks == "▁" or encoded.strip()):
             encoded = encoded.removeprefix(b" ")  # SentencePiece adds a blank before a text
-        if raw[segment] and number is not None and number != latest[segment]:
+        if raw[segment] and number is not None and number != last_numbers[segment]:
             raw[segment].extend(b" ")
-        latest[segment] = latest[segment] if number is None else number
+        last_numbers[segment] = last_numbers[segment] if number is None else number
         spans.append((len(raw[segment]), len(raw[segment]) + len(encoded)))
         raw[segment].extend(encoded)
-    (typed, places), (pair, places_of_pair) = map(_decode, raw)
+    (typed, text_spans), (pair, pair_spans) = map(_decode, raw)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
         segment = int(second_from is not None and index >= second_from)
-        char_spans = places_of_pair if segment else places
+        char_spans = pair_spans if segment else text_spans
         position = char_spans[start - 1][1] if start else 0
         span = (
             (0, 0)
@@ -216,7 +217,7 @@ def read_offsets(
 
 
 def _belong_to_one_word(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
-    """Tell whether two pieces, which are separate words by their names, meet between letters.
+    """Tell whether two pieces that are separate words by their names meet between letters.
 
     Then the vocabulary writes blanks, but the text has none.
     """
@@ -307,18 +308,18 @@ def _decode_truncated(raw: bytearray) -> str:
 def _decode(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
     """Decode UTF-8; also return for each byte the span of its character. Invalid bytes are written as <0xC3>."""
     written: list[str] = []
-    places: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     offset = 0
     for character in raw.decode("utf-8", "surrogateescape"):
         size = len(character.encode("utf-8", "surrogateescape"))
         is_stray = "\udc80" <= character <= "\udcff"
         written.append(clean(f"<0x{ord(character) & 0xFF:02X}>" if is_stray else character))
-        places += [(offset, offset + len(written[-1]))] * size
+        spans += [(offset, offset + len(written[-1]))] * size
         offset += len(written[-1])
-    return "".join(written), places
+    return "".join(written), spans
 
 
-# ---- Places and words -------------------------------------------------------------------------------------------
+# ---- Spans and words -------------------------------------------------------------------------------------------
 
 
 def set_places(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
@@ -330,14 +331,14 @@ def set_places(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
     """
     result = []
     next_starts: list[int | None] = [None, None]  # for each text, where the next piece begins
-    limits = [len(text) for text in typed]  # for each text, where the next piece without common characters begins
+    limits = [len(text) for text in typed]  # for each text, where the next piece begins that does not overlap
     for piece in reversed(pieces):
         segment, text = piece.segment, typed[piece.segment]
-        start, following = piece.start, next_starts[segment]
+        start, next_start = piece.start, next_starts[segment]
         if piece.word is not None:
-            if following is not None and following >= piece.end:
-                limits[segment] = following
-            piece = _adjust_span(piece, text, limits[segment], start == following)
+            if next_start is not None and next_start >= piece.end:
+                limits[segment] = next_start
+            piece = _adjust_span(piece, text, limits[segment], start == next_start)
         result.append(piece)
         if start < piece.end or piece.word is not None:
             next_starts[segment] = start
@@ -454,7 +455,7 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed
 
 
 def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
-    """Tell whether the same word has text other than blanks before the piece. Llama's "▁" alone begins a word."""
+    """Tell whether the word has text other than blanks before this piece. Llama's "▁" alone begins a word."""
     previous = pieces[index - 1]
     if previous.end <= previous.start:
         return not _find_blanks(previous.name)
@@ -477,7 +478,7 @@ def _meet_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> b
 
 
 def _find_typed(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
-    """Return the text that was typed at a piece, or the name of a piece that was not typed."""
+    """Return the typed text of a piece in visible form, or the name of a piece that was not typed."""
     piece = pieces[index]
     text = typed[piece.segment][piece.start : piece.end]
     if piece.word is not None and _is_blank_mark(piece.name) and not text.strip():

@@ -28,10 +28,9 @@ class Token:
 
     ``text`` is drawn, listed and exported. If the piece continues its word, it has "##" before it, whatever the
     tokenizer (:func:`make_drawn_texts`); :meth:`TokenizedText.typed` returns what was typed. ``start`` and ``end``
-    count
-    characters (Unicode code points) of the typed sentence that ``segment`` names (0: the sentence, 1: the second one);
-    both are None for tokens that the model added. ``word`` numbers the words of both sentences in order; None marks a
-    special token. ``known`` is False if the tokenizer has no piece for it: the model reads [UNK] there.
+    count characters (Unicode code points) in the typed sentence that ``segment`` names: 0 is the first sentence, 1 the
+    second. Both are None for tokens that the model added. ``word`` numbers the words of both sentences in
+    order; None marks a special token. ``known`` is False if the tokenizer has no piece for it: the model reads [UNK].
     """
 
     text: str
@@ -67,7 +66,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A typed text as a model read it: its ``tokens`` in order, which map back to ``text`` and ``pair``.
+    """A typed text as a model reads it: its ``tokens`` in order, which map back to ``text`` and ``pair``.
 
     ``given`` holds the words if the text was given as words; it is empty if the tokenizer split the text.
     """

@@ -1,4 +1,4 @@
-"""The quantities that the numbers of a reading can be, one row each.
+"""The quantities that a reading can contain, such as weights or gradients, one row each.
 
 The rows are stored in ``view.json``, which JavaScript imports too. Menus, links, captions, the files of figures,
 recipes, the command line and the rules about valid combinations are derived from them. ``study.reading`` holds the
@@ -17,19 +17,19 @@ ROWS: dict[str, Any] = json.loads(Path(__file__).with_name("view.json").read_tex
 
 
 class Quantity(NamedTuple):
-    """One quantity: the meaning of the numbers of a reading.
+    """The meaning of the numbers of a reading.
 
     Attributes:
-        label, title: its name on a menu, and at the beginning of a sentence.
+        label, title: its name in a menu, and at the beginning of a sentence.
         about: a sentence that explains it.
         brief: the explanation in the help of the command line.
         numbers: "shares" (each row sums to 1), "lengths" (none is negative) or "signed".
-        of_layers: whether there is one map per layer, which joins the heads of that layer.
+        of_layers: whether there is one map per layer, which combines the heads of that layer.
         of_answer: whether it depends on a question to the model.
         with_all_heads: whether it requires a model with one stack of layers and no head off.
         step: the name of its step in ``Attention.made``.
-        code: the Python that computes it, from {encoder}, {text} and {question}, or from the {call} that makes the
-            weights.
+        code: the Python code that computes it from {encoder}, {text} and {question}, or from the {call} that computes
+            the weights.
     """
 
     name: str

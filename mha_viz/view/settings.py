@@ -1,8 +1,11 @@
 """The settings of a drawing, one row each in ``view.json``, which JavaScript imports too.
 
-The rows define the URL parameters, which of them pages, lessons and links keep, the controls of the drawings, the
-options of figures (typed in ``mha_viz.options``) and of the command line with their help, the captions, the refusals,
-and the table in the documentation.
+The rows define:
+
+* the URL parameters, and which of them pages, lessons and links keep
+* the controls of the drawings
+* the options of figures (typed in ``mha_viz.options``) and of the command line, with their help
+* the captions, the errors about settings, and the table in the documentation
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ class ViewChoice:
         label, title: its name on a control, and the tooltip there.
         labels: other names, by drawing.
         pattern: the regular expression of a family of values.
-        first: the value with which a family begins.
-        range: the least and greatest number of a family, and the step.
-        changed: how the menu of the drawing names it.
+        first: the initial value of a family.
+        range: the minimum and maximum number of a family, and the step.
+        changed: its name in the menu of the drawing.
         caption: the sentence below a figure, with {} for the number.
-        hides: the words of a caption for the tokens that this value hides.
+        hides: a caption's words for the tokens that this value hides.
         not_in: drawings and kinds of figures that do not accept it.
     """
 
@@ -53,19 +56,19 @@ class ViewSetting:
     Attributes:
         help: what it does, for the command line and the documentation.
         values: the regular expression of a value, if it has no ``choices``.
-        default: the value where none is stated.
+        default: the value if none is stated.
         long, not_shares: the default for a long text, and for numbers that are not shares of 1.
-        choices: its values; those of a setting that ``names_quantity`` are the quantities.
+        choices: its values; empty if it ``names_quantity``, because its values are then the quantities.
         label, labels: the name of the control, and other names by drawing.
         control: "segments", "menu" or "rule".
-        changed: how the menu of the drawing names a choice.
+        changed: a template for the name of a choice in the menu of the drawing.
         expected: the valid values in words.
         helps: other help texts, by kind of figure.
         kinds: the kinds of figures that accept it.
-        only_on_page: those of these kinds that show it on their interactive page only.
-        drawings: the drawings of the browser that read and write it.
+        only_on_page: the kinds, among ``kinds``, that show it only on their interactive page.
+        drawings: the browser's drawings that read and write it.
         pages: the pages that own it; links to other pages leave it out, unless no page owns it.
-        counts: "heads", "tokens" or "panels" if it counts these, and must be reset with them.
+        counts: "heads", "tokens" or "panels" if its value refers to these by number; it must be reset when they change.
         names_quantity: whether its values are the quantities.
     """
 
@@ -91,7 +94,7 @@ class ViewSetting:
 
     @property
     def pattern(self) -> str:
-        """Return the regular expression of a complete value."""
+        """The regular expression of a complete value."""
         if self.names_quantity:
             return "|".join(QUANTITIES)  # rows may have been added
         return self.values or "|".join(choice.pattern or choice.value for choice in self.choices)
@@ -156,7 +159,7 @@ LONG_DEFAULTS: Mapping[str, str] = MappingProxyType(
 
 
 def list_patterns(drawing: str) -> dict[str, str]:
-    """Return the regular expressions of the settings that a drawing of the browser reads and writes, by name."""
+    """Return the regular expressions, by name, of the settings that one of the browser's drawings reads and writes."""
     return {name: setting.pattern for name, setting in SETTINGS.items() if drawing in setting.drawings}
 
 
@@ -177,7 +180,7 @@ def default_scale(*quantities: str) -> str:
 
 
 def check_value(name: str, value: object, kind: str = "") -> None:
-    """Raise SettingError unless the value is valid for the setting, or empty where that means none.
+    """Raise SettingError unless the value is valid for the setting, or is empty and the setting may be empty.
 
     The error lists the values that a ``kind`` of figure accepts.
     """
@@ -212,8 +215,10 @@ def only_on_page(kind: str, stated: Mapping[str, object], panels: str = "") -> I
 
 
 def make_file_refusal(name: str, kind: str, dashes: str = "") -> SettingError:
-    """Build the error for a setting that the files of a kind of figure do not show. ``dashes``: "--" for an option of
-    the command line."""
+    """Build the error for a setting that the files of a kind of figure do not show.
+
+    ``dashes``: "--" for an option of the command line.
+    """
     setting = OPTIONS[name]
     others = [other for other in setting.kinds if other not in (*setting.only_on_page, "overlay")]
     if "compare" in setting.only_on_page and not setting.is_only_on_page("compare", "links"):

@@ -16,7 +16,7 @@ from mha_viz.app.widgets.components import apply_style
 from mha_viz.figures.drawing.theme import DARK
 
 PARAGRAPHS_BESIDE = 3  # paragraphs beside the figure
-HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head links to its noun
+HEAD, PIN = "L3H1", "q10"  # in the first example: the pronoun, which this head links to its noun
 
 
 def show_about() -> None:
@@ -28,12 +28,12 @@ def show_about() -> None:
     st.header("What the pictures show, and what they do not")
     text = parts.format_formulas(parts.read_text_asset("about.md")).split("\n\n")
     with st.container(key="about_figure"):
-        *places, beside = st.columns(3, gap="large")
-        for picture, place in zip(
-            _draw_pictures("dark" if parts.get_theme() is DARK else "light"), places, strict=True
+        *columns, text_column = st.columns(3, gap="large")
+        for picture, column in zip(
+            _draw_pictures("dark" if parts.get_theme() is DARK else "light"), columns, strict=True
         ):
-            place.html(picture)
-        beside.markdown("\n\n".join(text[:PARAGRAPHS_BESIDE]))
+            column.html(picture)
+        text_column.markdown("\n\n".join(text[:PARAGRAPHS_BESIDE]))
     parameters = {"head": HEAD, "pin": PIN}
     st.page_link(navigation.find_page("explore"), label=":primary[Open it in Explore]", query_params=parameters)
     with st.container(key="about_text"):
@@ -42,7 +42,7 @@ def show_about() -> None:
 
 @cache_results(2)
 def _draw_pictures(look: Literal["light", "dark"]) -> tuple[str, str]:
-    """Draw the head as links and as a matrix, in the way that files are drawn."""
+    """Draw the head as links and as a matrix, with the drawing code of downloaded files."""
     attention = load_first_reading()
     links, matrix = (
         draw(attention, HEAD, pin=PIN, special="hide", width_mm=110, font_pt=11, look=look, transparent=True)

@@ -58,10 +58,9 @@ COMPARISONS = {
 }
 OLD_COMPARISONS = {"map": "similar"}  # names in older links
 MOST_SIMILAR = 5
-DEFAULT_SPECIAL = "hide"  # of special tokens, unless the URL says otherwise
-OPEN_DIFFERENCES = dict.fromkeys(
-    ("word", "models", "off"), "0-1"
-)  # comparisons of two panels that open with their difference
+DEFAULT_SPECIAL = "hide"  # how special tokens are shown, unless the URL says otherwise
+# Comparisons of two panels that open with their difference.
+OPEN_DIFFERENCES = dict.fromkeys(("word", "models", "off"), "0-1")
 SINGLE_HEAD_VALUES = {"scale": ("row",), "side": ("aa", "ab", "ba", "bb")}  # panels side by side have no such settings
 WEIGHT_COMPARISONS = ("similar", "models", "off")  # comparisons that need divergences of rows, or the whole model
 
@@ -81,28 +80,28 @@ class OpeningState(NamedTuple):
 NOTHING_OPEN = OpeningState()
 
 
-def show_comparison(what: Url) -> None:
+def show_comparison(url: Url) -> None:
     """Show the choice of what to compare, and the comparison."""
     say_complaint()
-    ignored = ((name, what.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
+    ignored = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
     say_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
-    pins, is_complete = comparison.read(what.where.tray)
+    pins, is_complete = comparison.read(url.where.tray)
     with _row_for_controls():
         chosen = _choose_comparison(pins)
-        _show_quantity_control(what.where, is_of_weights=chosen in WEIGHT_COMPARISONS, has_second=chosen != "word")
+        _show_quantity_control(url.where, is_of_weights=chosen in WEIGHT_COMPARISONS, has_second=chosen != "word")
     if not is_complete:
         others = "; the others are shown" if pins else ""
         remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
     if chosen == "tray":
-        say_unused(what.where.unused("compare"))
-        if what.where.request.prefix:
+        say_unused(url.where.unused("compare"))
+        if url.where.request.prefix:
             remark("The texts of My heads are read without the prefix in this link.")
-        _show_my_heads(pins, what.where)
+        _show_my_heads(pins, url.where)
         return
-    ask_part(what.where)
-    other = "" if chosen == "word" else what.where.request.other  # which has a second sentence of its own
-    where = what.where.but(off=(), other=other)
-    page = inference.read_whole_model(what) if chosen in WEIGHT_COMPARISONS else inference.read_nearest(what, where)
+    ask_part(url.where)
+    other = "" if chosen == "word" else url.where.request.other  # this comparison has its own second sentence
+    where = url.where.but(off=(), other=other)
+    page = inference.read_whole_model(url) if chosen in WEIGHT_COMPARISONS else inference.read_nearest(url, where)
     if page is not None:
         _show_ready_made(page, chosen)
 
@@ -110,7 +109,7 @@ def show_comparison(what: Url) -> None:
 def _row_for_controls() -> Any:
     """Return a container for the controls: a row, or a popover in the view for a class.
 
-    There the screen is for the drawing.
+    In that view, the drawing needs the space.
     """
     if address.is_class_view():
         return st.popover(":primary[What to compare]", type="tertiary", width="content")
@@ -118,7 +117,7 @@ def _row_for_controls() -> Any:
 
 
 def _show_ready_made(page: PageReading, chosen: str) -> None:
-    """Show one of the comparisons of a reading with others, or of its heads with each other."""
+    """Show a ready-made comparison: of the reading with another reading, or of its heads with each other."""
     head = request.read_linked_head(page.url, page.attention, "compare")
     _show_sentence(page.attention, head)
     inference.say_cut(page)
@@ -156,7 +155,7 @@ def _show_sentence(attention: Attention, head: Head | None = None) -> None:
 
 
 def _quote_html(text: str) -> str:
-    """Return the sentence as an HTML element. Two lines are visible; the full sentence appears under the pointer."""
+    """Return the sentence as an HTML element. Two lines are visible; the tooltip has the full sentence."""
     return f'<q title="{escape(text)}">{escape(text)}</q>'
 
 
@@ -201,7 +200,7 @@ def _show_my_heads(pins: Comparison, where: Address) -> None:
         _show_sentence(next(iter(panels.values())).attention)
     if panels:
         shown = list(panels.values())
-        # If the difference of two panels is defined, open it: it is why people compare two.
+        # Open the difference of two panels if it is defined: people compare two heads to see it.
         is_a_pair = len(shown) == 2 and not explain_mismatch(shown[0].attention, shown[1].attention, View())
         _draw(shown, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
 
@@ -229,9 +228,9 @@ def _on_remove(number: int) -> None:
     address.go(tray=comparison.write(comparison.remove(pins, number)))
 
 
-def _say_missing(model: catalog.Model, who: str) -> None:
+def _say_missing(model: catalog.Model, subject: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        remark(f"{who} {model.label}, which has not been downloaded yet.")
+        remark(f"{subject} {model.label}, which has not been downloaded yet.")
         parameters = {**address.get_parameters(), "model": model.name}
         st.page_link(navigation.find_page("explore"), label="Download it in Explore", query_params=parameters)
 
@@ -327,18 +326,18 @@ def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
 
     Also show the field for the second sentence.
     """
-    what = page.url
-    second = what.where.request.other if "second" in what.parameters else replace_word(what.text)
+    url = page.url
+    second = url.where.request.other if "second" in url.parameters else replace_word(url.text)
     bound(
         st.text_input, "Change a word, then press Enter", "second", second,
         change=lambda typed: {**change_second_text(typed), **_reset_panels("word")}, max_chars=2_000,
     )  # fmt: skip
     panels = [Panel(page.attention, head)]
-    if not second.strip() or second == what.text:
+    if not second.strip() or second == url.text:
         hint = "Change a word of the sentence" if second.strip() else "Type the sentence with one word changed"
         remark(f"{hint}, to see both side by side.")
     else:
-        where = what.where.but(other="", off=())  # here the second sentence is the text
+        where = url.where.but(other="", off=())  # here the second sentence is the text
         with guarded(complain):
             other = inference.read_request(inference.make_request(page.model, second, where))
             panels.append(Panel(other, head))
@@ -347,24 +346,24 @@ def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
 
 def _make_ablation_panels(page: PageReading, head: Head) -> list[Panel]:
     """Return panels for the head in the whole model, and with the heads in the URL switched off."""
-    what, attention = page.url, page.attention
+    url, attention = page.url, page.attention
     if page.is_part:
         remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
-    off = tuple(other for other in what.where.request.off if other in attention.every_head())
-    # The head reads the outputs of these.
+    off = tuple(other for other in url.where.request.off if other in attention.every_head())
+    # By default, switch off the previous layer: the head reads its outputs.
     previous_layer = tuple(other for other in attention.every_head() if other.layer == head.layer - 1)
     text = attention.queries
     request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or previous_layer)
-    request = replace(request, **what.where.get_method_fields(text.text))
-    which = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
+    request = replace(request, **url.where.get_method_fields(text.text))
+    names = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
     with st.container(horizontal=True, vertical_alignment="center"):
         if request.off:
             manner = escape_markdown(request.manner)
-            st.markdown(f"Second panel: the same head with {which} switched off ({manner}).", width="content")
+            st.markdown(f"Second panel: the same head with {names} switched off ({manner}).", width="content")
         else:
             remark("No head is switched off.")
-        parameters = {**address.get_parameters(), "off": str(what.parameters.get("off") or NONE)}
+        parameters = {**address.get_parameters(), "off": str(url.parameters.get("off") or NONE)}
         st.page_link(
             navigation.find_page("explore"), label=":primary[Choose heads to switch off]", query_params=parameters
         )
@@ -383,9 +382,9 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
         remark("This server offers only one model.")
         return [Panel(attention, head)]
     names = [m.name for m in others]
-    here = [m.name for m in others if is_ready(m)]
+    ready_names = [m.name for m in others if is_ready(m)]
     wanted_model = read_option("with", [*offered], ".+")
-    current = wanted_model if wanted_model in names else (here or names)[0]
+    current = wanted_model if wanted_model in names else (ready_names or names)[0]
     labels = {m.name: m.label for m in others}  # menus render no Markdown
     bound(
         st.selectbox,
@@ -424,8 +423,8 @@ def _draw(
 
     Args:
         panels: the panels.
-        places: their places in the list of compared heads; None if they are not from it. Panels that are not can be
-            added to it.
+        places: their places in the list of compared heads; None if they are not from it. If None, the
+            page offers to add the panels to that list.
         start: how they open.
         charts: further charts to download.
         is_patched: whether to patch heads of the first text with outputs from the second.

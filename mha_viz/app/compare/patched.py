@@ -32,16 +32,15 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.request import TEXT, Request
 
-MOST_NAMED = 3  # at most this many heads are named
-LEAST_SHARE = 0.05  # smaller shares are not named
+MOST_NAMED = 3  # maximum heads named in a sentence
+LEAST_SHARE = 0.05  # heads with a smaller share are not named
 WAIT_NOTE = "Taking each head from the other text…"
 
 
-def show_patched(first: Attention, second: Attention, held: Head) -> list[PageChart]:
+def show_patched(first: Attention, second: Attention, pinned: Head) -> list[PageChart]:
     """Show how much of the second text's answer each head restores when it alone is patched into the first text.
 
-    For the pinned head ``held``, also show the paths from earlier heads. Everything is in an expander. Return the
-    charts.
+    Also show the paths from earlier heads to the head ``pinned``. Everything is in an expander. Return the charts.
     """
     charts: list[PageChart] = []
     with st.expander("Which heads carry the difference?", on_change="rerun", key="patched") as box:
@@ -55,30 +54,30 @@ def show_patched(first: Attention, second: Attention, held: Head) -> list[PageCh
         request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
         with guarded(complain):
             patched = inference.wait_for_result(model_service().cached(verbs.patch_outputs, request), WAIT_NOTE)
-            charts.append(_show(patched, held, where.like))
+            charts.append(_show(patched, pinned, where.like))
         bound(
             st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
             change=_set_third_sentence, keeps=True, max_chars=2_000,
         )  # fmt: skip
         _say_unread(request.model, where.like)
-        if not charts or not held.layer or not _choose_side(held, where.path):
+        if not charts or not pinned.layer or not _choose_side(pinned, where.path):
             return charts
         with guarded(complain):
-            paths = model_service().cached(verbs.patch_outputs, request, str(held), where.path)
+            paths = model_service().cached(verbs.patch_outputs, request, str(pinned), where.path)
             charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), where.like))
     return charts
 
 
 def _show(patched: Patched, pinned: Head, like: str) -> PageChart:
     words = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
-    hold = "Click a head to pin it; click again to unpin it."
-    st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {hold}")
+    pin_hint = "Click a head to pin it; click again to unpin it."
+    st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {pin_hint}")
     chart = _draw(patched, "patched_heads", pinned, like)
-    agreeing = decimal(patched.correlation)
+    correlation = decimal(patched.correlation)
     remark(
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
         f"{decimal(patched.after)} (100%) on the second. Another head may do the same. One backward pass estimates "
-        f"this (correlation {agreeing})."
+        f"this (correlation {correlation})."
         f"{' The two answers hardly differ, so these shares mean little.' * patched.hardly_differs}"
     )
     return chart
@@ -90,7 +89,7 @@ def _set_third_sentence(typed: str) -> UrlChanges:
 
 
 def _say_unread(model: str, third: str) -> None:
-    """Report what the model does not read of the third sentence."""
+    """Report unknown words of the third sentence, and whether the model reads only its beginning."""
     if third.strip() and (read := inference.try_read(Request(model, third))) is not None:
         inference.say_unknown_words(read)
         if read.keys.cut is not None:

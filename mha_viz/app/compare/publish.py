@@ -39,7 +39,7 @@ def show_publishing(shown: SideBySide) -> None:
                     _make_field_name(panel), f"Remark on panel {number}, {_name_panel(panel)}", MOST_REMARK
                 )
         remarks = [typed[_make_field_name(panel)] for panel in shown.panels]
-        make = partial(
+        make_file = partial(
             figure_api.publication,
             list(shown.panels),
             title=title,
@@ -50,7 +50,7 @@ def show_publishing(shown: SideBySide) -> None:
             **asdict(shown.view),
         )
         name = name_for_heads([(panel.attention, panel.head) for panel in shown.panels], "page")
-        download_panel.show_download_button("Download the page (HTML)", f"{name}.html", make, "publish_page")
+        download_panel.show_download_button("Download the page (HTML)", f"{name}.html", make_file, "publish_page")
 
 
 def _name_panel(panel: Panel) -> str:
@@ -66,12 +66,14 @@ def _make_field_name(panel: Panel) -> str:
     return f"{panel.attention.key}_{panel.head}"
 
 
-def _ask_text(field: str, label: str, most: int, first: str = "") -> str:
+def _ask_text(field: str, label: str, max_chars: int, default: str = "") -> str:
     """Show a text field that keeps its content when the visitor leaves the page, and return the text."""
     key = f"publish_{field}"
-    st.session_state[key] = _load_texts().get(field, first)
-    place = st.text_input if field == "title" else st.text_area
-    return clean(str(place(label, key=key, max_chars=most, on_change=_save_text, args=(field,)) or ""))[:most]
+    st.session_state[key] = _load_texts().get(field, default)
+    widget = st.text_input if field == "title" else st.text_area
+    return clean(str(widget(label, key=key, max_chars=max_chars, on_change=_save_text, args=(field,)) or ""))[
+        :max_chars
+    ]
 
 
 def _load_texts() -> dict[str, str]:

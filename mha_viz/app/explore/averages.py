@@ -38,8 +38,8 @@ def split_lines(page: PageReading) -> tuple[str, ...]:
     """
     if page.is_part or page.url.where.request.pair or page.gold is not None:
         return ()
-    typed = tuple(line.strip() for line in page.url.text.splitlines() if line.strip())
-    return typed if len(typed) > 1 else ()
+    lines = tuple(line.strip() for line in page.url.text.splitlines() if line.strip())
+    return lines if len(lines) > 1 else ()
 
 
 def show_averages(page: PageReading) -> list[PageChart]:
@@ -53,23 +53,23 @@ def show_averages(page: PageReading) -> list[PageChart]:
             return []
         if len(sentences) > MOST_LINES:
             remark(f"The first {MOST_LINES} of {len(sentences)} lines are read.")
-        measured = _measure_sentences(page.model.name, sentences[:MOST_LINES])
-        heads = measured[0][0] if measured else ()
-        means = average_measures([values for _, values in measured])
+        measurements = _measure_sentences(page.model.name, sentences[:MOST_LINES])
+        heads = measurements[0][0] if measurements else ()
+        means = average_measures([values for _, values in measurements])
         cited = cite_model(page.model.name, page.attention.revision)
-        return [_show_average(means, heads, len(measured), cited)] if measured else []
+        return [_show_average(means, heads, len(measurements), cited)] if measurements else []
 
 
 def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measurement]:
     """Return the model's heads and their measures for each sentence that could be read; remarks report the others."""
-    done = []
+    measurements = []
     progress = st.progress(0.0, text="Reading the lines…")
     for number, sentence in enumerate(sentences, 1):
         if inference.try_read(Request(model, sentence)) is not None:
-            done.append(_measure(Request(model, sentence)))
+            measurements.append(_measure(Request(model, sentence)))
         progress.progress(number / len(sentences), text=f"Reading line {number} of {len(sentences)}…")
     progress.empty()
-    return done
+    return measurements
 
 
 @cache_results(CACHED_LINES)
@@ -91,11 +91,11 @@ def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: in
     unit = "nats" if metric.unit == "nats" else "of the attention"
     about = f"{metric.help} Means over {count} sentences, each counted once; {model}."
     st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
-    written = _format_nats if metric.unit == "nats" else _format_percent
+    format_value = _format_nats if metric.unit == "nats" else _format_percent
     chart = PageChart(
         f"Average per head: {metric.label}",
         f"average-{metric.name}",
-        lambda colours: draw_head_grid(_fill_layers(means[metric.name], heads), unit, (), colours, written),
+        lambda colours: draw_head_grid(_fill_layers(means[metric.name], heads), unit, (), colours, format_value),
         about,
         lambda: _make_table(means, heads, about),
     )
@@ -109,9 +109,9 @@ def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: in
 
 def _fill_layers(values: PerHead, heads: Sequence[Head]) -> PerHead:
     """Return the values as [layer, head] with all layers up to the last. Layers without attention are NaN."""
-    spread: PerHead = np.full((heads[-1].layer + 1, values.shape[1]), np.nan)
-    spread[sorted({head.layer for head in heads})] = values
-    return spread
+    filled: PerHead = np.full((heads[-1].layer + 1, values.shape[1]), np.nan)
+    filled[sorted({head.layer for head in heads})] = values
+    return filled
 
 
 def _format_percent(share: float) -> str:
@@ -125,7 +125,7 @@ def _format_nats(value: float) -> str:
 def _make_table(means: Mapping[str, PerHead], heads: Sequence[Head], about: str) -> Table:
     """Return a table with a row per head and a column per measure."""
     columns = [values.ravel() for values in means.values()]
-    rows = [(str(head), *(_to_number(values[place]) for values in columns)) for place, head in enumerate(heads)]
+    rows = [(str(head), *(_to_number(values[index]) for values in columns)) for index, head in enumerate(heads)]
     return Table(("head", *means), tuple(rows), {"caption": about})
 
 

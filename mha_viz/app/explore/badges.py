@@ -1,7 +1,7 @@
-"""What Explore shows about heads besides their attention.
+"""Encode what Explore shows about heads besides their attention.
 
-This is what each head is known for and whether that shows in this text, the earlier heads that its scores come from,
-its recipe, and the cells that each rule of the recipe predicts.
+This covers each head's roles and whether it shows them in this text, the earlier heads that its scores come from, its
+recipe, and the cells that each rule of the recipe predicts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.numerals import counted
 from mha_viz.view.quantities import QUANTITIES
 
-_describe_roles = cache_results(8)(describe_roles)  # of the models read last
+_describe_roles = cache_results(8)(describe_roles)  # cached for the latest models
 ACTIVE_NOTE = "Active here: it meets the criterion on this text alone."
 LINK_NOTE = (
     "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
@@ -51,46 +51,52 @@ LINK_NOTE = (
 )
 
 
-def encode_badges(page: PageReading, of_view: Mapping[str, Any]) -> bytes:
+def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
     """Return what the explorer shows about heads, as JSON.
 
     Keys:
         "kinds": the colour number of each kind of role.
         "on": the corpora on which the roles were measured.
-        "measured": whether they were measured.
+        "measured": whether the roles were measured.
         "roles": the roles.
-        "quiet": whether words about the text would give away an answer that the page hides.
+        "quiet": whether remarks on the text would reveal an answer that the page hides.
         "unusual": what a pronoun refers to and what is unusual in this text, in words.
         "recipes": the result of :func:`encode_recipes`, with the cells of the open heads.
 
-    The keys of ``of_view``, the result of :func:`describe_view`, are added. If the text has an annotation, a head of a
-    relation is active if it is right at least once.
+    The keys of ``view_fields``, the result of :func:`describe_view`, are added. If the text has an annotation, a head
+    with the role of a relation is active if it is right at least once.
     """
     attention, summary, quiet = page.attention, page.summary, page.hides_answer
     gold, full = page.gold and page.gold.sentence, tuple(choose_full_heads(attention, page.heads))
 
     def encode_text() -> bytes:
-        shows = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
-        roles = _role_badges(attention, dict(zip(summary.roles, shows, strict=True)), gold) if shows else []
-        over_corpora = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
-        says = _encode_findings(attention, find_unusual(attention, summary.roles, shows, summary.habits, quiet))
+        are_active = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
+        roles = _role_badges(attention, dict(zip(summary.roles, are_active, strict=True)), gold) if are_active else []
+        role_fields = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
+        encoded_findings = _encode_findings(
+            attention, find_unusual(attention, summary.roles, are_active, summary.habits, quiet)
+        )
         recipes = encode_recipes(attention, full, gold)
-        return json.dumps({**over_corpora, "unusual": says, "recipes": recipes}).encode()
+        return json.dumps({**role_fields, "unusual": encoded_findings, "recipes": recipes}).encode()
 
-    what = (summary.roles, summary.corpora, summary.is_measured, gold, quiet, full)
-    same = model_service().of_reading(attention, what, encode_text)
-    return b"%b, %b" % (same.removesuffix(b"}"), json.dumps({"quiet": quiet, **of_view}).encode().removeprefix(b"{"))
+    cache_key = (summary.roles, summary.corpora, summary.is_measured, gold, quiet, full)
+    encoded = model_service().of_reading(attention, cache_key, encode_text)
+    return b"%b, %b" % (
+        encoded.removesuffix(b"}"),
+        json.dumps({"quiet": quiet, **view_fields}).encode().removeprefix(b"{"),
+    )
 
 
 def describe_view(page: PageReading, opened: int, off: str | None) -> dict[str, Any]:
-    """Return what else leads the drawing besides the URL.
+    """Return the rest of the drawing's state: what the URL alone does not determine.
 
     Keys:
         "tour": the open step of the tour.
         "opened": how often the search has opened a head.
-        "turns": the heads that a first visit shows in turn, with what they pin; empty for a link with parameters.
-        "off": what the drawing shows about heads that are switched off, as JSON, if it does.
-        "arrows": the arrows between heads, if they were asked for and no head is off.
+        "turns": the heads that a first visit shows one after the other, with their pins; empty if the URL has
+            parameters.
+        "off": the data of the mode in which heads are switched off; None outside that mode.
+        "arrows": the arrows between heads; None if they were not requested or a head is off.
     """
     first, parameters = address.load_examples()[0], page.url.parameters
     turns = "" if parameters or page.begin.head != first["head"] else first["turns"]
@@ -113,10 +119,10 @@ def _encode_arrow(attention: Attention, source: Head, target: Head, side: str, s
     }
 
 
-def _encode_turn(attention: Attention, what: str, says: str) -> dict[str, Any]:
-    head, _, query = what.partition(".q")
+def _encode_turn(attention: Attention, target: str, explanation: str) -> dict[str, Any]:
+    head, _, query = target.partition(".q")
     pin = {"query": int(query), "key": None} if query else None
-    return {"head": attention.place(Head.parse(head)), "pin": pin, "says": says}
+    return {"head": attention.place(Head.parse(head)), "pin": pin, "says": explanation}
 
 
 def _encode_findings(attention: Attention, findings: Iterable[Unusual]) -> list[dict[str, Any]]:
@@ -132,22 +138,24 @@ def _encode_findings(attention: Attention, findings: Iterable[Unusual]) -> list[
     ]
 
 
-def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sentence | None) -> list[dict[str, Any]]:
-    """Return the roles as a list for the browser. ``shows`` says whether each shows here.
+def _role_badges(
+    attention: Attention, is_active: Mapping[Finding, bool], gold: Sentence | None
+) -> list[dict[str, Any]]:
+    """Return the roles as a list for the browser. ``is_active`` tells whether the text shows a role.
 
-    The roles of a head begin with the one that people look for most.
+    Each head's best-known role comes first.
     """
-    roles = _describe_roles(tuple(shows), attention.heads, attention.layer_numbers)
+    roles = _describe_roles(tuple(is_active), attention.heads, attention.layer_numbers)
     hits = _count_hits([*roles], attention, gold)
     entries = []
     for finding, words in roles.items():
-        is_here, why = _explain_activity(finding, shows[finding], hits)
-        here = {"words": f"{words['words']}. {why}", "standing": words["standing"] if is_here else "not here"}
-        entries.append({**words, **here, "active": is_here})
+        is_here, why = _explain_activity(finding, is_active[finding], hits)
+        status = {"words": f"{words['words']}. {why}", "standing": words["standing"] if is_here else "not here"}
+        entries.append({**words, **status, "active": is_here})
     return entries
 
 
-def _explain_activity(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[bool, str]:
+def _explain_activity(finding: Finding, is_active: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[bool, str]:
     """Return whether a role shows in this text, and a sentence that explains it."""
     if finding in hits:
         right, cases = hits[finding]
@@ -156,7 +164,9 @@ def _explain_activity(finding: Finding, shows: bool, hits: dict[Finding, tuple[i
         return bool(
             right
         ), f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
-    return shows, (LINK_NOTE if finding.role in LINKING_ROLES else ACTIVE_NOTE) if shows else "Not triggered here."
+    return is_active, (
+        LINK_NOTE if finding.role in LINKING_ROLES else ACTIVE_NOTE
+    ) if is_active else "Not triggered here."
 
 
 def _count_hits(
@@ -203,16 +213,15 @@ def encode_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | 
     """Return the recipes for the explorer: :func:`mha_viz.figures.words.known.recipes_of`, extended for this text.
 
     Keys:
-        "cells": of each rule, the cells that it predicts, row by row, one bit each, for the heads that are sent in
-            ``full``.
-        "here": of each recipe, the share of this text's attention that it explains, and of each head that of its rules.
+        "cells": the cells that each rule predicts, as a bit mask, row by row. Only for rules of the heads in ``full``.
+        "here": the share of this text's attention that each recipe explains and, per head, the share of each rule.
         "annotated": whether the rules are applied to the annotation of ``gold``.
 
     The first two are empty for a long text. None if the model has no recipes.
     """
-    sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
-    if sent is None or len(attention.queries) > MAX_TOKENS:
-        return sent
+    recipe_fields = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
+    if recipe_fields is None or len(attention.queries) > MAX_TOKENS:
+        return recipe_fields
     is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
     gold = gold if gold and is_drawn and has_same_words(gold, attention) else None
     recipes, per_layer = list_head_recipes(attention.model, attention.revision), attention.heads
@@ -220,12 +229,12 @@ def encode_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | 
     text = make_rule_text(attention, gold)
     bits = {rules.NAMES[number]: np.packbits(rules.mark_visible(rules.RULES[number], text)) for number in numbers}
     marks = {name: base64.b64encode(packed.tobytes()).decode() for name, packed in bits.items()}
-    marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
+    marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in recipe_fields["rules"]]
     return {
-        **sent,
+        **recipe_fields,
         "rules": marked,
         "annotated": gold is not None,
-        **_describe_recipe(attention, gold, sent["heads"], recipes),
+        **_describe_recipe(attention, gold, recipe_fields["heads"], recipes),
     }
 
 

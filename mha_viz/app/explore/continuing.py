@@ -22,21 +22,19 @@ from mha_viz.models.getting import catalog
 from mha_viz.request import Request
 
 LENGTHS = (4, 8, 16, 32)  # words
-LENGTH_KEY, WANTED_KEY = (
-    "words_to_write",
-    "continue_wanted",
-)  # session keys: the control, and the requested continuation
-STEPS_PER_CALL = 4  # subwords written between two checks whether anybody still waits
+# Session keys: the control, and the requested continuation.
+LENGTH_KEY, WANTED_KEY = "words_to_write", "continue_wanted"
+STEPS_PER_CALL = 4  # subwords that the model writes before it checks again whether anybody is waiting
 
 
-def show_continue_button(what: Url) -> None:
+def show_continue_button(url: Url) -> None:
     """Show the button that continues the text, if the model can.
 
     It must be causal, its files must be here, and there must be only one text.
     """
     model = None
-    with suppress(MhaVizError):  # the reading of the text says what is wrong with the model
-        model = _find_writer(what)
+    with suppress(MhaVizError):  # reading the text reports the error
+        model = _find_writer(url)
     if model is None:
         return
     with guarded(complain), st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
@@ -45,40 +43,40 @@ def show_continue_button(what: Url) -> None:
             "Words to write", LENGTHS, index=1, key=LENGTH_KEY, width=140, label_visibility="collapsed",
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
-        progress = st.empty()  # in every run, so that what is drawn below stays where it is while the model writes
+        progress = st.empty()  # created in every run, so that the elements below do not move while the model writes
     requested = st.session_state.pop(WANTED_KEY, None)
-    if requested is not None and requested[0] == (model.name, what.text):
+    if requested is not None and requested[0] == (model.name, url.text):
         with guarded(complain):
             with progress:
-                changes = _write_words(model, what, requested[1])
+                changes = _write_words(model, url, requested[1])
             if changes:
                 address.go(**dict.fromkeys(address.TEXT_PARAMETERS) | changes)
                 st.rerun()
 
 
-def _find_writer(what: Url) -> catalog.Model | None:
+def _find_writer(url: Url) -> catalog.Model | None:
     """Return the model if it can continue the text, else None. Raises ModelError or a subclass."""
-    model = read_model(what.where)
-    if what.where.request.pair or "\n" in what.text or not what.text.strip() or not is_ready(model):
+    model = read_model(url.where)
+    if url.where.request.pair or "\n" in url.text or not url.text.strip() or not is_ready(model):
         return None
-    of_files = read_facts(model)
-    return model if of_files is not None and of_files.causal and not of_files.parts else None
+    facts = read_facts(model)
+    return model if facts is not None and facts.causal and not facts.parts else None
 
 
 @guarded()
 def _on_continue() -> None:
     """Request words from the model; they are written once the page is drawn, where progress can be shown."""
-    what, words = address.url(), st.session_state.get(LENGTH_KEY)
+    url, words = address.url(), st.session_state.get(LENGTH_KEY)
     if words in LENGTHS:
-        st.session_state[WANTED_KEY] = (read_model(what.where).name, what.text), words
+        st.session_state[WANTED_KEY] = (read_model(url.where).name, url.text), words
 
 
-def _write_words(model: catalog.Model, what: Url, words: int) -> dict[str, str]:
+def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
     """Let the model write words after the text, shown as they appear, and return the URL parameters of the longer text.
 
     Empty if the model ends the text. Another click stops it. Raises TextError, and what the model raises.
     """
-    request = Request(model.name, what.text, prefix=what.where.request.prefix)
+    request = Request(model.name, url.text, prefix=url.where.request.prefix)
     state, label = Continuation(), f"{escape_markdown(model.label)} is writing"
     bar = st.progress(0.0, text=f"{label}…")
     while not state.is_complete:
@@ -89,7 +87,7 @@ def _write_words(model: catalog.Model, what: Url, words: int) -> dict[str, str]:
     if not state.text.strip():
         remark("The model ends the text here.")
         return {}
-    longer_text = what.text + state.text
+    longer_text = url.text + state.text
     if address.fit_texts(longer_text, "")[0] != longer_text:
         raise TextError("The continued text is too long for the page’s link.", "Shorten the text.")
     return {"text": longer_text, "written": str(len(state.text))}
@@ -100,7 +98,11 @@ def mark_written_text(page: PageReading) -> PageReading:
 
     Unchanged if the link does not say that the model wrote any.
     """
-    place, written = st.container(), page.url.where.written  # in every run, so that the drawing below stays in place
+    # Created in every run, so that the drawing below does not move.
+    place, written = (
+        st.container(),
+        page.url.where.written,
+    )
     if not written or not page.is_requested:
         return page
     marked = mark_written(page.attention, written)

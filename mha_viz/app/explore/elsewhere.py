@@ -19,17 +19,17 @@ from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.excerpts import extract_excerpts
 from mha_viz.view.quantities import WEIGHT
 
-MOST_RIGHT, MOST_WRONG = 3, 1  # sentences
-LEAST_WORDS = 3  # words of a sentence
+MOST_RIGHT, MOST_WRONG = 3, 1  # maximum sentences in which the head is right, and wrong
+LEAST_WORDS = 3  # minimum words of a sentence
 CONTEXT_WORDS = 4  # words of a long sentence that are shown on each side of a link
 LINKING_ROLES = ("coreference", "syntax", "position")  # roles that link words
 
 
 def find_cases(page: PageReading) -> list[Example]:
-    """Return the shortest cases of the open head: ``MOST_RIGHT`` cases that it gets right, then ``MOST_WRONG`` that
-    it does not.
+    """Return the shortest cases of the open head, first those that it gets right, then those that it gets wrong.
 
-    Empty for models without stored cases, for roles without links between words, and in the view for a class.
+    These are at most ``MOST_RIGHT`` and ``MOST_WRONG`` cases. Empty for models without stored cases, for roles without
+    links between words, and in the view for a class.
     """
     if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.where.request.off:
         return []
@@ -57,21 +57,23 @@ def _describe_case(case: Example) -> dict[str, Any]:
     ends = (case.answer, case.word) if case.detail.endswith("head_to_dep") else (case.word, case.answer)
     forms = case.sentence.forms
     shown = [place for place in range(len(forms)) if any(abs(place - end) <= CONTEXT_WORDS for end in ends)]
-    follows = [place - 1 in (before, -1) for before, place in zip([-1, *shown], shown, strict=False)]
-    words = [forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(shown, follows, strict=True)]
+    are_adjacent = [place - 1 in (before, -1) for before, place in zip([-1, *shown], shown, strict=False)]
+    words = [
+        forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(shown, are_adjacent, strict=True)
+    ]
     words[-1] += "" if shown[-1] == len(forms) - 1 else " …"
     begin, end = map(shown.index, ends)
     return {"words": words, "from": begin, "to": end, "weight": round(case.weight, 3), "right": case.right}
 
 
 def _sort_by_length(cases: list[Example]) -> list[Example]:
-    one_each = {case.sentence.forms: case for case in reversed(cases)}
-    return sorted(one_each.values(), key=lambda case: len(_describe_case(case)["words"]))
+    unique_cases = {case.sentence.forms: case for case in reversed(cases)}
+    return sorted(unique_cases.values(), key=lambda case: len(_describe_case(case)["words"]))
 
 
 @cache
 def _load_cases(name: str) -> dict[Head, list[Example]]:
-    """Load the stored cases of a model by head, without pandas: those with a link between two words."""
+    """Load a model's stored cases that link two words, by head. Does not import pandas."""
     cases: dict[Head, list[Example]] = {}
     for folder in list_bundled_folders(name):
         table, texts = folder / "evidence.csv", folder / SENTENCES_FILE
@@ -84,10 +86,10 @@ def _load_cases(name: str) -> dict[Head, list[Example]]:
             sentences = read_conllu(texts.read_text("utf-8"), SENTENCES_FILE).sentences
         else:
             sentences = extract_excerpts(built_in().sentences, wanted_spans) if is_built_in else ()
-        of_span = dict(zip(wanted_spans, sentences, strict=False))
+        sentence_by_span = dict(zip(wanted_spans, sentences, strict=False))
         for row in rows:
             span = int(row["first"]), int(row["last"])
-            case = make_example({**row, "right": row["right"] == "True"}, of_span.get(span))
+            case = make_example({**row, "right": row["right"] == "True"}, sentence_by_span.get(span))
             if case and case.role in LINKING_ROLES and 0 <= case.answer < len(case.sentence.forms) >= LEAST_WORDS:
                 cases.setdefault(case.head, []).append(case)
     return cases

@@ -26,10 +26,10 @@ from mha_viz.figures.words.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.numerals import format_weight
 
 COREFERENCE = "coreference"
-TARGET_WIDTH = 1300  # pixels of a picture on a wide page
+TARGET_WIDTH = 1300  # width of a picture on a wide page, in pixels
 
 
-# ---- With gold ------------------------------------------------------------------------------------------
+# ---- Gold arcs ------------------------------------------------------------------------------------------
 
 
 def show_gold(page: PageReading, gold: Annotated) -> None:
@@ -42,33 +42,37 @@ def show_gold(page: PageReading, gold: Annotated) -> None:
     st.caption("*Gold annotation*: the correct dependencies and coreference of this sentence, not a model’s output.")
     for line in gold.notes:
         remark(line)
-    ways = _choose_directions(page.summary.roles, head)
-    options = _list_relations(gold.sentence, ways)
+    directions = _choose_directions(page.summary.roles, head)
+    options = _list_relations(gold.sentence, directions)
     if not options:
         remark("This sentence has no annotated dependencies or coreference.")
         return
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    usual = next((name for name in ways if name in options), options[0])
-    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=_label_relation)
+    default_relation = next((name for name in directions if name in options), options[0])
+    relation = left.pills(
+        "Relation",
+        options,
+        default=default_relation,
+        key=f"gold_relation_{default_relation}",
+        format_func=_label_relation,
+    )
     relation = relation or options[0]
-    way = ""
+    direction = ""
     if relation != COREFERENCE:
-        usual_way = ways.get(relation, DIRECTIONS[0])
-        way = right.selectbox(
+        default_direction = directions.get(relation, DIRECTIONS[0])
+        direction = right.selectbox(
             "Direction",
             list(DIRECTIONS),
-            index=DIRECTIONS.index(usual_way),
-            key=f"gold_way_{usual_way}",
+            index=DIRECTIONS.index(default_direction),
+            key=f"gold_way_{default_direction}",
             format_func=IN_WORDS.__getitem__,
         )
-        way = way or usual_way
-    spans = compare_arcs(gold.sentence, attention, head, relation, way)
-    right_ones = sum(span.kind == "hit" for span in spans)
-    cases = right_ones + sum(span.kind == "miss" for span in spans)
-    st.markdown(f"**{right_ones}** of **{cases}** right.")
-    show_arcs(
-        gold.forms, spans, f"{right_ones} of {cases} gold arcs of {label_relation(relation)} agree with {both(head)}."
-    )
+        direction = direction or default_direction
+    spans = compare_arcs(gold.sentence, attention, head, relation, direction)
+    hits = sum(span.kind == "hit" for span in spans)
+    cases = hits + sum(span.kind == "miss" for span in spans)
+    st.markdown(f"**{hits}** of **{cases}** right.")
+    show_arcs(gold.forms, spans, f"{hits} of {cases} gold arcs of {label_relation(relation)} agree with {both(head)}.")
     if relation == COREFERENCE:
         st.markdown("  \n".join(_describe_choices(gold.sentence, attention, head)))
 
@@ -83,14 +87,14 @@ def is_fully_read(gold: Annotated, attention: Attention) -> bool:
     return len(words.text) == len(gold.forms)
 
 
-def compare_arcs(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
-    """Return the gold arcs of a relation, right and missed, and where the head points instead.
+def compare_arcs(sentence: Sentence, attention: Attention, head: Head, relation: str, direction: str) -> list[Span]:
+    """Return the gold arcs of a relation, marked as hit or missed, and the head's wrong answers as extra arcs.
 
-    ``way`` is one of DIRECTIONS; coreference does not use it.
+    ``direction`` is one of DIRECTIONS; coreference does not use it.
     """
     if relation == COREFERENCE:
         return _compare_coreference(sentence, attention, head)
-    return _compare_dependencies(sentence, attention, head, relation, way)
+    return _compare_dependencies(sentence, attention, head, relation, direction)
 
 
 def _choose_directions(roles: Iterable[Finding], head: Head) -> dict[str, str]:
@@ -100,21 +104,27 @@ def _choose_directions(roles: Iterable[Finding], head: Head) -> dict[str, str]:
     direction: an empty string.
     """
     relation, _, direction = address.get_parameters().get("gold", "").partition(".")
-    ways = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
-    of_head = [f for f in roles if f.head == head and f.role in ("syntax", COREFERENCE)]
-    for finding in sorted(of_head, key=lambda f: -f.gain):
+    directions = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
+    head_roles = [f for f in roles if f.head == head and f.role in ("syntax", COREFERENCE)]
+    for finding in sorted(head_roles, key=lambda f: -f.gain):
         name, _, direction = (COREFERENCE if finding.role == COREFERENCE else finding.detail).partition(" ")
-        ways.setdefault(name, direction)
-    return ways
+        directions.setdefault(name, direction)
+    return directions
 
 
-def _list_relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
-    """Return the relations in a sentence, the most frequent first. Relations in ``ways`` may be subtypes."""
+def _list_relations(sentence: Sentence, extra_relations: Iterable[str]) -> list[str]:
+    """Return the relations in a sentence, the most frequent first. Relations in ``extra_relations`` may be subtypes."""
     names = [word.base for word in sentence.words if word.head is not None]
-    names += [word.relation for word in sentence.words if word.relation in ways and word.relation not in names]
-    listed = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
+    names += [
+        word.relation for word in sentence.words if word.relation in extra_relations and word.relation not in names
+    ]
+    by_frequency = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
     chains = [mention.chain for mention in sentence.mentions]
-    return [*(["all"] if listed else []), *listed, *([COREFERENCE] if len(set(chains)) < len(chains) else [])]
+    return [
+        *(["all"] if by_frequency else []),
+        *by_frequency,
+        *([COREFERENCE] if len(set(chains)) < len(chains) else []),
+    ]
 
 
 def select_word_weights(attention: Attention, heads: Sequence[Head]) -> Weights:
@@ -123,12 +133,14 @@ def select_word_weights(attention: Attention, heads: Sequence[Head]) -> Weights:
     return block
 
 
-def _compare_dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
+def _compare_dependencies(
+    sentence: Sentence, attention: Attention, head: Head, relation: str, direction: str
+) -> list[Span]:
     block = select_word_weights(attention, [head])
     weights, pointed = block[0].copy(), find_pointers(block)
     spans = []
-    for arc in list_arcs(sentence, pointed, 0, relation, way):
-        link = (arc.pointed, arc.word) if way == "head_to_dep" else (arc.word, arc.pointed)
+    for arc in list_arcs(sentence, pointed, 0, relation, direction):
+        link = (arc.pointed, arc.word) if direction == "head_to_dep" else (arc.word, arc.pointed)
         points = weights[link] > 0  # a causal model gives no weight to later words
         if arc.right and points:
             spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
@@ -178,8 +190,8 @@ def _compare_coreference(sentence: Sentence, attention: Attention, head: Head) -
 
 
 def show_arcs(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
-    drawn = draw_sentence(words, spans, get_theme(), alt)
-    show_drawing(drawn, round(drawn.width * max(1.33, min(1.8, TARGET_WIDTH / drawn.width))))
+    picture = draw_sentence(words, spans, get_theme(), alt)
+    show_drawing(picture, round(picture.width * max(1.33, min(1.8, TARGET_WIDTH / picture.width))))
 
 
 # ---- A case that was opened from the Roles page ---------------------------------------------------------------------
@@ -195,15 +207,15 @@ class ArcExcerpt(NamedTuple):
 
 
 def show_case(page: PageReading) -> None:
-    """Show the arcs at the word of the case in the URL. Nothing for a role without gold annotation."""
+    """Show the arcs at the word of the case in the URL. Shows nothing for a role without gold annotation."""
     annotation, attention, case = page.gold, page.attention, page.url.where.case
     if annotation is None or case is None or attention.quantity != "weight":
         return
-    relation, _, way = page.url.parameters.get("gold", "").partition(".")
+    relation, _, direction = page.url.parameters.get("gold", "").partition(".")
     if not relation or case.head not in attention.every_head() or not is_fully_read(annotation, attention):
         return
-    way = way if way in DIRECTIONS else DIRECTIONS[0]
-    all_spans = compare_arcs(annotation.sentence, attention, case.head, relation, way)
+    direction = direction if direction in DIRECTIONS else DIRECTIONS[0]
+    all_spans = compare_arcs(annotation.sentence, attention, case.head, relation, direction)
     spans = [span for span in all_spans if span.start == case.word]
     if not spans:
         return

@@ -48,19 +48,20 @@ from mha_viz.request import Request
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 from mha_viz.view.settings import DEFAULTS
 
-ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases that are offered
-DRAWN_KEY = (
-    "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
-)
+ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases of other sentences that the page offers
+DRAWN_KEY = "explorer_drawn"  # session key: the request and the view key of the drawing on screen
 INTRODUCTION = "Each square shows where one attention head looks."
-MOST_LISTED = 3  # the most groups of heads that are listed
+MOST_LISTED = 3  # list at most this many groups of heads
 _SKELETON = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
 
 
 class PageMode(Protocol):
     """A mode of the page, such as switching heads off.
 
-    ``drawn`` is its part of the drawing, as JSON. ``say`` writes above the drawing and returns charts to download.
+    Attributes:
+        drawn: its part of the drawing, as JSON.
+
+    ``say`` shows text above the drawing and returns charts to download.
     """
 
     @property
@@ -68,26 +69,26 @@ class PageMode(Protocol):
     def say(self, opened: Head) -> list[PageChart]: ...
 
 
-def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None], on_off: Callable[[], None]) -> None:
+def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None], on_toggle: Callable[[], None]) -> None:
     """Draw a reading, with remarks on what could not be read or followed.
 
     Args:
         page: the reading.
         make_mode: creates the mode; called if the URL has ``off``, even if no head is off.
-        on_off: called when a head is switched off or on.
+        on_toggle: called when a head is switched off or on.
     """
     mode = make_mode(page) if "off" in page.url.parameters else None
     set_title(str(page.heads[0]), quote_for_title(page.url.sentence))
     _say_what_is_shown(page)
     gold.show_case(page)
     _ask_question(page)
-    charts = _show_heads(page, mode, on_off)
+    charts = _show_heads(page, mode, on_toggle)
     charts += _show_below(page)
     download_panel.show_reading_downloads(page.attention, page.heads, partial(_read_view, page), charts)
 
 
 def _say_what_is_shown(page: PageReading) -> None:
-    """Report what of the text or the link cannot be shown, and which part of a model is shown.
+    """Report which parts of the text or the link cannot be shown, and which part of a model is shown.
 
     Also report if numbers have fewer than three decimals, and the progress of a study of the roles.
     """
@@ -107,24 +108,24 @@ def _say_what_is_shown(page: PageReading) -> None:
     show_measuring(page)
 
 
-def _show_heads(page: PageReading, mode: PageMode | None, on_off: Callable[[], None]) -> list[PageChart]:
+def _show_heads(page: PageReading, mode: PageMode | None, on_toggle: Callable[[], None]) -> list[PageChart]:
     """Show the drawing below the output of the ``mode``. Return the mode's charts."""
     st.session_state[DRAWN_KEY] = _identify_request(page.url), view_key(page.attention)
     above = st.container()
-    of_view = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.drawn if mode else None)
+    view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.drawn if mode else None)
     packet = model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.begin)
-    on = {
+    callbacks = {
         "view": _on_view,
         "compare": _on_compare,
         "card": _on_card,
         "measure": _on_measure,
-        "off": on_off,
+        "off": on_toggle,
         "why": _on_why,
         "elsewhere": _on_elsewhere,
     }
     cases = st.session_state[ELSEWHERE_KEY] = elsewhere.find_cases(page)
-    of_view |= elsewhere.describe_cases(page, cases)
-    draw_explorer(packet, encode_badges(page, of_view), "explorer", on)
+    view_fields |= elsewhere.describe_cases(page, cases)
+    draw_explorer(packet, encode_badges(page, view_fields), "explorer", callbacks)
     say_complaint()
     if mode is None:
         return []
@@ -161,11 +162,11 @@ def _show_below(page: PageReading) -> list[PageChart]:
 
 
 def _ask_question(page: PageReading) -> None:
-    """Say whose gradient is shown, with the controls to change it, if the quantity needs a question."""
+    """If the quantity is a gradient, say which score it belongs to, and show the controls of that question."""
     where = page.url.where
     if not QUANTITIES[where.request.quantity].of_answer:
         return
-    if not QUANTITIES[page.attention.quantity].of_answer:  # the reason was shown where it was read
+    if not QUANTITIES[page.attention.quantity].of_answer:  # the reason was already shown
         asking.show_controls(None, where)
         return
     with guarded(complain):
@@ -178,21 +179,21 @@ def _ask_question(page: PageReading) -> None:
 def _on_view() -> None:
     """Apply a change of the view. A message about the view of an earlier text is ignored."""
     view = read_message("explorer", "view")
-    what = address.url()
-    if _is_drawn(view, what):
+    url = address.url()
+    if _is_drawn(view, url):
         changes = address.select_accepted(view)
-        address.go(**changes | _change_quantity(what.where, changes.get("shown")))
+        address.go(**changes | _change_quantity(url.where, changes.get("shown")))
 
 
-def _is_drawn(event: Mapping[str, object], what: Url) -> bool:
+def _is_drawn(event: Mapping[str, object], url: Url) -> bool:
     """Return whether a message is about the text that is requested now, and not about an earlier one."""
-    return st.session_state.get(DRAWN_KEY) == (_identify_request(what), event.get("of"))
+    return st.session_state.get(DRAWN_KEY) == (_identify_request(url), event.get("of"))
 
 
-def _identify_request(what: Url) -> tuple[str, ...]:
+def _identify_request(url: Url) -> tuple[str, ...]:
     """Return the parts of the request that identify its tokens and, for an encoder–decoder, its heads."""
-    request = what.where.request
-    return what.text, request.pair, request.target, request.part, request.prefix
+    request = url.where.request
+    return url.text, request.pair, request.target, request.part, request.prefix
 
 
 def _change_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
@@ -203,8 +204,8 @@ def _change_quantity(where: Address, shown: str | None) -> dict[str, str | None]
     if (shown or DEFAULTS["shown"]) == where.request.quantity:
         return {}
     changes = {"scale": address.choose_scale(shown)}
-    rows = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.request.quantity)]
-    has_other_heads = any(row.of_layers for row in rows if row)
+    quantities = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.request.quantity)]
+    has_other_heads = any(row.of_layers for row in quantities if row)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
 
@@ -212,20 +213,20 @@ def _change_quantity(where: Address, shown: str | None) -> dict[str, str | None]
 def _on_compare() -> None:
     """Add the head on screen to the compared heads."""
     event = read_message("explorer", "compare")
-    what = address.url()
-    if DRAWN_KEY in st.session_state and not _is_drawn(event, what):  # a browser may draw before its session has
+    url = address.url()
+    if DRAWN_KEY in st.session_state and not _is_drawn(event, url):  # a browser may draw before its session has
         st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
         return
     try:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
-        request = Request(name, what.sentence, what.where.request.pair)
-        request = set_part(request, catalog.resolve(name), what.where)
+        request = Request(name, url.sentence, url.where.request.pair)
+        request = set_part(request, catalog.resolve(name), url.where)
         if not request.part:
-            request = replace(request, text=what.get_pin_text(what.sentence), **address.read_switched_off(event))
-        if what.where.request.prefix:
+            request = replace(request, text=url.get_pin_text(url.sentence), **address.read_switched_off(event))
+        if url.where.request.prefix:
             st.toast("The texts of My heads are read without the prefix in this link.")
-        pins, _ = comparison.read(what.where.tray)
-        layer = f"Layer {head.layer}" if QUANTITIES[what.where.request.quantity].of_layers else ""
+        pins, _ = comparison.read(url.where.tray)
+        layer = f"Layer {head.layer}" if QUANTITIES[url.where.request.quantity].of_layers else ""
         address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
     except MhaVizError as error:
         st.toast(escape_markdown(str(error)))  # the button may be far from where errors are shown
@@ -237,8 +238,8 @@ def _on_card() -> None:
     """Open the card of a head on the Roles page."""
     with suppress(UnknownHead):
         head = Head.parse(str(read_sent_value("explorer", "card")))
-        here = {name: value for name, value in address.get_parameters().items() if name not in ("on", "corpus")}
-        navigation.leave("roles", {**here, "head": str(head)})
+        parameters = {name: value for name, value in address.get_parameters().items() if name not in ("on", "corpus")}
+        navigation.leave("roles", {**parameters, "head": str(head)})
 
 
 @guarded()
@@ -260,42 +261,42 @@ def _on_why() -> None:
 
 
 def warm_up() -> None:
-    """Load the default model once the first picture was sent. Errors are reported when the model is requested."""
+    """Load the default model after the first picture was sent. Errors are reported when the model is requested."""
     with suppress(MhaVizError):
         first = catalog.choose_default()
         if is_ready(first):
             model_service().warm(first)
 
 
-def read_page(what: Url) -> PageReading | None:
+def read_page(url: Url) -> PageReading | None:
     """Read what the page shows (:func:`inference.read_nearest`), with a placeholder until it is drawn."""
     apply_style("skeleton")
-    shape = st.empty()
-    shape.html(_SKELETON)
+    skeleton = st.empty()
+    skeleton.html(_SKELETON)
     page = None
     try:
         with st.container():  # one container, so that remarks that come and go do not redraw what is below
-            page = inference.read_nearest(what, what.where, says_source=False)
+            page = inference.read_nearest(url, url.where, says_source=False)
     finally:
         if page is None:
-            shape.empty()
+            skeleton.empty()
     return page and continuing.mark_written_text(page)
 
 
 def say_shared_keys(page: PageReading) -> None:
-    """Report, in a line each, if only the weights of the model can be read, and which heads share keys and values."""
-    with suppress(MhaVizError):  # the files are gone: the drawing stays
-        of_files = read_facts(page.model)
-        if of_files is not None and of_files.weights_only:
+    """Report whether only the model's weights can be read, and which heads share keys and values."""
+    with suppress(MhaVizError):  # the files were deleted; keep the drawing
+        facts = read_facts(page.model)
+        if facts is not None and facts.weights_only:
             remark(
                 "Weights only: the parts of this model’s family are not known here, so norms, parts of a score, "
                 "switching heads off, predictions and the steps inside a head are not available."
             )
-        shared = of_files.heads_per_key if of_files is not None else 1
+        shared = facts.heads_per_key if facts is not None else 1
         if shared > 1:
-            joined = " and " if shared == 2 else " to "
+            joiner = " and " if shared == 2 else " to "
             heads = range(0, page.attention.heads, shared)
-            groups = [f"H{first}{joined}H{first + shared - 1}" for first in heads]
+            groups = [f"H{first}{joiner}H{first + shared - 1}" for first in heads]
             listed = ", ".join(groups[:MOST_LISTED]) + (", and so on," if len(groups) > MOST_LISTED else "")
             remark(f"In each layer {listed} share a key and a value; their queries differ.")
 
@@ -310,7 +311,7 @@ def show_measuring(page: PageReading) -> None:
             study,
             lambda job: f"Measuring the roles of {escape_markdown(page.model.label)}: {format_done(job.fraction)}",
         )
-    elif error is not None and not isinstance(error, Cancelled):  # whoever stopped it knows; others need not
+    elif error is not None and not isinstance(error, Cancelled):  # do not report a study that a visitor stopped
         complain(error)
 
 

@@ -16,9 +16,8 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal, percent
 
-LARGEST_UNSHIFTED_SCORE = (
-    30.0  # above it, the largest score is subtracted, as usual in software: e to the power of 30 has 14 digits
-)
+# If a score is larger, subtract the largest score first, as is usual: e to the power of 30 has 14 digits.
+LARGEST_UNSHIFTED_SCORE = 30.0
 
 
 class SoftmaxRow(NamedTuple):
@@ -27,7 +26,7 @@ class SoftmaxRow(NamedTuple):
     Attributes:
         products: q · k.
         scores: the products after scaling.
-        ``shift``: the number that is subtracted from all scores, so that the powers do not overflow; often 0.
+        shift: the number that is subtracted from all scores, so that the powers do not overflow; often 0.
         powers: e to the power of score minus ``shift``; 0 at masked positions.
         shares: the weights, which sum to 1.
     """
@@ -40,14 +39,14 @@ class SoftmaxRow(NamedTuple):
 
 
 def compute_softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRow:
-    """Compute the softmax of a row step by step, without the division by √d_k if not ``divided``."""
+    """Compute the softmax of a row step by step. If not ``divided``, omit the division by √d_k."""
     products = trace.scores[head, query].astype(np.float64)
     scores = products * trace.scaling if divided else products
     is_open = ~trace.mask[query]
     largest = float(scores[is_open].max())
-    lowered = largest if largest > LARGEST_UNSHIFTED_SCORE else 0.0
-    powers = np.where(is_open, np.exp(np.where(is_open, scores, lowered) - lowered), 0)
-    return SoftmaxRow(products, scores, lowered, powers, powers / powers.sum())
+    shift = largest if largest > LARGEST_UNSHIFTED_SCORE else 0.0
+    powers = np.where(is_open, np.exp(np.where(is_open, scores, shift) - shift), 0)
+    return SoftmaxRow(products, scores, shift, powers, powers / powers.sum())
 
 
 def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
@@ -84,10 +83,10 @@ def make_row_table(trace: Trace, head: int, query: int, divided: bool, about: Ma
     row = compute_softmax_row(trace, head, query, divided)
     columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
     rows = []
-    for place, token in enumerate(trace.text.tokens):
-        score = None if trace.mask[query, place] else float(row.scores[place])
-        softmax_cells = (row.shift, float(row.powers[place]), float(row.shares[place]))
-        rows.append((place, token.drawn, float(row.products[place]), score, *softmax_cells))
+    for index, token in enumerate(trace.text.tokens):
+        score = None if trace.mask[query, index] else float(row.scores[index])
+        softmax_cells = (row.shift, float(row.powers[index]), float(row.shares[index]))
+        rows.append((index, token.drawn, float(row.products[index]), score, *softmax_cells))
     return Table(columns, tuple(rows), dict(about))
 
 
@@ -97,10 +96,10 @@ def _format_power(value: float) -> str:
 
 def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
     """Show the text above a step, with the query and the key marked."""
-    ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
+    marks = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:
-        ring = {query: ("query and key", theme.heads[1])}
-    words = "".join(_mark_word(token, trace.text.tokens[token].drawn[:24], ring.get(token)) for token in tokens)
+        marks = {query: ("query and key", theme.heads[1])}
+    words = "".join(_mark_word(token, trace.text.tokens[token].drawn[:24], marks.get(token)) for token in tokens)
     weight = percent(float(trace.weights[head, query, key]))
     ends = [escape(trace.text.tokens[token].drawn[:24]) for token in (query, key)]
     st.html(
@@ -109,8 +108,8 @@ def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[
     )
 
 
-def _mark_word(token: int, text: str, ring: tuple[str, str] | None) -> str:
-    if ring is None:
+def _mark_word(token: int, text: str, mark: tuple[str, str] | None) -> str:
+    if mark is None:
         return f'<bdi data-token="{token}">{escape(text)}</bdi> '
-    name, colour = ring
+    name, colour = mark
     return f'<b data-token="{token}" style="border-color: {colour}"><bdi>{escape(text)}</bdi><small>{name}</small></b> '

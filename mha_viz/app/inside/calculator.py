@@ -1,4 +1,4 @@
-"""A calculator for the cost of the block, which compares the sizes of the paper with those of the model on the page."""
+"""A calculator for the cost of the attention block. It compares the visitor's sizes with those of the page's model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGEST_NUMBER = 10**15 - 1  # limit of a browser's number type and of a link
 def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
     """Show the calculator, and return its table as a chart.
 
-    ``d_model`` is that of the model on the page, 0 if unknown.
+    ``d_model`` is the width of the model on the page, 0 if unknown.
     """
     st.markdown("## What it costs")
     left, right = st.columns([4, 7], gap="large")
@@ -54,7 +54,7 @@ def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
 
 
 def matches_paper(trace: Trace) -> bool:
-    """Return whether the layer has the form that the numbers of the table assume.
+    """Return whether the layer has the form that the table assumes.
 
     Each head has its own keys and values, and d_k = d_model / h.
     """
@@ -64,10 +64,10 @@ def matches_paper(trace: Trace) -> bool:
 def _read_settings() -> tuple[int, int, int]:
     """Return d_model, h and n from the URL, or else those of the paper."""
     number = r"(-?\d{1,15})"
-    given = address.get_parameters().get("costs", "")
-    match = re.fullmatch(f"{number},{number},{number}", given, re.ASCII)
+    value = address.get_parameters().get("costs", "")
+    match = re.fullmatch(f"{number},{number},{number}", value, re.ASCII)
     if not match:
-        say_unused([f"costs={given[:20]}"] if given else [])
+        say_unused([f"costs={value[:20]}"] if value else [])
         return PAPER_SETTINGS
     d_model, heads, n = map(int, match.groups())
     return d_model, heads, n
@@ -136,10 +136,11 @@ ROWS = (
     ),
     CostRow("memory: weights, h · n · n", "memory: weights, h · n · n", lambda c: _format_bytes(c.weight_bytes), True),
 )
+# Fields of Costs, which are also the column names in files.
 NUMBERS = (
     *("d_model", "heads", "n", "d_k", "parameters", "with_biases", "projections", "products", "multiply_adds"),
     *("parameter_bytes", "vector_bytes", "weight_bytes"),
-)  # a field of Costs, the column name in files
+)
 
 
 def _compute_columns(cost: Costs | None, attention: Attention, d_model: int) -> dict[str, Costs]:
@@ -154,14 +155,14 @@ def _compute_columns(cost: Costs | None, attention: Attention, d_model: int) -> 
 
 
 def _show_table(columns: Mapping[str, Costs]) -> None:
-    head = ["one layer, float32", *map(escape_markdown, columns)]
+    header = ["one layer, float32", *map(escape_markdown, columns)]
     lines = [
         [row.words, *(f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost) for cost in columns.values())]
         for row in ROWS
     ]
-    rule = ["---", *("---:" for _ in columns)]
+    separator = ["---", *("---:" for _ in columns)]
     with st.container(key="wide_inside_costs"):
-        st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)))
+        st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (header, separator, *lines)))
 
 
 def _make_chart(columns: Mapping[str, Costs]) -> PageChart:

@@ -1,4 +1,4 @@
-"""The page *Inside a head*: the block as a map, the open step, and the cost of the block."""
+"""The page *Inside a head*: a map of the attention block, the open step, and the cost of the block."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ from mha_viz.quotes import shorten
 COST_STEP = "cost"  # no step is open: the calculator follows the map directly
 
 
-def show_steps(what: Url) -> None:
+def show_steps(url: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
     say_complaint()
-    if refuse_encoder_decoder(what.where, "the steps inside a head are shown"):
+    if refuse_encoder_decoder(url.where, "the steps inside a head are shown"):
         return
-    page = inference.read_whole_model(what)
+    page = inference.read_whole_model(url)
     if page is None:
         return
     attention = page.attention
     inference.say_cut(page)
     inference.say_unknown(attention)
-    head = request.read_linked_head(what, attention, "inside_a_head")
-    set_title(f"Inside {head}", quote_for_title(what.sentence))
+    head = request.read_linked_head(url, attention, "inside_a_head")
+    set_title(f"Inside {head}", quote_for_title(url.sentence))
     d_model = page.model.d_model
     try:
         trace: Trace = _ask_model(page, verbs.trace, head.layer)
@@ -79,9 +79,8 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
     """Show the map of the block and the open step. Return the step's charts."""
     attention = page.attention
     query, key = _choose_pair(page, head)
-    step = read_option("step", (*list_steps(trace), COST_STEP), r".*\D.*") or next(
-        iter(STEPS)
-    )  # a number is a training's step
+    # A number is a training step, for the page *Why heads differ*.
+    step = read_option("step", (*list_steps(trace), COST_STEP), r".*\D.*") or next(iter(STEPS))
     _show_map(trace, head, step)
     choices = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with choices:
@@ -127,7 +126,7 @@ def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
-# ---- What is asked for ----------------------------------------------------------------------------------
+# ---- The query and the key ----------------------------------------------------------------------------------
 
 
 def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
@@ -138,8 +137,8 @@ def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
         for name in ("q", "k")
         if name in parameters and _parse_token(parameters[name], n) is None
     ]
-    begin = None if page.url.where.head else page.begin.pin
-    pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", parameters.get("pin") or begin or "", re.ASCII)
+    default_pin = None if page.url.where.head else page.begin.pin
+    pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", parameters.get("pin") or default_pin or "", re.ASCII)
     pinned_tokens = pin.groups() if pin else (None, None)
     ignored += (
         [f"pin={parameters['pin']}"]
@@ -235,8 +234,11 @@ def _show_step_buttons(step: str, trace: Trace) -> None:
     names = list(list_steps(trace))
     number = names.index(step)
     with st.container(horizontal=True):
-        for way, to in (("back", number - 1), ("on", number + 1)):  # the same buttons at every step: the keyboard stays
-            if 0 <= to < len(names):
-                title = STEPS[names[to]].label.replace("_k", "ₖ")
-                words = f"← {title}" if way == "back" else f"{title} →"
-                st.button(words, key=f"inside_{way}", on_click=address.go, kwargs={"step": names[to]})
+        for direction, target in (
+            ("back", number - 1),
+            ("on", number + 1),
+        ):  # the same keys at every step keep the keyboard focus
+            if 0 <= target < len(names):
+                title = STEPS[names[target]].label.replace("_k", "ₖ")
+                words = f"← {title}" if direction == "back" else f"{title} →"
+                st.button(words, key=f"inside_{direction}", on_click=address.go, kwargs={"step": names[target]})

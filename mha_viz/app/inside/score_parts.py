@@ -21,32 +21,34 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import decimal
 
-MOST_REASONS = 3  # pairs of parts in the sentence
+MOST_REASONS = 3  # maximum pairs of parts in the sentence
 
 
 def explain_score(o: OpenStep, below: Any) -> None:
     """Explain the score of the query with the key below the charts of scores, if the key is not masked.
 
-    While the pointer is on another key that is drawn, that one is explained. If this model's scores cannot be split
-    into parts, the reason is shown.
+    While the pointer is on another drawn key, the page explains the score of that key instead. If this model's scores
+    cannot be split into parts, show the reason.
     """
     if o.score_parts is None or o.trace.mask[o.query, o.key]:
         return
     try:
         keys = tuple(sorted({o.key, *(token for token in o.tokens if not o.trace.mask[o.query, token])}))
-        of_keys = dict(zip(keys, o.score_parts(keys), strict=True))
+        parts_by_key = dict(zip(keys, o.score_parts(keys), strict=True))
     except ModelUnsupported as error:
         with below:
             remark(error.problem)
         return
-    parts = of_keys[o.key]
+    parts = parts_by_key[o.key]
     names = [
         both(Head.parse(name)) if group == HEADS else name
         for name, group in zip(parts.names, parts.groups, strict=True)
     ]
     with below:
         for write in (_write_sentence, _draw_bars):
-            st.html(f'<div class="inside-each">{"".join(write(o, split, names) for split in of_keys.values())}</div>')
+            st.html(
+                f'<div class="inside-each">{"".join(write(o, split, names) for split in parts_by_key.values())}</div>'
+            )
     alt = "What makes this score, by query and key"
     o.charts.append(o.make_chart("why", alt, lambda theme: draw.sides(parts, names, theme)))
     with below, st.expander("Part by part"):
@@ -66,19 +68,19 @@ def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
 
     An earlier head in the sentence is a link.
     """
-    above = parts.above_mean
-    order = np.argsort(-above, axis=None, kind="stable")[:MOST_REASONS]
-    largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above.shape), strict=True)]
+    above_mean = parts.above_mean
+    order = np.argsort(-above_mean, axis=None, kind="stable")[:MOST_REASONS]
+    largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above_mean.shape), strict=True)]
     query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].drawn[:24])}</bdi>”" for token in (o.query, parts.key))
     reasons = [
         f"{_link_head(o, parts, a, names)}{f' of {query}' * first} meets {_link_head(o, parts, b, names)}"
-        f"{f' of {key}' * first} (<b>+{decimal(above[a, b])}</b>: {decimal(parts.values[a, b])}, mean "
+        f"{f' of {key}' * first} (<b>+{decimal(above_mean[a, b])}</b>: {decimal(parts.values[a, b])}, mean "
         f"{decimal(parts.means[a, b])})"
         for first, (a, b) in zip((True, False, False), largest, strict=False)
-        if above[a, b] > 0
+        if above_mean[a, b] > 0
     ]
     because = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"
-    total = float(above.sum())
+    total = float(above_mean.sum())
     mean = decimal(parts.score - total)
     return (
         f'<p class="inside-why"{_write_visibility(o, parts)}><b>{query} → {key}</b> {because}. The score is '
@@ -90,13 +92,13 @@ def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
 def _draw_bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     """Return the chart ``draw.sides`` as two HTML tables, because there is one for each key that is drawn."""
     tables = []
-    for title, listed in draw.iter_listed_parts(parts, names):
-        values = [part.above_mean for part in listed]
+    for title, shown_parts in draw.iter_listed_parts(parts, names):
+        values = [part.above_mean for part in shown_parts]
         low, length = min(0.0, *values), (max(0.0, *values) - min(0.0, *values)) or 1.0
         rows = "".join(
             f'<tr title="{decimal(part.value)}, mean {decimal(part.mean)}"><th>{escape(part.name)}</th>'
             f"<td>{decimal(value)}</td><td>{_draw_bar(o, value, low, length)}</td></tr>"
-            for part, value in zip(listed, values, strict=True)
+            for part, value in zip(shown_parts, values, strict=True)
         )
         tables.append(f"<table><caption>{title}</caption>{rows}</table>")
     return f'<div class="inside-sides"{_write_visibility(o, parts)}>{"".join(tables)}</div>'
@@ -111,7 +113,7 @@ def _draw_bar(o: OpenStep, value: float, low: float, length: float) -> str:
 def _write_visibility(o: OpenStep, parts: ScoreParts) -> str:
     """Return the HTML attributes that show an element only while the pointer is on its key.
 
-    The element for the pinned key is shown otherwise.
+    When the pointer is elsewhere, the element of the pinned key is shown.
     """
     return f' data-key="{parts.key}"{" data-held" if parts.key == o.key else " hidden"}'
 
@@ -119,6 +121,6 @@ def _write_visibility(o: OpenStep, parts: ScoreParts) -> str:
 def _link_head(o: OpenStep, parts: ScoreParts, number: int, names: list[str]) -> str:
     if parts.groups[number] != HEADS:
         return escape(names[number])
-    here = {name: value for name, value in address.get_parameters().items() if name not in ("on", "pin")}
-    link = escape(f"?{urlencode({**here, 'head': parts.names[number], 'q': o.query, 'k': parts.key})}")
+    parameters = {name: value for name, value in address.get_parameters().items() if name not in ("on", "pin")}
+    link = escape(f"?{urlencode({**parameters, 'head': parts.names[number], 'q': o.query, 'k': parts.key})}")
     return f'<a href="{link}" target="_self">{escape(names[number])}</a>'

@@ -24,18 +24,18 @@ ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.037
 
 @dataclass(frozen=True)
 class OpenStep:
-    """What is open on the page.
+    """The open step, with the head and the tokens that it is shown for.
 
     Attributes:
         step: the name of the step.
         trace: the intermediate results of the layer.
         head, query, key: the open head of the layer, and two tokens.
         tokens: the tokens that charts show.
-        ``is_divided``: False to leave out the division by √d_k.
+        divided: False to omit the division by √d_k.
         theme: the colours.
         about: a sentence that describes what is open, for captions.
         code: the Python code that computes its numbers.
-        score_parts: returns the parts of the scores of the query with some keys; None if there are none.
+        score_parts: splits the scores of the query with the given keys into parts; None if that is impossible.
         charts: the charts that the step has drawn so far.
     """
 
@@ -65,12 +65,13 @@ class OpenStep:
 
 
 def split_columns() -> tuple[Any, Any]:
+    """Return the columns of a step: for its text, and for its charts."""
     left, right = st.columns([4, 7], gap="large")
     return left, right
 
 
 def open_more() -> Any:
-    """Return a closed expander for what a step says after its first sentences, so that its picture is seen first."""
+    """Return a closed expander for the rest of a step's text, so that the picture is seen first."""
     return st.expander("More")
 
 
@@ -102,7 +103,7 @@ def show_shapes(*shapes: str) -> None:
 
 
 def say_left_out(o: OpenStep) -> None:
-    """Say how many tokens are drawn if not all are."""
+    """Say how many tokens are drawn, unless all are."""
     if len(o.tokens) < o.trace.n:
         remark(
             f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "

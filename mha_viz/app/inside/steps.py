@@ -18,14 +18,14 @@ def _always(_: Trace) -> bool:
 
 
 class InsideStep(NamedTuple):
-    """A step.
+    """A step of the computation inside a head.
 
     Attributes:
         label: its name on the map.
         shape: returns the shape of its result.
-        inside: whether each head computes it.
-        show: draws it, and returns the column of its text for what follows.
-        ``applies_to``: returns whether a model has this step.
+        inside: whether each head computes it separately.
+        show: draws it, and returns its text column, to which the page adds buttons.
+        applies_to: returns whether a model has this step.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""The steps from the attention weights to the output, one function each, as in mha_viz.app.inside.to_weights."""
+"""The steps from the attention weights to the output, one function per step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
 
 
 def show_values(o: OpenStep) -> Any:
-    """Show the step that mixes the values by the weights; return the column of its text."""
+    """Show the step that mixes the values by the weights. Return the text column."""
     t = o.trace
     text, charts = split_columns()
     row = t.weights[o.head, o.query]
@@ -57,7 +57,7 @@ decide *what* it takes from there.
 
 
 def show_concatenation(o: OpenStep) -> Any:
-    """Show the step that concatenates the outputs of the heads; return the column of its text."""
+    """Show the step that concatenates the outputs of the heads. Return the text column."""
     t = o.trace
     text, charts = split_columns()
     first = o.head * t.d_k
@@ -82,10 +82,10 @@ back through its own columns and the rows of $W_O$ that multiply them.
 
 
 def show_output(o: OpenStep) -> Any:
-    """Show the step that multiplies the concatenation by W_O; return the column of its text."""
+    """Show the step that multiplies the concatenation by W_O. Return the text column."""
     t = o.trace
     length = float(np.linalg.norm(t.contribution(o.head)[o.query]))
-    entered = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
+    layer_input = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
     text, charts = split_columns()
     with text:
         st.markdown(
@@ -101,7 +101,7 @@ $$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W_O = \sum_i \mathr
 its own {t.d_k} rows of $W_O$. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
 
 All {t.heads} terms and the bias together differ from the output of the model itself by at most
-**{format_small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.
+**{format_small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {layer_input}.
 """
         )
         show_shapes(
@@ -121,15 +121,17 @@ All {t.heads} terms and the bias together differ from the output of the model it
     added = "What each head adds to the output"
     chart(charts, o, "contributions", added, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
     lengths = "Weights, and lengths of the weighted values"
-    here = (o.head, o.query, o.tokens, o.key)
-    chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *here, theme))
+    selection = (o.head, o.query, o.tokens, o.key)
+    chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
     return text
 
 
 def _compare_measures(o: OpenStep) -> str:
-    """Say whether weight and norm of the contribution pick the same token in this row."""
+    """Say whether the largest weight and the longest contribution belong to the same token in this row."""
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
-    most, longest = int(weights.argmax()), int(lengths.argmax())
-    if most == longest:
-        return f"Both measures pick {o.word(most)} here."
-    return f"Here the largest weight is on {o.word(most)}, but the longest contribution comes from {o.word(longest)}."
+    heaviest, longest = int(weights.argmax()), int(lengths.argmax())
+    if heaviest == longest:
+        return f"Both measures pick {o.word(heaviest)} here."
+    return (
+        f"Here the largest weight is on {o.word(heaviest)}, but the longest contribution comes from {o.word(longest)}."
+    )

@@ -1,4 +1,4 @@
-"""The steps from x to the attention weights, one function each: a plain explanation, and the numbers as charts."""
+"""The steps from x to the attention weights, one function per step. Each shows an explanation and charts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mha_viz.numerals import decimal, format_small, percent
 
 
 def show_vectors(o: OpenStep) -> Any:
-    """Show the input vectors x; return the column of the step's text."""
+    """Show the input vectors x. Return the text column."""
     t = o.trace
     tokens = draw.choose_first_tokens(t, o.query, o.key)
     normed = (
@@ -58,7 +58,7 @@ Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads recei
 
 
 def show_linear(o: OpenStep) -> Any:
-    """Show the projections of x to q, k and v; return the column of the step's text."""
+    """Show the projections of x to q, k and v. Return the text column."""
     t, p = o.trace, o.trace.parameters
     first = o.head * t.d_k
     product = float(t.x[o.query] @ p.w_q[:, first])
@@ -130,7 +130,7 @@ def _compare_with_loop(t: Trace) -> None:
 
 
 def show_products(o: OpenStep) -> Any:
-    """Show the product of a query and a key; return the column of the step's text."""
+    """Show the product of a query and a key. Return the text column."""
     t = o.trace
     text, charts = split_columns()
     score = float(t.scores[o.head, o.query, o.key])
@@ -161,7 +161,7 @@ Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $
 
 
 def show_scale(o: OpenStep) -> Any:
-    """Show the division of the scores by √d_k; return the column of the step's text."""
+    """Show the division of the scores by √d_k. Return the text column."""
     t = o.trace
     text, charts = split_columns()
     with text:
@@ -183,8 +183,8 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
     with text:
         say_left_out(o)
     alt = "Scores and weights of one query with and without the division"
-    here = (o.head, o.query, o.tokens, o.key)
-    chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *here, theme, o.divided))
+    selection = (o.head, o.query, o.tokens, o.key)
+    chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *selection, theme, o.divided))
     explain_score(o, charts)
     return text
 
@@ -210,7 +210,7 @@ def _show_division_switch(o: OpenStep) -> None:
 
 
 def show_mask(o: OpenStep) -> Any:
-    """Show the mask; return the column of the step's text."""
+    """Show the mask. Return the text column."""
     t = o.trace
     text, charts = split_columns()
     hidden = int(t.mask.sum())
@@ -242,7 +242,7 @@ def _explain_mask(t: Trace) -> str:
 
 
 def show_softmax(o: OpenStep) -> Any:
-    """Show the softmax of the scores; return the column of the step's text."""
+    """Show the softmax of the scores. Return the text column."""
     t = o.trace
     weights = t.weights[o.head] if o.divided else t.undivided(o.head)
     text, charts = split_columns()
@@ -265,11 +265,11 @@ def show_softmax(o: OpenStep) -> Any:
 
 
 def _make_row_chart(o: OpenStep) -> PageChart:
-    """Return the row that is computed by hand as a chart to download, with the numbers of the table."""
+    """Return the row that is computed by hand, as a chart to download with the numbers of the table."""
     label = "The row by hand: its scores, and the softmax of them"
-    here = (o.trace, o.head, o.query, o.tokens, o.key)
+    selection = (o.trace, o.head, o.query, o.tokens, o.key)
     numbers = partial(make_row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
-    return o.make_chart("row", label, lambda theme: draw.draw_softmaxes(*here, theme, o.divided), numbers)
+    return o.make_chart("row", label, lambda theme: draw.draw_softmaxes(*selection, theme, o.divided), numbers)
 
 
 def _write_softmax(o: OpenStep) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The step of rotary position embeddings: queries and keys before and after the rotation by their positions."""
+"""The step *Rotate q, k*: queries and keys before and after rotary position embeddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROTARY = "[Su et al. 2021, section 3.2.2](https://arxiv.org/abs/2104.09864)"
 
 
 def show_rotation(o: OpenStep) -> Any:
-    """Show the rotation of q and k by their positions; return the column of the step's text."""
+    """Show the rotation of q and k by their positions. Return the text column."""
     t, rotation = o.trace, o.trace.rotation
     assert rotation is not None  # other models have no such step
     text, charts = split_columns()
@@ -45,10 +45,10 @@ distances.
         )
         show_shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, rotated")
     alt = "q and k before and after their positions rotate them"
-    here = (o.head, o.query, o.key)
-    chart(charts, o, "turn", alt, lambda theme: draw.draw_rotation(t, *here, theme))
-    far = "The score of this query and this key at every distance"
-    chart(charts, o, "distances", far, lambda theme: draw.distances(t, rotation, *here, theme))
+    selection = (o.head, o.query, o.key)
+    chart(charts, o, "turn", alt, lambda theme: draw.draw_rotation(t, *selection, theme))
+    distances_alt = "The score of this query and this key at every distance"
+    chart(charts, o, "distances", distances_alt, lambda theme: draw.distances(t, rotation, *selection, theme))
     return text
 
 

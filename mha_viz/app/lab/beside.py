@@ -1,4 +1,4 @@
-"""Show the same experiment with other seeds side by side, to tell chance from effect."""
+"""Show the same experiment with other seeds side by side, so that chance can be told from effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mha_viz.app.widgets.parts import guarded
 from mha_viz.lab.lab import EXPERIMENTS, MAX_SEED
 from mha_viz.lab.record import Result, Settings
 
-PARAMETER = "beside"  # how many more seeds
+PARAMETER = "beside"  # the number of further seeds
 SEED_CHOICES = ("1", "2", "3")
 
 
@@ -29,22 +29,22 @@ def list_other_seeds(result: Result) -> list[Settings]:
 
 def _list_next_seeds(result: Result, count: int) -> list[Settings]:
     seed = result.settings.seed
-    return [replace(result.settings, seed=(seed + more) % (MAX_SEED + 1)) for more in range(1, count + 1)]
+    return [replace(result.settings, seed=(seed + offset) % (MAX_SEED + 1)) for offset in range(1, count + 1)]
 
 
 def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Result, str], None]) -> None:
     """Show results with several seeds side by side; on a phone, one below the other.
 
-    ``play`` draws a result under a key of its own. A seed that is being trained shows its progress instead.
+    ``play`` draws a result under a separate key. A seed that is being trained shows its progress instead.
     """
     busy = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
-    for number, (place, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
-        done = result if number == 0 else trainings.find_result(run)
+    for number, (column, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
+        finished = result if number == 0 else trainings.find_result(run)
         training = trainings.find_running(run)
-        with place:
+        with column:
             st.markdown(f"**Seed {run.seed}**")
-            if done is not None:
-                play(done, f"lab_beside_{number}" if number else "")
+            if finished is not None:
+                play(finished, f"lab_beside_{number}" if number else "")
             elif training is not None:
                 settings.show_progress(training)
             else:
@@ -69,7 +69,8 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
         st.markdown("Seeds side by side", width="content")
         bound(
             st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *SEED_CHOICES], change=change,
-            required=True, key="lab_beside", format_func=lambda more: str(int(more) + 1), label_visibility="collapsed",
+            required=True, key="lab_beside", format_func=lambda extra: str(int(extra) + 1),
+            label_visibility="collapsed",
         )  # fmt: skip
 
 

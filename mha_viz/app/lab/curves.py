@@ -1,4 +1,4 @@
-"""Charts of the training lab: of a whole result, and of one training at one step."""
+"""Charts of the training lab, for a whole result or for one training at one step."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def make_run_charts(result: Result) -> dict[str, WholeChart]:
 # The charts of one training at one step, by their keys.
 CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurve]], Mapping[str, Any]]] = {
     "loss": (
-        lambda result, arm: [TrainingCurve(one.label, one.loss, i, one is arm) for i, one in enumerate(result.runs)],
+        lambda result, arm: [TrainingCurve(run.label, run.loss, i, run is arm) for i, run in enumerate(result.runs)],
         {"log": True},
     ),
     "right": (
@@ -82,13 +82,13 @@ PAIR_TITLES = {
 
 
 @cache_results(CACHED_CHARTS)
-def draw_curve(key: str, result: Result, arm: TrainingRun, at: int, theme: Theme) -> Any:
-    """Return a chart of a training with the recorded step number ``at`` marked.
+def draw_curve(key: str, result: Result, arm: TrainingRun, step_index: int, theme: Theme) -> Any:
+    """Return a chart of a training with the recorded step number ``step_index`` marked.
 
     Cached, so callers must not change it.
     """
-    lines, how = CURVES[key]
-    return charts.draw_curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
+    make_lines, options = CURVES[key]
+    return charts.draw_curves([int(step) for step in arm.steps], make_lines(result, arm), step_index, theme, **options)
 
 
 def list_titles(arm: TrainingRun) -> dict[str, str]:

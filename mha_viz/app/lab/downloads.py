@@ -22,16 +22,18 @@ from mha_viz.figures.layout.frames import compare_heads
 from mha_viz.lab.record import Result, TrainingRun
 
 
-def show_downloads(result: Result, arm: TrainingRun, at: int, origin: str) -> None:
-    """Show the expander for the training ``arm`` of a result at the recorded step number ``at``."""
-    download_panel.show_chart_downloads(make_charts(result, arm, at, origin), [_offer_heads(result, arm, at)])
+def show_downloads(result: Result, arm: TrainingRun, step_index: int, origin: str) -> None:
+    """Show the expander for the training ``arm`` of a result at the recorded step number ``step_index``."""
+    download_panel.show_chart_downloads(
+        make_charts(result, arm, step_index, origin), [_offer_heads(result, arm, step_index)]
+    )
 
 
-def make_charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageChart]:
+def make_charts(result: Result, arm: TrainingRun, step_index: int, origin: str) -> list[PageChart]:
     """Return every chart of the run, in the order of the page."""
     about = f"Experiment “{result.settings.experiment}”. {origin}"
-    of_arm = f"{about} Heads of {arm.label}; step {int(arm.steps[at]):,} is marked."
-    code = (  # that repeats the training
+    arm_caption = f"{about} Heads of {arm.label}; step {int(arm.steps[step_index]):,} is marked."
+    code = (  # repeats the training
         "from mha_viz.lab.experiments import run\nfrom mha_viz.lab.record import Settings\n\n"
         f"result = run({result.settings!r})\n"
         f"result.runs[{result.runs.index(arm)}].loss  # and .accuracy, .maps, .gradients\n"
@@ -41,22 +43,22 @@ def make_charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[
         for name, (title, draw) in curves.make_run_charts(result).items()
     ]
     for name, title in curves.list_titles(arm).items():
-        draw = partial(curves.draw_curve, name, result, arm, at)
-        page_charts.append(PageChart(title.replace("**", ""), f"lab-{name}", draw, of_arm, None, code))
+        draw = partial(curves.draw_curve, name, result, arm, step_index)
+        page_charts.append(PageChart(title.replace("**", ""), f"lab-{name}", draw, arm_caption, None, code))
     return page_charts + _make_player_charts(
-        arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code
+        arm, step_index, f"{about} Heads of {arm.label} at step {int(arm.steps[step_index]):,}.", code
     )
 
 
-def _make_player_charts(arm: TrainingRun, at: int, about: str, code: str) -> list[PageChart]:
+def _make_player_charts(arm: TrainingRun, step_index: int, about: str, code: str) -> list[PageChart]:
     """Return the charts of the player at the step in view, without the heads.
 
     They show the gradients, and the similarity of heads.
     """
-    norms, cosines = arm.gradients[at].tolist(), arm.gradient_cosines[at, 0].tolist()  # [head] each
+    norms, cosines = arm.gradients[step_index].tolist(), arm.gradient_cosines[step_index, 0].tolist()  # [head] each
     rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
     table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
-    draw = partial(training.draw_gradients, arm.gradients[at])
+    draw = partial(training.draw_gradients, arm.gradients[step_index])
     player_charts = [PageChart("Gradient at each head", "lab-gradients", draw, about, lambda: table, code)]
     if arm.heads > 1:
         for name, matrix in zip(
@@ -64,30 +66,32 @@ def _make_player_charts(arm: TrainingRun, at: int, about: str, code: str) -> lis
             compare_heads(arm.weight_cosines, arm.divergence, arm.gradient_cosines),
             strict=True,
         ):
-            draw = partial(training.draw_likeness, matrix, at)
+            draw = partial(training.draw_likeness, matrix, step_index)
             player_charts.append(PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
     return player_charts
 
 
-def _offer_heads(result: Result, arm: TrainingRun, at: int) -> Offer:
-    step = int(arm.steps[at])
+def _offer_heads(result: Result, arm: TrainingRun, step_index: int) -> Offer:
+    step = int(arm.steps[step_index])
     name = f"heads-step-{step}"
-    attention = make_reading(result, arm, at)
+    attention = make_reading(result, arm, step_index)
     panels = [(attention, head) for head in attention.every_head()]
 
-    def make(size: Size, **rows: Any) -> Figure:
+    def make_figure(size: Size, **rows: Any) -> Figure:
         options: Mapping[str, Any] = {name: getattr(size, name) for name in size.__dataclass_fields__}
         return replace(figure_api.compare(panels, **rows, **options), name=name)
 
-    return Offer(f"Heads at step {step:,}", name, arm.heads * len(result.words) ** 2, make, None, arm.heads)
+    return Offer(f"Heads at step {step:,}", name, arm.heads * len(result.words) ** 2, make_figure, None, arm.heads)
 
 
-def make_reading(result: Result, arm: TrainingRun, at: int) -> Attention:
+def make_reading(result: Result, arm: TrainingRun, step_index: int) -> Attention:
     """Return the attention maps of a recorded step as a reading with one layer.
 
     The maps are stored in half precision, so rows are rescaled to sum to 1.
     """
-    maps = arm.maps[at].astype(np.float64)
+    maps = arm.maps[step_index].astype(np.float64)
     weights = (maps / maps.sum(axis=-1, keepdims=True)).astype(np.float32)
     model = f"experiment {result.settings.experiment}, {arm.label}"
-    return Attention.from_tensors(weights[None], list(result.words), model=model, revision=f"step {int(arm.steps[at])}")
+    return Attention.from_tensors(
+        weights[None], list(result.words), model=model, revision=f"step {int(arm.steps[step_index])}"
+    )

@@ -40,8 +40,8 @@ from mha_viz.numerals import counted, format_weight, percent
 
 TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
 TRAINING, PARAMETER = "trained", "snapshot"  # parameters of the URL
-LEAST_GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
-LENGTHS = range(9, 14)  # the number of words of the sentence that is drawn
+LEAST_GAIN = 0.1  # minimum gain over the baseline for a head to count as doing a task
+LENGTHS = range(9, 14)  # possible word counts of the drawn sentence
 
 
 class Skill(NamedTuple):
@@ -60,16 +60,16 @@ class Toy(NamedTuple):
         about: a sentence about the model.
         prediction: the question about what will happen.
         options: the possible predictions.
-        outcome: returns what a training, given by its name, shows.
+        outcome: returns the outcome of the training with a given name.
         skills: the tasks, by their names in its history.
         places: returns, for each task, the word that each word of the sentence should attend to.
         answer: the answer to the question.
-        source: where the answer is from.
+        source: the source of the answer.
         trainings: what each training was trained on, by name.
         loss: which words the loss is about.
-        measured: what the scores are.
-        off: heads that are worth switching off.
-        is_divided: whether the best heads of the tasks are the point, so that they are drawn large.
+        measured: what the scores measure, in words.
+        off: heads to switch off in a link to Explore.
+        is_divided: whether to draw the best head of each task large, because the division of work is the point.
     """
 
     short: str
@@ -155,21 +155,21 @@ def make_charts(name: str) -> list[PageChart]:
 def step_in_view(toy: str) -> int:
     """Return the training step in the URL if it was saved, else the first saved step."""
     saved = snapshots.list_steps(asset_path(toy))
-    wanted = address.get_parameters().get(PARAMETER, "")
-    return int(wanted) if wanted in map(str, saved) else saved[0]
+    value = address.get_parameters().get(PARAMETER, "")
+    return int(value) if value in map(str, saved) else saved[0]
 
 
 def read_training(name: str) -> str:
     """Return the name of the training that the URL asks for."""
-    wanted = address.get_parameters().get(TRAINING, "")
-    return wanted if wanted in TOYS[name].trainings else name
+    value = address.get_parameters().get(TRAINING, "")
+    return value if value in TOYS[name].trainings else name
 
 
 def _make_step_parameters(first: int, step: int) -> dict[str, str | None]:
     return {PARAMETER: None if step == first else str(step)}
 
 
-# ---- What is measured -----------------------------------------------------------------------------------------
+# ---- Measurements -----------------------------------------------------------------------------------------
 
 
 @cache
@@ -198,8 +198,7 @@ def read_head(row: Any) -> Head:
 
 
 def find_first_step(model: str, task: str) -> int | None:
-    """Return the first saved step from which the best head stays ``LEAST_GAIN`` above the baseline; None if there is
-    none."""
+    """Return the first saved step from which the best head stays ``LEAST_GAIN`` above the baseline, if any."""
     by_step = _select_history(model, task).groupby("step")
     gain = by_step["accuracy"].max() - by_step["baseline"].first()
     below = gain.index[(gain < LEAST_GAIN).to_numpy()]
@@ -210,24 +209,24 @@ def find_first_step(model: str, task: str) -> int | None:
 @cache_results(6)
 def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
     """Return the data of all steps for the browser. Cached, so callers must not change it."""
-    toy, shipped = TOYS[name], toy_maps.load_bundled(model)
+    toy, bundled = TOYS[name], toy_maps.load_bundled(model)
     trainings = [toy_maps.load_bundled(training) for training in toy.trainings]
-    count, steps, heads = len(shipped.words), shipped.steps.tolist(), _list_heads(shipped)
+    count, steps, heads = len(bundled.words), bundled.steps.tolist(), _list_heads(bundled)
     rows = [[find_best_row(model, task, step) for step in steps] for task in toy.skills]
     recording = Recording(
         key=model,
         steps=steps,
-        words=shipped.words,
+        words=bundled.words,
         names=heads,
-        maps=shipped.maps.reshape(len(steps), len(heads), count, count),
+        maps=bundled.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
         asked=toy.about,
         places=_find_marked_places(toy, count),
-        notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in of_task] for of_task in rows],
+        notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in task_rows] for task_rows in rows],
         curves=Curves(toy.loss, losses([training.loss for training in trainings], [*toy.trainings].index(model))),
         strip=Strip(
             "W_Q",
-            shipped.queries.reshape(len(steps), len(heads), -1),
+            bundled.queries.reshape(len(steps), len(heads), -1),
             max(float(np.abs(training.queries).max()) for training in trainings),
         ),
         large=_best_heads(name, model) if toy.is_divided else (),
@@ -241,23 +240,23 @@ def _best_heads(name: str, model: str) -> list[int]:
     return list(dict.fromkeys(heads.index(str(read_head(find_best_row(model, task)))) for task in TOYS[name].skills))
 
 
-def _list_heads(shipped: ToyMaps) -> list[str]:
-    return [str(Head(*place)) for place in np.ndindex(*shipped.maps.shape[1:3])]
+def _list_heads(bundled: ToyMaps) -> list[str]:
+    return [str(Head(*place)) for place in np.ndindex(*bundled.maps.shape[1:3])]
 
 
 def _find_marked_places(toy: Toy, count: int) -> Array:
-    """Return the key that each mark on the maps stands on, [skill, query]; −1 where there is no mark."""
+    """Return the marked key of each skill and query, [skill, query]; −1 where there is no mark."""
     return np.array([[keys.get(word, -1) for word in range(count)] for keys in toy.places()])
 
 
 def describe_maps(name: str, model: str) -> str:
-    """Describe which head does which job on the maps of the last step; empty if the signs mark too few words.
+    """Describe which head does which job on the maps of the last step; empty if too few words are marked.
 
     The maps are of one sentence, so this is an example only.
     """
-    shipped = toy_maps.load_bundled(model)
-    count, heads = len(shipped.words), _list_heads(shipped)
-    maps = shipped.maps[-1].reshape(len(heads), count, count)
+    bundled = toy_maps.load_bundled(model)
+    count, heads = len(bundled.words), _list_heads(bundled)
+    maps = bundled.maps[-1].reshape(len(heads), count, count)
     jobs = describe_jobs(heads, maps, _find_marked_places(TOYS[name], count).T)
     return f"On these maps: {jobs}" if jobs else ""
 
@@ -272,8 +271,8 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
 
     Its columns are the head, its score beside that of the simple rule, and one of its weights in the sentence.
     """
-    toy, shipped = TOYS[name], toy_maps.load_bundled(model)
-    maps = shipped.maps[shipped.steps.tolist().index(step)]  # [layer, head, query, key]
+    toy, bundled = TOYS[name], toy_maps.load_bundled(model)
+    maps = bundled.maps[bundled.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
         f"| after {counted(step, 'step')} | best head | {toy.measured} | simple rule | its weight in the sentence |",
         "| --- | --- | --- | --- | --- |",
@@ -282,7 +281,7 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
         row = find_best_row(model, task, step)
         query, key = max(places.items())
         link = (
-            f"“{shipped.words[query]}” → “{shipped.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
+            f"“{bundled.words[query]}” → “{bundled.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
         )
         score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
         scored = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
@@ -293,7 +292,8 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
 def _tabulate_end(name: str) -> list[str]:
     """Return the lines of a table that compares all trainings.
 
-    For each task: the baseline and, for each training, the best head at the end and since which step it is.
+    Each line has the baseline of a task and, for each training, the best head at the end and the step from which it
+    was good.
     """
     toy = TOYS[name]
     names = " | ".join(f"trained on {words}" for words in toy.trainings.values())
@@ -342,10 +342,10 @@ def find_drawn_sentence() -> DrawnSentence:
 
 def _find_subject(sentence: Sentence) -> tuple[int, int] | None:
     """Return the positions of a subject and its verb that have a noun between them; None if there are none."""
-    for place, word in enumerate(sentence.words):
+    for position, word in enumerate(sentence.words):
         verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
-        if verb is not None and "NOUN" in [other.upos for other in sentence.words[place + 1 : verb]]:
-            return place, verb
+        if verb is not None and "NOUN" in [other.upos for other in sentence.words[position + 1 : verb]]:
+            return position, verb
     return None
 
 
@@ -354,13 +354,13 @@ def _find_pronoun(sentence: Sentence) -> tuple[int, int] | None:
 
     The antecedent must not be the nearest noun.
     """
-    nouns = [place for place, word in enumerate(sentence.words) if word.upos == "NOUN"]
+    nouns = [position for position, word in enumerate(sentence.words) if word.upos == "NOUN"]
     for mention in sentence.mentions:
         if sentence.words[mention.word].upos == "PRON":
-            meant = {other.word for other in sentence.mentions if other.chain == mention.chain}
+            coreferent = {other.word for other in sentence.mentions if other.chain == mention.chain}
             earlier = [noun for noun in nouns if noun < mention.word]
-            if meant & set(earlier) and earlier[-1] not in meant:
-                return mention.word, max(meant & set(earlier))
+            if coreferent & set(earlier) and earlier[-1] not in coreferent:
+                return mention.word, max(coreferent & set(earlier))
     return None
 
 

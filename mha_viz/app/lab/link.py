@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.lab.lab import EXPERIMENTS
 from mha_viz.lab.record import Settings
 
-DEFAULT = "default"  # the whole parameter, of the default run
+DEFAULT = "default"  # the value of the parameter for the default run
 _PARAMETERS = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
 
 

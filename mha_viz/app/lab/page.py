@@ -22,7 +22,10 @@ from mha_viz.lab.record import Result, Settings
 
 
 class Scene(NamedTuple):
-    """A scene of the stage: its title, and the function that shows it, given its name and the following step."""
+    """A scene of the stage: its title, and a function that shows it.
+
+    The function takes the name of the scene and the following step.
+    """
 
     short: str
     show: Callable[[str, FollowingStep | None], None]
@@ -32,8 +35,8 @@ def show_lab() -> None:
     """Show the page for the request in the URL."""
     apply_style("lab")
     say_complaint()
-    wanted = read_option("experiment", [*SCENES, *lab.EXPERIMENT_BY_NUMBER], ".+")
-    name = wanted if wanted in SCENES else lab.find_experiment(wanted)
+    value = read_option("experiment", [*SCENES, *lab.EXPERIMENT_BY_NUMBER], ".+")
+    name = value if value in SCENES else lab.find_experiment(value)
     bound(
         st.pills, "Experiment", "experiment", name, list(SCENES), change=_change_experiment, key="lab_experiment",
         format_func=lambda name: format_formulas(SCENES[name].short), label_visibility="collapsed",
@@ -44,9 +47,8 @@ def show_lab() -> None:
 
 
 def _change_experiment(chosen: str | None) -> UrlChanges | None:
-    return (
-        None if chosen is None else stage.make_scene_parameters(chosen)
-    )  # a second click on the same one must not deselect it
+    # A second click on the same one must not deselect it.
+    return None if chosen is None else stage.make_scene_parameters(chosen)
 
 
 def _find_following_step(name: str) -> FollowingStep | None:
@@ -79,9 +81,9 @@ def _load_wanted_result(linked_settings: Settings) -> Result | None:
     """Return the result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in address.get_parameters():
-        done = trainings.find_result(linked_settings)
-        if done is not None:
-            return done
+        finished = trainings.find_result(linked_settings)
+        if finished is not None:
+            return finished
         waiting = trainings.find_running(linked_settings) is not None
         if linked_settings != default and not waiting and not lab.find_faults(linked_settings):
             remark(

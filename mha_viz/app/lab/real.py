@@ -26,13 +26,14 @@ class RealHead(NamedTuple):
     pin: str
 
 
-# By the relation that the head follows. Measured: L0H2 gives 0.98 or more to the word before in every row of twelve
-# sentences with repeated words, and L2H9 more to the other occurrence of such a word, 0.63 on average, than any other.
+# The head that follows each relation. Measured on twelve sentences with repeated words: L0H2 gives the previous word
+# 0.98 or more in every row, and L2H9 gives the other occurrence of a repeated word more than any other head does, 0.63
+# on average.
 REAL_HEADS: Mapping[str, RealHead] = MappingProxyType(
     {BEFORE: RealHead("L0H2", "q11"), LINKED: RealHead("L2H9", "q11")}
 )
 
-# One word that two heads link to two others: of all heads, L0H4 gives most to "river" and L5H9 most to "withdrew".
+# Two heads link one word to two different words: of all heads, L0H4 gives most to "river" and L5H9 most to "withdrew".
 BANK_TEXT = "She withdrew money from the bank by the river."
 WORDS, AT_BANK = ("She", "withdrew", "money", "from", "the", "bank", "by", "the", "river", "."), 5
 LINKS = (WordLink("L5H9", 1, 0.39), WordLink("L0H4", 8, 0.72))
@@ -45,14 +46,14 @@ def draw_two_heads(theme: Theme) -> Sequence[Drawing]:
 
 def show_real_heads(relations: Iterable[str]) -> None:
     """Show links to the real heads that follow these relations. The relations have signs in this order."""
-    found = [
+    links = [
         (sign, REAL_HEADS[relation]) for sign, relation in zip(SIGNS, relations, strict=False) if relation in REAL_HEADS
     ]
-    if not found:
+    if not links:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="lab_real"):
         st.markdown(f"In {NAME}:", width="content")
-        for sign, real in found:
+        for sign, real in links:
             st.page_link(
                 navigation.find_page("explore"),
                 label=f":primary[{sign} {real.head}]",

@@ -67,27 +67,30 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     arm = _read_arm(result)
     steps = [str(int(step)) for step in arm.steps]
     wanted_step = read_option("step", steps, r"\d+")
-    at = steps.index(wanted_step) if wanted_step else 0
+    step_index = steps.index(wanted_step) if wanted_step else 0
     removed = read_option("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
     if removed:
-        at = len(steps) - 1 + int(removed)
-    number = next(number for number, one in enumerate(result.runs) if one is arm)
+        step_index = len(steps) - 1 + int(removed)
+    number = next(number for number, run in enumerate(result.runs) if run is arm)
 
     seeds = list_other_seeds(result)
-    below = None if stage.has_numbers() else _find_other_start(result)
-    together = (result, *filter(None, map(trainings.find_result, seeds)))
+    other_start = None if stage.has_numbers() else _find_other_start(result)
+    shown_results = (result, *filter(None, map(trainings.find_result, seeds)))
 
     def play(shown: Result, follows: str = "") -> None:
         has_numbers = stage.has_numbers() and not seeds
-        if below is None:
-            arms = tuple(one.runs[number] for one in together)
+        if other_start is None:
+            arms = tuple(shown_result.runs[number] for shown_result in shown_results)
             recorded = _record_frames(shown, shown.runs[number], theme, has_numbers, arms)
             verdict = lab.compare_with_guess(guess, shown, number)
         else:
-            recorded, verdict = _record_two_rows(shown, below, theme), lab.compare_with_other(guess, shown, below)
+            recorded, verdict = (
+                _record_two_rows(shown, other_start, theme),
+                lab.compare_with_other(guess, shown, other_start),
+            )
         stage.play(
             {**recorded, "beside": bool(seeds)},
-            at,
+            step_index,
             verdict,
             partial(_make_step_parameters, shown.settings.experiment, int(arm.steps[-1])),
             None if follows else following,
@@ -107,10 +110,10 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     stage.show_answer(
         result.settings.experiment, experiment.answer, experiment.source, draw_answer(theme) if draw_answer else ()
     )
-    at = min(at, len(steps) - 1)
+    step_index = min(step_index, len(steps) - 1)
     if stage.has_numbers():
-        _show_numbers(result, arm, at, theme)
-    downloads.show_downloads(result, arm, at, _describe_origin(result))
+        _show_numbers(result, arm, step_index, theme)
+    downloads.show_downloads(result, arm, step_index, _describe_origin(result))
 
 
 def _make_step_parameters(experiment: str, last: int, step: int) -> dict[str, str | None]:
@@ -124,15 +127,15 @@ def _make_step_parameters(experiment: str, last: int, step: int) -> dict[str, st
     return {"experiment": experiment, "step": str(min(step, last)), "removed": removed}
 
 
-def _show_numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
+def _show_numbers(result: Result, arm: TrainingRun, step_index: int, theme: Theme) -> None:
     """Show the statements about the run, the charts that compare its trainings, and the curves with a step marked."""
     st.caption(format_formulas(escape_markdown(_describe_origin(result))))
     for note in explain_limits(result.settings):
         remark(note)
-    stated = EXPERIMENTS[result.settings.experiment].statements(result)
-    for number, place in enumerate(st.columns(2, gap="large")):
-        with place:
-            for statement in stated[number::2]:
+    statements = EXPERIMENTS[result.settings.experiment].statements(result)
+    for number, column in enumerate(st.columns(2, gap="large")):
+        with column:
+            for statement in statements[number::2]:
                 _show_statement(statement)
     if (lab.find_marked_keys(result) >= 0).any():
         st.caption(RULE)
@@ -142,7 +145,9 @@ def _show_numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> No
         _show_costs(result)
     st.markdown(SLICES)
     titles = curves.list_titles(arm)
-    stage.show_charts({key: (title, curves.draw_curve(key, result, arm, at, theme)) for key, title in titles.items()})
+    stage.show_charts(
+        {key: (title, curves.draw_curve(key, result, arm, step_index, theme)) for key, title in titles.items()}
+    )
 
 
 def _describe_origin(result: Result) -> str:
@@ -203,7 +208,7 @@ def _find_default_arm(result: Result) -> str:
 def _show_arm_control(result: Result, number: int) -> None:
     """Show the control that chooses whose heads are shown, if there are several trainings."""
     if len(result.runs) > 1:
-        names = {str(place): arm.label for place, arm in enumerate(result.runs)}
+        names = {str(index): arm.label for index, arm in enumerate(result.runs)}
         stage.choose_variant("Heads of", "arm", str(number), names, _find_default_arm(result))
 
 
@@ -218,24 +223,24 @@ def _find_other_start(result: Result) -> Result | None:
 
 @cache_results(CACHED_RECORDINGS)
 def _record_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str, Any]:
-    """Return two trainings of one sentence at the same steps as data for the browser, which plays them together.
+    """Return the data of two trainings on the same sentence; the browser plays both together, step by step.
 
     Cached, so callers must not change it.
     """
     results = (result, below)
-    runs = tuple(one.runs[0] for one in results)
-    first, second = (_make_recording(one, one.runs[0], False, runs) for one in results)
+    runs = tuple(shown.runs[0] for shown in results)
+    first, second = (_make_recording(shown, shown.runs[0], False, runs) for shown in results)
     assert first.strip
     assert second.strip
     rows = [
         RecordedRow(
-            EXPERIMENTS[one.settings.experiment].short,
-            [percent(share) for share in one.runs[0].accuracy.mean(axis=1)],
-            is_dashed=one is result,
+            EXPERIMENTS[shown.settings.experiment].short,
+            [percent(share) for share in shown.runs[0].accuracy.mean(axis=1)],
+            is_dashed=shown is result,
         )
-        for one in results
+        for shown in results
     ]
-    curves = [line for one in results for line in losses([one.runs[0].loss], 0, [run.loss for run in runs])]
+    curves = [line for shown in results for line in losses([shown.runs[0].loss], 0, [run.loss for run in runs])]
     recording = first._replace(
         key=f"{first.key}|{second.key}",
         names=[*first.names, *second.names],
@@ -264,7 +269,7 @@ def _make_recording(result: Result, arm: TrainingRun, numbers: bool, together: t
     removed = 0 if result.removal is None else arm.heads
     last = int(arm.steps[-1])
     largest = max(float(np.abs(run.queries).max()) for run in together)
-    of_each = [run.loss for run in result.runs]
+    run_losses = [run.loss for run in result.runs]
 
     def extend(values: Array) -> Array:
         """Append the values of the last step once for each head that is removed after training."""
@@ -281,7 +286,7 @@ def _make_recording(result: Result, arm: TrainingRun, numbers: bool, together: t
         note=task.note,
         places=lab.find_marked_keys(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
-        curves=Curves("loss", losses(of_each, result.runs.index(arm), [run.loss for run in together])),
+        curves=Curves("loss", losses(run_losses, result.runs.index(arm), [run.loss for run in together])),
         strip=Strip("W_Q", extend(arm.queries), largest),
     )
     if result.removal is not None:

@@ -46,8 +46,8 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
                     args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
                 )  # fmt: skip
-        of_link = lab.find_faults(linked_settings)  # what is not among the choices
-        misfits = {name: of_link[name] for name in of_link if name in ("heads", "d_model")}
+        linked_faults = lab.find_faults(linked_settings)  # values in the link that the controls do not offer
+        misfits = {name: linked_faults[name] for name in linked_faults if name in ("heads", "d_model")}
         for error in (misfits | faults).values():
             complain(error)
         if not faults:
@@ -79,24 +79,30 @@ def _set_nearest(name: SettingName, linked_settings: Settings, choices: Sequence
 
 def _show_control(name: SettingName, linked_settings: Settings, choices: Mapping[SettingName, Sequence[int]]) -> float:
     label, explanation = LABELS[name]
-    place: dict[str, Any] = {"key": _make_key(name, linked_settings), "help": format_formulas(explanation), "width": 92}
+    options: dict[str, Any] = {
+        "key": _make_key(name, linked_settings),
+        "help": format_formulas(explanation),
+        "width": 92,
+    }
     if name in choices:
-        chosen: int = st.selectbox(format_formulas(label), choices[name], **place)
+        chosen: int = st.selectbox(format_formulas(label), choices[name], **options)
         return chosen
-    step: dict[str, Any] = (
+    step_options: dict[str, Any] = (
         {"step": 0.1, "format": "%g"} if name == "weight" else {"step": 100 if name == "steps" else 1}
     )
-    entered: float = st.number_input(format_formulas(label), value=getattr(linked_settings, name), **place, **step)
+    entered: float = st.number_input(
+        format_formulas(label), value=getattr(linked_settings, name), **options, **step_options
+    )
     return entered
 
 
 def _show_estimate(typed: Settings, linked_settings: Settings) -> None:
-    """Say how long the run will take and, if so, why it could not show what it is meant to show."""
+    """Show the expected duration of the run, and the reasons why its settings may not show the intended effect."""
     if _is_saved(typed):
         st.caption("Saved run. Change a setting to train your own.")
     else:
         st.caption(f"Takes {duration(trainings.estimate_seconds(typed))} on this server.")
-    if typed != linked_settings:  # otherwise the result on the page states them
+    if typed != linked_settings:  # otherwise the result on the page shows these notes
         for note in explain_limits(typed):
             remark(note)
 
@@ -123,9 +129,8 @@ def _start(linked_settings: Settings) -> None:
     """Run the entered settings unless their result exists, and write them into the URL."""
     experiment = linked_settings.experiment
     chosen = {name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
-    settings = read(
-        experiment, write_settings(replace(EXPERIMENTS[experiment].default, **chosen))
-    )  # rounded as in a link
+    # Rounded as in a link.
+    settings = read(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **chosen)))
     try:
         if _is_saved(settings):
             st.toast("This run is saved and is shown. Change the seed to train a new one.")
@@ -153,7 +158,7 @@ def show_progress(training: Job) -> None:
 
 
 def _describe_progress(training: Job) -> str:
-    first = get_queue(trainings.KIND).before(training)
-    if first:
-        return f"Waiting for {counted(first, 'training')} of other visitors"
+    jobs_ahead = get_queue(trainings.KIND).before(training)
+    if jobs_ahead:
+        return f"Waiting for {counted(jobs_ahead, 'training')} of other visitors"
     return f"Training: {format_done(training.fraction)}" if training.fraction else "Training is starting"

@@ -1,4 +1,4 @@
-"""Small tasks: which of four heads does this? The correct answer is measured on the sentence that is shown."""
+"""Small tasks: the visitor guesses which of four heads does something. The answer is measured on the sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mha_viz.numerals import decimal
 from mha_viz.request import Request
 
 SCENE = "tasks"
-TASK, ANSWER = "task", "answer"  # of the URL
+TASK, ANSWER = "task", "answer"  # URL parameters
 MODEL = "minilm"
 Numbers = npt.NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def small_tasks() -> tuple[SmallTask, ...]:
 
 
 def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
-    """Show the task in the URL, by default the first, on the stage, with a choice of the others."""
+    """Show the task in the URL, by default the first, with a control to choose another."""
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
     number = read_option(TASK, numbers, ".+") or numbers[0]
     task = small_tasks()[int(number) - 1]
@@ -113,9 +113,9 @@ def write_feedback(task: SmallTask, words: Attention, answer: str) -> str:
     measure = MEASURES[task.measure]
     numbers = dict(zip(task.heads, measure.of(words, task).tolist(), strict=True))
     ranked = sorted(numbers, key=lambda name: -numbers[name])
-    listed = ", ".join(f"{name} {decimal(numbers[name])}" for name in ranked)
+    values = ", ".join(f"{name} {decimal(numbers[name])}" for name in ranked)
     verdict = "You were right." if answer == ranked[0] else f"Not quite: it is {ranked[0]}."
-    return f"{verdict} {measure.words[:1].upper()}{measure.words[1:]}: {listed}."
+    return f"{verdict} {measure.words[:1].upper()}{measure.words[1:]}: {values}."
 
 
 # ---- Measures ------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def _stack_maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
 
 
 def _make_neighbour_measure(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
-    def weights(words: Attention, task: SmallTask) -> Numbers:
+    def average_weights(words: Attention, task: SmallTask) -> Numbers:
         """Return the mean weight of a word on its neighbour at ``offset``, [head], without special tokens."""
         maps, inner = _stack_maps(words, task), _list_ordinary_words(words)
         pairs = [(query, query + offset) for query in inner if query + offset in inner]
@@ -134,7 +134,7 @@ def _make_neighbour_measure(offset: int) -> Callable[[Attention, SmallTask], Num
         means: Numbers = maps[:, queries, keys].mean(axis=1, dtype=np.float64)
         return means
 
-    return weights
+    return average_weights
 
 
 def _average_first(words: Attention, task: SmallTask) -> Numbers:

@@ -23,9 +23,10 @@ from mha_viz.app.widgets.parts import (
 from mha_viz.figures.drawing.marks import Drawing
 
 PLAYER_KEY = "lab_player"
-MOST_NARROW = 4  # with more heads, maps at the full size of a class would not fit a projector's low window
+MOST_NARROW = 4  # with more heads, maps at the full size of the class view do not fit a projector's low window
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
-_PLAYS, _END = "lab_plays", "lab_end"  # session keys: starts of the player by an answer; last step
+# Session keys: how often an answer started the player; the parameters of the last step.
+_PLAYS, _END = "lab_plays", "lab_end"
 
 
 class FollowingStep(NamedTuple):
@@ -35,9 +36,9 @@ class FollowingStep(NamedTuple):
     changes: UrlChanges
 
 
-def make_scene_parameters(name: str, **more: str) -> UrlChanges:
+def make_scene_parameters(name: str, **others: str) -> UrlChanges:
     """Return the URL parameters that open another scene and remove those of the current one."""
-    return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **more}
+    return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **others}
 
 
 def ask_question(short: str, question: str, has_switch: bool = True) -> None:
@@ -71,7 +72,7 @@ def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | N
     Choosing an answer starts the playback.
     """
     guess = read_option(GUESS, options, ".+") or None
-    st.session_state.pop(_END, None)  # until it is drawn
+    st.session_state.pop(_END, None)  # set again when the training is drawn
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown(format_formulas(prediction), width="content")
         bound(
@@ -99,7 +100,7 @@ def choose_variant(label: str, name: str, value: str, names: Mapping[str, str], 
 
 def play(
     recorded: Mapping[str, Any],
-    at: int,
+    step_index: int,
     verdict: str,
     on_step: Callable[[int], Mapping[str, str | None]],
     following: FollowingStep | None = None,
@@ -109,11 +110,11 @@ def play(
 
     Args:
         recorded: the data for the browser.
-        at: the number of the recorded step in view.
+        step_index: the number of the recorded step in view.
         verdict: shown once the training was played to its end, with the link to the ``following`` step.
         on_step: returns the URL parameters for the step at which the visitor stops.
         following: the step that comes next.
-        follows: for a drawing that moves with the one on the stage: its key.
+        follows: the key of a drawing that moves along with the one on the stage; empty for the stage itself.
     """
     key = follows or PLAYER_KEY
 
@@ -130,15 +131,15 @@ def play(
         st.container(key=f"{follows}_stage" if follows else "lab_stage"),
         st.container(key="lab_many") if has_many else nullcontext(),
     ):
-        show_player({**recorded, **plays, "at": at, "verdict": verdict}, key, following, save_step)
+        show_player({**recorded, **plays, "at": step_index, "verdict": verdict}, key, following, save_step)
 
 
 def show_player(
-    recorded: Mapping[str, Any], key: str, following: FollowingStep | None, stopped: Callable[[], None] = lambda: None
+    recorded: Mapping[str, Any], key: str, following: FollowingStep | None, on_stop: Callable[[], None] = lambda: None
 ) -> None:
     """Show the player, with the link to the ``following`` step beside its verdict.
 
-    ``stopped`` is called when the visitor stops at a step.
+    ``on_stop`` is called when the visitor stops at a step.
     """
 
     @guarded()
@@ -146,7 +147,7 @@ def show_player(
         if following:
             address.go(**following.changes)
 
-    draw_player({**recorded, "next": following.title if following else ""}, key, stopped, go_on)
+    draw_player({**recorded, "next": following.title if following else ""}, key, on_stop, go_on)
 
 
 def show_answer(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
@@ -158,19 +159,19 @@ def show_answer(step: str, answer: str, source: str, drawings: Sequence[Drawing]
 
 def show_drawings(drawings: Sequence[Drawing]) -> None:
     """Show drawings side by side; on a phone, one below the other."""
-    for place, drawing in zip(st.columns(len(drawings)) if drawings else (), drawings, strict=True):
-        with place:
+    for column, drawing in zip(st.columns(len(drawings)) if drawings else (), drawings, strict=True):
+        with column:
             show_drawing(drawing, int(drawing.width))
 
 
-def show_charts(drawn: Mapping[str, tuple[str, Any]]) -> None:
+def show_charts(charts: Mapping[str, tuple[str, Any]]) -> None:
     """Show charts in rows of three: a title and the chart, by keys."""
     from mha_viz.figures.charts.plotly_settings import CONFIG
 
-    rows = list(drawn.items())
+    rows = list(charts.items())
     for row in range(0, len(rows), 3):  # on a phone, one follows the other
-        for place, (key, (title, chart)) in zip(st.columns(3, gap="medium"), rows[row : row + 3], strict=False):
-            with place:
+        for column, (key, (title, chart)) in zip(st.columns(3, gap="medium"), rows[row : row + 3], strict=False):
+            with column:
                 st.markdown(title)
                 alt = f"{title.replace('*', '')}, at each step"
                 figure = classroom.draw_legible(chart)

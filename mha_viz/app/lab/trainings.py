@@ -15,9 +15,9 @@ KIND = "training"
 
 @Once
 def load_paces() -> list[float]:
-    """Return a list with one number: the seconds for a unit of work, measured in the last run here.
+    """Return a list with one number, the seconds per unit of work in the last run here.
 
-    Before the first run it is measured on a tiny one.
+    Before the first run, it is measured on a tiny run.
     """
     return [estimate.measure_pace()]
 
@@ -49,8 +49,8 @@ def start(settings: Settings) -> Job:
 
 def find_result(settings: Settings) -> Result | None:
     """Return the cached result of a run with these settings; None if there is none."""
-    done: Result | None = get_queue(KIND).results.get(settings)
-    return done
+    result: Result | None = get_queue(KIND).results.get(settings)
+    return result
 
 
 def find_running(settings: Settings) -> Job | None:

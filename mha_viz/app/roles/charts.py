@@ -1,7 +1,4 @@
-"""The downloads of the Roles page.
-
-They are its map, the card of a head, its tables as charts, and weights on repeated tokens.
-"""
+"""The downloads of the Roles page: its map, a head's card, its tables as charts, and weights on repeated tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from mha_viz.model_names import cite_model
 from mha_viz.models.getting import catalog
 
 RULES = ("offset", "parts of speech", "untrained")  # columns of the table of relations
-MENTION_RULES = ("nearest", "same form", "agreement", "untrained")  # and of the table of mentions
+MENTION_RULES = ("nearest", "same form", "agreement", "untrained")  # columns of the table of mentions
 
 
 def make_charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[PageChart]:
@@ -77,25 +74,25 @@ def _make_map(evidence: Evidence, head: Head | None, about: str) -> PageChart:
 
 
 def _make_card_charts(evidence: Evidence, head: Head, about: str) -> list[PageChart]:
-    """Return the charts of where a head looks, and of its weight on delimiters."""
+    """Return two charts: the offsets at which a head looks, and its weight on delimiters."""
     position, delimiter = (select_head_rows(evidence.table(name), head) for name in ("position", "delimiter"))
     if position is None or delimiter is None:
         return []
     places = position["offset"].astype(int).tolist()
     weights = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
-    of_head = f"{both(head)}. {about}"
+    head_caption = f"{both(head)}. {about}"
     return [
         PageChart(
             f"Where {head} looks, in tokens from the token itself",
             f"offsets-{head}",
             lambda theme: offsets(position["mass"], position["share_of_maxima"], places, theme),
-            of_head,
+            head_caption,
         ),
         PageChart(
             f"Weight of {head} on delimiters",
             f"delimiters-{head}",
             lambda theme: shares(tuple(DELIMITERS.values()), weights, theme),
-            of_head,
+            head_caption,
         ),
     ]
 

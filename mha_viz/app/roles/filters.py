@@ -10,7 +10,7 @@ from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.models.getting import catalog
 from mha_viz.text import clean
 
-MOST_CHARACTERS = 60  # the most characters of the typed text
+MOST_CHARACTERS = 60  # maximum length of the typed text
 LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
 
 
@@ -30,11 +30,11 @@ class Filters(NamedTuple):
 
 def read_filters() -> Filters:
     """Return the filters in the URL. Invalid values are ignored."""
-    given = address.get_parameters()
-    chosen_level = given.get("level", "")
+    parameters = address.get_parameters()
+    chosen_level = parameters.get("level", "")
     return Filters(
-        kinds=tuple(kind for kind in COLOURS if kind in given.get("kinds", "").split(".")),
-        relation=clean(given.get("relation", ""))[:MOST_CHARACTERS],
+        kinds=tuple(kind for kind in COLOURS if kind in parameters.get("kinds", "").split(".")),
+        relation=clean(parameters.get("relation", ""))[:MOST_CHARACTERS],
         level=chosen_level if chosen_level in LEVELS else "base",
     )
 

@@ -1,6 +1,6 @@
 """Profiles from the folders in MHA_VIZ_PROFILES, prepared by the owner of the server.
 
-If models are steps of one training, the page has a slider.
+If several models are steps of one training, the page shows a slider over the steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def load_evidence(model: str) -> Evidence | None:
     """Return the profiles of a model as evidence; None, with an error on the page, if one is missing or damaged."""
     try:
         profiles = tuple(
-            _read_profile(place, (place / "profile.json").stat().st_mtime_ns) for place in find_own_profiles()[model]
+            _read_profile(folder, (folder / "profile.json").stat().st_mtime_ns) for folder in find_own_profiles()[model]
         )
     except (OSError, KeyError):
         complain(CorpusError("The profile is no longer in the folder of this server.", "Choose another model."))
@@ -42,12 +42,12 @@ def load_evidence(model: str) -> Evidence | None:
 
 
 @lru_cache(maxsize=MOST_OPEN)
-def _read_profile(place: Path, _: int) -> Profile:
-    return read_profile(place)
+def _read_profile(folder: Path, _: int) -> Profile:
+    return read_profile(folder)
 
 
 def show_unopened() -> None:
-    """Report what in the folders cannot be opened. Only on one's own machine, because the report names folders."""
+    """Report profiles that cannot be opened. Does nothing on a public server, because the report names folders."""
     if not catalog.is_hosted():
         for sentence in iter_unopened():
             remark(sentence)
@@ -59,12 +59,8 @@ def list_steps(model: str) -> dict[int, str]:
     Their names differ only in the number at the end, like toy@0 and toy@400. Empty if there is only one.
     """
     training, _ = _split_name(model)
-    of_training = {
-        step: name for name in find_own_profiles() for start, step in [_split_name(name)] if start == training
-    }
-    return (
-        dict(sorted(of_training.items())) if training and len(of_training) > 1 and model in find_own_profiles() else {}
-    )
+    steps = {step: name for name in find_own_profiles() for start, step in [_split_name(name)] if start == training}
+    return dict(sorted(steps.items())) if training and len(steps) > 1 and model in find_own_profiles() else {}
 
 
 def _split_name(name: str) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""The card of a head: its roles, its profile, and the sentences in which it is right most and least often."""
+"""The card of a head: its roles, its measurements, and the sentences in which it is right most and least often."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from mha_viz.figures.words.use_words import describe_unused, is_used
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import percent
 
-MOST_RELATIONS = 8  # relations
-MOST_SENTENCES = 4  # sentences for and against, each
+MOST_RELATIONS = 8  # maximum relations in the table
+MOST_SENTENCES = 4  # maximum sentences for, and against
 BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}
 DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "both": "both", "punctuation": "punctuation"}
 
@@ -60,7 +60,7 @@ class SentenceAnswers(NamedTuple):
 
 
 def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the roles of a head, a line for each, whether they are used, a sentence, and a link to Explore."""
+    """Show a head's roles, whether the model uses them, an example sentence, and a link to Explore."""
     with st.container(key="head_card"):
         st.markdown(f"### {both(head)}")
         findings = group_by_head(evidence.findings()).get(head, [])
@@ -76,15 +76,15 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         show_found_by(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
-            which = f"{len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
-            st.caption(describe_unused(escape_markdown(which), effects["measure"].iloc[0]))
+            relation_words = f"{len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
+            st.caption(describe_unused(escape_markdown(relation_words), effects["measure"].iloc[0]))
         case = None
         if findings:
             shown, _ = readable.list_readable_cases(model, evidence, head)
             case = role_cases.find_right_case(model, evidence, head, shown)
             readable.show_right_case(case)
         parameters = {k: v for k, v in address.get_parameters().items() if k not in ("head", "on", "pin", "corpus")}
-        has_sentence = "text" in parameters  # the visitor's; otherwise one in which the head is right
+        has_sentence = "text" in parameters  # if the visitor chose none, the link opens one in which the head is right
         head_parameters = (
             {"head": str(head)} if has_sentence or case is None else case.parameters or {"head": str(head)}
         )
@@ -165,7 +165,7 @@ def _show_key_shares(evidence: Evidence, head: Head) -> None:
 
 
 def _show_where_recipe_is_from(evidence: Evidence, head: Head) -> None:
-    """Show which sentences the head's recipe was chosen on, and how similar the recipe chosen on another corpus is."""
+    """Show the sentences on which the head's recipe was chosen, and how similar a recipe from another corpus is."""
     recipe, measured = load_recipes(evidence).get(head), find_recipes(*identify_weights(evidence))
     if recipe and measured:
         alike = "" if isnan(recipe.overlap) else f"; on other text, {percent(recipe.overlap, 0)} are the same"
@@ -313,13 +313,13 @@ def _load_pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
     return load_result(task, "sentences")
 
 
-def _show_sentences(title: str, listed: Sequence[SentenceAnswers], head: Head, gold: str) -> None:
+def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head, gold: str) -> None:
     """Show sentences as links. Each opens its first wrong case or, if none is wrong, a right one."""
     st.markdown(f"**{title}**")
-    if not listed:
+    if not sentences:
         st.markdown("none")
     axis: Literal["q", "k"] = "k" if gold.endswith("head_to_dep") else "q"
-    for answers in listed:
+    for answers in sentences:
         sentence = built_in().sentences[answers.number]
         missed = [arc for arc in answers.arcs if not arc.right][:3]
         case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)

@@ -1,4 +1,4 @@
-"""The top of the Roles page: a summary in one line and, among the numbers, what a role is and what limits it."""
+"""The top of the Roles page: a one-line summary, the corpus, and how far the roles can be trusted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mha_viz.figures.words.role_words import OLDER_RULE, has_older_rule
 from mha_viz.figures.words.use_words import count_in_words, is_used
 from mha_viz.models.getting import catalog
 
-FEW_TOKENS = 1000  # tokens of text
-ROUNDING = 0.0005  # so that q is rounded up
+FEW_TOKENS = 1000  # in a corpus with fewer tokens, broad roles mean little
+ROUNDING = 0.0005  # added to q, so that it is rounded up
 RULE = (
     "A head has a relation’s name if its 95% interval begins ten points above the best fixed offset (coreference: two "
     "rules). That proves neither that the model uses it nor that it holds in other text."
@@ -38,9 +38,9 @@ def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool
     if evidence is None:
         return
     st.markdown(_write_sentence(evidence, layers * heads, is_open))
-    pieces = evidence.profiles[0].facts["counts"].get("pieces", FEW_TOKENS)
-    if pieces < FEW_TOKENS:
-        remark(f"This corpus has {pieces:,} tokens: too few for position, delimiter and broad roles to mean much.")
+    tokens = evidence.profiles[0].facts["counts"].get("pieces", FEW_TOKENS)
+    if tokens < FEW_TOKENS:
+        remark(f"This corpus has {tokens:,} tokens: too few for position, delimiter and broad roles to mean much.")
 
 
 def _write_sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
@@ -52,9 +52,9 @@ def _write_sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
 
 @cache_results(CACHED_RESULTS)
 def _count_linking(evidence: Evidence) -> str:
-    """Say how many heads link words and, if they were switched off, how many of them are used.
+    """Say how many heads link words and how many of them are used, as far as they were switched off.
 
-    If not all were switched off, also say how many were.
+    If only some were switched off, also say how many.
     """
     linking = {finding.head for finding in evidence.findings() if finding.role in LINKING_ROLES}
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
@@ -77,13 +77,13 @@ def _write_certainty(highest_q: float, chance: ChanceRoles | None) -> str:
     if not math.isnan(highest_q):
         parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + ROUNDING:.3f}")
     if chance is not None:
-        most = max(chance.drawn)
-        parts.append(f"chance: {'up to ' * bool(most)}{most} in {len(chance.drawn)} draws")
+        max_drawn = max(chance.drawn)
+        parts.append(f"chance: {'up to ' * bool(max_drawn)}{max_drawn} in {len(chance.drawn)} draws")
     return f" Linking words, against fixed offsets: {'; '.join(parts)}." if parts else ""
 
 
 def show_corpus(evidence: Evidence) -> None:
-    """Say on which corpus the roles were measured, and whether by the rule of an older version."""
+    """Name the corpus on which the roles were measured, and say if they follow the rule of an older version."""
     sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
     read = f" ({sentences:,} sentences)" if len(evidence.profiles) == 1 and sentences else ""
     older = f", {OLDER_RULE}" if has_older_rule(evidence.findings()) else ""

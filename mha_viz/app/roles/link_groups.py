@@ -1,4 +1,4 @@
-"""Everything that a head does, in its card: links from the strongest to the weakest, in groups."""
+"""A sample of all links of a head, from the strongest to the weakest, in groups. Shown in the head's card."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import format_done, format_weight, percent
 
 PARAMETER = "groups"
-MOST_LISTED = 6  # groups that are shown one by one
-SENTENCES_PER_GROUP = 3  # of a group
+MOST_LISTED = 6  # larger groups are shown one by one, all others in one line
+SENTENCES_PER_GROUP = 3
 
 
 def show_link_groups(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the button that samples the links, or their groups."""
+    """Show the groups of links, or a button that samples the links."""
     is_open = PARAMETER in address.get_parameters()
     with st.expander("Everything this head does", expanded=is_open):
         source = choose_source(model, evidence)
-        what = make_link_request("groups", model, source.digest, head)
+        link_request = make_link_request("groups", model, source.digest, head)
         st.markdown(f"Its links in {escape_markdown(source.name)}, grouped by what they share.")
-        if not (is_open and _show_outcome(what)):
-            st.button("Sample links", key="draw_links", on_click=_start, args=(model, source, what))
+        if not (is_open and _show_outcome(link_request)):
+            st.button("Sample links", key="draw_links", on_click=_start, args=(model, source, link_request))
 
 
 @guarded()
-def _start(model: catalog.Model, source: StudyCorpus, what: LinkRequest) -> None:
+def _start(model: catalog.Model, source: StudyCorpus, link_request: LinkRequest) -> None:
     address.go(groups="pca")
-    searches.start(model, source, what)
+    searches.start(model, source, link_request)
 
 
 def load_groups(model: catalog.Model, evidence: Evidence, head: Head) -> LinkGroups | None:
     """Return the groups if the URL asks for them and they are cached, else None."""
-    what = make_link_request("groups", model, choose_source(model, evidence).digest, head)
-    result = get_queue("groups").results.get(what) if PARAMETER in address.get_parameters() else None
+    link_request = make_link_request("groups", model, choose_source(model, evidence).digest, head)
+    result = get_queue("groups").results.get(link_request) if PARAMETER in address.get_parameters() else None
     return None if result is None else unpack_groups(result)
 
 
@@ -63,24 +63,24 @@ def show_running(model: catalog.Model, head: Head) -> None:
 
     For pages whose corpus is not measured.
     """
-    what = make_link_request("groups", model, make_built_in_corpus().digest, head)
-    if PARAMETER in address.get_parameters() and get_queue("groups").under_way(what) is not None:
+    link_request = make_link_request("groups", model, make_built_in_corpus().digest, head)
+    if PARAMETER in address.get_parameters() and get_queue("groups").under_way(link_request) is not None:
         st.markdown(f"Sampling links of **{both(head)}**:")
-        _show_outcome(what)
+        _show_outcome(link_request)
 
 
-def _show_outcome(what: LinkRequest) -> bool:
+def _show_outcome(link_request: LinkRequest) -> bool:
     """Show the groups, or the progress of the sampling; return False if nobody has asked for them."""
     queue = get_queue("groups")
-    result, job = queue.results.get(what), queue.under_way(what)
+    result, job = queue.results.get(link_request), queue.under_way(link_request)
     if job is not None:
         show_progress(job, _describe_progress)
-    elif queue.stopping(what):
-        show_stopping(partial(queue.stopping, what), "Sampling is being stopped.")
+    elif queue.stopping(link_request):
+        show_stopping(partial(queue.stopping, link_request), "Sampling is being stopped.")
     elif result is not None:
         _show_groups(unpack_groups(result))
     else:
-        if (failed := queue.failed(what)) and failed.error:
+        if (failed := queue.failed(link_request)) and failed.error:
             complain(failed.error)
         return False
     return True

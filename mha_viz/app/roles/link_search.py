@@ -29,7 +29,7 @@ from mha_viz.text import clean
 
 PARAMETER = "search"
 ALL = "all"  # a search without conditions
-MOST_CHARACTERS = 60  # the most characters of one condition
+MOST_CHARACTERS = 60  # maximum length of a condition
 ROWS = {
     "From": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
     "To": {"key_word": "Word", "key_pos": "Part of speech", "key_relation": "Relation to its head"},
@@ -97,9 +97,9 @@ def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str
         name: clean(str(st.session_state.get(_make_key(name, parameter)) or ""))[:MOST_CHARACTERS].strip()
         for name in FIELDS
     }
-    after = urlencode({name: value for name, value in typed.items() if value})
-    address.go(search=after or ALL)
-    searches.start(model, source, _make_request(model, source, head, read(after)))
+    parameter_value = urlencode({name: value for name, value in typed.items() if value})
+    address.go(search=parameter_value or ALL)
+    searches.start(model, source, _make_request(model, source, head, read(parameter_value)))
 
 
 def _make_request(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> LinkRequest:
@@ -156,5 +156,7 @@ def _tabulate_counts(counts: list[list[Any]]) -> Any:
     columns = ["from", "to", "relation", "direction", "links"]
     lines = sorted(counts, key=lambda line: (-line[-1], line))
     table = pd.DataFrame(lines, columns=columns)
-    ways = {"dep_to_head": "→ its syntactic head", "head_row": "→ dependent"}
-    return table.assign(relation=table["relation"].map(label_relation), direction=table["direction"].replace(ways))
+    direction_labels = {"dep_to_head": "→ its syntactic head", "head_row": "→ dependent"}
+    return table.assign(
+        relation=table["relation"].map(label_relation), direction=table["direction"].replace(direction_labels)
+    )

@@ -33,6 +33,7 @@ CORPORA = {
 
 
 def find_bundled_evidence(model: catalog.Model) -> Evidence | None:
+    """Return the bundled measurements of a model that comes with the app; None for other models."""
     return load_bundled(model.name) if model.kind in ("bundled", "own") else None
 
 
@@ -48,10 +49,10 @@ def load_evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     digest = built_in().digest if corpus == GRAMMAR else corpus
     profile = studies.profile(model, digest)
     if profile is not None:
-        unkept = studies.find_write_error(model, digest)
-        if unkept is not None:
+        cause = studies.find_write_error(model, digest)
+        if cause is not None:
             remark(
-                f"These results will be lost when the server stops: they could not be written to disk. {unkept.problem}"
+                f"These results will be lost when the server stops: they could not be written to disk. {cause.problem}"
             )
         return Evidence("the built-in sentences" if corpus == GRAMMAR else _name_corpus(profile), (profile,))
     under_way = studies.find_running(model, digest)
@@ -140,10 +141,10 @@ def _read_source(data: bytes, name: str) -> StudyCorpus:
         return source
     job = studies.read(data, name)
     with st.spinner("Reading the file…", show_time=True):
-        sign = st.empty()
+        placeholder = st.empty()
         while not job.wait(POLL_INTERVAL_S):
             job.look()
-            sign.empty()  # Streamlit ends an abandoned run here
+            placeholder.empty()  # Streamlit ends an abandoned run here
     source = studies.find_source(data, name)
     if source is None:
         raise job.error or Cancelled("The file was not read completely.", "Choose it again.")

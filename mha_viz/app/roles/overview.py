@@ -1,4 +1,4 @@
-"""All roles of a model: the map of squares, one line for each role, and the table."""
+"""All roles of a model, as a map of squares, as lines, and as a table."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.figures.words.use_words import USE, describe_most, describe_use, explain_use, is_used
 from mha_viz.numerals import counted
 
-MOST_IN_TIP = 2  # roles in a square's tooltip, which would cover the map; the card has all
+MOST_IN_TIP = 2  # maximum roles in a square's tooltip, so that it does not cover the map; the card shows all
 CACHED_MAPS = 24  # cached tables of roles: one per evidence and filter
+# Columns in percent of the table of all numbers.
 PERCENTAGES = (
     "score",
     "low",
@@ -61,7 +62,7 @@ PERCENTAGES = (
     "choice",
     "nearest",
     "untrained",
-)  # columns of all numbers in percent
+)
 
 
 def show_map(evidence: Evidence, chosen: Head | None) -> None:
@@ -85,12 +86,12 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
 def _draw_squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
     layers, heads = evidence.profiles[0].shape
     first = next(iter(group_by_head(filter_findings(evidence, kinds))), evidence.profiles[0].heads()[0])
-    stop = chosen or first  # the square that the Tab key reaches
+    tab_stop = chosen or first  # the square that the Tab key reaches
     to_head, static_squares = _make_link(head="HEAD").removesuffix("HEAD"), _draw_static_squares(evidence, kinds)
 
     def square(head: Head) -> str:
         current = ' aria-current="true"' if head == chosen else ""
-        place = f'tabindex="{0 if head == stop else -1}"{current}'
+        place = f'tabindex="{0 if head == tab_stop else -1}"{current}'
         return f'<td><a href="{to_head}{head}" target="_self" {place} {static_squares[head]}</a></td>'
 
     rows = "".join(
@@ -106,7 +107,7 @@ def _draw_squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | Non
 
 @cache_results(CACHED_MAPS)
 def _draw_static_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, str]:
-    """Return the square of each head without its link: the rest of its tag, and its content.
+    """Return the HTML of each head's square after the attribute ``href``: the other attributes and the content.
 
     The link depends on the visitor, so it cannot be cached.
     """
@@ -132,15 +133,15 @@ def identify_weights(evidence: Evidence) -> tuple[str, str]:
 def _draw_square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: HeadShares | None) -> str:
     no_role = "no role was found"
     does = "; ".join(map(summarise_role, findings)) or no_role
-    further = (
+    extras = (
         recipe and f"on average it {recipe.words(simplify_rule)}",
         keys and f"attention depends on {keys.words}",
     )
-    besides = "".join(f"; {words}" for words in further if words)
-    description = escape(f"{both(head)}: {does}{besides}")
+    addition = "".join(f"; {words}" for words in extras if words)
+    description = escape(f"{both(head)}: {does}{addition}")
     in_short = "; ".join(map(summarise_role, findings[:MOST_IN_TIP])) or no_role
-    more = f"; {len(findings) - MOST_IN_TIP} more" if len(findings) > MOST_IN_TIP else ""
-    tip = escape(f"{both(head)}: {in_short}{more}{besides}")
+    more_note = f"; {len(findings) - MOST_IN_TIP} more" if len(findings) > MOST_IN_TIP else ""
+    tip = escape(f"{both(head)}: {in_short}{more_note}{addition}")
     style, content, state = "", "", ""
     if findings:
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
@@ -166,8 +167,8 @@ def show_found_by(evidence: Evidence, head: Head) -> None:
     """Show what a head's attention depends on, as a bar with a legend. The tooltip has the shares."""
     keys = _load_keys(evidence).get(head)
     if keys is not None:
-        says = escape(f"Its attention depends on {keys.words}")
-        bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_draw_parts(keys)}</s>'
+        description = escape(f"Its attention depends on {keys.words}")
+        bar = f'<s role="img" aria-label="{description}" data-tip="{description}">{_draw_parts(keys)}</s>'
         parts = "".join(
             f"<span>{_draw_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0
         )
@@ -237,8 +238,8 @@ def _explain_shapes(evidence: Evidence) -> str:
     entries = "".join(f"<span>{_draw_dot(role)}also {role}</span>" for role in COLOURS if role in further_kinds)
     if not entries:
         return ""
-    what = "What the shapes in the corners mean"
-    button = f'<summary aria-label="{what}" title="{what}"><b class="shapes"></b>?</summary>'
+    label = "What the shapes in the corners mean"
+    button = f'<summary aria-label="{label}" title="{label}"><b class="shapes"></b>?</summary>'
     return f"<details>{button}<ol><li>{entries}</li></ol></details>"
 
 
@@ -258,31 +259,31 @@ def filter_findings(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding
 def show_role_lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
     """Show one line for each role: what the head does and how often, what the strongest simple rule does, and a bar.
 
-    The bar has a tick for the rule. For roles of several heads, each line names its head. For roles of one head
-    (``used`` is given), those in ``used`` are marked, with the measure of their effect; a measure of roles is named
-    once, and the words on rules can be unfolded.
+    The bar has a tick for the rule. Without ``used``, the roles are of several heads, and each line names its head.
+    With ``used``, they are roles of one head: roles in ``used`` are marked, with the measure of their effect,
+    consecutive lines do not repeat the same measure, and the explanation of the rules can be unfolded.
     """
     is_one_head = used is not None
     first = next((finding for finding in findings if finding.state), None) if is_one_head else None
     body = "".join(
         f"<li>{'' if is_one_head else _link_head(f.head)}<b>"
-        f"{escape(describe_in_list(f, after if is_one_head else None))}</b>"
+        f"{escape(describe_in_list(f, previous if is_one_head else None))}</b>"
         f"{_draw_used_mark(used[f.detail]) if used and f.detail in used else '; '}"
-        f"{_describe_comparison(f, after if is_one_head else None, f == first, is_one_head)}"
+        f"{_describe_comparison(f, previous if is_one_head else None, f == first, is_one_head)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * find_best_baseline(f)[1]:.1f}%"></s></div></li>'
-        for f, after in zip(findings, (None, *findings), strict=False)
+        for f, previous in zip(findings, (None, *findings), strict=False)
     )
     apply_style("score_rows")
     st.html(f'<ul class="mha-rows">{body}</ul>')
 
 
-def _describe_comparison(finding: Finding, after: Finding | None, is_first: bool, has_words: bool) -> str:
-    """Return what the score is compared with, and a mark that compares head and rule.
+def _describe_comparison(finding: Finding, previous: Finding | None, is_first: bool, has_words: bool) -> str:
+    """Return the rule that the score is compared with, and a mark for the result of the comparison.
 
     The first of these marks on a card unfolds the explanation of all rules.
     """
-    short = escape(describe_rule_in_list(finding, after))
+    short = escape(describe_rule_in_list(finding, previous))
     if not finding.state:
         return short
     marked, words = f"{_draw_mark(finding.state)}&nbsp;{short}", escape(compare_with_rule(finding, is_told=is_first))
@@ -316,13 +317,15 @@ def show_strongest(evidence: Evidence) -> None:
 
 
 def show_table(evidence: Evidence) -> None:
-    """Show a line for every role on the map, grouped by how far it can be trusted, and all numbers on request."""
+    """Show a line for every role on the map, grouped by standing, and all numbers on request."""
     kinds = filters.read_filters().kinds
     findings = sort_by_strength(filter_findings(evidence, kinds))
     rows: list[ScoreRow | str] = []
     for status in (ESTABLISHED, SUGGESTED):
-        of_status = [finding for finding in findings if finding.status == status]
-        rows += [describe_standing(status, of_status), *map(_make_row, of_status)] if of_status else []
+        status_findings = [finding for finding in findings if finding.status == status]
+        rows += (
+            [describe_standing(status, status_findings), *map(_make_row, status_findings)] if status_findings else []
+        )
     score_rows.draw_rows("Role", ("best simple rule",), rows, second="Head", bar="this head")
     with st.expander("All numbers of these roles"):
         columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}

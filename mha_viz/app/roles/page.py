@@ -37,12 +37,13 @@ from mha_viz.models.getting import catalog
 from mha_viz.study.own_profiles import find_own_profiles
 
 TOY_MODELS = (toy_maps.TOY, toy_maps.REPEATER)
+# Parameters of controls in the section *Numbers*.
 NUMBER_PARAMETERS = {
     "relation",
     "level",
     link_search.PARAMETER,
     link_groups.PARAMETER,
-}  # parameters of controls among the numbers
+}
 
 
 def show_roles(where: Address) -> None:
@@ -94,7 +95,7 @@ def _show_numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -
     with st.expander("Numbers", on_change="rerun", key="numbers") as box:
         if not box.open:
             return
-        with st.container():  # even if empty, so that what follows keeps its position and stays open
+        with st.container():  # created even if empty, so that the expanders below keep their positions and stay open
             if head is not None:
                 head_card.show_numbers(model, evidence, head)
         show_table(evidence)
@@ -128,13 +129,13 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     names = [m.name for m in catalog.list_offered()]
     names += [name for name in find_own_profiles() if name not in names and not catalog.is_hosted()]
     names = names if model.name in names else [*names, model.name]
-    shipped = find_bundled_evidence(model)
-    is_built_in = shipped is not None and {p.corpus for p in shipped.profiles} <= {*BUILT_IN}
-    offered = [c for c in CORPORA if (shipped or c != GOLD) and not (is_built_in and c == GRAMMAR)]
+    bundled = find_bundled_evidence(model)
+    is_built_in = bundled is not None and {p.corpus for p in bundled.profiles} <= {*BUILT_IN}
+    corpora = [c for c in CORPORA if (bundled or c != GOLD) and not (is_built_in and c == GRAMMAR)]
     if model.name not in find_own_profiles():
-        offered.remove(folder.CHOICE)
-    read_option("corpus", offered, "(?![0-9a-f]{64}$).+")
-    chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
+        corpora.remove(folder.CHOICE)
+    read_option("corpus", corpora, "(?![0-9a-f]{64}$).+")
+    chosen = corpus if corpus in corpora or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else corpora[0]
     bound(
         st.selectbox,
         "Model",
@@ -147,7 +148,7 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
         format_func=lambda name: next((m.label for m in catalog.list_offered() if m.name == name), name),
     )
     bound(
-        st.segmented_control, "Corpus", "corpus", chosen if chosen in offered else UPLOAD, offered,
+        st.segmented_control, "Corpus", "corpus", chosen if chosen in corpora else UPLOAD, corpora,
         go=go, key="roles_corpus", required=True, wrap=True, width="content",
         format_func=lambda name: CORPORA[GRAMMAR if is_built_in and name == GOLD else name],
     )  # fmt: skip

@@ -61,7 +61,7 @@ def show_right_case(case: RoleCase | None) -> None:
 
 
 def _explain_missing(findings: Sequence[Finding]) -> None:
-    """Say for which roles no sentences can be shown, by corpus, and what to do about it."""
+    """Say for which roles no sentences can be shown, by corpus, and what the visitor can do."""
     for corpora in dict.fromkeys(finding.corpora for finding in findings):
         roles = "; ".join(name_role(f.role, f.detail) for f in findings if f.corpora == corpora)
         annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
@@ -72,7 +72,7 @@ def _explain_missing(findings: Sequence[Finding]) -> None:
 
 
 def _show_role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
-    """Show the cases of one of these roles, which the visitor can choose."""
+    """Show the cases of one role, which the visitor can choose."""
     st.caption(RULE.format(corpus=escape_markdown(" and ".join(corpora))))
     role = roles[0]
     if len(roles) > 1:
@@ -84,10 +84,10 @@ def _show_role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Exa
     for column, (kind, title) in zip(columns, KINDS.items(), strict=True):
         with column:
             st.markdown(f"**{title}**")
-            of_this_kind = [example for example in cases if example.kind == kind]
-            for example in of_this_kind:
+            cases_of_kind = [example for example in cases if example.kind == kind]
+            for example in cases_of_kind:
                 _show_case(role_cases.describe_case(example))
-            if not of_this_kind:
+            if not cases_of_kind:
                 st.markdown("none")
 
 
@@ -132,7 +132,7 @@ def _load_sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceS
 
 
 def _show_case(case: RoleCase) -> None:
-    """Show the sentence as a link, with the head's answer in it."""
+    """Show a sentence as a link, and the head's answer below it."""
     show_link(case.words, case.parameters)
     st.caption(escape_markdown(case.answer))
 

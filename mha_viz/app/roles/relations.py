@@ -29,10 +29,10 @@ from mha_viz.figures.words.role_words import DIRECTIONS
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import signed
 
-LEAST_CASES = 20  # the fewest held-out cases of a relation that is listed
+LEAST_CASES = 20  # minimum held-out cases of a listed relation
 CACHED_TABLES = 16  # cached tables: one per evidence and level
 INTERVAL_HELP = "Wilson interval: cases of one document count as independent, too."
-# The columns with shares, and what each of them shows.
+# The columns with shares, and their help texts.
 SHARES = MappingProxyType(
     {
         "score": "Share of the held-out cases in which the head is right.",
@@ -45,7 +45,7 @@ SHARES = MappingProxyType(
         "gain": "Score minus the best fixed offset.",
     }
 )
-# The kinds of mentions of ``analysis.coreference``, in words.
+# Descriptions of the mention kinds of ``analysis.coreference``.
 MENTIONS = MappingProxyType(
     {
         "all": "every mention",
@@ -75,9 +75,9 @@ def _show_syntax(evidence: Evidence) -> None:
     typed, level = filters.show_relation_filter(left), filters.show_level_control(right)
     table = tabulate_relations(evidence, level)
     if typed:
-        meant = find_roles(typed)
-        holds = table["relation"].str.contains(typed, regex=False)
-        table = table[holds if holds.any() else table["relation"].isin(meant)]
+        meant_relations = find_roles(typed)
+        contains = table["relation"].str.contains(typed, regex=False)
+        table = table[contains if contains.any() else table["relation"].isin(meant_relations)]
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
         remark(f"No relation{matches} has {LEAST_CASES} held-out cases or more.")
@@ -135,9 +135,9 @@ def tabulate_relations(evidence: Evidence, level: str) -> Any:
 
 def _iter_rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
     """Yield a ScoreRow for each row of a table with the columns "best head", "score" and these baselines."""
-    for what, (_, line) in zip(words, table.iterrows(), strict=True):
+    for label, (_, line) in zip(words, table.iterrows(), strict=True):
         head = Head.parse(line["best head"].split()[0])
-        yield ScoreRow(what, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
+        yield ScoreRow(label, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
 
 
 def _configure_columns() -> dict[str, Any]:
@@ -199,7 +199,7 @@ def tabulate_mentions(evidence: Evidence) -> Any:
     import pandas as pd
 
     table = pd.concat([p.tables["coreference_chosen"] for p in list_coreference_profiles(evidence)], ignore_index=True)
-    rules = {  # the simpler one wins a tie
+    rules = {  # from simple to complex, so that the simpler rule wins a tie
         "nearest": table["nearest_odd"],
         "same form": table["same_form_odd"],
         "agreement": table[AGREEMENT_ODD].astype(float),
@@ -243,8 +243,8 @@ def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
             return
         shown = _join_best(tables[0], tables[1], model.name, name)
         rows = [
-            ScoreRow(what, Head.parse(head.split()[0]), score, (other, offset))
-            for what, head, score, offset, _, _, other, _, _ in shown.itertuples(index=False, name=None)
+            ScoreRow(label, Head.parse(head.split()[0]), score, (other, offset))
+            for label, head, score, offset, _, _, other, _, _ in shown.itertuples(index=False, name=None)
         ]
         ticks = (f"the best head of {name}", "best fixed offset")
         score_rows.draw_rows("Relation", ticks, rows, bar=f"the best head of {model.name}")
@@ -271,10 +271,10 @@ def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
 
 def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of another model on the corpus with this digest."""
-    shipped = load_bundled(model.name) if model.kind in ("bundled", "own") else None
-    same = [p for p in shipped.profiles if p.facts["sha256"] == digest] if shipped else []
+    bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
+    same_corpus = [p for p in bundled.profiles if p.facts["sha256"] == digest] if bundled else []
     try:
-        return same[0] if same else studies.profile(model, digest)
+        return same_corpus[0] if same_corpus else studies.profile(model, digest)
     except MhaVizError as error:
         complain(error)
         return None

@@ -20,7 +20,7 @@ from mha_viz.models.getting import catalog, hub
 from mha_viz.numerals import decimal
 
 MEASURE = "repeats_measure"
-DEFAULT_MEASURE = "induction"  # of the measures
+DEFAULT_MEASURE = "induction"
 LABELS = {
     "induction": "Induction",
     "duplicate": "Duplicate token",
@@ -60,14 +60,16 @@ def read_measure() -> str:
 
 
 def _make_task(model: catalog.Model) -> Task[DecoderHeads]:
-    def part(draws: range, untrained: bool) -> Numbers:
+    def measure_part(draws: range, untrained: bool) -> Numbers:
         return model_service().ask(verbs.measure_repeats, model.name, draws.start, draws.stop, untrained).result()
 
-    def revision() -> str:
+    def find_revision() -> str:
         return model_service().ask(verbs.find_revision, model.name).result()
 
     words, key = "Reading repeated random tokens", (model.name, model.path)
-    return Task("repeats", key, model.label, words, lambda: measure_heads(model.name, part, revision=revision))
+    return Task(
+        "repeats", key, model.label, words, lambda: measure_heads(model.name, measure_part, revision=find_revision)
+    )
 
 
 def _measure_heads(model: catalog.Model) -> DecoderHeads | None:
@@ -82,19 +84,21 @@ def _measure_heads(model: catalog.Model) -> DecoderHeads | None:
         return None
     was_measured, heads = task.stored() is not None, load_result(task)
     if not was_measured:
-        st.rerun()  # the map above, drawn before, also shows these roles
+        st.rerun()  # redraw the map above, which also shows these roles
     return heads
 
 
 def _list_roles(heads: DecoderHeads) -> None:
     """Say for each measure which heads have the role or, if none has it, what the highest value is."""
-    roles, even = heads.roles(), compute_chance(heads.length)
+    roles, chance = heads.roles(), compute_chance(heads.length)
     lines = []
     for number, measure in enumerate(MEASURES):
-        comparison = f"best untrained head {decimal(heads.untrained[number].max())}, chance {decimal(even[number])}"
+        comparison = f"best untrained head {decimal(heads.untrained[number].max())}, chance {decimal(chance[number])}"
         role_heads = [f"**{both(role.head)}** {decimal(role.score)}" for role in roles if role.measure == measure]
-        none = f"no head has more than half of its weight there; the most is {decimal(heads.trained[number].max())}"
-        lines.append(f"* *{LABELS[measure]}*, {MEASURES[measure]}: {', '.join(role_heads[:8]) or none} ({comparison})")
+        fallback = f"no head has more than half of its weight there; the most is {decimal(heads.trained[number].max())}"
+        lines.append(
+            f"* *{LABELS[measure]}*, {MEASURES[measure]}: {', '.join(role_heads[:8]) or fallback} ({comparison})"
+        )
     st.markdown("\n".join(lines))
 
 

@@ -1,4 +1,4 @@
-"""Whether the roles of a model replicate on another corpus: a table beside the profile's roles."""
+"""A table that shows whether a model's roles replicate on another corpus."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ CACHED_TABLES = 8  # cached tables
 
 
 def show_replications(model: catalog.Model, evidence: Evidence) -> None:
-    """Show how the model's roles replicate on the corpus of the page, or the button to choose a corpus."""
+    """Show how the model's roles replicate on the page's corpus, or offer to upload another corpus."""
     reference = _load_reference(model)
     if reference is None:
         return
-    here = evidence.profiles[0]
-    if here.facts["sha256"] in {profile.facts["sha256"] for profile in reference.profiles}:
+    page_profile = evidence.profiles[0]
+    if page_profile.facts["sha256"] in {profile.facts["sha256"] for profile in reference.profiles}:
         _offer_upload()
         return
     st.markdown(f"## Do the roles found on {escape_markdown(reference.label)} hold here?")
-    replications = _find_replications(reference, here)
+    replications = _find_replications(reference, page_profile)
     if not replications:
         st.markdown(f"No role was found on {escape_markdown(reference.label)}, so there is none to look for here.")
         return
@@ -54,20 +54,20 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
     shares = ("score there", "baseline there", "score here", "baseline here")
     config = {name: number(name, format=PERCENT) for name in shares}
     with st.expander("All numbers of these roles"):
-        table = _tabulate(reference, here)
+        table = _tabulate(reference, page_profile)
         shown = to_percentages(table, [name for name in shares if name in table])
         score_rows.show_all_numbers("replications", shown, config, "head")
 
 
 def _name_role(finding: Finding) -> str:
-    way = DIRECTIONS.get(finding.detail.partition(" ")[2])
-    return f"{plain_name(finding)}, {way}" if way else plain_name(finding)
+    direction = DIRECTIONS.get(finding.detail.partition(" ")[2])
+    return f"{plain_name(finding)}, {direction}" if direction else plain_name(finding)
 
 
 def _make_row(replication: Replication) -> ScoreRow:
     finding, measured, outcome = replication
-    here = (math.nan, math.nan) if measured is None else (measured.score, measured.baseline)
-    return ScoreRow(f"{_name_role(finding)}: {outcome}", finding.head, here[0], (here[1], finding.score))
+    scores_here = (math.nan, math.nan) if measured is None else (measured.score, measured.baseline)
+    return ScoreRow(f"{_name_role(finding)}: {outcome}", finding.head, scores_here[0], (scores_here[1], finding.score))
 
 
 def _load_reference(model: catalog.Model) -> Evidence | None:
@@ -92,18 +92,18 @@ def _on_file() -> None:
 
 
 @cache_results(CACHED_TABLES)
-def _find_replications(reference: Evidence, here: Profile) -> tuple[Replication, ...]:
-    return replicate(reference.findings(), here)
+def _find_replications(reference: Evidence, profile: Profile) -> tuple[Replication, ...]:
+    return replicate(reference.findings(), profile)
 
 
 @cache_results(CACHED_TABLES)
-def _tabulate(reference: Evidence, here: Profile) -> Any:
+def _tabulate(reference: Evidence, profile: Profile) -> Any:
     """Return a data frame with one row per role. Cached, so callers must not change it."""
     import pandas as pd
 
-    lines = []
-    for finding, measured, outcome in _find_replications(reference, here):
-        line = {
+    rows = []
+    for finding, measured, outcome in _find_replications(reference, profile):
+        row = {
             "head": both(finding.head),
             "role": f"{finding.role}: {_name_role(finding)}",
             "status": standing(finding),
@@ -113,6 +113,6 @@ def _tabulate(reference: Evidence, here: Profile) -> Any:
             "n there": finding.n,
         }
         if measured is not None:
-            line |= {"score here": measured.score, "baseline here": measured.baseline, "n here": measured.n}
-        lines.append(line)
-    return pd.DataFrame(lines)
+            row |= {"score here": measured.score, "baseline here": measured.baseline, "n here": measured.n}
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -43,19 +43,19 @@ def draw_rows(
     second: str = "Best head",
     bar: str = "the best head",
 ) -> None:
-    """Draw a table with one line per row. Each head is a link to its card; a text is a heading over the rows after it.
+    """Draw a table with one line per row. Heads link to their cards; a string is a heading for the rows after it.
 
     ``second``: the heading of the second column; ``bar``: whose score the bars show.
     """
     names = tuple(baselines)
-    here = {
+    parameters = {
         name: value for name, value in address.get_parameters().items() if name not in ("head", "on", "pin", "link")
     }
     key = "".join(
         f'<span class="mha-key"><s class="k{number}"></s></span>{escape(name)}'
         for number, name in enumerate(names, start=1)
     )
-    body = "".join(_write_line(row, names, here) for row in rows)
+    body = "".join(_write_line(row, names, parameters) for row in rows)
     apply_style("score_rows")
     st.html(
         f'<table class="mha-rows"><caption>Bar: {escape(bar)}. Ticks: {key}</caption>'
@@ -66,7 +66,7 @@ def draw_rows(
 
 def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: str = "best head") -> None:
     """Show a data frame. The checkbox before a row opens the card of the head in the column ``head``."""
-    heads = [written.split()[0] for written in table[head]]
+    heads = [name_in_row.split()[0] for name_in_row in table[head]]
     st.dataframe(
         table, hide_index=True, width="stretch", column_config=columns, key=f"rows_{name}", selection_mode="single-row",
         on_select=partial(_on_row, f"rows_{name}", heads),
@@ -75,7 +75,7 @@ def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: st
 
 @guarded()
 def _on_row(key: str, heads: list[str]) -> None:
-    """Open the head of a row, also when its checkbox is cleared: by then another head, or none, may be open."""
+    """Open the head of a row. Also do so when the checkbox is cleared, because another head, or none, may be open."""
     last = f"{key}_last"
     match st.session_state[key]["selection"]["rows"] or st.session_state.get(last):
         case [int(row)] if 0 <= row < len(heads):
@@ -83,7 +83,7 @@ def _on_row(key: str, heads: list[str]) -> None:
             go(head=heads[row], on=None, pin=None, link=None)
 
 
-def _write_line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, str]) -> str:
+def _write_line(row: ScoreRow | str, names: tuple[str, ...], parameters: Mapping[str, str]) -> str:
     if isinstance(row, str):
         return f'</tbody><tbody><tr><th colspan="3" scope="rowgroup">{escape(row)}</th></tr>'
     scores = [
@@ -92,18 +92,18 @@ def _write_line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, 
         if not math.isnan(value)
     ]
     ticks = "".join(f'<s class="k{number}" style="left:{100 * value:.1f}%"></s>' for number, _, value in scores)
-    score, written = (0.0, "–") if math.isnan(row.score) else (row.score, percent(row.score))
+    score, score_text = (0.0, "–") if math.isnan(row.score) else (row.score, percent(row.score))
     words = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
     return (
-        f"<tr><td>{escape(row.what)}</td><td>{_write_second_cell(row.head, here)}</td>"
+        f"<tr><td>{escape(row.what)}</td><td>{_write_second_cell(row.head, parameters)}</td>"
         f'<td><div class="mha-score"><div class="mha-bar" title="{escape(words)}">'
         f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(words)}</span></div>'
-        f"<b>{written}</b></div></td></tr>"
+        f"<b>{score_text}</b></div></td></tr>"
     )
 
 
-def _write_second_cell(head: Head | str, here: Mapping[str, str]) -> str:
+def _write_second_cell(head: Head | str, parameters: Mapping[str, str]) -> str:
     if isinstance(head, str):
         return escape(head)
-    link = escape(f"?{urlencode({**here, 'head': str(head)})}")
+    link = escape(f"?{urlencode({**parameters, 'head': str(head)})}")
     return f'<a href="{link}" target="_self">{both(head)}</a>'

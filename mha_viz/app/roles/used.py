@@ -1,4 +1,4 @@
-"""Whether the roles of a head are used: the effect of switching it off, over a corpus, compared with its neighbours."""
+"""Show whether a head's roles are used: the effect of switching it off, compared with other heads, over a corpus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from mha_viz.request import Request
 
 
 def show_use(rows: Any) -> None:
-    """Show a line for each role of a head. ``rows``: its rows of the table ``used``, or None."""
+    """Show the effects of switching a head off, one line per role.
+
+    ``rows``: the head's rows of the table ``used``, or None.
+    """
     if rows is None:
         return
     first = rows.iloc[0]

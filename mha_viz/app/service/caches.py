@@ -2,8 +2,8 @@
 
 Each cache is bounded in bytes or entries.
 
-Models live in a separate process (:mod:`mha_viz.app.service.reader`), which one worker thread calls, for one visitor
-after the other. No cache key contains an array: whatever is computed from a reading is cached under the reading's key.
+Models live in a separate process (:mod:`mha_viz.app.service.reader`). One worker thread calls it and serves visitors in
+turn. No cache key contains an array: results computed from a reading are cached under the reading's key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BoundedCache(Generic[K, V]):
     """A thread-safe least-recently-used cache that is bounded in bytes.
 
     The newest entry always stays, however large it is. When all visitors have left, only the newest entries of at most
-    ``at_rest`` bytes stay; that is for values that took long to compute.
+    ``at_rest`` bytes stay. Use ``at_rest`` for values that took long to compute.
     """
 
     def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
@@ -122,11 +122,11 @@ _caches_lock = threading.Lock()
 _results: list[Callable[[], None]] = []  # functions that clear the results of :func:`cache_results`
 
 
-def cache_results(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """Return a decorator that caches the ``most`` latest results of a function until all visitors have left."""
+def cache_results(max_results: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
+    """Return a decorator that caches the ``max_results`` latest results of a function until all visitors have left."""
 
     def decorate(function: Callable[P, V]) -> Callable[P, V]:
-        cached = lru_cache(maxsize=most)(function)
+        cached = lru_cache(maxsize=max_results)(function)
         _results.append(cached.cache_clear)
         return cached  # type: ignore[return-value]
 
@@ -141,13 +141,13 @@ def release_caches() -> None:
         clear()
 
 
-# ---- What models answered -------------------------------------------------------------------------------------
+# ---- Answers of models -------------------------------------------------------------------------------------
 
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-FAILURES = 64  # models that could not be loaded, with the reason…
-FAILURE_SECONDS = 60.0  # …for this many seconds, or until somebody tries again
+FAILURES = 64  # maximum number of models whose loading error is remembered
+FAILURE_SECONDS = 60.0  # how long it is remembered, unless somebody tries again
 WARM_DELAY_S = 1.0  # seconds after the first picture
 
 Key = tuple[object, ...]
@@ -158,9 +158,7 @@ class ModelService:
 
     def __init__(self) -> None:
         self._turns = FairWorker("inference")
-        self.asker: Callable[[], tuple[str, str]] = (
-            _get_nobody  # gives the visitor and the tab that a request comes from
-        )
+        self.asker: Callable[[], tuple[str, str]] = _get_nobody  # returns the visitor and the tab that send a request
         self._reader = _reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
@@ -169,7 +167,7 @@ class ModelService:
         self._of_readings = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
         self._parameters = BoundedCache[tuple[str, int], Parameters](
-            TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
+            TRACE_BYTES, lambda parameters: sum(array.nbytes for array in parameters)
         )
         self._answers = BoundedCache[Key, Any](PACKET_BYTES, estimate_size)
         self._warming = False
@@ -192,45 +190,45 @@ class ModelService:
         with contextlib.suppress(MhaVizError):
             self._reader.rest()
 
-    def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+    def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **options: P.kwargs) -> Future[V]:
         """Call a verb of ``app.service.reader.verbs`` with these values and return a Future of its result.
 
         The Future raises what the model raises. Raises Busy as ``process.turns`` does.
         """
-        return self._submit(lambda: self._reader.ask(verb, *values, **named), values)
+        return self._submit(lambda: self._reader.ask(verb, *values, **options), values)
 
-    def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+    def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **options: P.kwargs) -> Future[V]:
         """Call a verb as :meth:`ask` does, or answer from the cache if the same was asked before.
 
-        In that case the Future is already done. Also raises the errors of ``catalog.resolve``.
+        The Future of a cached answer is already done. Also raises the errors of ``catalog.resolve``.
         """
-        separate: dict[Callable[..., object], BoundedCache[Key, Any]]
-        separate = {verbs.read: self.readings, verbs.trace: self._traces}
-        verb_cache = separate.get(verb, self._answers)
-        key = _make_key(verb, *values, *sorted(named.items()))
+        special_caches: dict[Callable[..., object], BoundedCache[Key, Any]]
+        special_caches = {verbs.read: self.readings, verbs.trace: self._traces}
+        verb_cache = special_caches.get(verb, self._answers)
+        key = _make_key(verb, *values, *sorted(options.items()))
 
         def work() -> V:
             value: V | None = verb_cache.get(key)  # another visitor's request may have been answered meanwhile
             if value is None:
                 value = verb_cache.put(
-                    key, self._share_parameters(self._reader.ask(verb, *_fill_words(*values), **named))
+                    key, self._share_parameters(self._reader.ask(verb, *_fill_words(*values), **options))
                 )
             return value
 
         value = verb_cache.get(key)
         if value is None:
             return self._submit(work, values)
-        done: Future[V] = Future()
-        done.set_result(value)
-        return done
+        finished: Future[V] = Future()
+        finished.set_result(value)
+        return finished
 
-    def packet(self, attention: Attention, wanted: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
+    def packet(self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
         """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
-        key = (attention.key, wanted, link, start)
+        key = (attention.key, heads, link, start)
         thumbnails = self._overviews.get(attention.key) or self._overviews.put(
             attention.key, compute_overview(attention)
         )
-        return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, thumbnails))
+        return self._packets.get(key) or self._packets.put(key, packet(attention, heads, link, start, thumbnails))
 
     def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
         """Return heads side by side, packed for the browser.
@@ -249,9 +247,9 @@ class ModelService:
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
 
-    def of_reading(self, attention: Attention, what: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Return the result of ``make``, cached. It must depend on nothing but the reading and ``what``."""
-        key = (attention.key, what)
+    def of_reading(self, attention: Attention, purpose: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Return the result of ``make``, cached. It must depend on nothing but the reading and ``purpose``."""
+        key = (attention.key, purpose)
         return self._of_readings.get(key) or self._of_readings.put(key, make())
 
     def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
@@ -305,12 +303,12 @@ class ModelService:
         """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
         if not self._warming:
             self._warming = True
-            later = threading.Timer(WARM_DELAY_S, self._load_model, (model,))
-            later.daemon = True
-            later.start()
+            timer = threading.Timer(WARM_DELAY_S, self._load_model, (model,))
+            timer.daemon = True
+            timer.start()
 
     def _load_model(self, model: catalog.Model) -> None:
-        with contextlib.suppress(Busy):  # in that case a visitor's request will load it
+        with contextlib.suppress(Busy):  # a visitor's request will load it
             self.ask(verbs.load, model.name)
 
     def _submit(self, work: Callable[[], V], values: Sequence[object] = ()) -> Future[V]:
@@ -324,11 +322,11 @@ class ModelService:
         """
         if not isinstance(value, Trace):
             return value
-        of_layer = value.model, value.layer
-        parameters = self._parameters.get(of_layer)
+        layer_key = value.model, value.layer
+        parameters = self._parameters.get(layer_key)
         if parameters is not None and all(map(np.array_equal, parameters, value.parameters)):
             return replace(value, parameters=parameters)
-        self._parameters.put(of_layer, value.parameters)
+        self._parameters.put(layer_key, value.parameters)
         return value
 
 
@@ -342,14 +340,14 @@ def _make_key(verb: Callable[..., object], *values: object) -> Key:
     If the model comes from a folder, the key includes the state of its files, which may change.
     """
     model = catalog.resolve(verbs.find_model_name(*values))
-    of_files = [read_stamps(Path(model.path))] if model.kind == "folder" else []
-    return (verb.__name__, *values, *of_files)
+    file_state = [read_stamps(Path(model.path))] if model.kind == "folder" else []
+    return (verb.__name__, *values, *file_state)
 
 
 def _fill_words(request: Any, *values: Any) -> tuple[Any, ...]:
-    """Return the values of a call, with the words of the text added to the request if the text gives them (CoNLL-U).
+    """Return the values of a call, with the words of the text added to the request if the text defines them (CoNLL-U).
 
-    For other texts the tokenizer finds the words.
+    In other texts, the tokenizer finds the words.
     """
     if isinstance(request, Request) and not request.pair:
         request = replace(request, words=read_words(request.text) or ())
@@ -380,7 +378,7 @@ def is_ready(model: catalog.Model) -> bool:
 
 
 def read_facts(model: catalog.Model) -> Facts | None:
-    """Return what the files of ``model`` say about it; None if they are not on this machine.
+    """Return the facts in the files of ``model``; None if the files are not on this machine.
 
     The files of models that come with the app are read only once. Raises what ``hub.read_facts`` raises.
     """

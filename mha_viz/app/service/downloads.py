@@ -28,14 +28,14 @@ def is_waiting(job: Job) -> bool:
 
 
 def _fetch(model: Model, job: Job) -> None:
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         if job.stopped():
             raise Cancelled(f"The download of {quote_model(model.name)} was stopped.", "Nothing was kept.")
         job.tell(min(1.0, done / total) if total else 0.0, total)
 
     try:
-        fetch(model, tell)
+        fetch(model, report)
     except Exception as error:
-        answer = explain_error(error, model)
-        model_service().fail(model, answer)  # the next run of a page may not know this job
-        raise answer from error
+        explained = explain_error(error, model)
+        model_service().fail(model, explained)  # the next run of a page may not know this job
+        raise explained from error

@@ -36,19 +36,18 @@ class QueueRules(NamedTuple):
     """The rules of a queue.
 
     Attributes:
-        ``one``: what is submitted there, in the singular.
-        ``plural``: the same word in the plural.
+        one: the name of a job, in the singular.
+        many: the same name in the plural.
         stop: a sentence that says what visitors can do about their own job.
-        ``places``: at most this many jobs may wait or run.
-        ``timeout_s``: seconds without polling after which a visitor counts as gone.
-        ``local_timeout_s``: the same limit on the visitor's own machine, where other pages may be open meanwhile; 0
-        for no
-            difference.
+        places: at most this many jobs may wait or run.
+        timeout_s: seconds without polling after which a visitor counts as gone.
+        local_timeout_s: the same limit on the visitor's own machine, where other pages may be open meanwhile; 0 for the
+            same value.
         workers: at most this many jobs run at once.
         failure: the error of a job that failed unexpectedly.
-        ``several_locally``: whether a visitor on their own machine may have several jobs.
-        one_per_tab: whether a tab that submits another job leaves its previous job; for pages that submit by
-            themselves.
+        several_locally: whether a visitor on their own machine may have several jobs.
+        one_per_tab: whether a tab that submits another job leaves its previous job; for pages that submit jobs without
+            a click.
         cached: bytes of results that are cached.
         at_rest: bytes of results that stay cached after all visitors have left.
         size: counts the bytes of a result.
@@ -74,7 +73,7 @@ class QueueRules(NamedTuple):
 
 
 HIDDEN_TAB_S = 75.0  # a hidden tab polls once a minute
-# By kind of work. On one's own machine, downloads never time out.
+# The rules of each kind of work. On the visitor's own machine, downloads never time out.
 KINDS: Mapping[str, QueueRules] = MappingProxyType(
     {
         "download": QueueRules(
@@ -149,7 +148,7 @@ class Job:
 
     @property
     def seconds_left(self) -> float | None:
-        """The remaining time, estimated from the share that is done; None while that is too little."""
+        """The remaining time, estimated from the share that is done; None before the first progress report."""
         if not 0 < self.fraction <= 1:
             return None
         return (time.monotonic() - self._start) * (1 - self.fraction) / self.fraction
@@ -195,25 +194,25 @@ class Job:
         self.fraction, self.size = fraction, size
 
     def stopped(self) -> bool:
-        """Return whether the job is to stop because at some moment nobody was waiting for it.
+        """Return whether the job must stop because nobody was waiting for it at some moment.
 
-        This cannot be undone: whoever still wants the job must submit it again.
+        This cannot be undone: a visitor who still wants the result must submit the job again.
         """
         self._stopped = self._stopped or not self._waiting_visitors()
         return self._stopped
 
     def check(self) -> None:
-        """Raise Cancelled if the job is to stop."""
+        """Raise Cancelled if the job must stop."""
         if self.stopped():
             raise Cancelled("Cancelled: no open page was waiting for the result.", "Open the page again.")
 
     def _waiting_visitors(self) -> set[str]:
-        now, longest = time.monotonic(), self._rules.get_timeout()
-        return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}
+        now, timeout = time.monotonic(), self._rules.get_timeout()
+        return {visitor for (visitor, _), seen in list(self._seen.items()) if now - seen < timeout}
 
-    def belongs_to(self, who: str) -> bool:
+    def belongs_to(self, visitor: str) -> bool:
         """Return whether the job takes up this visitor's place in the queue."""
-        return self.owner == who != NOBODY and not self.stopped() and who in self._waiting_visitors()
+        return self.owner == visitor != NOBODY and not self.stopped() and visitor in self._waiting_visitors()
 
     def finish(self, error: MhaVizError | None) -> None:
         """Mark the job as ended, and record its ``error`` if it failed."""
@@ -225,12 +224,12 @@ def run_in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
     """Return the work of a job that computes in ``steps``; the job can be stopped between them."""
 
     def work(job: Job) -> R:
-        def tell(done: float) -> None:
-            job.tell(done)
+        def report(fraction: float) -> None:
+            job.tell(fraction)
             job.check()
 
         job.check()
-        return run_steps(steps(), tell)
+        return run_steps(steps(), report)
 
     return work
 
@@ -282,9 +281,9 @@ class JobQueue(Generic[K, R]):
             return job
 
     def _check_place(self) -> None:
-        rules, who = self._rules, get_visitor()
+        rules, visitor = self._rules, get_visitor()
         live = [entry.job for entry in self._entries if not entry.job.stopped()]
-        mine = [job for job in live if job.belongs_to(who)]
+        mine = [job for job in live if job.belongs_to(visitor)]
         if mine and not (rules.several_locally and not catalog.is_hosted()):
             raise Busy(f"You already have a {rules.one} running: {mine[0].name}.", rules.stop)
         if len(live) >= rules.places:
@@ -350,7 +349,7 @@ class JobQueue(Generic[K, R]):
             self.results.put(entry.key, entry.work(entry.job))
         except MhaVizError as raised:
             error = raised
-        except Exception as raised:  # a fault of the program or the machine: the page reports it, the server lives on
+        except Exception as raised:  # a bug, or a fault of the machine: the page reports it, and the server goes on
             _LOG.exception("A %s failed", self._rules.one)
             why = "" if catalog.is_hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
             error = self._rules.failure(f"The {self._rules.one} failed{why}.", "Try again.")

@@ -1,6 +1,7 @@
 """Store profiles measured on this server: one folder per model and corpus, with a limit on their total size.
 
-If they exceed the limit, the least recently used are deleted first. Unfinished sums are deleted after a day.
+If they exceed the limit, the least recently used are deleted first. Partial sums of stopped studies are deleted after a
+day.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mha_viz.models.getting import catalog, hub
 from mha_viz.models.getting.budget import PROFILES_SETTING, read_megabytes
 
 DISK = PROFILES_SETTING  # the environment variable for the limit, in 10^6 bytes
-NAME = re.compile(r"[0-9a-f]{32}")  # of a profile's folder; anything else beside it is never deleted
+NAME = re.compile(r"[0-9a-f]{32}")  # name of a profile's folder; nothing with another name is ever deleted
 
 
 def home() -> Path:
@@ -55,7 +56,7 @@ def ensure_folder(folder: Path) -> Path | None:
 
 def mark_used(folder: Path) -> None:
     """Mark a profile as just used, so that others are deleted first."""
-    with contextlib.suppress(OSError):  # read-only folder, in which nothing is deleted either
+    with contextlib.suppress(OSError):  # in a read-only folder, nothing is deleted either
         os.utime(folder)
 
 
@@ -66,12 +67,12 @@ def count_bytes(profile: Profile) -> int:
 
 
 def delete_excess(at_work: Path | None = None) -> None:
-    """Delete unfinished sums after a day, and the least recently used profiles beyond the size limit.
+    """Delete partial sums of stopped studies after a day, and the least recently used profiles beyond the size limit.
 
     Nothing in the folder ``at_work`` is deleted. Folders that cannot be read or written, or that another process
     deletes meanwhile, are skipped. Raises SettingError.
     """
-    most = read_budget()
+    budget = read_budget()
     folders = [path for path in _list_files(home()) if _is_profile(path)]
     for folder in folders:
         if folder != at_work:
@@ -80,7 +81,7 @@ def delete_excess(at_work: Path | None = None) -> None:
     sizes = {folder: _count_folder_bytes(folder) for folder in folders}
     total = sum(sizes.values())
     for folder in sorted(sizes, key=_read_last_use):
-        if total <= most:
+        if total <= budget:
             break
         if folder != at_work:
             shutil.rmtree(folder, ignore_errors=True)
@@ -88,7 +89,7 @@ def delete_excess(at_work: Path | None = None) -> None:
 
 
 def _forget_unfinished(folder: Path) -> None:
-    """Delete sums and partial files that were not written to for a day; remove the folder if it is then empty."""
+    """Delete partial sums and files that are a day old; remove the folder if it is then empty."""
     idle = _read_last_use(folder) < time.time() - OLD_SECONDS
     for path in folder.rglob(".*"):
         if path.suffix in (".npz", ".part"):
@@ -101,7 +102,7 @@ def _forget_unfinished(folder: Path) -> None:
 def _list_files(folder: Path) -> Iterator[Path]:
     try:
         yield from folder.iterdir()
-    except OSError:  # missing, or not deletable
+    except OSError:  # missing, or not readable
         return
 
 

@@ -1,4 +1,4 @@
-"""Find sentences in which a head does what its role says, and the links that open them on Explore."""
+"""Find sentences that show a head in its role, and build the links that open them on Explore."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def find_right_case(
 ) -> RoleCase | None:
     """Find a sentence in which a head is right.
 
-    This is the recorded case with the largest weight, preferably one of ``LEAST_WORDS`` words or more. For coreference
-    without sentences that may be shown, it is the example in the role's gloss, if the model, which reads it now, is
-    right there.
+    This is the recorded case with the largest weight, preferably in a sentence of at least ``LEAST_WORDS`` words. If no
+    sentence for a coreference role may be shown, the model reads the example in the role's gloss; that is the result if
+    the head is right in it.
 
     Args:
         model: the model.
@@ -105,7 +105,7 @@ def _check_gloss_example(model: catalog.Model, head: Head, example: str) -> Role
 
 
 def load_bundled_sentences(profile: Profile) -> Mapping[SentenceSpan, Sentence]:
-    """Return the sentences of a profile's cases that everybody may read: its own, or the built-in ones."""
+    """Return the sentences of a profile's cases that everybody may read: bundled or built-in ones."""
     wanted_spans = list_spans(profile.tables["evidence"])
     if profile.sentences:
         return dict(zip(wanted_spans, profile.sentences, strict=True))
@@ -127,9 +127,9 @@ def list_bundled_cases(evidence: Evidence, head: Head) -> list[Example]:
     return [case for profile in profiles for case in select_cases(head, profile, load_bundled_sentences(profile))]
 
 
-def describe_case(example: Example, near: int = CONTEXT_WORDS) -> RoleCase:
-    """Describe a recorded case, with ``near`` words of context on both sides of the link."""
-    words = cut_around(example.sentence.forms, (example.word, example.answer), near)
+def describe_case(example: Example, context_words: int = CONTEXT_WORDS) -> RoleCase:
+    """Describe a recorded case, with ``context_words`` words of context on both sides of the link."""
+    words = cut_around(example.sentence.forms, (example.word, example.answer), context_words)
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
     if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
@@ -162,10 +162,14 @@ def make_explore_parameters(sentence: Sentence, case: CaseInLink, gold: str) -> 
     texts: Iterable[str] = [text]
     if not isinstance(annotation, Annotated) or annotation.sentence.words != sentence.words:
         texts = map(_format_conllu, iter_shortened(sentence, coreference=gold == "coreference"))
-    same = _read_model_parameters()
-    room = address.MAX_ENCODED - len(quote(same.get("tray", "")))
-    fits = next((text for text in texts if len(quote(text)) <= room), None)
-    return None if fits is None else {**same, "text": fits, "case": str(case), **({"gold": gold} if gold else {})}
+    model_parameters = _read_model_parameters()
+    max_bytes = address.MAX_ENCODED - len(quote(model_parameters.get("tray", "")))
+    fitting = next((text for text in texts if len(quote(text)) <= max_bytes), None)
+    return (
+        None
+        if fitting is None
+        else {**model_parameters, "text": fitting, "case": str(case), **({"gold": gold} if gold else {})}
+    )
 
 
 def _format_conllu(sentence: Sentence) -> str:
@@ -173,14 +177,14 @@ def _format_conllu(sentence: Sentence) -> str:
     return "\n".join(line for line in format_conllu([sentence]).splitlines() if line and not line.startswith("#"))
 
 
-def cut_around(forms: Sequence[str], ends: Sequence[int], near: int = CONTEXT_WORDS) -> str:
-    """Return the sentence; if it is long, only ``near`` words around both ends of a link."""
-    return " ".join(_iter_around(forms, [min(max(word, 0), len(forms) - 1) for word in ends], near))
+def cut_around(forms: Sequence[str], ends: Sequence[int], context_words: int = CONTEXT_WORDS) -> str:
+    """Return the sentence; if it is long, only ``context_words`` words around both ends of a link."""
+    return " ".join(_iter_around(forms, [min(max(word, 0), len(forms) - 1) for word in ends], context_words))
 
 
-def _iter_around(forms: Sequence[str], ends: Sequence[int], near: int) -> Iterator[str]:
+def _iter_around(forms: Sequence[str], ends: Sequence[int], context_words: int) -> Iterator[str]:
     last = -1
-    for i in (i for i in range(len(forms)) if any(abs(i - end) <= near for end in ends)):
+    for i in (i for i in range(len(forms)) if any(abs(i - end) <= context_words for end in ends)):
         if i != last + 1:
             yield "…"
         yield forms[i]

@@ -20,7 +20,7 @@ from mha_viz.process import apart
 
 CHILD_MODULE = "mha_viz.study.head_child"
 MOST_LISTED = 20  # sentences per search
-SUBJECTS = {"search": "The search", "groups": "The sampling of links"}  # in messages
+SUBJECTS = {"search": "The search", "groups": "The sampling of links"}  # subjects of sentences in messages
 GRACE_S = 10.0  # seconds for a stopped search to hand over its results
 
 
@@ -31,7 +31,7 @@ class LinkRequest(NamedTuple):
         kind: a kind of job, which is also the name of the work in the child process.
         corpus: the key of model and corpus (``profiles.key``).
         head: the head.
-        conditions: of a search, in the order of :class:`mha_viz.analysis.links.Conditions`.
+        conditions: the conditions of a search, in the order of :class:`mha_viz.analysis.links.Conditions`.
     """
 
     kind: str
@@ -47,38 +47,38 @@ def make_link_request(
     return LinkRequest(kind, profiles.key(model, digest), head, conditions)
 
 
-def start(model: catalog.Model, source: StudyCorpus, what: LinkRequest) -> Job:
-    """Start the job, or join it if it is under way. Its result is what the child process packs. Raises Busy."""
-    name = f"{model.label} {what.head} in {source.name}"
-    return get_queue(what.kind).submit(what, name, lambda job: _run_child(model, source, what, job))
+def start(model: catalog.Model, source: StudyCorpus, request: LinkRequest) -> Job:
+    """Start the job, or join it if it is under way. The child process packs its result. Raises Busy."""
+    name = f"{model.label} {request.head} in {source.name}"
+    return get_queue(request.kind).submit(request, name, lambda job: _run_child(model, source, request, job))
 
 
-def _run_child(model: catalog.Model, source: StudyCorpus, what: LinkRequest, job: Job) -> dict[str, Any]:
+def _run_child(model: catalog.Model, source: StudyCorpus, request: LinkRequest, job: Job) -> dict[str, Any]:
     folder = hub.local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
     order = {
-        "kind": what.kind,
+        "kind": request.kind,
         "folder": str(folder),
         "name": model.name,
         "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
-        "head": list(what.head),
-        "conditions": list(what.conditions),
+        "head": list(request.head),
+        "conditions": list(request.conditions),
         "most": MOST_LISTED,
         "data": source.data,
     }
     result: dict[str, Any] | None = apart.run(
-        CHILD_MODULE, order, _make_bounds(folder, SUBJECTS[what.kind]), job.tell, cancelled=job.stopped
+        CHILD_MODULE, order, _make_bounds(folder, SUBJECTS[request.kind]), job.tell, cancelled=job.stopped
     )
     if result is None:
-        raise Cancelled(f"{SUBJECTS[what.kind]} was stopped before anything was read.", "Start it again.")
+        raise Cancelled(f"{SUBJECTS[request.kind]} was stopped before anything was read.", "Start it again.")
     return result
 
 
 def _make_bounds(folder: Path, subject: str) -> apart.Bounds:
     """Return the limits of the child process.
 
-    On one's own machine: all cores and no time limit. On a public server: half of the cores and five minutes.
+    On the visitor's own machine: all cores and no time limit. On a public server: half of the cores and five minutes.
     """
     if not catalog.is_hosted():
         return apart.Bounds(threads=0, grace=GRACE_S, what=subject, answer_bytes=10**9)

@@ -1,7 +1,7 @@
 """Provide profiles to pages: load bundled ones, find those measured on this server, and measure new ones.
 
-Files are read and models are measured in child processes. Unfinished sums are stored in a folder, so that a stopped
-study can continue. Finished profiles are stored too, so that they survive a restart of the server.
+Child processes read files and measure models. They store partial sums in a folder, so that a stopped study can
+continue. Finished profiles are stored too, so that they survive a restart of the server.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from mha_viz.quotes import join_names
 
 CHILD_MODULE = "mha_viz.study.child"
 SENTENCES_PER_STEP = 50  # built-in sentences per step
-CACHE_BYTES = 200_000_000  # of profiles that could not be written to the disk…
-UNWRITTEN_BYTES = 20_000_000  # …and when all visitors have left
-SOURCE_BYTES = 60_000_000  # of uploaded files
-BYTES_PER_WORD = 500  # per annotated word in memory
-MOST_WORDS = 100_000  # in a study on a public server
-GRACE_S = 20.0  # seconds in which a stopped study can save its sums
+CACHE_BYTES = 200_000_000  # maximum size of profiles that could not be written to disk
+UNWRITTEN_BYTES = 20_000_000  # the same when all visitors have left
+SOURCE_BYTES = 60_000_000  # maximum size of uploaded files
+BYTES_PER_WORD = 500  # memory of an annotated word
+MOST_WORDS = 100_000  # maximum words of a corpus on a public server
+GRACE_S = 20.0  # seconds in which a stopped study can save its partial sums
 BUILT_IN = ("the built-in sentences",)  # the corpora of a model that was measured here
 CACHED_RESULTS = 16  # Evidence objects whose roles and baselines are cached
 
@@ -81,9 +81,9 @@ class Evidence(NamedTuple):
 @cache_results(CACHED_RESULTS)
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:
     roles = merge_roles(measured.findings() for measured in evidence.profiles)
-    found = {(f.head, f.role, f.detail) for f in roles}
+    known = {(f.head, f.role, f.detail) for f in roles}
     on_repeats = evidence.repeats.findings() if evidence.repeats else ()
-    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in found))
+    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in known))
 
 
 _bundled_lock = threading.Lock()
@@ -118,15 +118,16 @@ class UnwrittenProfile(NamedTuple):
 
 
 class _ServerState:
-    """What this server keeps besides results.
+    """Caches of this server besides the results of jobs.
 
-    Profiles that could not be written to disk; and, until all visitors have left, measured files and excerpts of them.
+    They hold profiles that could not be written to disk and, until all visitors have left, measured files and excerpts
+    of them.
     """
 
     def __init__(self) -> None:
         delete_excess()
         self.unwritten = BoundedCache[str, UnwrittenProfile](
-            CACHE_BYTES, lambda one: profiles.count_bytes(one.profile), UNWRITTEN_BYTES
+            CACHE_BYTES, lambda unwritten: profiles.count_bytes(unwritten.profile), UNWRITTEN_BYTES
         )
         self.measured = BoundedCache[str, StudyCorpus](SOURCE_BYTES, estimate_size)
         self.excerpts = BoundedCache[str, Mapping[SentenceSpan, Sentence]](
@@ -184,9 +185,9 @@ def reference_evidence(model: catalog.Model) -> Evidence | None:
 
     None if neither exists. Raises what :func:`profile` raises.
     """
-    shipped = load_bundled(model.name) if model.kind in ("bundled", "own") else None
-    if shipped is not None:
-        return shipped
+    bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
+    if bundled is not None:
+        return bundled
     measured = profile(model, built_in().digest)
     return None if measured is None else Evidence(*BUILT_IN, (measured,))
 
@@ -198,7 +199,7 @@ class RoleSummary(NamedTuple):
         roles: the roles of its heads.
         corpora: the corpora on which they were measured.
         is_measured: whether the model was measured.
-        habits: what its heads do over the corpus of the profile.
+        habits: the usual behaviour of its heads over the corpus of the profile.
     """
 
     roles: tuple[Finding, ...] = ()
@@ -250,7 +251,7 @@ def find_running(model: catalog.Model, digest: str) -> Job | None:
 
 
 def is_stopping(model: catalog.Model, digest: str) -> bool:
-    """Return whether a study was stopped and is still saving its sums."""
+    """Return whether a study was stopped and is still saving its partial sums."""
     return get_queue("study").stopping(profiles.key(model, digest))
 
 
@@ -279,7 +280,7 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
     }
     bounds = _make_bounds(folder)._replace(writable=(str(sums),) if sums else ())
     profile = parse_profile(apart.run(CHILD_MODULE, order, bounds, job.tell, cancelled=job.stopped))
-    get_queue("study").results.put(key, profile)  # before it is written, so that no failure loses it
+    get_queue("study").results.put(key, profile)  # before writing, so that a failure does not lose it
     try:
         if sums is None:
             raise ExportError("The folder of profiles cannot be written.")
@@ -324,11 +325,12 @@ def make_pointers_task(model: catalog.Model) -> Task[tuple[Pointers | None, ...]
 def read_pointers(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
     """Find where every head points in the built-in sentences, a few sentences per step.
 
-    Other requests to the model then wait for at most one step.
+    Other requests to the model wait for at most one step.
     """
     sentences = split_range(0, len(built_in().sentences), SENTENCES_PER_STEP)
     parts = yield from map_in_steps(
-        sentences, lambda some: model_service().ask(verbs.find_pointers, model.name, some.start, some.stop).result()
+        sentences,
+        lambda numbers: model_service().ask(verbs.find_pointers, model.name, numbers.start, numbers.stop).result(),
     )
     return tuple(chain.from_iterable(parts))
 
@@ -336,8 +338,8 @@ def read_pointers(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
 def _make_bounds(folder: Path) -> apart.Bounds:
     """Return the limits of a study.
 
-    On one's own machine: all cores, low priority, no time limit. On a public server: half of the cores, and ten minutes
-    at a time. The model is in memory twice, trained and untrained, each with packed copies.
+    On the visitor's own machine: all cores, low priority, no time limit. On a public server: half of the cores, and ten
+    minutes at a time. The model is in memory twice, trained and untrained, each with packed copies.
     """
     if not catalog.is_hosted():
         return apart.Bounds(threads=0, grace=GRACE_S, what="The study", answer_bytes=10**9)

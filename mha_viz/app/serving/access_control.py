@@ -17,7 +17,7 @@ from mha_viz.browser.bundle import page_style
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
-# Streamlit's sign-on, which the app does not use and whose answers write to the log; and the list of the shell's files.
+# Streamlit's login, which the app does not use and which writes to the log; and the list of the shell's files.
 _CLOSED_PATHS = ("auth/login", "auth/logout", "oauth2callback", "manifest.json")
 _NOT_FOUND_PAGE = """<!doctype html>
 <html lang="en">
@@ -36,8 +36,8 @@ class AccessControl:
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
-        by_choice = ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
-        self._closed = (*_CLOSED_PATHS, *(path for path, is_open in by_choice if not is_open))
+        optional_paths = ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
+        self._closed = (*_CLOSED_PATHS, *(path for path, is_open in optional_paths if not is_open))
         self._pages = list_paths()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +85,7 @@ def _reject_text(receive: Receive, send: Send) -> Receive:
 
 
 class _NotFound:
-    """A sender that replaces Streamlit's shell, its answer to every unknown path, by a 404."""
+    """A sender that answers unknown paths with a 404. Streamlit would answer with its shell page."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send

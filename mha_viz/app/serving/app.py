@@ -73,7 +73,6 @@ def _make_address() -> str:
 
 def _answer_error(error: Exception) -> bool:
     """Let the app report an unexpected error in one sentence, and keep the page as it is."""
-    answer: Any = getattr(
-        sys.modules.get("mha_viz.app.widgets.frame"), "on_script_error", None
-    )  # not loaded before the first visitor
+    # Not loaded before the first visitor.
+    answer: Any = getattr(sys.modules.get("mha_viz.app.widgets.frame"), "on_script_error", None)
     return answer is not None and bool(answer(error))

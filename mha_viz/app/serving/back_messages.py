@@ -18,8 +18,8 @@ from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 MAX_FIELDS = 5_000  # maximum number of fields in a message, including its parts
-_MAX_BYTES = 2_000_000  # bytes; the same as for the whole message
-_MAX_ADDRESS = 200_000  # bytes of an address with its parameters, which pages cut
+_MAX_BYTES = 2_000_000  # maximum bytes of a field, the same as of a whole message
+_MAX_ADDRESS = 200_000  # maximum bytes of an address with its parameters, which pages shorten
 _MAX_JSON_MARKS = 100_000  # maximum brackets and commas in a JSON value, because lists take more memory than text
 
 
@@ -27,9 +27,9 @@ class FieldLimit(NamedTuple):
     """The limits of a field.
 
     Attributes:
-        most: the largest size in bytes.
+        most: the maximum size in bytes.
         times: how often the field may occur in a message.
-        form: the pattern of its text.
+        form: the pattern that its text must match.
         is_json: whether its text is JSON, whose number of parts is limited.
     """
 
@@ -39,8 +39,8 @@ class FieldLimit(NamedTuple):
     is_json: bool = False
 
 
-def _limit_text(form: str, most: int, times: int = 1) -> FieldLimit:
-    return FieldLimit(most, times, re.compile(form.encode("latin-1")))
+def _limit_text(pattern: str, max_bytes: int, times: int = 1) -> FieldLimit:
+    return FieldLimit(max_bytes, times, re.compile(pattern.encode("latin-1")))
 
 
 _LINE = r"[^\x00-\x1f\x7f]*"
@@ -140,12 +140,16 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
 }
 # Required fields; without them, Streamlit would write to its log.
 _REQUIRED = {"BackMsg": 1, "BackendOperationRequest": "deferred_file", "DeferredFileRequestPayload": "file_id"}
-COSTS = {"file_urls_request": 4.0, "backend_operation_request": 4.0}  # of kinds of messages; 1 for all others
-# That cost as much as a message. The largest of ordinary use, of a page with 20 kB of annotation in its address, has
-# 63 kB, of which a tab may send eight at once.
+# Tokens per message of this kind; 1 for all others.
+COSTS = {
+    "file_urls_request": 4.0,
+    "backend_operation_request": 4.0,
+}
+# A message costs one more token per this many bytes. The largest ordinary message (a page with 20 kB of annotation in
+# its address) has 63 kB; a tab may send eight of them at once.
 _BYTES_PER_TOKEN = 10_000
 
-_VARINT, _FIXED, _LENGTH, _FIXED_32 = 0, 1, 2, 5  # how a value is written
+_VARINT, _FIXED, _LENGTH, _FIXED_32 = 0, 1, 2, 5  # wire types of protobuf
 _WIRE_TYPES = {
     FieldDescriptor.TYPE_DOUBLE: _FIXED,
     FieldDescriptor.TYPE_FIXED64: _FIXED,
@@ -199,7 +203,7 @@ def read_allowed(data: bytes) -> AllowedMessage | None:
 
 
 def compute_cost(kind: str, data: bytes) -> float:
-    """Return how much of its tab's rate a message costs. This depends on its kind and its size."""
+    """Return how many tokens of its tab's rate limit a message costs, by its kind and size."""
     return COSTS.get(kind, 1.0) + len(data) / _BYTES_PER_TOKEN
 
 
@@ -209,11 +213,11 @@ class _MessageReader:
     def __init__(self, data: bytes) -> None:
         self._data, self._left = data, MAX_FIELDS
 
-    def message(self, kind: Descriptor, at: int, end: int) -> str:
+    def message(self, kind: Descriptor, position: int, end: int) -> str:
         """Check a message that ends at ``end``; return the name of its last field."""
         fields, seen, name = _list_fields(kind), dict[str, int](), ""
-        while at < end:
-            key, at = self._read_number(at, end)
+        while position < end:
+            key, position = self._read_number(position, end)
             field = fields.get(key >> 3)
             self._left -= 1
             if field is None or key & 7 != field.written or self._left < 0:
@@ -222,39 +226,39 @@ class _MessageReader:
             seen[name] = seen.get(name, 0) + 1
             if seen[name] > rule.times:
                 raise _NotAllowedError
-            begin, at = self._find_span(field.written, at, end)
-            if at - begin > rule.most:
+            begin, position = self._find_span(field.written, position, end)
+            if position - begin > rule.most:
                 raise _NotAllowedError
             if field.inside is not None:
-                self.message(field.inside, begin, at)
+                self.message(field.inside, begin, position)
             elif field.is_text:
-                self._check_text(self._data[begin:at], rule)
-        needed = _REQUIRED.get(kind.full_name)
-        if (needed == 1 and len(seen) != 1) or (isinstance(needed, str) and needed not in seen):
+                self._check_text(self._data[begin:position], rule)
+        required = _REQUIRED.get(kind.full_name)
+        if (required == 1 and len(seen) != 1) or (isinstance(required, str) and required not in seen):
             raise _NotAllowedError
         return name
 
-    def _find_span(self, written: int, at: int, end: int) -> tuple[int, int]:
-        """Return where a value begins and ends."""
-        if written == _VARINT:
-            begin, (_, after) = at, self._read_number(at, end)
-        elif written == _LENGTH:
-            size, begin = self._read_number(at, end)
+    def _find_span(self, wire_type: int, position: int, end: int) -> tuple[int, int]:
+        """Return the start and the end of a value."""
+        if wire_type == _VARINT:
+            begin, (_, after) = position, self._read_number(position, end)
+        elif wire_type == _LENGTH:
+            size, begin = self._read_number(position, end)
             after = begin + size
         else:
-            begin, after = at, at + (8 if written == _FIXED else 4)
+            begin, after = position, position + (8 if wire_type == _FIXED else 4)
         if after > end:
             raise _NotAllowedError
         return begin, after
 
-    def _read_number(self, at: int, end: int) -> tuple[int, int]:
-        """Read a number of variable length; return it and where it ends."""
+    def _read_number(self, position: int, end: int) -> tuple[int, int]:
+        """Read a number of variable length; return it and the position after it."""
         value = shift = 0
-        while at < end and shift < 70:
-            byte = self._data[at]
-            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+        while position < end and shift < 70:
+            byte = self._data[position]
+            position, value, shift = position + 1, value | (byte & 0x7F) << shift, shift + 7
             if byte < 0x80:
-                return value, at
+                return value, position
         raise _NotAllowedError
 
     @staticmethod

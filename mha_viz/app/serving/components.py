@@ -46,7 +46,7 @@ class ComponentFiles:
 
 
 def announce(manager: BidiComponentManager) -> None:
-    """Tell the pages in this process that the files are served."""
+    """Tell the pages in this process that the components' code is served as files."""
     from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 
     package, _, name = bundle.SERVED.partition(".")

@@ -1,7 +1,7 @@
-"""Limit connections before there is a request.
+"""Limit connections before a request has arrived.
 
-A request's head must arrive in time, and an address may have so many connections. uvicorn has no such limits. Behind
-nginx they are never reached.
+The head of a request must arrive in time, and the number of connections per address is limited. uvicorn has no such
+limits. Behind nginx they are never reached.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Connections:
         self._open: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
-        """Count a new connection; return whether it is one too many."""
+        """Count a new connection; return whether the address now has too many."""
         self._open[address] += 1
         return self._open[address] > self._most and not self._is_exempt(address)
 
@@ -61,9 +61,9 @@ class Connections:
 
 
 class Bounded(_BASE_PROTOCOL):  # type: ignore[misc]
-    """uvicorn's HTTP protocol with these limits. ``shares`` counts the connections of one server."""
+    """uvicorn's HTTP protocol with limits. ``shares`` counts the connections of one server."""
 
-    shares: Connections  # uvicorn has `connections`
+    shares: Connections  # not `connections`, which is an attribute of uvicorn
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -126,7 +126,7 @@ def make_protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
 def limit_connections(original: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
     """Give uvicorn limits for which Streamlit has no setting.
 
-    The limits of connections come from the owner's settings.
+    The settings of the server's owner determine the limits of connections.
     """
     limited = make_protocol(from_environment(os.environ))
 

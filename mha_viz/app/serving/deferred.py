@@ -24,8 +24,8 @@ def name_by_button(original: Callable[..., str]) -> Callable[..., str]:
     """Name a file after its button and its session. The name is a digest, as secret as the session's id."""
 
     @wraps(original)
-    def add_deferred(self: Any, *given: Any, **named: Any) -> str:
-        file_id = original(self, *given, **named)
+    def add_deferred(self: Any, *args: Any, **options: Any) -> str:
+        file_id = original(self, *args, **options)
         with self._lock:
             offered = self._deferred_callables.pop(file_id)
             session = offered["session_id"]

@@ -1,4 +1,4 @@
-"""Show the names of the pages and, on pages that read one, the sentence, until Streamlit draws the page."""
+"""Show the page names and, on pages with a sentence, the sentence, until Streamlit draws the page."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mha_viz.files.assets import asset_path, page_files
 from mha_viz.text import clean
 
 SENTENCE_PAGES = ("", "explore", "inside_a_head")
-MOST_CHARACTERS = 400  # characters of a sentence that is shown
+MOST_CHARACTERS = 400  # maximum characters of the sentence
 
 
 def first_paint(path: str, query: bytes) -> str:
-    """Return the HTML element with its style sheet, which hides it as soon as the page shows its own navigation.
+    """Return the HTML element with its style sheet. The style sheet hides it once the page shows its own navigation.
 
     Args:
         path: the path of the page below that of the server; "" for the first page.
@@ -26,18 +26,18 @@ def first_paint(path: str, query: bytes) -> str:
     sentence = (
         clean(parameters.get("text", [_load_first_sentence()])[-1])[:MOST_CHARACTERS] if path in SENTENCE_PAGES else ""
     )
-    below = f"<p>{escape(sentence)}</p>" if sentence.strip() else ""
+    sentence_html = f"<p>{escape(sentence)}</p>" if sentence.strip() else ""
     names = "" if parameters.get("class", [""])[-1] == "1" else _draw_names(path)
-    look = "mha-first" if "text" in parameters or path else "mha-first new"
+    css_class = "mha-first" if "text" in parameters or path else "mha-first new"
     style = f"<style>{page_style('first_paint')}</style>"
-    return f'{style}\n<div class="{look}" aria-hidden="true">{names}{below}</div>\n'
+    return f'{style}\n<div class="{css_class}" aria-hidden="true">{names}{sentence_html}</div>\n'
 
 
 def _draw_names(path: str) -> str:
     first, *_ = names = [*page_files()]
-    here = path or first
+    current = path or first
     titles = ((name, name.replace("_", " ").capitalize()) for name in names)
-    shown = "".join(f"<i{' class=here' if name == here else ''}>{title}</i>" for name, title in titles)
+    shown = "".join(f"<i{' class=here' if name == current else ''}>{title}</i>" for name, title in titles)
     return f"<header><b>mha_viz</b>{shown}</header>"
 
 

@@ -1,4 +1,4 @@
-"""Replace ``streamlit run app.py`` by ``python -m mha_viz.app.serving``, which protects the server from its start."""
+"""Replace ``streamlit run app.py`` with ``python -m mha_viz.app.serving``, so that all limits apply."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mha_viz import process
 
 
 def serve_instead() -> NoReturn:
-    """Replace this ``streamlit run`` by the app's own server, with the same options.
+    """Replace this ``streamlit run`` process with the app's own server, with the same options.
 
-    Exit with 2 if that is impossible, because another server would serve the app without limits, with every folder of
-    this machine.
+    Exit with code 2 if that is impossible, because Streamlit's server would serve the app without limits and offer
+    every folder of this machine.
     """
     context = click.get_current_context(silent=True)
     if context is None or sys.platform == "win32":  # on Windows a process cannot be replaced by another
         print("mha-viz: This program cannot serve app.py. Start mha-viz serve.", file=sys.stderr, flush=True)
         sys.exit(2)
     options = {name.replace("_", "."): value for name, value in context.params.items() if "_" in name}
-    flags = [f"--{name}={value}" for name, given in options.items() for value in _list_values(given)]
+    flags = [f"--{name}={value}" for name, setting in options.items() for value in _list_values(setting)]
     command, environment = process.build_python_command("-m", "mha_viz.app.serving", *flags)
     print("  streamlit run goes on as mha-viz serve.", flush=True)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the port, which is bound already

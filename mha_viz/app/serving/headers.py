@@ -1,4 +1,4 @@
-"""Headers of every response: what a page may load, which sites may frame it, and what its referrer reveals."""
+"""Set the headers of every response: what a page may load, which sites may frame it, what its referrer reveals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ class Headers:
 
     @staticmethod
     def failed(settings: ServerSettings) -> Callable[[Request, Exception], Response]:
-        """Return the handler of errors in the server's own code. Its response is created outside of all middleware."""
+        """Return the handler of errors in the server's own code.
+
+        It adds the headers itself, because no middleware sees its response.
+        """
 
         def answer(request: Request, error: Exception) -> Response:
             response = PlainTextResponse("The server failed to answer. Its log says why.", 500)
@@ -59,6 +62,8 @@ class Headers:
 
 
 class _Policy:
+    """The values of the headers for these settings."""
+
     def __init__(self, settings: ServerSettings) -> None:
         # Hashes of the inline scripts of a page, so that these run and no other inline script does.
         shell = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")

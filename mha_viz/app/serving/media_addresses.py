@@ -1,7 +1,7 @@
 """Make the addresses of downloads unguessable.
 
-Streamlit's are digests of the content: whoever can guess a whole file could learn from its address that somebody
-downloads it.
+Streamlit's addresses are digests of the content: a stranger who can guess a whole file could learn from its address
+that somebody downloads it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import secrets
 from collections.abc import Callable
 from functools import wraps
 
-BYTES = 32  # of an address
+BYTES = 32  # length of the digest in an address
 
-_secret = secrets.token_bytes(BYTES)  # of this process, which alone answers at these addresses
+_secret = secrets.token_bytes(BYTES)  # one secret per process; no other process serves these addresses
 
 
 def make_unguessable(original: Callable[..., str]) -> Callable[..., str]:

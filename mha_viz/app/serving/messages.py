@@ -1,4 +1,4 @@
-"""Control which messages a browser is asked to take from its own memory instead of receiving them again.
+"""Limit which messages the server replaces with a reference to the browser's message cache.
 
 A browser keeps large messages for as many runs as the setting says, and names them when it asks for a run. Before the
 answer arrives, runs that it has not heard of may end. It then drops messages that the answer relies on, and Streamlit's
@@ -15,8 +15,8 @@ from typing import Any
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-LATEST_RUNS = 5  # a message is relied on for at most this many runs after it was sent
-_SENT_KEY = "mha_viz_sent"  # attribute of a session: number of ended runs, and that number when each message was sent
+LATEST_RUNS = 5  # the server refers to a message for at most this many runs after it was sent
+_SENT_KEY = "mha_viz_sent"  # attribute of a session: the number of ended runs, now and when each message was sent
 
 
 def note_enqueued(send: Callable[[Any, ForwardMsg], None]) -> Callable[[Any, ForwardMsg], None]:

@@ -1,8 +1,7 @@
-"""Limit the number of visitors at a time, by their number and by how long they wait.
+"""Limit the number of visitors at a time. New visitors are also refused while others wait too long.
 
-A session is an open WebSocket, that is, one browser tab.
-
-Fetching a page does not take a place; otherwise anybody could close the server by fetching pages.
+A session is an open WebSocket, that is, one browser tab. Fetching a page does not count as a session; otherwise anybody
+could block the server by fetching pages.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _FULL_PAGE = """<!doctype html>
 
 
 class SessionLimit:
-    """The open WebSockets, and whether another visitor may come in."""
+    """Counts open WebSockets and decides whether another visitor may come in."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
@@ -71,7 +70,7 @@ class SessionLimit:
     def refusal(self, address: str, is_in: bool = False) -> str:
         """Return why a visitor from ``address`` gets no session; "" if one is free.
 
-        ``is_in``: the visitor had a session a moment ago, and is let in however long others wait.
+        ``is_in``: whether the visitor had a session a moment ago; such visitors are let in even if others wait long.
         """
         if self.taken >= self._settings.sessions:
             return f"This server allows {self._settings.sessions:,} open tabs at a time."
@@ -81,7 +80,7 @@ class SessionLimit:
         return "" if is_in else self.waits.refusal()
 
     def holds(self, visitor: str) -> bool:
-        """Return whether a visitor has a session or had one a moment ago. Whoever reloads a page first fetches it."""
+        """Return whether a visitor has a session or had one a moment ago, as when reloading a page."""
         return self._browsers[visitor] > 0 or visitor in self._left
 
     def returns(self, visitor: str) -> bool:
@@ -100,9 +99,9 @@ class SessionLimit:
 
     def leave(self, address: str, visitor: str = "") -> None:
         """Record that a session has ended."""
-        for counts, who in ((self._open, address), (self._browsers, visitor or address)):
-            counts[who] -= 1
-            counts += Counter()  # drops those without any
+        for counts, key in ((self._open, address), (self._browsers, visitor or address)):
+            counts[key] -= 1
+            counts += Counter()  # drops zero counts
         self._left.note(visitor or address)
         self.emptied = time.monotonic()
 
@@ -181,7 +180,7 @@ class _PacedReceiver:
         now = time.monotonic()
         self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - tokens
         self._at = now
-        if self._tokens < 0:  # too fast: read nothing from the connection for a while
+        if self._tokens < 0:  # the tab sends too fast: stop reading for a while
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
     async def _receive_first(self) -> Message:
@@ -193,9 +192,10 @@ class _PacedReceiver:
 
 
 class _Tab:
-    """The two ends of a tab's WebSocket, whose waiting times are recorded.
+    """The two directions of a tab's WebSocket, with a record of waiting times.
 
-    Whoever creates a tab must call ``waits.forget``: the app may end a WebSocket without asking for another message.
+    The creator of a tab must call ``waits.forget`` at the end: the app may end a WebSocket without asking for another
+    message.
     """
 
     def __init__(self, receive: Receive, send: Send, waits: Waits, visitor: str) -> None:

@@ -1,4 +1,4 @@
-"""The settings that a server's owner makes in the environment, read once at the start."""
+"""The settings of the server's owner: environment variables that are read once at the start."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
 
 
 def _find_visitor() -> str:
-    """Return the visitor for whom this thread or task works; "" if there is none."""
+    """Return the visitor that this thread or task works for; "" if there is none."""
     if visitor := VISITOR.get():
         return visitor
     context = get_script_run_ctx(suppress_warning=True)

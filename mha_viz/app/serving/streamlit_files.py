@@ -1,6 +1,6 @@
-"""Serve Streamlit's frontend compressed, which Streamlit does not do, and preload what every page needs.
+"""Serve Streamlit's frontend compressed, which Streamlit does not do, and preload the modules that every page needs.
 
-Without compression, it was more than half of what a first visit loads.
+Without compression, the frontend was more than half of the bytes of a first visit.
 """
 
 from __future__ import annotations
@@ -21,12 +21,17 @@ from mha_viz.app.serving.paths import get_relative_path, list_paths
 from mha_viz.browser.promise import older_note_with_style
 
 _CODE_PATTERNS = ("static/js/*", "static/css/*")
-# Tells the client that its server is where its files are. Otherwise it would first look below the address of the page.
+# Tells the frontend the address of its server. Otherwise it would first try the address of the page.
 BASE_URL_SCRIPT = (
     'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
 )
 _ADDED_HTML = f"<script>{BASE_URL_SCRIPT}</script>{older_note_with_style()}".encode()
-_COMMON_ELEMENTS = ("PageLink", "Html", "BidiComponent")  # elements whose code is loaded when the first is drawn
+# Streamlit loads their code when the first such element is drawn.
+_COMMON_ELEMENTS = (
+    "PageLink",
+    "Html",
+    "BidiComponent",
+)
 _IMPORT = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 
 
@@ -42,7 +47,8 @@ class StreamlitFiles:
         self._app, self._pages = app, list_paths()
         static = Path(file_util.get_static_dir())
         self._files = {file.relative_to(static).as_posix() for name in _CODE_PATTERNS for file in static.glob(name)}
-        self._answers: dict[str, tuple[Message, Message]] = {}  # by path: the start of the answer, and its body
+        # By path: the first message and the body of the response.
+        self._answers: dict[str, tuple[Message, Message]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = get_relative_path(scope) if scope["type"] == "http" else "/"
@@ -95,7 +101,7 @@ def _make_preload_header() -> str:
 def _iter_modules() -> Iterator[str]:
     """Yield the modules that draw the elements of every page, and the modules that these import.
 
-    Modules that the shell names itself are left out.
+    Leave out modules that the shell page already names.
     """
     static = Path(file_util.get_static_dir())
     folder, shell = static / "static" / "js", (static / "index.html").read_text("utf-8")
@@ -121,6 +127,6 @@ def _compress(start: Message, *parts: Message) -> tuple[Message, Message]:
     headers = MutableHeaders(raw=list(start["headers"]))
     del headers["accept-ranges"]
     headers["content-length"], headers["content-encoding"] = str(len(body)), "gzip"
-    headers["etag"] = f"W/{headers['etag']}"  # the same content in other bytes
+    headers["etag"] = f"W/{headers['etag']}"  # a weak tag: the same content in other bytes
     headers.add_vary_header("accept-encoding")
     return {**start, "headers": headers.raw}, {"type": "http.response.body", "body": body}

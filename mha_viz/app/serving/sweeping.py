@@ -27,13 +27,13 @@ except ImportError:  # Windows has no such limit
 
 _LOG = logging.getLogger(__name__)
 
-TICK_S = 10  # seconds
+TICK_S = 10  # seconds between two rounds
 QUIET_S = 60  # seconds without a visitor after which caches are freed
-FETCH_BYTES = 256_000_000  # of all files that wait for a download; the oldest are deleted first
+FETCH_BYTES = 256_000_000  # maximum size of all files that wait for a download; the oldest are deleted first
 FETCH_S = 60  # seconds that a browser has to download a file that was made for it
 COLLECT_S = 60  # seconds between two garbage collections while there are visitors
-LEAST_ENDED = 25  # ended sessions that are worth a garbage collection
-MOST_WAITING = 128
+LEAST_ENDED = 25  # minimum ended sessions that are worth a garbage collection
+MOST_WAITING = 128  # maximum sessions that wait for a reconnect
 _DESCRIPTORS = 1 << 20
 
 
@@ -42,12 +42,12 @@ def raise_descriptor_limit() -> None:
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    target = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < target:
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
         except (OSError, ValueError):  # macOS refuses more than its kernel allows
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, 10_240), hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(target, 10_240), hard))
 
 
 def read_descriptor_limit() -> int:
@@ -67,7 +67,7 @@ class WaitingSessions(SessionStorage):
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._stored: dict[str, tuple[SessionInfo, float]] = {}  # by id; the oldest first
+        self._stored: dict[str, tuple[SessionInfo, float]] = {}  # session and end of its time, by id, the oldest first
         self.ended = 0
 
     def get(self, session_id: str) -> SessionInfo | None:
@@ -139,8 +139,8 @@ def end_lost_sessions(original: Callable[..., None]) -> Callable[..., None]:
     """Make the session manager store sessions that wait for a reconnect in :class:`WaitingSessions`."""
 
     @wraps(original)
-    def init(self: Any, session_storage: SessionStorage, *others: Any, **named: Any) -> None:
-        original(self, WaitingSessions(float(config.get_option("server.disconnectedSessionTTL"))), *others, **named)
+    def init(self: Any, session_storage: SessionStorage, *args: Any, **options: Any) -> None:
+        original(self, WaitingSessions(float(config.get_option("server.disconnectedSessionTTL"))), *args, **options)
 
     return init
 
@@ -173,7 +173,8 @@ def _count_bytes(files: MediaFileManager, name: str) -> int:
 
 def _free_memory() -> None:
     """Empty the caches and return free memory to the system; called when there are no visitors."""
-    empty: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "idle", None)  # loaded by the first visitor
-    if empty is not None:
-        empty()
+    # Loaded by the first visitor.
+    free_caches: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "idle", None)
+    if free_caches is not None:
+        free_caches()
     process.release_memory()

@@ -10,10 +10,10 @@ from streamlit.proto.ClientState_pb2 import ClientState
 
 
 def give_way(original: Callable[[Any, ClientState | None], None]) -> Callable[[Any, ClientState | None], None]:
-    """Make every session skip a timed rerun while a run is under way, or has ended and not been sent yet.
+    """Make every session skip a timed rerun while another run is under way or its output has not been sent yet.
 
-    The timer asks again later. Streamlit would start a new run for the timer and then send nothing of the run before:
-    neither its drawing nor the address that a click has set, so that the click would be lost.
+    The timer asks again later. Without this, Streamlit starts the timed run and sends nothing of the previous run:
+    neither its drawing nor the address that a click has set, so that the click is lost.
     """
 
     @wraps(original)

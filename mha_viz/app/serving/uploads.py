@@ -19,7 +19,7 @@ from mha_viz.app.serving.paths import UPLOADS, get_relative_path
 MOST_FILES = 2  # per session: the one in use and the one that replaces it
 SESSION_BYTES = 16_000_000
 ALL_BYTES = 256_000_000
-UPLOAD_S = 120.0  # limit for an upload: 8 MB at half a megabit per second take this long
+UPLOAD_S = 120.0  # maximum duration of an upload: 8 MB at half a megabit per second
 _FRAMING = 1_000_000  # the maximum number of bytes of a request besides its file
 
 _TOO_MANY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
@@ -60,22 +60,22 @@ class Uploads:
             return PlainTextResponse(_TOO_MANY, 429, {"Retry-After": "5"})
         return self._check_room(size)
 
-    def _check_room(self, more: int = 0) -> Response | None:
-        """Return the refusal if there is no room for ``more`` bytes, else None.
+    def _check_room(self, size: int = 0) -> Response | None:
+        """Return the refusal if there is no room for ``size`` bytes, else None.
 
-        Bytes that other uploads have announced but not sent take no room.
+        Bytes that other uploads have announced but not sent do not count.
         """
-        if _count_stored_bytes() + sum(self._arriving.values()) + more > ALL_BYTES:
+        if _count_stored_bytes() + sum(self._arriving.values()) + size > ALL_BYTES:
             return PlainTextResponse(_FULL, 429, {"Retry-After": "60"})
         return None
 
     async def _receive(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass an upload on, and end it if it takes too long or too much room. A broken-off upload is no error."""
+        """Pass an upload on, and end it if it takes too long or too much room. An interrupted upload is no error."""
         self._arriving[session] = 0
         deadline = asyncio.get_running_loop().time() + UPLOAD_S
         refusal: Response | None = None
 
-        async def count() -> Message:
+        async def receive_part() -> Message:
             nonlocal refusal
             try:
                 async with asyncio.timeout_at(deadline):
@@ -87,14 +87,14 @@ class Uploads:
                 refusal = self._check_room()
             return {"type": "http.disconnect"} if refusal else message
 
-        async def trim(message: Message) -> None:
+        async def send_part(message: Message) -> None:
             if message["type"] == "http.response.start":
                 _trim(session)
             if refusal is None:
                 await send(message)
 
         try:
-            await self._app(scope, count, trim)
+            await self._app(scope, receive_part, send_part)
         except ClientDisconnect:
             if refusal is not None:
                 await refusal(scope, receive, send)

@@ -11,7 +11,7 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 MOST_VISITORS = 4096  # visitors that are remembered
-_COOKIE = re.compile(r"2\|[0-9a-f]{8}\|[0-9a-f]{2,128}\|\d{1,12}")  # as Streamlit writes it
+_COOKIE = re.compile(r"2\|[0-9a-f]{8}\|[0-9a-f]{2,128}\|\d{1,12}")  # the form that Streamlit writes
 
 
 def read_browser(scope: Scope) -> str:

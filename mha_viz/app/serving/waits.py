@@ -21,11 +21,11 @@ from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
 
 from mha_viz.app.serving.back_messages import AllowedMessage
 
-RECENT_S = 30.0  # seconds
-LEAST_WAITS = 20  # minimum recent waits for the numbers to mean anything
+RECENT_S = 30.0  # seconds for which waits count
+LEAST_WAITS = 20  # with fewer recent waits, the numbers mean nothing
 LEAST_SLOW_VISITORS = 3  # minimum visitors who wait too long; fewer may have caused it themselves
-MOST_MODELS = 256  # models that are known to be loaded
-SHORT_MESSAGE_BYTES = 300  # bytes; every message that a run has ended is shorter
+MOST_MODELS = 256  # maximum models that are remembered as loaded
+SHORT_MESSAGE_BYTES = 300  # the message that a run has ended is always shorter
 ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
 
 
@@ -55,7 +55,7 @@ class _Wait(NamedTuple):
 
 
 class Waits:
-    """The time from each action of a visitor to the end of its run. A provider of metrics."""
+    """Measures the time from each action of a visitor to the end of its run, and provides it as metrics."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest  # seconds: if visitors wait longer, nobody new is let in
@@ -63,7 +63,7 @@ class Waits:
         self._ended: deque[_Wait] = deque()
         self._begun: dict[object, _Action] = {}  # the latest action of a tab, if it has no answer yet
         self._acted: set[object] = set()  # open tabs that have acted
-        self._models: set[str] = set()  # models that have answered since somebody came
+        self._models: set[str] = set()  # models that have answered since the first of the present visitors came
 
     def note_received(self, tab: object, received: AllowedMessage, visitor: str = "") -> None:
         """Record a message from a visitor's tab. A new action replaces the previous one, whose run it ends."""
@@ -102,7 +102,7 @@ class Waits:
         """Record that a tab was closed."""
         self._begun.pop(tab, None)
         self._acted.discard(tab)
-        if not self._acted:  # without visitors, models are not kept
+        if not self._acted:  # without visitors, models may be unloaded
             self._models.clear()
 
     @property
@@ -148,9 +148,8 @@ class Waits:
 
     def get_stats(self, family_names: Sequence[str] | None = None) -> Mapping[str, Sequence[Stat]]:
         """Return the metrics, all or those named."""
-        reader = getattr(
-            sys.modules.get("mha_viz.app.service.reader.client"), "Reader", None
-        )  # loaded by the first visitor
+        # Loaded by the first visitor.
+        reader = getattr(sys.modules.get("mha_viz.app.service.reader.client"), "Reader", None)
         stats: tuple[Stat, ...] = (
             CounterStat(ACTIONS, self.actions, help="Actions of visitors."),
             CounterStat(

@@ -67,8 +67,8 @@ def _describe_place(attention: Attention, question: Question) -> str:
     if question.kind != MASK or question.place is None or question.place >= len(tokens):
         return "As the next token"
     word = tokens[question.place]
-    which = f" at token {question.place}" if tokens.count(word) > 1 else ""
-    return f"In place of “{escape_markdown(word)}”{which}"
+    number_note = f" at token {question.place}" if tokens.count(word) > 1 else ""
+    return f"In place of “{escape_markdown(word)}”{number_note}"
 
 
 def _write_sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""Controls for which heads are off and what replaces them, and callbacks for clicks on squares."""
+"""Controls to choose the heads that are off and what replaces their outputs; callbacks for clicks on squares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mha_viz.heads import MAX_IN_LINK, NONE, format_heads
 from mha_viz.request import BOTH, COSINE, METHOD_WORDS, METHODS, OFF_CHOICES, RECIPE, RESAMPLE, TEXT, Request
 
 OFF_IN_LABELS = {BOTH: "both texts", "first": "the first", "second": "the second"}
-SWITCH_ALL_ON = "Switch all heads back on"  # label of every button that does this
+SWITCH_ALL_ON = "Switch all heads back on"  # label of all buttons that do this
 MODE_PARAMETERS = dict.fromkeys(("off", "how", "from", "in"))
 METHOD_HELP = {
     "zero": "*zeros*: a head that is off adds nothing.",
@@ -31,27 +31,27 @@ METHOD_HELP = {
 }
 
 
-def show_controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None:
+def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Request) -> None:
     """Show the controls for which heads are off and what replaces their outputs.
 
-    ``each`` is the request for switching off each head alone; it holds the current method.
+    ``head_request`` is the request for switching off each head alone; it holds the current method.
     """
-    how = each.method
+    current_method = head_request.method
     bound(
         st.multiselect, "Heads switched off", "off", [*map(str, off)], [*map(str, attention.every_head())],
         change=lambda names: _make_off_changes([*map(Head.of, names)]), format_func=lambda name: both(Head.of(name)),
         placeholder="None", select_all=False,
         filter_mode="contains",  # Enter after L3H1 selects that head, not five whose names contain its letters
     )  # fmt: skip
-    has_recipe = how == RECIPE or list_head_recipes(attention.model, attention.revision)
+    has_recipe = current_method == RECIPE or list_head_recipes(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
     bound(
-        st.segmented_control, "Replace its output with", "how", how, methods, default=METHODS[0],
+        st.segmented_control, "Replace its output with", "how", current_method, methods, default=METHODS[0],
         format_func=METHOD_WORDS.__getitem__, help=" ".join(METHOD_HELP.values()), required=True, wrap=True,
     )  # fmt: skip
-    if each.question is not None and each.question.kind == COSINE:
+    if head_request.question is not None and head_request.question.kind == COSINE:
         bound(
-            st.segmented_control, "Off in", "in", each.question.off_in, OFF_CHOICES, default=BOTH,
+            st.segmented_control, "Off in", "in", head_request.question.off_in, OFF_CHOICES, default=BOTH,
             format_func=OFF_IN_LABELS.__getitem__, required=True, wrap=True,
         )  # fmt: skip
     with st.container(horizontal=True):

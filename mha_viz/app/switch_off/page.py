@@ -38,13 +38,14 @@ from mha_viz.request import TEXT, Question, Request
 from mha_viz.view.quantities import QUANTITIES
 
 SMALL_SHARE = 0.1  # an effect below this share of the largest is followed by ``PATTERN_NOTE``
-LARGE_RATIO = 10.0  # times the largest effect; for more, a share means little
+LARGE_RATIO = 10.0  # from this multiple of the largest effect on, write “far more” instead of a percentage
 PATTERN_NOTE = "A clear pattern is not an effect."
 CAUTION = "A small effect does not make a head useless: other heads may do the same."
+# A masked word that the bundled toy model can predict.
 TOY_EXAMPLE = {
     "model": "toy",
     "text": "the dog [MASK] the girl .",
-}  # a masked word that the bundled toy model can predict
+}
 ALL_ON = dict.fromkeys(("off", "how", "from", "in"))
 OTHER_TEXT_PARAMETERS = dict.fromkeys(("head", "on", "pair", *address.TEXT_PARAMETERS))
 
@@ -52,26 +53,28 @@ OTHER_TEXT_PARAMETERS = dict.fromkeys(("head", "on", "pair", *address.TEXT_PARAM
 def begin_mode(page: PageReading) -> SwitchOffMode | None:
     """Return the mode for the page; None if heads cannot be switched off.
 
-    That is the case for an encoder–decoder, and while another model than the requested one is drawn. Pasted CoNLL-U is
-    read as the sentence it contains.
+    Heads cannot be switched off in an encoder–decoder, or while another model stands in for the requested one. Pasted
+    CoNLL-U is read as the sentence that it contains.
     """
     if refuse_encoder_decoder(page.url.where, "heads are switched off") or not page.is_requested:
         return None
-    whole = inference.read_whole_model(Url({**page.url.parameters, "text": page.url.sentence}))
-    return None if whole is None else SwitchOffMode(page, whole.attention)
+    whole_model = inference.read_whole_model(Url({**page.url.parameters, "text": page.url.sentence}))
+    return None if whole_model is None else SwitchOffMode(page, whole_model.attention)
 
 
 class SwitchOffMode:
     """The mode in which heads are switched off: the changes in the drawing, and the model's answer."""
 
-    def __init__(self, page: PageReading, whole: Attention) -> None:
+    def __init__(self, page: PageReading, whole_attention: Attention) -> None:
         where, self.model = page.url.where, page.model
-        self.where, self.whole, self.shown = where, whole, page.attention
-        existing = set(whole.every_head())
-        self.off = tuple(head for head in where.request.off if head in existing)  # the page has named the others
-        self.question = _load_question(whole, where)
-        text = whole.text
-        request = Request(whole.model, text.text, text.pair, question=self.question, prefix=where.request.prefix)
+        self.where, self.whole, self.shown = where, whole_attention, page.attention
+        existing = set(whole_attention.every_head())
+        self.off = tuple(head for head in where.request.off if head in existing)  # the page has reported the others
+        self.question = _load_question(whole_attention, where)
+        text = whole_attention.text
+        request = Request(
+            whole_attention.model, text.text, text.pair, question=self.question, prefix=where.request.prefix
+        )
         each_head = replace(request, **where.get_method_fields(text.text))
         self.each, self.request = each_head, replace(each_head, off=self.off)
 
@@ -81,8 +84,8 @@ class SwitchOffMode:
 
         Keys:
             "off": the places of the heads that are off.
-            "moved": for every head, how far its attention has changed, as a share of the largest divergence; None where
-                nothing can have changed.
+            "moved": the change of each head's attention, as a share of the largest divergence; None for heads that
+                cannot have changed.
         """
         off = () if inference.lacks_source(self.where) else self.off
         places, divergence = [head.place(self.whole.heads) for head in off], np.array([])
@@ -100,41 +103,43 @@ class SwitchOffMode:
         heads.
         """
         apply_style("switch_off")
-        drawn: list[PageChart] = []
+        page_charts: list[PageChart] = []
         if self.each.method == TEXT:
             ask_other_text(self.each.source)
         if inference.lacks_source(self.where):
             st.button(SWITCH_ALL_ON, key="ended", type="tertiary", on_click=address.go, kwargs=MODE_PARAMETERS)
-            return drawn
+            return page_charts
         if self.question is None:
             answer = effect = st.container(horizontal=True, vertical_alignment="center")
         else:
             answer, effect = st.columns([3, 2], gap="large")
-        with effect:  # a container of its own, so that the box beside it stays open while the text changes
+        with effect:  # a separate container, so that the popover beside it stays open while the text changes
             sentence_place = st.container(width="content")
-            ways = st.container(horizontal=True, width="content")
+            links_row = st.container(horizontal=True, width="content")
         with guarded(complain):
             if self.question is not None:
                 with answer:
-                    drawn = answering.show_answer(self.whole, self.request, self._describe_charts(self.off))
+                    page_charts = answering.show_answer(self.whole, self.request, self._describe_charts(self.off))
             with sentence_place:
                 effects = _measure_effects(self.whole, self.each)
                 st.markdown(self._write_sentence(effects), width="content")
-            drawn.append(self._make_effects_chart(effects))
-        with ways:
+            page_charts.append(self._make_effects_chart(effects))
+        with links_row:
             if not address.is_class_view():
-                self._show_choice()  # first, so that it stays where it is
+                self._show_choice()  # first, so that it does not move
             self._show_way_back(opened)
             if self.question is None:
-                label = ":primary[Watch a prediction change (toy model)]"  # with another text than the page's
+                label = ":primary[Watch a prediction change (toy model)]"  # opens another text
                 st.button(label, key="guess", type="tertiary", on_click=_open_toy_example)
-        return drawn
+        return page_charts
 
     def _show_choice(self) -> None:
-        """Show, on request, which heads are off, what replaces them, and which answer is followed."""
+        """Show a popover to choose the heads that are off, what replaces them, and the answer to follow."""
         with st.popover(":primary[Choose heads]", type="tertiary", width="content"):
             show_controls(self.whole, self.off, self.each)
-            if not QUANTITIES[self.where.request.quantity].of_answer:  # whose question is asked above the drawing
+            if not QUANTITIES[
+                self.where.request.quantity
+            ].of_answer:  # for gradients, the question is already above the drawing
                 asking.show_panel(self.model, self.whole, self.where)
             st.caption(CAUTION)
 
@@ -150,46 +155,46 @@ class SwitchOffMode:
 
         If heads are off, compare them with the head that changes it most. Raises what the model raises, and Busy.
         """
-        on = "sentence" if self.question is None else "answer"
+        target = "sentence" if self.question is None else "answer"
         changes = f"changes {answering.name_effect_target(self.question)}"
-        ranked, values = effects.ranked(on), effects.on(on)
-        most = f"Removing **{both(ranked[0])}** {changes} most here"
+        ranked, values = effects.ranked(target), effects.on(target)
+        largest_effect = f"Removing **{both(ranked[0])}** {changes} most here"
         if not self.off:
-            return f"{most}; removing **{both(ranked[-1])}**, least."
+            return f"{largest_effect}; removing **{both(ranked[-1])}**, least."
         largest = max(values[ranked[0]], 1e-12)
         if len(self.off) > 1:
             future = model_service().cached(verbs.measure_losses, self.request, (self.off,))
             lost = inference.wait_for_result(future, "Running the model without these heads…")
-            share = float((lost.sentence if on == "sentence" else lost.answer)[0]) / largest
-            much = f"{percent(share, 0)} as much as" if share < LARGE_RATIO else "far more than"
+            share = float((lost.sentence if target == "sentence" else lost.answer)[0]) / largest
+            comparison = f"{percent(share, 0)} as much as" if share < LARGE_RATIO else "far more than"
             largest_alone = f"removing **{ranked[0]}**, the head that alone changes it most"
-            return f"Removing **{name_heads(self.off)}** together {changes} {much} {largest_alone}."
+            return f"Removing **{name_heads(self.off)}** together {changes} {comparison} {largest_alone}."
         if self.off[0] == ranked[0]:
-            return f"{most}."
+            return f"{largest_effect}."
         share = values[self.off[0]] / largest
         caution = f" {PATTERN_NOTE}" if share < SMALL_SHARE else ""
-        return f"{most}; removing **{self.off[0]}**, {percent(share, 0)} as much.{caution}"
+        return f"{largest_effect}; removing **{self.off[0]}**, {percent(share, 0)} as much.{caution}"
 
     def _make_effects_chart(self, effects: Effects) -> PageChart:
         """Return the effects of all heads, each switched off alone, as a chart with a table, for the downloads."""
-        on = "sentence" if self.question is None else "answer"
-        label, about = f"Effect of each head on {answering.EFFECT_TARGETS[on]}", self._describe_charts(())
-        values, unit = effects.on(on), answering.name_unit(self.question)
+        target = "sentence" if self.question is None else "answer"
+        label, about = f"Effect of each head on {answering.EFFECT_TARGETS[target]}", self._describe_charts(())
+        values, unit = effects.on(target), answering.name_unit(self.question)
         measured = [name for name in answering.EFFECT_TARGETS if name == "sentence" or self.question is not None]
         columns = ("head", *(f"effect_on_{name}" for name in measured))
         draw = partial(charts.draw_head_grid, values, unit, self.off)
 
-        def numbers() -> Table:
+        def make_table() -> Table:
             heads = self.whole.every_head()
-            values = [[float(effects.on(on)[head]) for head in heads] for on in measured]
+            values = [[float(effects.on(target)[head]) for head in heads] for target in measured]
             return Table(columns, tuple(zip(map(str, heads), *values, strict=True)), {"caption": about})
 
-        return PageChart(label, "effects", draw, about, numbers, text=self.request.text)
+        return PageChart(label, "effects", draw, about, make_table, text=self.request.text)
 
     def _describe_charts(self, off: tuple[Head, ...]) -> str:
         """Describe what the charts show, for their captions."""
-        which = f"Without {', '.join(map(both, off))}" if off else "Each head switched off alone"
-        return f"{which} ({self.each.manner}{describe_off_texts(self.question)}); {reading(self.whole)}."
+        subject = f"Without {', '.join(map(both, off))}" if off else "Each head switched off alone"
+        return f"{subject} ({self.each.manner}{describe_off_texts(self.question)}); {reading(self.whole)}."
 
 
 @guarded()
@@ -212,10 +217,10 @@ def _measure_effects(attention: Attention, request: Request) -> Effects:
     Raises what the model raises, Busy, and Cancelled.
     """
 
-    def part(layer: int, heads: range) -> Effects:
+    def measure_part(layer: int, heads: range) -> Effects:
         return model_service().ask(verbs.measure_effects, request, layer, heads).result()
 
-    steps = partial(measure_all_effects, attention.layers, attention.heads, len(attention.text), part)
+    steps = partial(measure_all_effects, attention.layers, attention.heads, len(attention.text), measure_part)
     words = "Switching off each head in turn"
     task = Task("each_head", (attention.key, request), request.text[:40], words, steps)
     if task.stored() is None:

@@ -33,43 +33,40 @@ from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import DEFAULTS, default_scale, list_counting_settings, list_patterns
 
-# Maximum bytes of all long parameters of a link together, percent-encoded: many servers refuse addresses over 8
-# kB.
+# Maximum bytes of all long parameters of a link together, percent-encoded. Many servers refuse addresses over 8 kB.
 MAX_ENCODED = 7_000
 LONG_PARAMETERS = ("text", "pair", "second", "target", "from", "like", "lesson", "tray")
 CLASS = "class"  # the parameter of the view for a class
 MAX_OTHER = 900  # maximum characters of any other parameter
-MAX_PARAMETERS = 40  # twice as many as any page uses
+MAX_PARAMETERS = 40  # maximum parameters of a link, twice as many as any page uses
 MAX_NAME = 40  # maximum characters of a parameter's name
-REPEATED_PARAMETERS = (
-    "kinds",
-)  # parameters with several values, separated by dots; older links repeat the name instead
+# Parameters with several values, separated by dots; older links repeat the name instead.
+REPEATED_PARAMETERS = ("kinds",)
 
 # The parameters of a view (the drawing reads the same ones from the address bar: browser/explorer).
 VIEW_PATTERNS = list_patterns("explorer")
 CASE = re.compile(rf"({VIEW_PATTERNS['head']})\.([qk])(\d{{1,4}})", re.ASCII)
 PANEL_PATTERNS = list_patterns("compare")  # the parameters of a comparison
 PANEL_PATTERNS["pin"] += "|none"  # "none": pin nothing, where a word would be pinned by default
-PANEL_PARAMETERS = list_counting_settings(
-    "panels"
-)  # parameters that contain numbers of panels or tokens of the comparison
+# Parameters that contain numbers of panels or tokens of the comparison.
+PANEL_PARAMETERS = list_counting_settings("panels")
 TOKEN_PARAMETERS = (*list_counting_settings("tokens"), "q", "k")
 QUESTION_PARAMETERS = ("place", "word")  # a masked token, and the word whose probability is followed there
-# A new text has other tokens and another second text.
+# Parameters to remove with a new text, which has other tokens and another second text.
 TEXT_PARAMETERS = (*TOKEN_PARAMETERS, "case", "second", "target", "from", "like", "in", "written", *QUESTION_PARAMETERS)
-# Another scene of the page Why heads differ has another run and other answers.
+# Parameters to remove with another scene of the page *Why heads differ*, which has another run and other answers.
 SCENE_PARAMETERS = ("guess", "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer", "beside")
-# A new model has other tokens and other heads.
+# Parameters to remove with a new model, which has other tokens and other heads.
 MODEL_PARAMETERS = (*list_counting_settings("heads"), "off", "case", "written", *TOKEN_PARAMETERS, *QUESTION_PARAMETERS)
-ANSWER_PATTERNS = {  # of parameters about the model's answer
+ANSWER_PATTERNS = {  # parameters about the model's answer
     "place": r"\d{1,4}",
     "part": "|".join(PARTS),
     "in": "|".join(OFF_CHOICES),
     "path": "|".join(SIDES),
     "written": r"\d{1,4}",
 }
-MAX_WORD = 60  # characters of a followed word
-MAX_PREFIX = 200  # characters of the prefix
+MAX_WORD = 60  # maximum characters of a followed word
+MAX_PREFIX = 200  # maximum characters of the prefix
 # Fields of the request that are free text.
 TEXT_FIELDS = ("model", "text", "pair", "target", "source", "other", "word", "prefix")
 
@@ -93,22 +90,21 @@ class Address:
     """The parsed URL. Missing parameters are None or empty.
 
     Attributes:
-        request: the reading and the quantity that are shown. Its ``part`` is the one whose attention is shown, its
-            ``other`` the sentence that the page's own is compared with, its ``word`` the one whose probability is
-            followed.
+        request: the reading and the quantity on the page. Its ``part`` is the part of an encoder–decoder, its ``other``
+            the sentence to compare with, its ``word`` the word whose probability is followed.
         emptied: whether the field for the text that heads take their outputs from was emptied.
         before: the model whose picture stays while the requested one is unavailable.
-        typed: how many characters of the two sentences were typed, if a link could not hold them all.
+        typed: how many characters the visitor typed for the two sentences, if a link cannot hold all of them.
         head: the open head.
         on: further open heads of the same layer.
         link: the link by which heads are ranked: (query, key).
         tokens: all tokens that ``pin`` and ``link`` refer to.
-        words: whether the unit is words, not subwords.
+        words: whether the unit of the drawing is words rather than subwords.
         tray: the compared heads, as :mod:`mha_viz.app.url.comparison` reads them.
         path: the side of the head at which paths from earlier heads end.
         like: the text that two others are compared with.
         case: the case of a role that is open.
-        written: how many characters at the end of the text the model wrote.
+        written: the number of characters at the end of the text that the model wrote.
         complaints: the parameters that were ignored, as ``name=value``.
     """
 
@@ -156,10 +152,11 @@ def load_examples() -> tuple[dict[str, str], ...]:
     Keys:
         text, pair: the sentence and, if any, its second sentence.
         look: what to look for.
-        model: if it is not the default one.
-        arrows: whether composition is drawn.
-        head, pin: what opens, for that model.
-        turns: heads that a first visit shows in turn, each with its pinned token, if any, and what it does.
+        model: the model, if it is not the default one.
+        arrows: whether to draw composition.
+        head, pin: the head that opens for that model, and its pinned token.
+        turns: heads that a first visit shows one after the other, each with its pinned token, if any, and
+            a description.
     """
     return tuple(json.loads(asset_path("examples.json").read_text("utf-8")))
 
@@ -167,8 +164,8 @@ def load_examples() -> tuple[dict[str, str], ...]:
 class Url:
     """A URL's parameters, cut to the length that is read, with the address and the text in them."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self.parameters = cut_parameters(given)
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self.parameters = cut_parameters(parameters)
 
     @cached_property
     def where(self) -> Address:
@@ -207,16 +204,20 @@ _url_of_run: ContextVar[Url] = ContextVar("url_of_this_run")
 def read_once() -> Iterator[list[str]]:
     """Read the URL once for everything that runs in the block, and cut it to the length that is read.
 
-    Yields the names of the parameters that were cut, except for the two sentences, whose cut the page reports.
+    Yields the names of the parameters that were cut, except for the two sentences, for which the page has its own
+    remark.
     """
     parameters = _read_parameters()
     current = Url(parameters)
     if current.parameters != parameters:
-        st.query_params.from_dict(current.parameters)  # all at once: each single change would send the whole URL
-    counted = ("text", "pair", "typed")
+        # All at once, because each single change would send the whole URL.
+        st.query_params.from_dict(current.parameters)
+    sentence_names = ("text", "pair", "typed")
     token = _url_of_run.set(current)
     try:
-        yield [n for n in parameters if len(current.parameters.get(n, "")) < len(parameters[n]) and n not in counted]
+        yield [
+            n for n in parameters if len(current.parameters.get(n, "")) < len(parameters[n]) and n not in sentence_names
+        ]
     finally:
         _url_of_run.reset(token)
 
@@ -229,7 +230,7 @@ def _read_parameters() -> dict[str, str]:
 
 
 def url() -> Url:
-    """Return the URL as this run of the page has read it; in a callback or fragment, as it is now."""
+    """Return the URL that this run of the page has read or, in a callback or fragment, the current one."""
     return _url_of_run.get(None) or Url(_read_parameters())
 
 
@@ -247,7 +248,7 @@ def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: M
     """Return the request in a URL with the heads ``off``. ``valid`` holds the values that match their patterns."""
     texts = (_read_text(parameters, FIELDS[name].parameter) for name in TEXT_FIELDS)
     model, text, pair, target, source, other, word, prefix = texts
-    how = parameters.get("how", METHODS[0])
+    method = parameters.get("how", METHODS[0])
     return Request(
         model,
         text,
@@ -255,7 +256,7 @@ def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: M
         target=target if target.strip() else "",
         part=valid.get("part", CROSS),
         off=off,
-        method=how if how in METHODS else METHODS[0],
+        method=method if method in METHODS else METHODS[0],
         source=source,
         quantity=valid.get("shown", DEFAULTS["shown"]),
         place=int(valid["place"]) if "place" in valid else None,
@@ -267,27 +268,27 @@ def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: M
 
 
 def _make_address(parameters: Mapping[str, str]) -> Address:
-    good, ignored = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
+    matched, ignored = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
     off, case = parse_heads(parameters.get("off", "")), _parse_case(parameters.get("case"))
-    is_way = parameters.get("how", METHODS[0]) in METHODS
-    ignored += _list_misfits(off=off is not None, how=is_way, case=case is not None or "case" not in parameters)
-    chosen, strange = _match_patterns(parameters, ANSWER_PATTERNS)
-    ignored += [name for name in strange if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
+    is_method = parameters.get("how", METHODS[0]) in METHODS
+    ignored += _list_misfits(off=off is not None, how=is_method, case=case is not None or "case" not in parameters)
+    answer_values, unmatched = _match_patterns(parameters, ANSWER_PATTERNS)
+    ignored += [name for name in unmatched if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
     return Address(
-        request=_make_request(parameters, off or (), {**good, **chosen}),
+        request=_make_request(parameters, off or (), {**matched, **answer_values}),
         emptied=not parameters.get("from", TEXT).strip(),
         before=_read_text(parameters, "before") or None,
         typed=_to_pair(_parse_numbers(parameters.get("typed"))),
-        head=_parse_head(good.get("head")),
-        on=_parse_numbers(good.get("on")),
-        link=_to_pair(_parse_numbers(good.get("link"))),
-        tokens=(*_parse_numbers(good.get("pin")), *_parse_numbers(good.get("link"))),
-        words=good.get("unit", "words") == "words",
+        head=_parse_head(matched.get("head")),
+        on=_parse_numbers(matched.get("on")),
+        link=_to_pair(_parse_numbers(matched.get("link"))),
+        tokens=(*_parse_numbers(matched.get("pin")), *_parse_numbers(matched.get("link"))),
+        words=matched.get("unit", "words") == "words",
         tray=parameters.get("tray"),
-        path=chosen.get("path", ""),
+        path=answer_values.get("path", ""),
         like=_read_text(parameters, "like"),
         case=case,
-        written=int(chosen.get("written", 0)),
+        written=int(answer_values.get("written", 0)),
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored),
     )
 
@@ -304,7 +305,7 @@ def read_switched_off(message: Mapping[str, object]) -> dict[str, Any]:
 def choose_scale(quantity: str | None) -> str | None:
     """Return the colour scale that a quantity opens with; None for the default.
 
-    Quantities that are no shares of 1 get a scale per head.
+    Quantities whose values are not shares of 1 have a scale per head.
     """
     row = QUANTITIES.get(quantity or DEFAULTS["shown"])
     return default_scale(row.name) if row and not row.is_share else None
@@ -335,9 +336,9 @@ def cut_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def fit_texts(text: str, pair: str) -> tuple[str, str]:
-    """Return the beginnings of both sentences that fit into a link beside the compared heads.
+    """Return the beginnings of both sentences that fit into a link together with the compared heads.
 
-    A short sentence leaves its room to the other.
+    A short sentence leaves more room for the other.
     """
     text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
     room = max(MAX_ENCODED // 2, count_room("text", "pair", "second"))
@@ -346,7 +347,7 @@ def fit_texts(text: str, pair: str) -> tuple[str, str]:
 
 
 def count_room(*names: str) -> int:
-    """Return how many bytes of this page's link are left for these parameters, beside the other long ones."""
+    """Return how many bytes of this page's link are left for these parameters, given the other long ones."""
     return MAX_ENCODED - _count_encoded(url().parameters, [name for name in LONG_PARAMETERS if name not in names])
 
 
@@ -385,8 +386,8 @@ def select_accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VI
 
 def parse_pair(value: str | None, count: int) -> tuple[int, int] | None:
     """Return the numbers of two panels in a value such as "0-1"; None if they are invalid or not below ``count``."""
-    two = _to_pair(_parse_numbers(value))
-    return two if two and max(two) < count and two[0] != two[1] else None
+    numbers = _to_pair(_parse_numbers(value))
+    return numbers if numbers and max(numbers) < count and numbers[0] != numbers[1] else None
 
 
 def is_class_view() -> bool:
@@ -423,6 +424,7 @@ def _parse_head(name: str | None) -> Head | None:
 
 
 def _list_misfits(**fits: bool) -> list[str]:
+    """Return the names of the parameters whose values do not fit."""
     return [name for name, is_fit in fits.items() if not is_fit]
 
 

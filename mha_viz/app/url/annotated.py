@@ -12,7 +12,8 @@ from mha_viz.corpus.tables import is_conllu, split_first_lines
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import CorpusError
 
-CACHED_TEXTS = 64  # texts whose annotation is cached; a link carries 7 kB of text, its parsed words take ten times that
+# Maximum texts whose annotation is cached; a link carries 7 kB of text, and parsed words take ten times as much.
+CACHED_TEXTS = 64
 
 
 @cache
@@ -51,10 +52,10 @@ def find_annotation(typed: str) -> Annotated | CorpusError | None:
             corpus = read_conllu(typed, "The pasted text")
         except CorpusError as error:
             return CorpusError(error.problem, error.remedy)
-        first, more = corpus.sentences[0], len(corpus.sentences) - 1
+        first, others = corpus.sentences[0], len(corpus.sentences) - 1
         if corpus.left_out and all(word.head is None for word in first.words):
             return CorpusError(f"The pasted text, {corpus.left_out[0]}", "Correct it and paste it again.")
-        more_note = (f"You pasted {more + 1} sentences; only the first is shown.",) if more else ()
+        more_note = (f"You pasted {others + 1} sentences; only the first is shown.",) if others else ()
         return Annotated(first, True, (*more_note, *corpus.left_out[:3]))
     return _index_built_in().get(typed.strip()) if typed.rstrip().endswith((" .", " !", " ?")) else None
 

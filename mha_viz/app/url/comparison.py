@@ -1,4 +1,4 @@
-"""The list of compared heads, kept in the URL, so that it is the same on every page and part of every link.
+"""The list of compared heads. It is kept in the URL, so that all pages share it and every link contains it.
 
 The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``. Heads refer to
 their reading by its position, so that a sentence shared by eight heads is stored once. The reading of an
@@ -24,8 +24,8 @@ from mha_viz.request import METHODS, Request
 from mha_viz.text import clean
 
 MOST_HEADS = 8
-MAX_NAME = 60  # characters of a head's name
-MAX_ENCODED = 3_500  # bytes of the list in a link, percent-encoded: half of address.MAX_ENCODED
+MAX_NAME = 60  # maximum characters of a head's name
+MAX_ENCODED = 3_500  # maximum bytes of the list in a link, percent-encoded: half of address.MAX_ENCODED
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def read(value: str | None) -> tuple[Comparison, bool]:
     """Return the list of compared heads in a URL, and whether all of it could be read. Never raises."""
     if not value:
         return (), True
-    if len(value) > MAX_ENCODED:  # longer than any that the app writes
+    if len(value) > MAX_ENCODED:  # longer than any list that the app writes
         return (), False
     try:
         parsed = json.loads(value)
@@ -54,8 +54,8 @@ def read(value: str | None) -> tuple[Comparison, bool]:
     if not isinstance(heads, list):
         return (), False
     pins = [_parse_pin(entry, readings) for entry in heads[: 4 * MOST_HEADS]]
-    good = [pin for pin in pins if pin is not None]
-    return tuple(good[:MOST_HEADS]), len(good) == len(heads) <= MOST_HEADS
+    valid = [pin for pin in pins if pin is not None]
+    return tuple(valid[:MOST_HEADS]), len(valid) == len(heads) <= MOST_HEADS
 
 
 def _parse_pin(entry: Any, readings: Any) -> Pin | None:
@@ -63,13 +63,17 @@ def _parse_pin(entry: Any, readings: Any) -> Pin | None:
         head, number, name = entry
         if number < 0:
             return None
-        text, pair, model, *more = readings[number]
-        target, part, off, how, source = more + ["", "", "", METHODS[0], ""][len(more) :]
+        text, pair, model, *optional = readings[number]
+        target, part, off, method, source = optional + ["", "", "", METHODS[0], ""][len(optional) :]
         texts = (head, name, text, pair, model, target, off, source)
         heads = parse_heads(off) if all(isinstance(value, str) for value in texts) else None
         if heads is not None:
-            way = {"off": heads, "method": how, "source": clean(source)} if heads or how not in METHODS else {}
-            request = Request(clean(model)[:300], clean(text), clean(pair), target=clean(target), part=part, **way)
+            off_fields = (
+                {"off": heads, "method": method, "source": clean(source)} if heads or method not in METHODS else {}
+            )
+            request = Request(
+                clean(model)[:300], clean(text), clean(pair), target=clean(target), part=part, **off_fields
+            )
             return Pin(request.checked(), Head.parse(head), clean(name)[:MAX_NAME])
     return None
 
@@ -95,11 +99,11 @@ def _write_request(request: Request) -> list[str]:
 
 def add(pins: Comparison, pin: Pin, name: str = "") -> Comparison:
     """Append a head to the list, and tell the user, by ``name`` if given. Raises ComparisonFull."""
-    more = _check_limits((*pins, pin))
-    same = sum((p.request, p.head) == (pin.request, pin.head) for p in more)
-    again = " again" if same > 1 else ""
-    st.toast(f"Added {name or pin.head} to My heads{again}: {len(more)} of {MOST_HEADS}.")
-    return more
+    longer = _check_limits((*pins, pin))
+    copies = sum((p.request, p.head) == (pin.request, pin.head) for p in longer)
+    repetition = " again" if copies > 1 else ""
+    st.toast(f"Added {name or pin.head} to My heads{repetition}: {len(longer)} of {MOST_HEADS}.")
+    return longer
 
 
 def remove(pins: Comparison, index: int) -> Comparison:

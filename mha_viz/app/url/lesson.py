@@ -1,8 +1,8 @@
 """Lessons: views in order, each with a teacher's remark, all in one URL parameter.
 
 The parameter ``lesson`` is JSON, ``[[page, query, remark], …]``, deflated and in base64 without padding. The links in
-it are similar, so that they shrink to a third. ``view`` is the number of the open view, from 1. Older links call it
-``part``, which is also the name of the parameter for the part of an encoder–decoder.
+it are similar, so compression reduces them to a third. ``view`` is the number of the open view, from 1. Older links
+call it ``part``, which is also the name of the parameter for the part of an encoder–decoder.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from mha_viz.text import clean
 from mha_viz.view.settings import list_owned_settings
 
 PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
-MOST_VIEWS = 12  # views
-MAX_REMARK = 300  # characters
-MAX_ENCODED = 3_000  # characters of the parameter
+MOST_VIEWS = 12  # maximum views
+MAX_REMARK = 300  # maximum characters of a remark
+MAX_ENCODED = 3_000  # maximum characters of the parameter
 MAX_DECODED = 30_000  # maximum bytes after decompression; larger values are rejected
-MAX_PARAMETERS = 20  # of a view
+MAX_PARAMETERS = 20  # maximum URL parameters of a view
 CLASS_PARAMETERS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
 _SUBJECT_PARAMETERS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
 _ANSWER_PARAMETERS = ("place", "word", "second")  # parameters of the question to the model
 # Parameters that only these pages read, in addition to the settings of drawings (mha_viz.view). Links to other pages
-# carry them along; a lesson's views of other pages do not.
+# also contain them; a lesson's views of other pages do not.
 _PAGE_PARAMETERS = {
     "explore": (*_ANSWER_PARAMETERS, "gold", "case", "written"),
     "compare": (*_ANSWER_PARAMETERS, "show", "with", "path", "like"),
@@ -63,8 +63,8 @@ def read(value: str | None) -> tuple[Lesson, bool]:
     if entries is None:
         return (), False
     views = [_parse_view(entry) for entry in entries[: 4 * MOST_VIEWS]]
-    good = [view for view in views if view is not None]
-    return tuple(good[:MOST_VIEWS]), len(good) == len(entries) <= MOST_VIEWS
+    valid = [view for view in views if view is not None]
+    return tuple(valid[:MOST_VIEWS]), len(valid) == len(entries) <= MOST_VIEWS
 
 
 def _decode_entries(value: str) -> list[Any] | None:
@@ -96,7 +96,7 @@ def list_foreign_parameters(page: str) -> set[str]:
 
 def _select_own_parameters(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
     others = list_foreign_parameters(page)
-    if page == "inside_a_head" and parameters.get("step", "").isdecimal():  # of a training
+    if page == "inside_a_head" and parameters.get("step", "").isdecimal():  # a training step, of another page
         others.add("step")
     return {name: value for name, value in parameters.items() if name not in others.union(CLASS_PARAMETERS)}
 
@@ -112,18 +112,18 @@ def write(lesson: Sequence[LessonView]) -> str | None:
 
 def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
     """Return the lesson with a view appended. Raises LessonFull."""
-    more = (
+    longer = (
         *lesson,
         LessonView(page, _select_own_parameters(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]),
     )
-    if len(more) > MOST_VIEWS:
+    if len(longer) > MOST_VIEWS:
         raise LessonFull(f"A lesson has at most {MOST_VIEWS} views.", "Remove one of them first.")
-    if len(write(more) or "") > MAX_ENCODED:
+    if len(write(longer) or "") > MAX_ENCODED:
         raise LessonFull(
             "A lesson is kept in one link, and its views and remarks are together too long for it.",
             "Shorten the remark, or remove a view with a long text.",
         )
-    return more
+    return longer
 
 
 def remove(lesson: Lesson, number: int) -> Lesson:
@@ -143,9 +143,9 @@ def move(lesson: Lesson, number: int, to: int) -> Lesson:
 
 
 def is_left(view: LessonView, page: str, parameters: Mapping[str, str], seen: Mapping[str, str]) -> bool:
-    """Return whether another page or another subject is open than the view has.
+    """Return whether the visitor has left a view: whether another page or another subject is open.
 
-    ``seen`` holds the URL's parameters with those that the page opens by itself.
+    ``seen`` holds the URL's parameters and the defaults that the page opens.
     """
     names = [
         name for name in _SUBJECT_PARAMETERS if name in {**view.parameters, **_select_own_parameters(page, parameters)}
@@ -160,5 +160,5 @@ def is_old_number(parameters: Mapping[str, str]) -> bool:
 
 def read_number(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
     """Return the number of the open view, from 1; None if the URL names no view of this lesson."""
-    wanted = parameters.get(NUMBER) or (parameters[OLD_NUMBER] if is_old_number(parameters) else "")
-    return int(wanted) if wanted in map(str, range(1, len(lesson) + 1)) else None
+    value = parameters.get(NUMBER) or (parameters[OLD_NUMBER] if is_old_number(parameters) else "")
+    return int(value) if value in map(str, range(1, len(lesson) + 1)) else None

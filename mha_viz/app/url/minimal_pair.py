@@ -14,33 +14,40 @@ WORD = re.compile(r"(?<![\w\[])\w+(?![\w\]])")  # not [MASK]
 def replace_word(text: str) -> str:
     """Return the text with one word replaced.
 
-    In the first example this is “tired”, which decides what “it” is. In other texts it is the first pronoun; without
-    one, the first noun or name of the built-in grammar, by another of the same kind; else the last word, by a pronoun.
+    In the first example this is “tired”, which decides what “it” is. In other texts it is the first pronoun. If there
+    is none, the first noun or name of the built-in grammar is replaced by another of the same kind; else the last word,
+    by a pronoun.
     """
     if text == MINIMAL_PAIR[0]:
         return text.replace(*MINIMAL_PAIR[1:])
     words = list(WORD.finditer(text))
-    candidates = (word for by in (PRONOUNS, GRAMMAR_PAIRS) for word in words if word[0].lower() in by)
+    candidates = (
+        word for replacements in (PRONOUNS, GRAMMAR_PAIRS) for word in words if word[0].lower() in replacements
+    )
     chosen = next(candidates, words[-1] if words else None)
     if chosen is None:
         return text
-    other = (PRONOUNS | GRAMMAR_PAIRS).get(chosen[0].lower(), "it")
-    return text[: chosen.start()] + (other.capitalize() if chosen[0].istitle() else other) + text[chosen.end() :]
+    replacement = (PRONOUNS | GRAMMAR_PAIRS).get(chosen[0].lower(), "it")
+    return (
+        text[: chosen.start()]
+        + (replacement.capitalize() if chosen[0].istitle() else replacement)
+        + text[chosen.end() :]
+    )
 
 
 def _pair_grammar_words() -> dict[str, str]:
-    """Map each noun and name of the grammar to another of the same kind, and of the other gender if it has one."""
+    """Map each noun and name of the grammar to another of the same kind, if possible of the other gender."""
     people = [(noun, _find_partner(noun)) for noun in NOUNS]
-    forms = [(one[form], other[form]) for one, other in people for form in (0, 1)]  # singular, plural
+    forms = [(word[form], other[form]) for word, other in people for form in (0, 1)]  # singular, plural
     names = [*zip(NAMES["Fem"], NAMES["Masc"], strict=True), *zip(NAMES["Masc"], NAMES["Fem"], strict=True)]
-    return {one.lower(): other for one, other in (*forms, *names)}
+    return {word.lower(): other for word, other in (*forms, *names)}
 
 
 def _find_partner(noun: Noun) -> Noun:
     genders = {"Fem": "Masc", "Masc": "Fem"}
-    of_kind = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, noun.gender)]
+    same_kind = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, noun.gender)]
     others = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, genders.get(noun.gender))]
-    return (others or [*of_kind[1:], of_kind[0]])[of_kind.index(noun)]
+    return (others or [*same_kind[1:], same_kind[0]])[same_kind.index(noun)]
 
 
 GRAMMAR_PAIRS = _pair_grammar_words()

@@ -1,4 +1,4 @@
-"""The question to the model about the text, and its controls. The URL holds the question."""
+"""The question that the page asks the model about the text, and its controls. The URL holds the question."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ def read_question(model: catalog.Model, attention: Attention, where: Address) ->
 
 def show_panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
     """Show the controls of the question, and return it."""
-    asked = read_question(model, attention, where)
-    show_controls(asked, where)
-    return asked
+    question = read_question(model, attention, where)
+    show_controls(question, where)
+    return question
 
 
-def show_controls(asked: Question | None, where: Address) -> None:
+def show_controls(question: Question | None, where: Address) -> None:
     """Show controls for the masked token, the word to follow, and a second text."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if asked is not None and asked.kind == MASK and len(asked.places) > 1:
+        if question is not None and question.kind == MASK and len(question.places) > 1:
             bound(
-                st.selectbox, "Masked token", "place", asked.place, asked.places,
+                st.selectbox, "Masked token", "place", question.place, question.places,
                 change=lambda place: {"place": str(place), "word": None},
-                format_func=lambda place: f"number {asked.places.index(place) + 1} of {len(asked.places)}", width=160,
+                format_func=lambda place: f"number {question.places.index(place) + 1} of {len(question.places)}",
+                width=160,
             )  # fmt: skip
-        if where.request.word or (asked is not None and asked.kind != COSINE):
-            word, place = (asked.word, asked.place) if asked is not None else (where.request.word, 0)
+        if where.request.word or (question is not None and question.kind != COSINE):
+            word, place = (question.word, question.place) if question is not None else (where.request.word, 0)
             key = f"word_{place}"
             bound(
                 st.text_input,
@@ -85,11 +86,11 @@ def make_text_change(name: str) -> Callable[[str], UrlChanges]:
     """
 
     def change(typed: str) -> UrlChanges:
-        other = clean(typed)
-        if len(quote(other)) > address.count_room(name):
+        text = clean(typed)
+        if len(quote(text)) > address.count_room(name):
             remedy = "Shorten one of them, or remove a head with a long text from My heads."
             raise TextError("This sentence and the first are together too long for the page’s link.", remedy)
-        return {name: other}
+        return {name: text}
 
     return change
 

@@ -1,4 +1,4 @@
-"""Controls bound to the URL: they show its values, and what a user chooses is written into it."""
+"""Controls bound to the URL: they show its values and write the user's choices into it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ UrlChanges: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None 
 LATE_CONTROLS = {"relation": "", "level": "base"}  # controls whose text may arrive after a click, with their defaults
 
 
-def read_option(name: str, options: Collection[str], form: str) -> str:
+def read_option(name: str, options: Collection[str], pattern: str) -> str:
     """Return the value of a URL parameter if it is one of ``options``, else an empty string.
 
-    If the value has the ``form`` of the options, a remark says that it was ignored. Values of other forms are meant for
-    other pages, whose parameters are passed along.
+    If the value matches ``pattern``, a remark says that it was ignored. Other values are meant for other pages, whose
+    parameters stay in the URL.
     """
-    given = address.get_parameters().get(name, "")
-    if given in options:
-        return given
-    say_unused([f"{name}={given[:20]}"] if re.fullmatch(form, given, re.ASCII) else [])
+    value = address.get_parameters().get(name, "")
+    if value in options:
+        return value
+    say_unused([f"{name}={value[:20]}"] if re.fullmatch(pattern, value, re.ASCII) else [])
     return ""
 
 
@@ -41,9 +41,9 @@ def bound(
     go: Callable[..., None] = address.go,
     key: str = "",
     keeps: bool = False,
-    **look: Any,
+    **widget_options: Any,
 ) -> Any:
-    """Show a control that is bound to the URL parameter ``name``, and return its value. Back and links move it too.
+    """Show a control that is bound to the URL parameter ``name``, and return its value. It also follows Back and links.
 
     Args:
         widget: the function of Streamlit that draws it.
@@ -57,28 +57,40 @@ def bound(
         go: sets the parameters, as one step of the browser's history.
         key: the key of the control, by default ``name``.
         keeps: whether typed text stays in the control if it was refused.
-        look: further arguments of ``widget``.
+        widget_options: further arguments of ``widget``.
     """
     key = (key or name) + (f"_{value}" if keeps else "")
-    if keeps:  # not in the session state, which is sent only once: a browser that misses it shows an empty control
-        look["value"] = value
+    # Streamlit sends a session-state value only once, and a browser that misses it shows an empty control.
+    if keeps:
+        widget_options["value"] = value
     else:
         st.session_state[key] = value
 
-    def write(chosen: Any) -> UrlChanges:
+    def set_parameter(chosen: Any) -> UrlChanges:
         return {name: None if chosen in (None, default) else str(chosen)}
 
     choices = {} if options is None else {"options": options}
     # A menu's label would show that it is required.
-    required = look.pop("required", False) if widget is st.selectbox else look.get("required", False)
-    sent = partial(_read_choice, key, options, required)
-    return widget(label, **choices, key=key, on_change=_apply_change, args=(sent, go, change or write), **look)
+    required = (
+        widget_options.pop("required", False) if widget is st.selectbox else widget_options.get("required", False)
+    )
+    read_choice = partial(_read_choice, key, options, required)
+    return widget(
+        label,
+        **choices,
+        key=key,
+        on_change=_apply_change,
+        args=(read_choice, go, change or set_parameter),
+        **widget_options,
+    )
 
 
 @guarded()
-def _apply_change(sent: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], UrlChanges | None]) -> None:
+def _apply_change(
+    read_choice: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], UrlChanges | None]
+) -> None:
     try:
-        chosen = sent()
+        chosen = read_choice()
     except Exception:  # no browser sends such a value; Streamlit parses it only now and may raise anything
         return
     changes = change(chosen)
@@ -103,9 +115,11 @@ def _read_choice(key: str, options: Sequence[Any] | None, required: bool) -> Any
 def go(**changes: str | None) -> None:
     """Set URL parameters with :func:`address.go`, together with the contents of some controls.
 
-    These are the controls in ``LATE_CONTROLS`` that are on the page. A click right after typing arrives with a URL
-    that does not contain the typed text yet.
+    These are the controls in ``LATE_CONTROLS`` that are on the page. After a click right after typing, the URL does not
+    contain the typed text yet.
     """
     contents = {name: str(st.session_state[name] or "") for name in LATE_CONTROLS if name in st.session_state}
-    written = {name: None if value == LATE_CONTROLS[name] else value or None for name, value in contents.items()}
-    address.go(**{**written, **changes})
+    control_changes = {
+        name: None if value == LATE_CONTROLS[name] else value or None for name, value in contents.items()
+    }
+    address.go(**{**control_changes, **changes})

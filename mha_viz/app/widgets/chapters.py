@@ -1,4 +1,4 @@
-"""Show the documentation inside the app: a chapter of ``docs/`` in place of the page that links to it."""
+"""Show the documentation in the app. A chapter of ``docs/`` replaces the page that links to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import format_formulas, set_title
 from mha_viz.files.assets import app_root
 
-_SITE_ONLY = re.compile(r"^::: |when the page was built", re.MULTILINE)  # in chapters that need `make docs`
+_SITE_ONLY = re.compile(r"^::: |when the page was built", re.MULTILINE)  # occurs in chapters that need `make docs`
 _BLOCK = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(`[^`\n]+`)")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within this one
@@ -74,16 +74,16 @@ def _read_chapter(name: str) -> tuple[str, str]:
 def _render_prose(markdown: str, folder: str) -> str:
     """Adapt prose to the app.
 
-    Headings move one level down, indices are written without HTML, and links to chapters become links of the app. Of a
-    link to any other file, only the words stay.
+    Headings move one level down, indices are written without HTML, and links to chapters become links of the app. A
+    link to any other file is replaced by its words.
     """
 
     def replace_link(link: re.Match[str]) -> str:
-        words, file, place = link[1], link[2], link[3] or ""
+        words, file, anchor = link[1], link[2], link[3] or ""
         if not file:
             return link[0]
         name = normpath(f"{folder}/{file}".lstrip("/")).removesuffix(".md")
-        return f"[{words}](?chapter={name}{place})" if name in chapters() else words
+        return f"[{words}](?chapter={name}{anchor})" if name in chapters() else words
 
     parts = _CODE.split(_LINK.sub(replace_link, _HEADING.sub("##", markdown)))
     parts[::2] = [format_formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]

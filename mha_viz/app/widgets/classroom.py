@@ -1,6 +1,6 @@
 """The view for a class: larger type, fewer controls, the lesson, and icons for everything else at the window's edge.
 
-``class=1`` in the URL turns it on. Answers are hidden until somebody asks for them.
+``class=1`` in the URL turns it on. Answers are hidden until somebody clicks to see them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ from mha_viz.figures.charts.chart import Chart
 from mha_viz.numerals import counted
 
 WAYS_KEY = "class_ways"  # the key of the controls of a lesson: "next" and "back" (browser/scheme/lesson.js)
-TEXT_SCALE = 1.2  # of charts and drawings
+TEXT_SCALE = 1.2  # enlargement of letters in charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-MODULE_PIXELS, WIDEST_PIXELS = (
-    7,
-    540,
-)  # pixels of a QR code's square, for a camera at the back of a room, and of the whole code
+# Width in pixels of a QR code's square, for a camera at the back of a room, and maximum width of the whole code.
+MODULE_PIXELS, WIDEST_PIXELS = 7, 540
 _ANIMAL = "The animal didn't cross the street because it was too tired."
 _WOMAN = "The old woman saw the young man with a small telescope."
-FIRST_HOUR = (  # the ready lesson, "What do heads do?"
+FIRST_HOUR = (  # the ready-made lesson, "What do heads do?"
     LessonView(
         "explore",
         {"text": _WOMAN, "model": "minilm", "head": "L0H2", "special": "hide"},
@@ -86,7 +84,7 @@ def hide_answer(label: str = "Answer") -> Iterator[None]:
         yield
 
 
-def show_class_view(pages: Sequence[Any], here: Any, show_links: Callable[[], None]) -> None:
+def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callable[[], None]) -> None:
     """Show the lesson's current step above the page and, at the window's edge, icons for everything else.
 
     These are the links to the pages, the QR code, the lesson builder, and the way out.
@@ -101,29 +99,33 @@ def show_class_view(pages: Sequence[Any], here: Any, show_links: Callable[[], No
     apply_style("classroom", {"var(--larger)": str(TEXT_SCALE)})
     if not is_complete:
         remark("Some views of this lesson could not be read; the others are shown.")
-    _show_edge(pages, here, views, url, show_links)
+    _show_edge(pages, current_page, views, url, show_links)
     if not views:
         return
     with st.container(key="classroom"):
         number = lesson.read_number(url, views)
         is_left = number is not None and lesson.is_left(
-            views[number - 1], get_page_name(here), url, _read_shown(get_page_name(here))
+            views[number - 1], get_page_name(current_page), url, _read_shown(get_page_name(current_page))
         )
         if number is not None and not is_left:
             words = escape(views[number - 1].remark)
             st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
         with st.container(key=WAYS_KEY, horizontal=True, vertical_alignment="center", width="content"):
-            _show_ways(pages, here, views, url, is_left)
+            _show_ways(pages, current_page, views, url, is_left)
 
 
 def _show_edge(
-    pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], show_links: Callable[[], None]
+    pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], show_links: Callable[[], None]
 ) -> None:
     """Show the icons at the window's edge."""
     with st.container(key="edge", horizontal=True, width="content"):
         with (
             st.popover(
-                "Pages", icon=":material/menu:", type="tertiary", help="Pages", key=f"pages_of_{get_page_name(here)}"
+                "Pages",
+                icon=":material/menu:",
+                type="tertiary",
+                help="Pages",
+                key=f"pages_of_{get_page_name(current_page)}",
             ),
             st.container(key="pages"),
         ):
@@ -133,41 +135,41 @@ def _show_edge(
             st.container(key="class_code", width="content"),
             st.popover("QR code", icon=":material/qr_code_2:", type="tertiary", help="QR code"),
         ):
-            _show_code(here)
-        _show_builder(pages, here, views)
-        out = dict.fromkeys((address.CLASS, PARAMETER, NUMBER, *_find_old_number(url)))
+            _show_code(current_page)
+        _show_builder(pages, current_page, views)
+        exit_changes = dict.fromkeys((address.CLASS, PARAMETER, NUMBER, *_find_old_number(url)))
         label = "Leave the class view"
         icon = ":material/close:"
         st.button(
-            label, icon=icon, help=label, key="class_out", type="tertiary", on_click=address.go, kwargs=out
+            label, icon=icon, help=label, key="class_out", type="tertiary", on_click=address.go, kwargs=exit_changes
         )  # fmt: skip
 
 
 # ---- The lesson -----------------------------------------------------------------------------------------------
 
 
-def _show_ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
+def _show_ways(pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
     """Show buttons for the next and the previous view, or a button back to the view that was left."""
     number = lesson.read_number(url, views)
     if views and number is None:
-        _show_way(pages, here, views, 1, ":primary[**Begin the lesson →**]")
+        _show_way(pages, current_page, views, 1, ":primary[**Begin the lesson →**]")
     if number is not None and is_left:
-        _show_way(pages, here, views, number, f":primary[**← View {number} of {len(views)}**]")
+        _show_way(pages, current_page, views, number, f":primary[**← View {number} of {len(views)}**]")
     elif number is not None and number > 1:
-        _show_way(pages, here, views, number - 1, "← Back")
+        _show_way(pages, current_page, views, number - 1, "← Back")
     if number is not None and number < len(views):
-        _show_way(pages, here, views, number + 1, ":primary[**Next →**]")
+        _show_way(pages, current_page, views, number + 1, ":primary[**Next →**]")
 
 
-def _show_way(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str) -> None:
+def _show_way(pages: Sequence[Any], current_page: Any, views: Lesson, number: int, label: str) -> None:
     """Show a control that opens a view, as in the tour.
 
-    It is a link if the view is on another page, and a button if it is on this one.
+    It is a link if the view is on another page, and a button otherwise.
     """
     view = views[number - 1]
     parameters = _make_view_parameters(views, number)
     page = _find_page(pages, view.page)
-    if page.title == here.title:
+    if page.title == current_page.title:
         st.button(label, key=f"lesson_{number}", type="tertiary", on_click=_open_view, args=(parameters,))
     else:
         st.page_link(page, label=label, query_params=parameters)
@@ -181,8 +183,8 @@ def _open_view(parameters: dict[str, str]) -> None:
 
 def _make_view_parameters(views: Lesson, number: int) -> dict[str, str]:
     """Return the URL parameters of a view, with those of its lesson."""
-    place = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
-    return {**views[number - 1].parameters, **place}
+    lesson_parameters = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
+    return {**views[number - 1].parameters, **lesson_parameters}
 
 
 def begin_first_hour() -> tuple[str, dict[str, str]]:
@@ -199,34 +201,34 @@ def _find_old_number(url: dict[str, str]) -> list[str]:
     return [OLD_NUMBER] if lesson.is_old_number(url) else []
 
 
-# ---- How a lesson is made -------------------------------------------------------------------------------------
+# ---- The lesson builder -------------------------------------------------------------------------------------
 
 
-def _show_builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
+def _show_builder(pages: Sequence[Any], current_page: Any, views: Lesson) -> None:
     label = f"Lesson: {counted(len(views), 'view')}" if views else "Make a lesson"
     with st.popover(label, icon=":material/playlist_add:", help=label, type="tertiary", key="lesson_box"):
         st.markdown(
             "A lesson is a list of views in one link. Open a view, write what the class should notice, and add it."
         )
         st.text_input("Remark", key="lesson_remark", max_chars=lesson.MAX_REMARK)
-        st.button("Add this view", key="lesson_add", on_click=_add, args=(get_page_name(here),))
+        st.button("Add this view", key="lesson_add", on_click=_add, args=(get_page_name(current_page),))
         for number, view in enumerate(views, 1):
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(
                     f"{number}. {escape_markdown(_find_page(pages, view.page).title)}: {escape_markdown(view.remark)}",
                     width="stretch",
                 )
-                for name, by, end in (("up", -1, 1), ("down", 1, len(views))):
+                for name, step, end in (("up", -1, 1), ("down", 1, len(views))):
                     st.button(
                         f"Move view {number} {name}", icon=f":material/arrow_{name}ward:", type="tertiary",
-                        key=f"lesson_{name}_{number}", on_click=_move, args=(number, by), disabled=number == end,
+                        key=f"lesson_{name}_{number}", on_click=_move, args=(number, step), disabled=number == end,
                     )  # fmt: skip
                 st.button("Remove", key=f"lesson_remove_{number}", on_click=_remove, args=(number,))
         if views:
             st.caption("Link to the whole lesson")
             path = _find_page(pages, views[0].page).url_path
             st.code(
-                f"{_find_base_address(here)}/{path}?{_encode_query(_make_view_parameters(views, 1))}",
+                f"{_find_base_address(current_page)}/{path}?{_encode_query(_make_view_parameters(views, 1))}",
                 language=None,
                 wrap_lines=True,
             )
@@ -235,11 +237,11 @@ def _show_builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
 @guarded()
 def _add(page: str) -> None:
     views, _ = lesson.read(address.get_parameters().get(PARAMETER))
-    more = lesson.add(views, page, _read_shown(page), str(st.session_state.get("lesson_remark", "")))
+    longer = lesson.add(views, page, _read_shown(page), str(st.session_state.get("lesson_remark", "")))
     address.go(
         **{
-            PARAMETER: lesson.write(more),
-            NUMBER: str(len(more)),
+            PARAMETER: lesson.write(longer),
+            NUMBER: str(len(longer)),
             **dict.fromkeys(_find_old_number(address.get_parameters())),
         }
     )
@@ -254,30 +256,30 @@ def _remove(number: int) -> None:
 
 
 @guarded()
-def _move(number: int, by: int) -> None:
+def _move(number: int, step: int) -> None:
     """Move a view up or down. The open view stays open."""
     views, _ = lesson.read(address.get_parameters().get(PARAMETER))
     open_number = lesson.read_number(address.get_parameters(), views)
-    swapped = {number: number + by, number + by: number}
-    place = {} if open_number is None else {NUMBER: str(swapped.get(open_number, open_number))}
+    swapped = {number: number + step, number + step: number}
+    view_parameter = {} if open_number is None else {NUMBER: str(swapped.get(open_number, open_number))}
     old = dict.fromkeys(_find_old_number(address.get_parameters()))
-    address.go(**{PARAMETER: lesson.write(lesson.move(views, number, number + by)), **place, **old})
+    address.go(**{PARAMETER: lesson.write(lesson.move(views, number, number + step)), **view_parameter, **old})
 
 
 def _read_shown(page: str) -> dict[str, str]:
-    """Return the parameters of the URL and those that the page opens by itself."""
+    """Return the URL's parameters and, for a page with a text, the defaults that it opens."""
     return {**(request.list_full_parameters(address.url()) if page in TEXT_PAGES else {}), **address.get_parameters()}
 
 
 # ---- The QR code ----------------------------------------------------------------------------------------------
 
 
-def _show_code(here: Any) -> None:
+def _show_code(page: Any) -> None:
     """Show a QR code with the address of this page."""
-    base = _find_base_address(here)
+    base = _find_base_address(page)
     if not base:
         return
-    picture = draw_qr_code(f"{base}/{here.url_path}?{_encode_query(_read_shown(get_page_name(here)))}")
+    picture = draw_qr_code(f"{base}/{page.url_path}?{_encode_query(_read_shown(get_page_name(page)))}")
     if picture is None:
         remark("This view’s link is too long for a QR code. Use a shorter sentence or lesson.")
         return
@@ -304,7 +306,7 @@ def _encode_query(parameters: dict[str, str]) -> str:
     return urlencode(parameters, quote_via=quote)
 
 
-def _find_base_address(here: Any) -> str:
+def _find_base_address(page: Any) -> str:
     """Return the address of the app without the path of the page; empty if the browser has not reported it."""
     url = (st.context.url or "").rstrip("/")
-    return url.removesuffix(f"/{here.url_path}") if here.url_path else url
+    return url.removesuffix(f"/{page.url_path}") if page.url_path else url

@@ -45,7 +45,7 @@ def _register_component(component: str) -> ComponentRenderer:
 def apply_style(sheet: str, values: Mapping[str, str] = MappingProxyType({})) -> None:
     """Apply a style sheet from ``browser/pages/`` to the page.
 
-    ``values`` replace names in it that only the page knows, such as the selector ``#pointed``.
+    ``values``: replacements for placeholders in the style sheet, such as the selector ``#pointed``.
     """
     rules = bundle.page_style(sheet)
     for name, value in values.items():
@@ -70,7 +70,7 @@ def draw_explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callab
             "measure": the user asked for the roles of a model that was never measured.
             "why": the user asked why heads differ.
     """
-    data = packet + roles + len(roles).to_bytes(4, "little")  # Streamlit sends bytes only as a message of their own
+    data = packet + roles + len(roles).to_bytes(4, "little")  # as bytes, which Streamlit sends as one separate message
     _drawing("explorer")(
         key=key,
         data=data,
@@ -94,7 +94,7 @@ def draw_sentence(
     """Draw the sentence in large type, its second sentence, the examples, and the model that reads it.
 
     ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, model, label (of the model),
-    models [{name, label}], open, examples [{text, pair, look}], arched (whether a drawing below has arcs for it).
+    models [{name, label}], open, examples [{text, pair, look}], arched (whether the drawing below has arcs).
 
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or ``model`` (a
     name as chosen or typed).
@@ -151,11 +151,11 @@ def follow_pointer(tokens: Sequence[int], colour: str) -> None:
 def draw_search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
     """Draw the search for heads.
 
-    ``content``: typed, the query that is answered; problem, why it cannot be answered; groups [{title, note, answers:
+    ``content``: typed (the query), problem (why it cannot be answered), groups [{title, note, answers:
     [{head, paper, does, score, baseline, rule, standing, href}]}].
 
-    In the callbacks, ``st.session_state[key]`` holds ``query`` (what was typed) or ``open`` ({typed, index}, an answer
-    by its place among all).
+    In the callbacks, ``st.session_state[key]`` holds ``query`` (what was typed) or ``open`` ({typed, index}: the query
+    and the number of an answer).
     """
     _drawing("search")(key=key, data=content, on_query_change=on_query, on_open_change=on_open)
 
@@ -164,7 +164,7 @@ def draw_more_menu(full: Mapping[str, str], file: str, key: str, on_class: Calla
     """Draw the menu *More*: the link to this view, the keyboard shortcuts, the view for a class.
 
     Args:
-        full: the parameters that a link needs besides the URL to show the same elsewhere.
+        full: the parameters that a link needs besides the URL to show the same view on another server.
         file: what the page can save for others: "html", "figures" or nothing.
         key: the key of the component.
         on_class: called when the user chooses the view for a class or the lesson.
@@ -173,9 +173,9 @@ def draw_more_menu(full: Mapping[str, str], file: str, key: str, on_class: Calla
 
 
 def lead_to_step(step: str, place: str) -> None:
-    """If ``step`` of the tour is new, move view and keyboard focus to an element.
+    """If ``step`` of the tour is new, scroll to an element and move the keyboard focus there.
 
-    ``place`` is its CSS selector or, as ``… *::part(…)``, that of a part of a drawing inside it.
+    ``place``: the CSS selector of the element; ``… *::part(…)`` selects a part of a drawing inside it.
     """
     _drawing("tour")(key="tour_lead", data={"step": step, "place": place}, width="content")
 

@@ -45,8 +45,8 @@ WIDTHS = {
     "2 columns, 178 mm": TWO_COLUMNS_MM,
     "Other": 0.0,
 }
-MOST_WRITTEN = 2_000_000  # maximum weights in a text file: 60 MB, and seconds for which everybody else waits
-_file_slots = threading.BoundedSemaphore(2)  # files created at a time, for all visitors together
+MOST_WRITTEN = 2_000_000  # maximum weights in a text file: 60 MB, which take seconds in which other visitors wait
+_file_slots = threading.BoundedSemaphore(2)  # two files at a time, for all visitors together
 AS_FIT = "as fit"
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
@@ -68,7 +68,7 @@ class Offer:
     file: str
     weights: int
     make: Callable[..., Figure]  # takes a Size; for panels in rows also ``columns``
-    code: Callable[..., str] | None  # takes a Size, a file name and, for rows, ``columns``; None if no code makes it
+    code: Callable[..., str] | None  # takes a Size, a file name and, for rows, ``columns``; None if there is none
     panels: int = 0
 
 
@@ -80,8 +80,8 @@ class PageChart:
         label: what it shows.
         file: the name of its files, without suffix.
         draw: draws it in the colours of a theme.
-        about: the sentence that says what it was measured on.
-        table: returns its numbers if they differ from those that it draws.
+        about: a sentence on the data that it was measured on.
+        table: returns its numbers, if the chart does not draw all of them.
         code: the Python code that computes its numbers, if there is any.
         text: the text that it is about, if it is about a text.
     """
@@ -106,10 +106,10 @@ class PageChart:
         return build_file_name([self.file], self.text)
 
 
-def show_chart_downloads(charts: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
-    """Show the downloads of a page with charts: first the figures ``before``, then the charts."""
-    if charts or before:
-        _show_expander(lambda: [*before, *(chart.make_offer() for chart in charts)])
+def show_chart_downloads(charts: Sequence[PageChart], first_offers: Sequence[Offer] = ()) -> None:
+    """Show the downloads of a page: the figures in ``first_offers``, then the charts."""
+    if charts or first_offers:
+        _show_expander(lambda: [*first_offers, *(chart.make_offer() for chart in charts)])
 
 
 def show_reading_downloads(
@@ -176,7 +176,7 @@ def show_panel_downloads(shown: SideBySide, is_compared: bool, charts: Sequence[
     view = _drop_invalid_pin(panels[pin_of].attention, view)
     options: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _make_pin_option(pin_of)
     compare_options = options | ({"diff": pair} if pair else {})
-    together = keep_accepted("compare", _list_options(view))
+    accepted_options = keep_accepted("compare", _list_options(view))
     name = name_for_heads([(panel.attention, panel.head) for panel in panels], *(["links"] * (kind == "links")))
     offers = [
         Offer(
@@ -184,7 +184,7 @@ def show_panel_downloads(shown: SideBySide, is_compared: bool, charts: Sequence[
             name,
             sum(_count_weights(panel.attention) for panel in panels),
             lambda size, **rows: figure_api.compare(
-                panels, **compare_options, **rows, **together, **_list_options(size)
+                panels, **compare_options, **rows, **accepted_options, **_list_options(size)
             ),
             lambda size, file, **rows: recipe.write_panels_recipe(
                 panels, view, size, compare_options | rows, "compare", file
@@ -196,13 +196,13 @@ def show_panel_downloads(shown: SideBySide, is_compared: bool, charts: Sequence[
         offers.append(_offer_difference(panels, view, pair, pin_of))
     offers += [chart.make_offer() for chart in charts]
 
-    def everything(size: Size, dpi: int, **rows: Any) -> bytes:
+    def make_archive(size: Size, dpi: int, **rows: Any) -> bytes:
         diff = pair
         if diff and explain_mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
             diff = None  # the page says why these two cannot be subtracted
-        return figure_api.archive(panels, dpi, diff=diff, **options, **rows, **together, **_list_options(size))
+        return figure_api.archive(panels, dpi, diff=diff, **options, **rows, **accepted_options, **_list_options(size))
 
-    _show_expander(lambda: offers, everything if is_compared else None, f"{name}.zip")
+    _show_expander(lambda: offers, make_archive if is_compared else None, f"{name}.zip")
 
 
 def _offer_difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
@@ -227,7 +227,7 @@ def _count_weights(attention: Attention) -> int:
 
 
 def _drop_invalid_pin(attention: Attention, view: View) -> View:
-    """Return the view on screen, without a pin that refers to no token, and without a side if there is no pair."""
+    """Return the view without a pin on a missing token and, for a text without a second sentence, without a side."""
     if not attention.queries.pair:
         view = replace(view, side=OPTIONS["side"].default)
     return view if find_focus(units(attention, view), view) else replace(view, pin="")
@@ -259,11 +259,11 @@ def _list_options(source: View | Size) -> dict[str, Any]:
 
 
 def _show_expander(
-    make_offers: Callable[[], Sequence[Offer]], everything: Callable[..., bytes] | None = None, archive: str = ""
+    make_offers: Callable[[], Sequence[Offer]], make_archive: Callable[..., bytes] | None = None, archive: str = ""
 ) -> None:
-    """Show the panel, closed at first. What it offers is created when it is opened.
+    """Show the panel, closed at first. Its figures are created when it is opened.
 
-    ``archive``: the file name for the bytes of ``everything``.
+    ``make_archive``: creates a zip file of all figures; ``archive``: the name of that file.
     """
     if address.is_class_view():
         return
@@ -283,8 +283,8 @@ def _show_expander(
             _show_offer(offer, size, rows, dpi, left, right)
         except MhaVizError as error:
             complain(error)
-        if everything is not None:
-            make = partial(everything, size, dpi, **rows)
+        if make_archive is not None:
+            make = partial(make_archive, size, dpi, **rows)
             show_download_button("All of My heads in one zip file", archive, make, "take_zip")
 
 
@@ -295,8 +295,8 @@ def _choose_rows(panels: int) -> dict[str, int]:
     """
     if panels < 2:
         return {}
-    given = st.selectbox("Panels in a row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
-    return {"columns": given} if isinstance(given, int) else {}
+    chosen = st.selectbox("Panels in a row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
+    return {"columns": chosen} if isinstance(chosen, int) else {}
 
 
 def _show_offer(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:
@@ -323,13 +323,13 @@ def _choose_size() -> Size:
             "Unit", ["mm", "inches"], key="take_unit", horizontal=True, label_visibility="collapsed"
         )
         limits = (20.0, 500.0, 120.0, 1.0) if unit == "mm" else (0.8, 20.0, 4.5, 0.1)
-        given = columns[0].number_input(f"Width ({unit})", *limits, key=f"take_{unit}")
-        width = given if unit == "mm" else 25.4 * given
+        entered = columns[0].number_input(f"Width ({unit})", *limits, key=f"take_{unit}")
+        width = entered if unit == "mm" else 25.4 * entered
     font = columns[1].number_input("Label size (pt)", 4.0, 20.0, 8.0, 0.5, "%g", key="take_font")
-    high = columns[2].number_input("Maximum height (mm)", 20.0, 10_000.0, PAGE_MM, 10.0, "%g", key="take_height")
+    max_height = columns[2].number_input("Maximum height (mm)", 20.0, 10_000.0, PAGE_MM, 10.0, "%g", key="take_height")
     look = columns[3].selectbox("Theme", LOOKS, key="take_look")
-    clear = st.checkbox("Transparent background", key="take_clear")
-    return Size(width, font, look, clear, high)
+    is_transparent = st.checkbox("Transparent background", key="take_clear")
+    return Size(width, font, look, is_transparent, max_height)
 
 
 def draw_image(figure: Figure, alt: str) -> str:
@@ -337,7 +337,7 @@ def draw_image(figure: Figure, alt: str) -> str:
 
     The image contains its glyphs, so it does not depend on installed fonts.
     """
-    from mha_viz.figures.files.preview import render_preview  # imports fontTools, only when this is opened
+    from mha_viz.figures.files.preview import render_preview  # imports fontTools, needed only here
 
     svg = base64.b64encode(render_preview(figure.drawing)).decode()
     return f'<img class="mha-figure" alt="{escape(alt)}" src="data:image/svg+xml;base64,{svg}">'
@@ -350,12 +350,12 @@ def _show_buttons(figure: Figure, offer: Offer, dpi: int) -> None:
         {suffix: label for suffix, label in formats.items() if suffix in figure.suffixes}
         for formats in (pictures, numbers)
     )
-    refused = _find_size_error(figure, dpi)
-    if refused is not None:
+    size_error = _find_size_error(figure, dpi)
+    if size_error is not None:
         del pictures[".png"]
     _show_button_row("Figure", pictures, figure, offer, dpi)
-    if refused is not None:
-        remark(f"No PNG: {refused}")
+    if size_error is not None:
+        remark(f"No PNG: {size_error}")
     if offer.weights > MOST_WRITTEN:
         numbers = {suffix: label for suffix, label in numbers.items() if suffix not in (".csv", ".json")}
         remark(f"No CSV or JSON: {offer.weights:,} weights are too many for a text file. Use NPZ or safetensors.")
@@ -367,7 +367,7 @@ def _find_size_error(figure: Figure, dpi: int) -> ExportError | None:
 
     Checked in advance, because an error cannot be shown while a file is being created.
     """
-    from mha_viz.figures.files.png import pixels  # imports resvg, only when this is opened
+    from mha_viz.figures.files.png import pixels  # imports resvg, needed only here
 
     try:
         pixels(figure.drawing, dpi)

@@ -37,7 +37,7 @@ from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog
 
 _LOG = logging.getLogger(__name__)
-# The files that pages can save for others.
+# The kind of file that a page can save for others; "figures" for all other pages.
 SAVED_KINDS = {"explore": "html", "compare": "html", "about": ""}
 MORE_KEY = "more_menu"
 ICON = str(asset_path("icon.svg"))
@@ -49,7 +49,7 @@ HEAD_PAGES = ("compare", "roles", "inside_a_head")  # pages that show the head t
 
 def show_page() -> None:
     """Apply the settings, draw the navigation, and run the page that the URL names."""
-    _prepare()  # without one, as under `streamlit run app.py`
+    _prepare()  # for servers that did not do it, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
     st.set_page_config(page_icon=ICON, layout="wide")
     caches.model_service().asker = visitors.asker
@@ -58,26 +58,26 @@ def show_page() -> None:
 
 
 def _show_frame(cut_short: Sequence[str]) -> None:
-    every_page = make_pages()
-    here = st.navigation(every_page, position="hidden")
-    navigation.follow_departure(here)
+    pages = make_pages()
+    current_page = st.navigation(pages, position="hidden")
+    navigation.follow_departure(current_page)
     apply_style("frame")
-    set_title(here.title, *_list_title_words())
-    _show_masthead(every_page, here)
-    st.html(f'<h1 class="mha-heading">{escape(here.title)}</h1>')
+    set_title(current_page.title, *_list_title_words())
+    _show_masthead(pages, current_page)
+    st.html(f'<h1 class="mha-heading">{escape(current_page.title)}</h1>')
     if cut_short:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is too long. These parts were shortened: {shortened}.")
-    navigation.show_tour(every_page, here)
+    navigation.show_tour(pages, current_page)
     if {address.CLASS, NUMBER} & address.url().parameters.keys():
-        classroom.show_class_view(every_page, here, partial(_show_links, every_page, here))
+        classroom.show_class_view(pages, current_page, partial(_show_links, pages, current_page))
     token = _inside_frame.set(True)
     try:
         with guarded(complain):
-            here.run()
+            current_page.run()
     finally:
         _inside_frame.reset(token)
-    say_complaint()  # of a callback, if the page had no place to show it
+    say_complaint()  # the error of a callback, if the page has not shown it
 
 
 def on_script_error(error: Exception) -> bool:
@@ -120,13 +120,13 @@ def _forget_unreadable(context: ScriptRunContext) -> None:
     for name in list(values):
         try:
             _ = values[name]
-        except KeyError:  # of a control that is no longer on the page
+        except KeyError:  # the control is no longer on the page
             continue
         except Exception:
             del values[name]
 
 
-def _show_masthead(every_page: list[st.Page], here: st.Page) -> None:
+def _show_masthead(pages: list[st.Page], current_page: st.Page) -> None:
     """Show the top of the page: the app's name, links to the pages, the search and, at the right, links about the app.
 
     The links keep the URL parameters, so that visiting another page loses nothing.
@@ -135,26 +135,26 @@ def _show_masthead(every_page: list[st.Page], here: st.Page) -> None:
         if not address.is_class_view():
             st.html('<span class="mha-mark">mha_viz</span>', width="content")
             with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
-                _show_links(every_page, here)
+                _show_links(pages, current_page)
             with st.container(key="search_box"), guarded(complain):
-                search_field.show_search_field(here.title.lower())
-            navigation.show_tour_link(every_page, here)
-            page = navigation.get_page_name(here)
+                search_field.show_search_field(current_page.title.lower())
+            navigation.show_tour_link(pages, current_page)
+            page = navigation.get_page_name(current_page)
             draw_more_menu(_list_full_parameters(page), SAVED_KINDS.get(page, "figures"), MORE_KEY, _on_more)
             with st.container(key="about_way", width="content"):
-                st.page_link(every_page[-1], query_params=address.get_parameters())
-        watch_page([page.title for page in every_page].index(here.title), _on_linked)
+                st.page_link(pages[-1], query_params=address.get_parameters())
+        watch_page([page.title for page in pages].index(current_page.title), _on_linked)
 
 
-def _show_links(every_page: list[st.Page], here: st.Page) -> None:
+def _show_links(pages: list[st.Page], current_page: st.Page) -> None:
     """Show links to all pages except the last."""
     parameters = address.get_parameters()
     heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
     compared = f" ({heads})" if heads else ""
-    open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
-    for other in every_page[:-1]:
+    opening = request.open_on_first_view() if current_page.title == pages[0].title else {}
+    for other in pages[:-1]:
         label = f"{other.title}{compared}" if other.url_path == "compare" else other.title
-        carried = open_first if other.url_path in HEAD_PAGES else {}
+        carried = opening if other.url_path in HEAD_PAGES else {}
         st.page_link(other, label=label, query_params=parameters | carried)
 
 
@@ -170,10 +170,10 @@ def _on_linked() -> None:
 
 
 def _list_full_parameters(name: str) -> dict[str, str]:
-    """Return the parameters that a link to this page needs besides the URL to show the same elsewhere."""
+    """Return the parameters that a link needs besides the URL to show the same view on another server."""
     if name not in (*classroom.TEXT_PAGES, "roles"):
         return {}
-    with suppress(MhaVizError):  # the model that the page is about
+    with suppress(MhaVizError):  # the model in the URL may be invalid
         full = request.list_full_parameters(address.url())
         return {"model": full["model"]} if name == "roles" else full
     return {}
@@ -195,8 +195,8 @@ def _on_more() -> None:
 def ensure_frame() -> None:
     """Make sure that the page runs inside the frame. Every page must call this first.
 
-    After a server start, Streamlit runs the first deep link as a bare file of ``make_pages/``; then restart inside the
-    frame.
+    After a server start, Streamlit runs the file in ``pages/`` of the first deep link without the frame. In that case,
+    register the pages and run again.
     """
     try:
         _inside_frame.get()

@@ -15,7 +15,7 @@ from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.figures.charts.plotly_settings import CLICKED
 
-TAP_PIXELS = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
+TAP_PIXELS = 24  # minimum size of a square, as WCAG 2.2 requires (2.5.8)
 
 
 def head_grid(
@@ -31,7 +31,7 @@ def head_grid(
     """
     chart = draw_legible(chart)
     layout, margin, axis = chart.layout, chart.layout.margin, chart.layout.yaxis
-    lengths = {
+    sizes = {
         "narrowest": margin.l + margin.r + TAP_PIXELS * len(layout.xaxis.tickvals),
         "widest": layout.width,
         "before": margin.l,
@@ -39,7 +39,7 @@ def head_grid(
         "row": (layout.height - margin.t - margin.b) / len(axis.ticktext),
         "letters": axis.tickfont.size,
     }
-    values = {f"var(--{name})": f"{length}px" for name, length in lengths.items()}
+    values = {f"var(--{name})": f"{length}px" for name, length in sizes.items()}
     apply_style("head_grid", {"#chart": f".st-key-wide_{name}", "var(--ink)": axis.tickfont.color, **values})
     with st.container(key=f"wide_{name}", gap=None):
         # The names of the layers in a column that does not scroll; the chart's own labels scroll with its squares.
@@ -50,6 +50,6 @@ def head_grid(
             on_select=on_select,
             selection_mode="points",
             theme=None,
-            config={**CLICKED, "displayModeBar": False},  # it would cover the names of heads
+            config={**CLICKED, "displayModeBar": False},  # the bar would cover the names of heads
             alt=alt,
         )

@@ -20,10 +20,10 @@ from mha_viz.numerals import format_weight, percent
 
 MOST_LISTED = 6  # heads per answer
 MOST_PER_WORD = 4  # heads listed for each direction of a word
-LEAST_CASES = 20  # the fewest held-out cases of a relation that is listed
+LEAST_CASES = 20  # minimum held-out cases of a listed relation
 NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 SCORES = "share of its scores over a corpus"
-# Other names that a person may type for what a head finds its keys by.
+# Other names that visitors may type for the groups of :class:`HeadShares`.
 FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "position": ("positions", "position embedding"),
@@ -54,7 +54,7 @@ _ARROW = re.compile(r"→|[-–=]+>")
 
 
 QUERY, KEY = 0, 1  # the sides of a link
-WordsOfText = Sequence[tuple[Sequence[int], str]]  # the pieces of each word, and the word
+WordsOfText = Sequence[tuple[Sequence[int], str]]  # the numbers of each word's tokens, and the word
 
 
 class HeadAnswer(NamedTuple):
@@ -69,7 +69,7 @@ class HeadAnswer(NamedTuple):
         standing: how far the role can be trusted.
         link: the two tokens of a link in the sentence.
         role: the name and detail of the role that was searched for.
-        held: the pin of one word of the sentence.
+        held: the pin of a single word of the sentence, such as "q3".
     """
 
     head: Head
@@ -95,7 +95,7 @@ class AnswerGroup(NamedTuple):
 
 
 def parse_names(typed: str) -> dict[str, Head]:
-    """Return the heads that the typed text can name, by how they are counted.
+    """Return the heads that the typed text can name; each key says how they are counted.
 
     "L3H1" names one head; "4-2" names one counted from 1 and another counted from 0.
     """
@@ -129,9 +129,9 @@ def answer_names(
 
 
 def _answer_roles(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
-    of_head = _drop_repeated(finding for finding in sort_by_strength(findings) if finding.head == head)
+    head_roles = _drop_repeated(finding for finding in sort_by_strength(findings) if finding.head == head)
     does = next((recipe.words(simplify_rule) for recipe in recipes if recipe.head == head), "")
-    return tuple(map(_make_answer, of_head)) or (HeadAnswer(head, does or "No role was found for this head."),)
+    return tuple(map(_make_answer, head_roles)) or (HeadAnswer(head, does or "No role was found for this head."),)
 
 
 # ---- By what it does ----------------------------------------------------------------------------------
@@ -153,15 +153,15 @@ def find_by_role(typed: str, findings: Sequence[Finding], table: Callable[[str],
     note = ""
     if not roles or _get_detail(roles[0]) != details[0]:
         note = f"No head has a role for “{meaning.link}” here."
-        place = MEASURES.get(details[0])
+        measure = MEASURES.get(details[0])
         closest = (
             _find_best(details[0], table("syntax_chosen"))
-            if place is None
-            else _find_highest(details[0], *place, table)
+            if measure is None
+            else _find_highest(details[0], *measure, table)
         )
         answers = [*closest, *answers]
-    what = explained(details[0])
-    return AnswerGroup(f"{what[:1].upper()}{what[1:]}", tuple(answers[:MOST_LISTED]), note)
+    meaning_words = explained(details[0])
+    return AnswerGroup(f"{meaning_words[:1].upper()}{meaning_words[1:]}", tuple(answers[:MOST_LISTED]), note)
 
 
 def _get_detail(finding: Finding) -> str:
@@ -171,14 +171,14 @@ def _get_detail(finding: Finding) -> str:
 def _make_answer(finding: Finding) -> HeadAnswer:
     rule, baseline = find_best_baseline(finding)
     does = _describe_detail(finding.detail)
-    stands = f"{standing(finding)}{compare_elsewhere(finding, 1)}"
-    return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, stands)
+    standing_words = f"{standing(finding)}{compare_elsewhere(finding, 1)}"
+    return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, standing_words)
 
 
 def _describe_detail(detail: str) -> str:
     """Describe a role's detail, such as "its verb → object (obj)" or "pronoun → what it refers to".
 
-    The first is for a head that attends from the verb to its object.
+    The first example is the role of a head that attends from the verb to its object.
     """
     return label_link(detail) if " " in detail else link(detail) or detail
 
@@ -216,10 +216,10 @@ def _find_best(relation: str, chosen: Any) -> list[HeadAnswer]:
 
 def _drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
     """Return one finding per head and relation, in the direction that comes first."""
-    first: dict[tuple[Head, str], Finding] = {}
+    kept: dict[tuple[Head, str], Finding] = {}
     for finding in findings:
-        first.setdefault((finding.head, _get_detail(finding)), finding)
-    return list(first.values())
+        kept.setdefault((finding.head, _get_detail(finding)), finding)
+    return list(kept.values())
 
 
 # ---- By a rule of its recipe ---------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def find_by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | Non
     return AnswerGroup(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
 
 
-# ---- By what it finds its keys by -----------------------------------------------------------------------
+# ---- By what its scores depend on -----------------------------------------------------------------------
 
 
 def find_by_key(typed: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
@@ -258,14 +258,14 @@ def find_by_key(typed: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
 
     None if the words name nothing known. The baseline is the mean of all heads.
     """
-    wanted = " ".join(typed.casefold().split())
-    group = next((group for group, names in FOUND_BY.items() if wanted in (group, *names)), None)
+    query = " ".join(typed.casefold().split())
+    group = next((group for group, names in FOUND_BY.items() if query in (group, *names)), None)
     if group is None or not heads:
         return None
     mean = percent(sum(head.shares[group] for head in heads) / len(heads))
-    first = sorted(heads, key=lambda head: -head.shares[group])[:MOST_LISTED]
+    top_heads = sorted(heads, key=lambda head: -head.shares[group])[:MOST_LISTED]
     does = f"its attention depends on {group}"
-    answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "average head", SCORES) for e in first]
+    answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "average head", SCORES) for e in top_heads]
     return AnswerGroup(f"{does[:1].upper()}{does[1:]}", tuple(answers))
 
 
@@ -347,23 +347,25 @@ def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText],
     ``words`` are the words of both sides.
     """
     queries, keys = words
-    here = [place for place, (_, name) in enumerate(words[side]) if name.casefold() == word]
-    if not here or not words[1 - side]:
+    occurrences = [place for place, (_, name) in enumerate(words[side]) if name.casefold() == word]
+    if not occurrences or not words[1 - side]:
         return None
-    query_parts = [queries[place] for place in here] if side == QUERY else queries
-    key_parts = [keys[place] for place in here] if side == KEY else keys
-    w = np.stack([_compute_shares(attention, group, [key for key, _ in key_parts]) for group, _ in query_parts], axis=2)
-    if not attention.is_cross:  # [layer, head, query, key]; no word looks at itself
-        for number, place in enumerate(here):
-            w[(..., number, place) if side == QUERY else (..., place, number)] = 0
-    strongest = w.max(axis=(2, 3))
+    query_parts = [queries[place] for place in occurrences] if side == QUERY else queries
+    key_parts = [keys[place] for place in occurrences] if side == KEY else keys
+    weights = np.stack(
+        [_compute_shares(attention, group, [key for key, _ in key_parts]) for group, _ in query_parts], axis=2
+    )
+    if not attention.is_cross:  # weights are [layer, head, query, key]; a word's weight on itself does not count
+        for number, place in enumerate(occurrences):
+            weights[(..., number, place) if side == QUERY else (..., place, number)] = 0
+    strongest = weights.max(axis=(2, 3))
     if not strongest.any():  # the only word
         return None
     mean = format_weight(float(strongest.mean()))
     answers = []
-    for place_in_order in np.argsort(-strongest, axis=None, kind="stable")[:MOST_PER_WORD]:
-        row, number = map(int, np.unravel_index(place_in_order, strongest.shape))
-        q, k = map(int, np.unravel_index(int(w[row, number].argmax()), w.shape[2:]))
+    for rank_index in np.argsort(-strongest, axis=None, kind="stable")[:MOST_PER_WORD]:
+        row, number = map(int, np.unravel_index(rank_index, strongest.shape))
+        q, k = map(int, np.unravel_index(int(weights[row, number].argmax()), weights.shape[2:]))
         (query, from_word), (key, to_word) = query_parts[q], key_parts[k]
         pin = f"k{key[0]}" if side == KEY else f"q{query[0]}"
         head, score = Head(attention.layer_numbers[row], number), format_weight(float(strongest[row, number]))
@@ -373,7 +375,7 @@ def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText],
 
 def _compute_shares(attention: Attention, query: Sequence[int], keys: Sequence[Sequence[int]]) -> Any:
     """Return the weights from a word to several others, [layer, head, key], as :func:`_compute_share` counts them."""
-    from_word = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, piece]
+    from_word = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, token]
     return np.stack([from_word[..., list(key)].sum(axis=-1) for key in keys], axis=-1)
 
 

@@ -54,13 +54,13 @@ ENGLISH = frozenset((
     *("does", "should", "these", "those", "your", "my"),
 ))  # fmt: skip
 LEAST_WORDS = 5  # minimum words of a text whose language can be guessed
-LEAST_SPLIT_SHARE = (
-    1 / 3
-)  # share of split words; with an English model, English has fewer, German, French and Spanish more
-MOST_UNUSED = 6  # maximum missing heads of a link that are named
+# Share of split words: lower for English text in an English model, higher for German, French and Spanish.
+LEAST_SPLIT_SHARE = 1 / 3
+MOST_UNUSED = 6  # name at most this many missing heads of a link
 WEIGHTS_NOTE = "The drawing below shows attention weights."
-CANCELLED_KEY = "download_cancelled"  # session key: the click has rerun a fragment, and the page has to rerun, too
-SOON_S = 0.4  # seconds to wait before the page says that it is working
+# Session key: set by Cancel, which reruns only a fragment, so that the whole page reruns next.
+CANCELLED_KEY = "download_cancelled"
+SOON_S = 0.4  # seconds before the page shows that it is waiting
 
 R = TypeVar("R")
 
@@ -86,8 +86,8 @@ class PageReading:
     @cached_property
     def whole_request(self) -> Request:
         """The request for this text with no head off."""
-        asked = self.url.where.request
-        return Request(self.model.name, self.url.text, asked.pair, prefix=asked.prefix)
+        url_request = self.url.where.request
+        return Request(self.model.name, self.url.text, url_request.pair, prefix=url_request.prefix)
 
     @cached_property
     def is_part(self) -> bool:
@@ -101,7 +101,7 @@ class PageReading:
 
     @cached_property
     def summary(self) -> RoleSummary:
-        """What profiles say about the model's heads. No study measures an encoder–decoder."""
+        """The stored summary of the model's roles. An encoder–decoder counts as measured: no study applies to it."""
         return RoleSummary(is_measured=True) if self.is_part else studies.summarise(self.model)
 
     @cached_property
@@ -145,22 +145,22 @@ class PageReading:
         return max(len(self.attention.queries), len(self.attention.keys))
 
 
-def read_whole_model(what: Url) -> PageReading | None:
+def read_whole_model(url: Url) -> PageReading | None:
     """Read the text as :func:`read_nearest`, but always with plain attention weights and no head off."""
-    return read_nearest(what, what.where.but(off=(), quantity=DEFAULTS["shown"]))
+    return read_nearest(url, url.where.but(off=(), quantity=DEFAULTS["shown"]))
 
 
-def read_nearest(what: Url, where: Address, says_source: bool = True) -> PageReading | None:
-    """Return the reading that ``where`` asks for or, if it is unavailable, the nearest one, with a remark on why.
+def read_nearest(url: Url, where: Address, says_source: bool = True) -> PageReading | None:
+    """Return the reading that ``where`` asks for or, if it is unavailable, the nearest one, and show the reason.
 
     None if there is none. With ``says_source``, also report errors in the text that heads take their outputs from.
     """
-    model, text = None, what.text
+    model, text = None, url.text
     try:
         model = read_model(where)
         where = _drop_missing_heads(model, where)
         if is_ready(model) or (_is_plain(where) and model_service().has_reading(make_request(model, text, where))):
-            return PageReading(what, model, _read_with_remark(make_request(model, text, where), where))
+            return PageReading(url, model, _read_with_remark(make_request(model, text, where), where))
     except MhaVizError as error:
         has_plainer = bool(model and not _is_plain(where) and text.strip())
         has_quantity = where.request.quantity != DEFAULTS["shown"]
@@ -169,14 +169,14 @@ def read_nearest(what: Url, where: Address, says_source: bool = True) -> PageRea
             complain(error, instead)
         elif instead:
             remark(instead)
-        if has_plainer:  # without the quantity that failed, or else without heads switched off
+        if has_plainer:  # try without the quantity or, if it is the default, without switching heads off
             plainer = where.but(quantity=DEFAULTS["shown"]) if has_quantity else where.but(off=())
-            return read_nearest(what, plainer, says_source)
+            return read_nearest(url, plainer, says_source)
         if isinstance(error, ModelError):
             _show_way_back(where)
-        return _read_meanwhile(what, where, model)
+        return _read_meanwhile(url, where, model)
     download(model)
-    return _read_meanwhile(what, where, model)
+    return _read_meanwhile(url, where, model)
 
 
 def _is_plain(where: Address) -> bool:
@@ -189,17 +189,17 @@ def _drop_missing_heads(model: catalog.Model, where: Address) -> Address:
 
     Unchanged if the model's files are not here. Raises what ``read_facts`` raises.
     """
-    of_files = read_facts(model) if where.request.off else None
-    if of_files is None or of_files.parts:
+    facts = read_facts(model) if where.request.off else None
+    if facts is None or facts.parts:
         return where
-    shape = of_files.model
+    shape = facts.model
     off = tuple(head for head in where.request.off if head.layer < shape.layers and head.head < shape.heads)
     say_unused([f"off={head}" for head in where.request.off if head not in off][:MOST_UNUSED])
     return where.but(off=off)
 
 
 def _read_with_remark(request: Request, where: Address) -> Attention:
-    """Read the request, and show a remark on heads that are switched off, or that the quantity needs all heads on."""
+    """Read the request. Show a remark if heads are switched off, or if the quantity needs all heads on."""
     attention = read_request(request)
     if request.off:
         manner = "" if request.method == METHODS[0] else f" ({request.manner})"
@@ -261,12 +261,14 @@ def load_question(request: Request, where: Address) -> Question:
     If there are several masked tokens and the URL names none, it is about the first. Raises the errors of
     ``models.reading.answers.make_question``.
     """
-    in_url = where.request
-    place = FIRST_MASK if in_url.place is None else in_url.place
-    other = in_url.other if in_url.other.strip() and in_url.other != request.text else ""
+    url_request = where.request
+    place = FIRST_MASK if url_request.place is None else url_request.place
+    other = url_request.other if url_request.other.strip() and url_request.other != request.text else ""
     whole_request = Request(request.model, *request.texts, prefix=request.prefix)
-    of_words = replace(whole_request, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
-    return wait_for_result(model_service().cached(verbs.prepare_question, of_words), "Asking the model…")
+    question_request = replace(
+        whole_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
+    )
+    return wait_for_result(model_service().cached(verbs.prepare_question, question_request), "Asking the model…")
 
 
 def measure_means(request: Request) -> None:
@@ -283,9 +285,9 @@ def measure_means(request: Request) -> None:
         run_steps(measure_mean_outputs(len(built_in().sentences), measure))
 
 
-def name_heads(heads: Sequence[Head], most: int = 6) -> str:
-    """Name heads, at most ``most`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
-    shown = heads if len(heads) <= most else heads[: most - 1]
+def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
+    """Name heads, at most ``max_names`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
+    shown = heads if len(heads) <= max_names else heads[: max_names - 1]
     more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
     return f"{', '.join(map(both, shown))}{more}"
 
@@ -316,32 +318,32 @@ def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
 
     If it takes long, the page shows ``words``, after the label of the ``model`` with this name.
     """
-    place = st.empty()  # even for a result that is there at once: boxes close if their position changes
+    place = st.empty()  # created in any case, because expanders close if their position on the page changes
     try:
         return future.result(SOON_S)
     except NotYet:
         label = f"{catalog.resolve(model).label} " if model else ""
         with place.container(), st.spinner(escape_markdown(f"{label}{words}"), show_time=True):
-            sign = st.empty()
+            rerun_point = st.empty()
             while True:
                 try:
                     return future.result(SOON_S)
                 except NotYet:
-                    sign.empty()  # Streamlit ends an abandoned run here
+                    rerun_point.empty()  # Streamlit ends an abandoned run here
     finally:
         future.cancel()  # a visitor who has left must not stay in the queue
         place.empty()
 
 
-def _read_meanwhile(what: Url, where: Address, missing: catalog.Model | None) -> PageReading | None:
+def _read_meanwhile(url: Url, where: Address, missing: catalog.Model | None) -> PageReading | None:
     """Read with the previous model, or else the default one, while the requested one is unavailable."""
     for name in dict.fromkeys((where.before or catalog.choose_default().name, catalog.choose_default().name)):
         try:
             model = catalog.resolve(name)
             if model != missing and is_ready(model):
-                attention = read_request(set_part(Request(model.name, what.text, where.request.pair), model, where))
+                attention = read_request(set_part(Request(model.name, url.text, where.request.pair), model, where))
                 remark(f"Shown below instead: {model.label}.")
-                return PageReading(what, model, attention, is_requested=False)
+                return PageReading(url, model, attention, is_requested=False)
         except MhaVizError:
             continue
     return None
@@ -375,7 +377,7 @@ def download(model: catalog.Model) -> None:
 @guarded(complain)
 def _show_progress(job: Job, model: catalog.Model) -> None:
     job.look()
-    if st.session_state.pop(CANCELLED_KEY, False) and not job.finished:  # others still wait for it
+    if st.session_state.pop(CANCELLED_KEY, False) and not job.finished:  # the job goes on for other visitors
         st.rerun()
     if job.finished:
         if job.error is None:
@@ -416,7 +418,7 @@ def _go_back(name: str | None) -> None:
     address.go(model=name, before=None)
 
 
-# ---- What is said of a text ---------------------------------------------------------------------------
+# ---- Remarks on a text ---------------------------------------------------------------------------
 
 
 def say_cut(page: PageReading) -> None:
@@ -424,7 +426,7 @@ def say_cut(page: PageReading) -> None:
     where, read, request = page.url.where, page.attention.keys, page.attention.request  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read.text, read.pair) if source is None else (clean(page.url.sentence), "")
-    lengths_in_link = [*map(len, where.request.texts)]  # of CoNLL-U, the lines and not the words in it
+    lengths_in_link = [*map(len, where.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
     if limits := [
         f"the first {h:,}" for h, n in zip(lengths_in_link, where.typed or lengths_in_link, strict=True) if n > h
     ]:
@@ -434,13 +436,13 @@ def say_cut(page: PageReading) -> None:
     cut = read.cut
     if cut is None:
         return
-    more = "more than " if cut.more or where.typed else ""
+    at_least = "more than " if cut.more or where.typed else ""
     places = [
         f"…{text[max(0, limit - 40) : limit]} ✂ {text[limit : limit + 40]}…"
         for text, limit in zip(texts, cut.kept, strict=True)
         if limit < len(text)
     ]
-    counted = f"{cut.limit:,} of {more}{cut.pieces:,} tokens are read"
+    counted = f"{cut.limit:,} of {at_least}{cut.pieces:,} tokens are read"
     remark(f"The text is longer than the model can read: {counted}. Cut here: {'  /  '.join(places)}")
 
 
@@ -452,11 +454,11 @@ def say_unknown(attention: Attention) -> None:
     read = say_unknown_words(attention)
     unknown = any(not token.known for token in read)
     models = {model.name: model for model in catalog.list_offered()}
-    of_english = attention.model in models and models[attention.model].english
-    foreign = describe_split_words(attention) if of_english else ""
+    is_english = attention.model in models and models[attention.model].english
+    foreign = describe_split_words(attention) if is_english else ""
     if foreign:
         remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {foreign}")
-    is_other_script = (unknown or of_english) and languages.has_other_letters([token.text for token in read])
+    is_other_script = (unknown or is_english) and languages.has_other_letters([token.text for token in read])
     if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
         label = f"Try {escape_markdown(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)

@@ -17,12 +17,12 @@ from mha_viz.app.widgets.components import apply_style, lead_to_step
 from mha_viz.app.widgets.parts import format_formulas, guarded
 from mha_viz.files.assets import asset_path, page_files
 
-LEAVING_KEY = "leaving"  # in the session, and the key of the link
-BEFORE_KEY = "before_the_tour"  # in the session: the page and its parameters
+LEAVING_KEY = "leaving"  # session key of the page to go to; also the key of the container of its link
+BEFORE_KEY = "before_the_tour"  # session key: the page that was open before the tour, and its parameters
 
 
 def make_pages() -> list[st.Page]:
-    """Return the pages, one per file of ``make_pages/``, in the order of their numbers.
+    """Return the pages, one per file of ``pages/``, in the order of their numbers.
 
     The file's name is the path in the URL.
     """
@@ -49,13 +49,13 @@ def leave(name: str, parameters: Mapping[str, str]) -> None:
     st.session_state[LEAVING_KEY] = (name, dict(parameters))
 
 
-def follow_departure(here: st.Page) -> None:
+def follow_departure(current_page: st.Page) -> None:
     """Draw the hidden link to the page that was asked for, until that page is open.
 
-    It is drawn repeatedly, because a run may end before the link is sent.
+    Draw it in every run until then, because a run may end before the link is sent.
     """
     name, parameters = st.session_state.get(LEAVING_KEY, ("", {}))
-    if name and find_page(name).title == here.title:
+    if name and find_page(name).title == current_page.title:
         del st.session_state[LEAVING_KEY]
     elif name:
         with st.container(key=LEAVING_KEY):
@@ -64,10 +64,9 @@ def follow_departure(here: st.Page) -> None:
 
 def _make_page(name: str, file: Path, is_first: bool = False) -> st.Page:
     """Return a copy of the page for this run, because Streamlit stores in it whether it may run."""
-    prepared = (
-        _prepare_page if get_script_run_ctx() else _prepare_page.__wrapped__
-    )  # without a run, Streamlit makes half of it
-    return copy(prepared(name, file, is_first))
+    # Outside a run, Streamlit creates an incomplete page, which must not be cached.
+    prepare = _prepare_page if get_script_run_ctx() else _prepare_page.__wrapped__
+    return copy(prepare(name, file, is_first))
 
 
 @cache
@@ -78,10 +77,10 @@ def _prepare_page(name: str, file: Path, is_first: bool) -> st.Page:
 # ---- The tour -------------------------------------------------------------------------------------------------
 
 
-TOUR = "tour"  # the parameter with the step, so that an interrupted tour can be continued
-KEPT_PARAMETERS = ("tray",)  # the compared heads; every other parameter of a step's address is set by the step
+TOUR = "tour"  # the URL parameter with the step, so that an interrupted tour can be continued
+KEPT_PARAMETERS = ("tray",)  # the compared heads; a step replaces all other parameters
 READ_PARAMETERS = ("text", "pair", "model", "head")  # parameters that the text of a step refers to
-# What each step points at: CSS selectors; the view moves to the first one.
+# CSS selectors of the elements that each step highlights; the page scrolls to the first one.
 STEP_SELECTORS = (
     (".st-key-explorer *::part(grid)",),
     (".st-key-inside_map", ".st-key-inside_step"),
@@ -113,16 +112,16 @@ def read_step_number(parameters: Mapping[str, Any]) -> int | None:
     return int(wanted_step) if wanted_step in map(str, range(1, len(load_steps()) + 1)) else None
 
 
-def show_tour_link(pages: Sequence[Any], here: Any) -> None:
+def show_tour_link(pages: Sequence[Any], current_page: Any) -> None:
     """Show the link to the tour. A visitor whose URL has no parameters sees it as an invitation."""
     url = address.get_parameters()
     if read_step_number(url) is None:
-        st.session_state[BEFORE_KEY] = (here.title.lower(), dict(url))
+        st.session_state[BEFORE_KEY] = (current_page.title.lower(), dict(url))
         with st.container(key="tour_way", width="content"):
-            _show_way(pages, here, 1, "Tour" if url else ":primary[Tour]", "first")
+            _show_way(pages, current_page, 1, "Tour" if url else ":primary[Tour]", "first")
 
 
-def show_tour(pages: Sequence[Any], here: Any) -> None:
+def show_tour(pages: Sequence[Any], current_page: Any) -> None:
     """Show the current step of the tour, with buttons for next, back and leaving.
 
     On another page, show the way back to the step's page.
@@ -133,7 +132,7 @@ def show_tour(pages: Sequence[Any], here: Any) -> None:
         return
     step, page_of_step = load_steps()[number - 1], _page_of_step(pages, number)
     with st.container(key="tour"):
-        if here.title != page_of_step.title:
+        if current_page.title != page_of_step.title:
             st.markdown(
                 f"**The tour stopped at step {number} of {len(load_steps())}**, on the page *{page_of_step.title}*."
             )
@@ -143,48 +142,50 @@ def show_tour(pages: Sequence[Any], here: Any) -> None:
             )
             if any(url.get(name) != step.parameters.get(name) for name in READ_PARAMETERS):
                 st.markdown("*You have left the view that this text describes.*")
-            pointed = STEP_SELECTORS[number - 1]  # highlighted; view and keyboard focus move there
-            apply_style("tour", {"#pointed": ", ".join(pointed), "#first": pointed[0]})
-            lead_to_step(str(number), pointed[0])
+            selectors = STEP_SELECTORS[number - 1]  # the page scrolls there and moves the keyboard focus
+            apply_style("tour", {"#pointed": ", ".join(selectors), "#first": selectors[0]})
+            lead_to_step(str(number), selectors[0])
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
-            _show_ways(pages, here, number)
+            _show_ways(pages, current_page, number)
 
 
-def _show_ways(pages: Sequence[Any], here: Any, number: int) -> None:
-    if here.title != _page_of_step(pages, number).title:
-        _show_way(pages, here, number, ":primary[**Go on →**]", "on")
+def _show_ways(pages: Sequence[Any], current_page: Any, number: int) -> None:
+    if current_page.title != _page_of_step(pages, number).title:
+        _show_way(pages, current_page, number, ":primary[**Go on →**]", "on")
     else:
         if number < len(load_steps()):
-            _show_way(pages, here, number + 1, ":primary[**Next →**]", "next")
+            _show_way(pages, current_page, number + 1, ":primary[**Next →**]", "next")
         else:
             st.button(":primary[**Finish**]", key="tour_out", type="tertiary", on_click=address.go, kwargs={TOUR: None})
         if number > 1:
-            _show_way(pages, here, number - 1, "← Back", "back")
-    if here.title != _page_of_step(pages, number).title or number < len(load_steps()):
-        st.button("Leave the tour", key="tour_out", type="tertiary", on_click=_leave_tour, args=(here.title.lower(),))
+            _show_way(pages, current_page, number - 1, "← Back", "back")
+    if current_page.title != _page_of_step(pages, number).title or number < len(load_steps()):
+        st.button(
+            "Leave the tour", key="tour_out", type="tertiary", on_click=_leave_tour, args=(current_page.title.lower(),)
+        )
 
 
 @guarded()
-def _leave_tour(here: str) -> None:
-    """Go back to what was open before the tour, if a choice had been made there."""
-    name, parameters = st.session_state.get(BEFORE_KEY, (here, {}))
+def _leave_tour(current_name: str) -> None:
+    """Go back to the page and view that were open before the tour, if that page had any parameters."""
+    name, parameters = st.session_state.get(BEFORE_KEY, (current_name, {}))
     if not parameters:
         address.go(**{TOUR: None})
-    elif name == here:
+    elif name == current_name:
         address.open_at(parameters)
     else:
         leave(name, parameters)
 
 
-def _show_way(pages: Sequence[Any], here: Any, number: int, label: str, key: str) -> None:
+def _show_way(pages: Sequence[Any], current_page: Any, number: int, label: str, key: str) -> None:
     """Show a control that opens a step: a link if the step is on another page, a button if it is on this one.
 
     A link to the open page would leave the address bar unchanged, and a button that switches pages would add two
     entries to the browser's history.
     """
-    staying = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
-    parameters = {**staying, **load_steps()[number - 1].parameters, TOUR: str(number)}
-    if here.title == _page_of_step(pages, number).title:
+    kept = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
+    parameters = {**kept, **load_steps()[number - 1].parameters, TOUR: str(number)}
+    if current_page.title == _page_of_step(pages, number).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_go_on, args=(parameters,))
     else:
         st.page_link(_page_of_step(pages, number), label=label, query_params=parameters)

@@ -22,8 +22,8 @@ from mha_viz.figures.words.role_words import mark_few_documents
 from mha_viz.files.assets import asset_path
 
 _LOG = logging.getLogger(__name__)
-TITLE_LENGTH = 40  # characters of a sentence in a page title
-PERCENT = "%.1f%%"  # of a table column; the same as numerals.percent
+TITLE_LENGTH = 40  # maximum characters of a sentence in a page title
+PERCENT = "%.1f%%"  # the format of a table column, like numerals.percent
 UNEXPECTED = "Something unexpected went wrong."
 
 
@@ -74,7 +74,7 @@ def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[Non
         yield
     except MhaVizError as error:
         say(error)
-    except FragmentHandledException:  # was reported where it happened
+    except FragmentHandledException:  # already reported
         raise
     except Exception:
         _LOG.exception(UNEXPECTED)
@@ -119,7 +119,7 @@ def parse_picked_head(picked: Any) -> Head | None:
 
 
 def remark(text: str) -> None:
-    """Show a sentence about the picture, such as what was cut, or what is shown in place of what was asked for."""
+    """Show a sentence about the picture, such as what was cut, or that something else is shown instead."""
     _write_aside("remark", "status", text)
 
 

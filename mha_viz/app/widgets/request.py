@@ -1,6 +1,6 @@
-"""The inputs for what the URL asks for: sentence, examples, model menu, and the part and target of an encoder–decoder.
+"""Inputs for the request in the URL: sentence, examples, model menu, and the part and target of an encoder–decoder.
 
-The module also has the remarks for pages on which only models with one stack of layers work.
+The module also has the remarks for pages that work only with models with one stack of layers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mha_viz.request import CROSS, ENCODER, PARTS, Request
 from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
 
-MOST_TYPED = 2_000  # characters of a target
+MOST_TYPED = 2_000  # maximum characters of a target
 PART_NOTES = {
     "cross": "Rows are tokens of the target and columns those of the source, so weights on the token itself and its "
     "neighbours, roles and gold annotation are not defined here.",
@@ -47,18 +47,18 @@ PART_NOTES = {
 # ---- Input --------------------------------------------------------------------------------------------
 
 
-def ask_text(what: Url, intro: str = "", hint: bool = True) -> None:
+def ask_text(url: Url, intro: str = "", hint: bool = True) -> None:
     """Show the sentence in large type, with the examples and the model menu.
 
-    The first sentence gets the line ``intro`` above it. With ``hint``, say what to look for; hints name heads of the
-    default model.
+    If the URL has no text, the line ``intro`` is above the sentence. With ``hint``, say what to look for; hints name
+    heads of the default model.
     """
-    model, in_class = what.where.request.model or catalog.choose_default().name, address.is_class_view()
+    model, in_class = url.where.request.model or catalog.choose_default().name, address.is_class_view()
     content = {
-        "text": what.sentence,
-        "pair": what.where.request.pair,
-        **_describe_example(what, model, hint),
-        "intro": "" if "text" in what.parameters else intro,
+        "text": url.sentence,
+        "pair": url.where.request.pair,
+        **_describe_example(url, model, hint),
+        "intro": "" if "text" in url.parameters else intro,
         "plain": in_class,
         "arched": hint,
         "model": model,
@@ -79,12 +79,12 @@ def _sort_examples() -> list[dict[str, str]]:
     return sorted(load_examples(), key=lambda example: bool(arrows) and example.get("arrows") != arrows)
 
 
-def _describe_example(what: Url, model: str, hint: bool) -> dict[str, object]:
+def _describe_example(url: Url, model: str, hint: bool) -> dict[str, object]:
     """Return what to look for in an example and, if another head is open, a button for the example's own head.
 
     Empty during the tour, which has its own explanations.
     """
-    example = _find_example(what)
+    example = _find_example(url)
     if (
         not hint
         or not example
@@ -93,8 +93,8 @@ def _describe_example(what: Url, model: str, hint: bool) -> dict[str, object]:
     ):
         return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
-    elsewhere = bool(what.where.head) and str(what.where.head) != head
-    opens = {"index": _sort_examples().index(example), "head": head} if elsewhere and head else None
+    is_other_head = bool(url.where.head) and str(url.where.head) != head
+    opens = {"index": _sort_examples().index(example), "head": head} if is_other_head and head else None
     look, answer = _split_answer(example, address.is_class_view())
     return {"look": look, "answer": answer, "opens": opens}
 
@@ -108,10 +108,10 @@ def _split_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
     return (f"{question}?", answer if in_class else "") if mark else (example["look"], "")
 
 
-def list_full_parameters(what: Url) -> dict[str, str]:
+def list_full_parameters(url: Url) -> dict[str, str]:
     """Return the parameters that a link needs besides the URL to show the same where the defaults differ."""
-    model = find_shown_model(what.where) or catalog.choose_default().name
-    return {"text": what.text, "model": model} | open_on_first_view()
+    model = find_shown_model(url.where) or catalog.choose_default().name
+    return {"text": url.text, "model": model} | open_on_first_view()
 
 
 def _label_model(name: str) -> str:
@@ -121,9 +121,9 @@ def _label_model(name: str) -> str:
     return name
 
 
-def _find_example(what: Url) -> dict[str, str]:
+def _find_example(url: Url) -> dict[str, str]:
     """Return the example that has the shown text, or an empty dictionary."""
-    typed = (what.text, what.where.request.pair)
+    typed = (url.text, url.where.request.pair)
     return next((e for e in load_examples() if (e["text"], e.get("pair", "")) == typed), {})
 
 
@@ -135,9 +135,10 @@ def _find_example_model(example: dict[str, str]) -> str:
 @guarded()
 def _on_read() -> None:
     typed = read_message("sentence", "read")
-    text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), address.url()
-    same = text == what.sentence and not pair.strip()  # CoNLL-U stays unchanged as long as its words are not edited
-    _read_next(what.text if same else text, pair)
+    text, pair, url = str(typed.get("text", "")), str(typed.get("pair", "")), address.url()
+    # CoNLL-U stays unchanged as long as its words are not edited.
+    is_unchanged = text == url.sentence and not pair.strip()
+    _read_next(url.text if is_unchanged else text, pair)
 
 
 @guarded()
@@ -153,24 +154,24 @@ def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
 
     The next example then goes back to the default model.
     """
-    what, name = address.url(), example.get("model")
+    url, name = address.url(), example.get("model")
     if name and name in {model.name for model in catalog.list_offered()}:
         return dict.fromkeys(address.MODEL_PARAMETERS) | {
             "model": name,
             "before": None,
             "arrows": example.get("arrows"),
         }
-    is_left = what.where.request.model != "" and what.where.request.model == _find_example(what).get("model")
+    is_left = url.where.request.model != "" and url.where.request.model == _find_example(url).get("model")
     return {"model": None, "arrows": None} if is_left else {}
 
 
 def _read_next(text: str, pair: str, **changes: str | None) -> None:
-    fitting = address.fit_texts(text, pair)
-    short = (len(fitting[0]), len(fitting[1])) != (len(text), len(pair))
-    first = fitting[0] == load_examples()[0]["text"]
+    fitted = address.fit_texts(text, pair)
+    is_cut = (len(fitted[0]), len(fitted[1])) != (len(text), len(pair))
+    is_default = fitted[0] == load_examples()[0]["text"]
     changes |= dict.fromkeys(address.TEXT_PARAMETERS) | ({} if pair.strip() else {"side": None})
-    typed = f"{len(text)}-{len(pair)}" if short else None
-    address.go(text=None if first else fitting[0], pair=fitting[1] if pair.strip() else None, typed=typed, **changes)
+    typed = f"{len(text)}-{len(pair)}" if is_cut else None
+    address.go(text=None if is_default else fitted[0], pair=fitted[1] if pair.strip() else None, typed=typed, **changes)
 
 
 @guarded()
@@ -186,36 +187,36 @@ def _on_model() -> None:
 
 
 def open_on_first_view() -> dict[str, str]:
-    """Return what Explore opens if the URL has no parameters: the head, and the token that is pinned in it."""
-    what = address.url()
-    if what.where.head or what.where.case or QUANTITIES[what.where.request.quantity].of_layers:
+    """Return URL parameters for the head that Explore opens by default, and for the token that is pinned in it."""
+    url = address.url()
+    if url.where.head or url.where.case or QUANTITIES[url.where.request.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
-        begin = _find_default_opening(what, find_shown_model(what.where) or catalog.choose_default().name)
-        return {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
+        opening = _find_default_opening(url, find_shown_model(url.where) or catalog.choose_default().name)
+        return {"head": opening.head} | ({"pin": opening.pin} if opening.pin else {})
     return {}
 
 
-def find_opening(what: Url, attention: Attention) -> OpenHead:
-    """Return what opens if the URL names no head."""
+def find_opening(url: Url, attention: Attention) -> OpenHead:
+    """Return the head that opens if the URL names none, and its pin."""
     if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
         return OpenHead(str(attention.every_head()[-1]))
-    case = what.where.case
+    case = url.where.case
     if case and not attention.is_cross and case.head in attention.every_head():
-        places = (place for place, token in enumerate(attention.text.tokens) if token.word == case.word)
-        place = next(places, None)
-        return OpenHead(str(case.head), None if place is None else f"{case.axis}{place}")
-    begin = _find_default_opening(what, attention.model)
-    return begin if Head.parse(begin.head) in attention.every_head() else OpenHead(str(attention.every_head()[0]))
+        positions = (position for position, token in enumerate(attention.text.tokens) if token.word == case.word)
+        position = next(positions, None)
+        return OpenHead(str(case.head), None if position is None else f"{case.axis}{position}")
+    opening = _find_default_opening(url, attention.model)
+    return opening if Head.parse(opening.head) in attention.every_head() else OpenHead(str(attention.every_head()[0]))
 
 
-def read_linked_head(what: Url, attention: Attention, page: str) -> Head:
+def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
     """Return the head in the URL, or else the one that opens first.
 
     A remark names the parts of the link that ``page`` cannot use.
     """
-    first, ignored = Head.parse(find_opening(what, attention).head), what.where.unused(page)
-    head = what.where.head or first
+    first, ignored = Head.parse(find_opening(url, attention).head), url.where.unused(page)
+    head = url.where.head or first
     if QUANTITIES[attention.quantity].of_layers:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
@@ -224,19 +225,19 @@ def read_linked_head(what: Url, attention: Attention, page: str) -> Head:
     return head
 
 
-def _find_default_opening(what: Url, model: str) -> OpenHead:
-    example = _find_example(what)
+def _find_default_opening(url: Url, model: str) -> OpenHead:
+    example = _find_example(url)
     if model != _find_example_model(example):
         return OpenHead()
-    return OpenHead(example.get("head", "L3H1"), None if hides_an_answer(what, model) else example.get("pin"))
+    return OpenHead(example.get("head", "L3H1"), None if hides_an_answer(url, model) else example.get("pin"))
 
 
-def hides_an_answer(what: Url, model: str) -> bool:
+def hides_an_answer(url: Url, model: str) -> bool:
     """Return whether the page asks a class a question whose answer is hidden.
 
-    Nothing else may then reveal the answer.
+    In that case, nothing else may reveal the answer.
     """
-    return bool(_describe_example(what, model, hint=True)["answer"])
+    return bool(_describe_example(url, model, hint=True)["answer"])
 
 
 # ---- The model ----------------------------------------------------------------------------------------
@@ -250,10 +251,10 @@ def read_model(where: Address) -> catalog.Model:
 def find_shown_model(where: Address) -> str | None:
     """Return the name of the model whose picture is on screen; None for the default one."""
     try:
-        here = is_ready(catalog.resolve(where.request.model)) if where.request.model else True
+        is_available = is_ready(catalog.resolve(where.request.model)) if where.request.model else True
     except MhaVizError:
-        here = False
-    return (where.request.model or None) if here else where.before
+        is_available = False
+    return (where.request.model or None) if is_available else where.before
 
 
 # ---- Encoder–decoders ---------------------------------------------------------------------------------
@@ -262,8 +263,8 @@ def find_shown_model(where: Address) -> str | None:
 def has_two_stacks(model: catalog.Model) -> bool:
     """Return whether a model is an encoder–decoder, which has two stacks of layers; False if its files are not here."""
     with suppress(MhaVizError):
-        of_files = read_facts(model)
-        return of_files is not None and bool(of_files.parts)
+        facts = read_facts(model)
+        return facts is not None and bool(facts.parts)
     return False
 
 
@@ -297,8 +298,9 @@ def ask_part(where: Address) -> None:
 
 
 def _change_part(before: str, part: str) -> UrlChanges:
-    of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the encoder has other heads than the decoder
-    changes = dict.fromkeys((*address.TOKEN_PARAMETERS, "case", *of_a_stack))
+    # The encoder has other heads than the decoder.
+    head_parameters = ("head", "on") if ENCODER in (part, before) else ()
+    changes = dict.fromkeys((*address.TOKEN_PARAMETERS, "case", *head_parameters))
     return {"part": None if part == CROSS else part, **changes}
 
 
@@ -313,7 +315,7 @@ def _change_target(typed: str) -> UrlChanges:
 def say_part(attention: Attention) -> None:
     """Show the text that the model generated, and say what is not defined for a part.
 
-    Nothing for a model with one stack of layers.
+    Does nothing for a model with one stack of layers.
     """
     request = attention.request
     if request is None or not request.part:

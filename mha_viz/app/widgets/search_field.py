@@ -35,8 +35,8 @@ from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 KEY = "search"
-MOST_CHARACTERS = 80  # the most characters of a query
-PATIENCE_S = 20  # seconds for the reading of the sentence
+MOST_CHARACTERS = 80  # maximum length of a query
+PATIENCE_S = 20  # seconds to wait for the model
 STAYING_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; the others lead to Explore
 MEASURED_FIELDS = ("score", "baseline", "rule", "standing")
 OPENED = "heads_opened"  # how often the search or a lesson opened a head, after which the drawing follows the URL
@@ -44,20 +44,20 @@ _QUERY, _CHOICE, _COUNT, _SHOWN = "search_query", "search_choice", "search_count
 
 
 @st.fragment
-def show_search_field(here: str) -> None:
-    """Show the search field on the page ``here``, with the answers to the last query."""
+def show_search_field(current_page: str) -> None:
+    """Show the search field on the page ``current_page``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
     if isinstance(chosen, HeadAnswer | StageAnswer):
-        name, changes = _find_place(chosen, here)
+        name, changes = _find_place(chosen, current_page)
         st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
-        if name != here:
+        if name != current_page:
             navigation.leave(name, _merge_parameters(changes))
         else:
             address.go(**changes)
         st.rerun()
     typed = st.session_state.pop(_QUERY, "")
-    number = st.session_state.get(_COUNT, 0)  # what was just sent is not sent again
-    draw_search({**_make_content(typed, here), "number": number}, KEY, _on_query, _on_open)
+    number = st.session_state.get(_COUNT, 0)  # because Streamlit does not send the same data twice
+    draw_search({**_make_content(typed, current_page), "number": number}, KEY, _on_query, _on_open)
 
 
 @guarded()
@@ -69,9 +69,10 @@ def _on_query() -> None:
 @guarded()
 def _on_open() -> None:
     event = read_message(KEY, "open")
-    typed, shown = st.session_state.get(_SHOWN, ("", []))  # what the visitor sees, whatever could be answered by now
-    asked = _clean_query(event.get("typed"))
-    groups = shown if asked == typed else find_answers(asked)
+    # The answers on screen, even if the same query has other answers by now.
+    typed, shown = st.session_state.get(_SHOWN, ("", []))
+    query = _clean_query(event.get("typed"))
+    groups = shown if query == typed else find_answers(query)
     answers = [answer for group in groups for answer in group.answers]
     index = parse_browser_number(event.get("index"))
     if index is not None and 0 <= index < len(answers):
@@ -82,7 +83,7 @@ def _clean_query(value: object) -> str:
     return " ".join(clean(str(value or "")[:MOST_CHARACTERS]).split())
 
 
-def _make_content(typed: str, here: str) -> dict[str, Any]:
+def _make_content(typed: str, current_page: str) -> dict[str, Any]:
     """Return the data for the browser: the query, why it cannot be answered, and the answers in groups."""
     if not typed:
         return {"typed": "", "problem": "", "groups": []}
@@ -94,11 +95,11 @@ def _make_content(typed: str, here: str) -> dict[str, Any]:
     problem = (
         "" if groups else f"Nothing here is called “{typed[:40]}”. Type {head_search.QUERY_HELP}, or words of the text."
     )
-    return {"typed": typed, "problem": problem, "groups": [_describe_group(group, here) for group in groups]}
+    return {"typed": typed, "problem": problem, "groups": [_describe_group(group, current_page) for group in groups]}
 
 
-def _describe_group(group: AnswerGroup | StageGroup, here: str) -> dict[str, Any]:
-    answers = [_describe_answer(answer) | {"href": _make_href(answer, here)} for answer in group.answers]
+def _describe_group(group: AnswerGroup | StageGroup, current_page: str) -> dict[str, Any]:
+    answers = [_describe_answer(answer) | {"href": _make_href(answer, current_page)} for answer in group.answers]
     return {"title": group.title, "note": group.note, "answers": answers}
 
 
@@ -117,8 +118,8 @@ def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
 
     The heads are those of the page's model. Raises what the model raises, and Busy.
     """
-    what = address.url()
-    model = read_model(what.where)
+    url = address.url()
+    model = read_model(url.where)
     findings = studies.summarise(model).roles
     heads = head_search.parse_names(typed)
     if heads:
@@ -126,44 +127,46 @@ def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
         return [*head_search.answer_names(typed, heads, exists, findings, list_head_recipes(model.name))]
     if question := stage_search.find_by_question(typed):
         return [question]
-    linked = _find_linked(typed, model, what)
+    linked = _find_linked(typed, model, url)
     role = (
         None if head_search.has_arrow(typed) else head_search.find_by_role(typed, findings, _make_table_loader(model))
     )
     rule = None if head_search.has_arrow(typed) else head_search.find_by_rule(typed, list_head_recipes(model.name))
     keys = head_search.find_by_key(typed, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
-    found = [*linked, *(group for group in (role, rule, keys) if group is not None)]
-    stages = stage_search.find_by_word(typed, not found)
-    return [*found, stages] if stages else [*found]
+    groups = [*linked, *(group for group in (role, rule, keys) if group is not None)]
+    stages = stage_search.find_by_word(typed, not groups)
+    return [*groups, stages] if stages else [*groups]
 
 
 def _make_table_loader(model: catalog.Model) -> Callable[[str], Any]:
     """Return a function that loads a table measured for the model, by name; None if there is no such table."""
 
-    def table(name: str) -> Any:
+    def load_table(name: str) -> Any:
         evidence = studies.reference_evidence(model)
         return evidence.table(name) if evidence else None
 
-    return table
+    return load_table
 
 
-def _find_linked(typed: str, model: catalog.Model, what: Url) -> list[AnswerGroup]:
-    two, word = head_search.parse_two_words(typed), head_search.parse_one_word(typed)
-    text = f"{what.sentence} {what.where.request.pair}".casefold()
-    if not (two or word) or not (has_two_stacks(model) or all(query_word in text for query_word in two or [word])):
+def _find_linked(typed: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
+    word_pair, word = head_search.parse_two_words(typed), head_search.parse_one_word(typed)
+    text = f"{url.sentence} {url.where.request.pair}".casefold()
+    if not (word_pair or word) or not (
+        has_two_stacks(model) or all(query_word in text for query_word in word_pair or [word])
+    ):
         return []
-    if two is None:
-        return head_search.find_of_word(word, _load_reading(model, what))
-    group = head_search.find_between_words(two, _load_reading(model, what))
+    if word_pair is None:
+        return head_search.find_of_word(word, _load_reading(model, url))
+    group = head_search.find_between_words(word_pair, _load_reading(model, url))
     return [] if group is None else [group]
 
 
-def _load_reading(model: catalog.Model, what: Url) -> Attention:
-    request = Request(model.name, what.text, what.where.request.pair)
+def _load_reading(model: catalog.Model, url: Url) -> Attention:
+    request = Request(model.name, url.text, url.where.request.pair)
     if not (model_service().has_reading(request) or is_ready(model)):
-        model = catalog.choose_default()  # its picture is shown while the requested model is missing
+        model = catalog.choose_default()  # shown while the requested model is missing
         request = replace(request, model=model.name)
-    future = model_service().cached(verbs.read, set_part(request, model, what.where))
+    future = model_service().cached(verbs.read, set_part(request, model, url.where))
     try:
         return future.result(PATIENCE_S)
     except NotYet:
@@ -171,15 +174,15 @@ def _load_reading(model: catalog.Model, what: Url) -> Attention:
         raise Busy("The text is still being read.", "Search again in a moment.") from None
 
 
-# ---- The way to a head --------------------------------------------------------------------------------
+# ---- The link of an answer --------------------------------------------------------------------------------
 
 
-def _find_place(answer: HeadAnswer | StageAnswer, here: str) -> tuple[str, dict[str, str | None]]:
+def _find_place(answer: HeadAnswer | StageAnswer, current_page: str) -> tuple[str, dict[str, str | None]]:
     """Return the page that shows an answer, and the URL parameters to change."""
     if isinstance(answer, StageAnswer):
         return answer.page, dict(answer.parameters)
     is_in_text = answer.link is not None or bool(answer.held)
-    page = here if here in STAYING_PAGES and not (is_in_text and here == "roles") else "explore"
+    page = current_page if current_page in STAYING_PAGES and not (is_in_text and current_page == "roles") else "explore"
     link: dict[str, str | None] = {"pin": answer.held or None, "link": None}
     if answer.link is not None:
         query, key = answer.link
@@ -190,11 +193,11 @@ def _find_place(answer: HeadAnswer | StageAnswer, here: str) -> tuple[str, dict[
         and not is_in_text
         and answer.standing not in (head_search.RECIPE, head_search.SCORES)
     )
-    roles = {"roles": "on"} if by_role else {}  # what the head was found by
+    roles = {"roles": "on"} if by_role else {}  # show the role by which the head was found
     shown = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)
-    weights = {"shown": None} if shown and shown.of_layers else {}  # the head in the link needs it
+    weights = {"shown": None} if shown and shown.of_layers else {}  # rollout has other heads, so go back to weights
     case = _find_case_parameters(answer) if page in ("explore", "inside a head") else {}
-    if case and page != "explore":  # which alone holds the word of a case
+    if case and page != "explore":  # only Explore can show the case; keep the sentence and the head
         case |= {"head": str(answer.head), "case": None, "gold": None}
     return page, {"head": str(answer.head), "on": None, **link, **roles, **weights, **case}
 
@@ -225,6 +228,6 @@ def _merge_parameters(changes: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in {**address.get_parameters(), **changes}.items() if value is not None}
 
 
-def _make_href(answer: HeadAnswer | StageAnswer, here: str) -> str:
-    name, changes = _find_place(answer, here)
+def _make_href(answer: HeadAnswer | StageAnswer, current_page: str) -> str:
+    name, changes = _find_place(answer, current_page)
     return f"./{navigation.find_page(name).url_path}?{urlencode(_merge_parameters(changes))}"

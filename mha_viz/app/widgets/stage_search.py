@@ -1,6 +1,6 @@
-"""Search for things other than heads.
+"""Search for stages and pages.
 
-The answer to a word such as "redundant" or "d_model", or to a question, is a stage or a page.
+They answer words such as "redundant" or "d_model", and questions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mha_viz.app.url.address import SCENE_PARAMETERS, TEXT_PARAMETERS, load_examples
 from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL
 
-LEAST_WORDS, MOST_ANSWERS = 3, 3  # words of a question, and its answers
+LEAST_WORDS, MOST_ANSWERS = 3, 3  # minimum words of a question, and maximum answers
 QUESTION_WORDS = frozenset(("why", "what", "how", "is", "are", "can", "could", "do", "does", "when", "where", "if"))
 BANK_TEXT = "We sat on the river bank after the bank had closed."  # an example
 
@@ -43,7 +43,7 @@ class StageGroup(NamedTuple):
     note: str = ""
 
 
-# What a person may type, and its answers, best first: experiments, or rows of PLACES.
+# Phrases that visitors may type, and their answers, best first: experiments, or keys of :func:`_list_places`.
 WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("narrow", "wide", "split", "chunk", "chunks", "cut", "part", "parts"), (CUT, COUNT)),

@@ -19,16 +19,16 @@ R = TypeVar("R")
 def load_result(task: Task[R], widget: str = "") -> R:
     """Return the result of a task, from the cache or as :func:`wait_for_job_result`.
 
-    ``widget`` ends the keys of its buttons. A visitor who has stopped the task gets a button to continue it. Raises
-    what the work raises, Busy, and Cancelled if it was stopped.
+    ``widget``: the suffix of the keys of its buttons. A visitor who has stopped the task gets a button to continue it.
+    Raises what the work raises, Busy, and Cancelled if it was stopped.
     """
-    result, end = task.stored(), widget or task.kind
+    result, key_suffix = task.stored(), widget or task.kind
     if result is not None:
         return result
     if task.left:
-        st.button("Continue", key=f"go_on_{end}", on_click=start_task, args=(task,))
+        st.button("Continue", key=f"go_on_{key_suffix}", on_click=start_task, args=(task,))
         raise Cancelled("You stopped this.")
-    return wait_for_job_result(task.begin(), task.words, f"stop_{end}", task.stored)
+    return wait_for_job_result(task.begin(), task.words, f"stop_{key_suffix}", task.stored)
 
 
 @guarded()
@@ -55,7 +55,7 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
     If that takes long, show ``words``, the progress and the estimated time left, with a button that stops the job. A
     page that runs again rejoins the job; a page that was left stops polling it.
     """
-    place = st.empty()  # even if the job has ended, as in ``inference.wait``
+    place = st.empty()  # created in any case, as in ``inference.wait_for_result``
     if job.wait(SOON_S):
         return
     with place.container():
@@ -92,8 +92,8 @@ def show_progress(study: Job, words: Callable[[Job], str]) -> None:
 
 @st.fragment(run_every=0.3)
 @guarded(complain)
-def show_stopping(goes_on: Callable[[], bool], words: str) -> None:
+def show_stopping(is_saving: Callable[[], bool], words: str) -> None:
     """Show ``words`` while a stopped job saves its intermediate results; then rerun the page."""
-    if not goes_on():
+    if not is_saving():
         st.rerun()
     remark(words)

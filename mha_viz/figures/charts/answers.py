@@ -22,12 +22,12 @@ def draw_word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
     words = [escape(word) for word in answer.words]
     names = [_bold_name(word, word == answer.question.word) for word in answer.words]
 
-    def bars(name: str, values: Numbers, colour: str) -> Bars:
+    def make_bars(name: str, values: Numbers, colour: str) -> Bars:
         texts, hover = [percent(value) for value in values], f"%{{customdata}} {name}: %{{x:.4f}}"
         return Bars(places, values, colour, True, texts, theme.muted, name=name, labels=words, hover=hover)
 
-    series = [bars("before", answer.before, theme.heads[0])]
-    series += [bars("after", answer.after, theme.heads[1])] if is_changed else []
+    series = [make_bars("before", answer.before, theme.heads[0])]
+    series += [make_bars("after", answer.after, theme.heads[1])] if is_changed else []
     top = max(np.max(b.lengths) for b in series)
     x = Axis(range=(0, 1.15 * float(top)), grid=False, has_labels=False)
     return Chart(

@@ -176,10 +176,9 @@ class Cells(Series):
 class Bars(Series):
     """Bars from 0 to ``lengths`` at the numbers or names ``at``.
 
-    ``colours``: one for all bars, or one for each. ``is_horizontal``: whether they are horizontal. ``texts`` are at
-    their ends,
-    in small letters if they have a ``text_colour``. A click on a name in the legend hides all series of the same
-    ``group``.
+    ``colours``: a single colour, or one per bar. ``is_horizontal``: whether the bars are horizontal. ``texts`` are
+    written at their ends, in small letters if they have a ``text_colour``. A click on a name in the legend hides all
+    series of the same ``group``.
     """
 
     at: Sequence[Any]
@@ -283,13 +282,13 @@ class Axis:
         at, names: positions with a label, and their labels.
         range: its ends.
         has_names: positions are names even if they look like numbers.
-        most, every, form: the most labels, the step between them, and their format.
+        most, every, form: the maximum number of labels, the step between them, and their format.
         grid: whether there are lines at the labels.
         zero: the colour of the line at 0, "" for none.
         is_above: whether a horizontal axis is above the plot.
         is_shown, has_labels: whether the axis, or its labels, are shown.
         is_fixed: visitors cannot zoom in.
-        square: whether the unit of this vertical axis is as long as that of the horizontal axis.
+        square: whether a unit of this vertical axis is as long as a unit of the horizontal axis.
         toward: the side at which an axis stays if ``square`` makes it shorter.
         same_as: the number of the plot whose horizontal axis it repeats, without labels.
         tokens: the token at each position, so that the browser can mark a token in all charts.
@@ -327,9 +326,9 @@ class Axis:
 
 
 class Plot(NamedTuple):
-    """Two axes.
+    """The two axes of one plot in a chart.
 
-    ``across`` and ``up``: the part of the chart's area that they span, as shares of it from the left and from below.
+    ``across`` and ``up``: the begin and end of the plot, as shares of the chart's area from the left and from below.
     """
 
     x: Axis
@@ -425,7 +424,7 @@ def _to_plain(value: Any) -> Value:
 
 
 def spans(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
-    """Divide the width among plots side by side: return begin and end of each, as shares of the whole.
+    """Divide the width among plots side by side: return the begin and end of each plot, as shares of the whole width.
 
     ``shares``: shares of the room between the gaps.
     """
@@ -435,5 +434,5 @@ def spans(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
 
 
 def divide_height(count: int, gap: float) -> list[tuple[float, float]]:
-    """Divide the height among plots of equal height, one below another, from the top; as :func:`spans`."""
+    """Divide the height among plots of equal height, from the top down. Return as :func:`spans`."""
     return spans([1.0] * count, gap)[::-1]

@@ -37,7 +37,7 @@ from mha_viz.figures.layout import Size, make_sheet
 from mha_viz.numerals import MINUS
 
 EDGE = 0.05  # share of the span that stays free on both sides of lines
-TICKS = 6  # the most ticks, unless the chart sets a number
+TICKS = 6  # maximum number of ticks, unless the chart sets a number
 ROUND_STEPS = (1, 2, 5, 10)  # round steps between ticks, times a power of ten
 
 
@@ -103,7 +103,7 @@ class Scale:
 
 
 def scale(chart: Chart, number: int, letter: Letter) -> Scale:
-    """Return the horizontal or vertical axis of a plot, as long as the series along it need.
+    """Return the horizontal or vertical axis of a plot, long enough for its series.
 
     If the ends would be equal, they are set one unit apart.
     """
@@ -165,7 +165,7 @@ def dashes(name: str, width: float) -> tuple[float, ...]:
 
 
 def each(value: Any, count: int) -> list[Any]:
-    """Return one value for each of ``count`` marks; a text, or a value that is not a sequence, applies to all."""
+    """Return a list with a value for each of ``count`` marks. A text or a single number is repeated."""
     return [value] * count if isinstance(value, str) or np.ndim(value) == 0 else list(value)
 
 
@@ -200,8 +200,7 @@ def _to_hex(rgb: Pixels) -> str:
 
 
 def colour_shares(scale: Sequence[str], shares: Any) -> Pixels:
-    """Return the colours of a scale at shares of its length, […, rgb]; shares outside have the colour of the nearer
-    end."""
+    """Interpolate the colours of a scale at shares of its length, […, rgb]. Shares outside 0 to 1 are clipped."""
     stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in scale], float)
     positions = np.clip(np.nan_to_num(shares), 0, 1) * (len(scale) - 1)
     channels = [np.rint(np.interp(positions, np.arange(len(scale)), stops[:, i])) for i in range(3)]
@@ -301,7 +300,7 @@ def draw_frame(frame: Frame, place: PlotPlace) -> Mark:
     return Polyline(corners, frame.fill or None, frame.colour, frame.width, frame.opacity)
 
 
-NARROWEST = 620  # the least width in pixels, to keep labels from overlapping; on a phone, charts scroll
+NARROWEST = 620  # minimum width in pixels, to keep labels from overlapping; on a phone, charts scroll
 ROW, SWATCH, SPACE = 20, 22, 18  # pixels in a legend: height of a row, width of a swatch, space between entries
 SLANT = 50  # rotation of names that do not fit side by side, degrees
 LABEL_GAP = 6  # pixels from an axis to its labels, and from the labels to its title
@@ -336,9 +335,9 @@ class LegendEntry(NamedTuple):
 
 def draw_chart(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
     """Draw the chart as marks in points, with the width of ``size``."""
-    wide = float(chart.width or max(NARROWEST, size.pixels))
-    entries = _lay_out_legend(chart, wide)
-    box, high = _compute_area(chart, wide, entries)
+    width = float(chart.width or max(NARROWEST, size.pixels))
+    entries = _lay_out_legend(chart, width)
+    box, height = _compute_area(chart, width, entries)
     places, muted = _place_plots(chart, box), chart.theme.muted
     drawn = (
         *(
@@ -350,18 +349,18 @@ def draw_chart(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
         *(draw_frame(frame, places[frame.plot]) for frame in chart.frames),
         *(mark for place in places for mark in (*_draw_x_axis(place), *_draw_y_axis(place))),
         *_draw_titles(chart, places, box),
-        *_draw_legend(chart, entries, box, high),
+        *_draw_legend(chart, entries, box, height),
         *(
             mark
             for series in chart.series
             if isinstance(series, Cells)
-            for mark in _draw_colour_scale(series, chart, box, high)
+            for mark in _draw_colour_scale(series, chart, box, height)
         ),
     )
-    aside = max(0.0, size.pixels - wide) / 2  # a chart with a fixed width is centred
+    aside = max(0.0, size.pixels - width) / 2  # a chart with a fixed width is centred
     background = None if size.transparent else chart.theme.paper
     return make_sheet(
-        Drawing(wide + 2 * aside, high, shift_marks(drawn, aside, 0), background, caption, alt, {"figure": "chart"}),
+        Drawing(width + 2 * aside, height, shift_marks(drawn, aside, 0), background, caption, alt, {"figure": "chart"}),
         size,
     )
 
@@ -369,24 +368,24 @@ def draw_chart(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
 # ---- Room -------------------------------------------------------------------------------------------------
 
 
-def _compute_area(chart: Chart, wide: float, entries: Sequence[LegendEntry]) -> tuple[Box, float]:
+def _compute_area(chart: Chart, width: float, entries: Sequence[LegendEntry]) -> tuple[Box, float]:
     """Return the area of the plots and the height of the whole chart.
 
     Labels that do not fit into a margin make the chart higher, or its plots narrower.
     """
-    margin, inside = chart.margin, chart.height - chart.margin.top - chart.margin.below
+    margin, inner_height = chart.margin, chart.height - chart.margin.top - chart.margin.below
     has_scale = any(isinstance(series, Cells) and series.scale_at == "right" for series in chart.series)
     leftmost = [i for i, plot in enumerate(chart.plots) if plot.across[0] == 0]
     left = max(margin.left, 0, *(_measure_left_room(scale(chart, i, "y"), chart) for i in leftmost))
-    box = Box(left, 0, wide - margin.right - (SCALE_ROOM if has_scale else 0), inside)
+    box = Box(left, 0, width - margin.right - (SCALE_ROOM if has_scale else 0), inner_height)
     scales = [place.x for place, plot in zip(_place_plots(chart, box), chart.plots, strict=True) if plot.up[0] < 0.01]
     below = max(margin.below, *(_measure_bottom_room(x, chart) for x in scales if not x.axis.is_above), 0)
     top, rows = margin.top, entries[-1].row + 1 if entries else 0
     if chart.legend is not None and chart.legend.is_below:
         below += ROW * max(0, rows - 1)
     elif chart.legend is not None and rows:
-        top = max(top, ROW * rows + (chart.legend.up - 1) * inside + 4)
-    return Box(left, top, box.right, top + inside), top + inside + below
+        top = max(top, ROW * rows + (chart.legend.up - 1) * inner_height + 4)
+    return Box(left, top, box.right, top + inner_height), top + inner_height + below
 
 
 def _place_plots(chart: Chart, box: Box) -> list[PlotPlace]:
@@ -394,9 +393,9 @@ def _place_plots(chart: Chart, box: Box) -> list[PlotPlace]:
     places = []
     for number, plot in enumerate(chart.plots):
         (a, b), (c, d) = plot.across, plot.up
-        wide, high = box.right - box.left, box.bottom - box.top
-        x = replace(scale(chart, number, "x"), start=box.left + a * wide, end=box.left + b * wide)
-        y = replace(scale(chart, number, "y"), start=box.bottom - c * high, end=box.bottom - d * high)
+        width, height = box.right - box.left, box.bottom - box.top
+        x = replace(scale(chart, number, "x"), start=box.left + a * width, end=box.left + b * width)
+        y = replace(scale(chart, number, "y"), start=box.bottom - c * height, end=box.bottom - d * height)
         x, y = _equalise_units(x, y) if plot.y.square else (x, y)
         places.append(PlotPlace(x, y, chart))
     return places
@@ -505,9 +504,9 @@ def _draw_x_axis(place: PlotPlace) -> Iterator[Mark]:
         else:
             yield from iter_text_marks(text, x_label, edge, _label_size(chart), _label_colour(chart), "middle", block)
     if x.axis.title:
-        far = edge + sign * (_measure_label_height(x, chart) + LABEL_GAP)
+        title_y = edge + sign * (_measure_label_height(x, chart) + LABEL_GAP)
         yield from iter_text_marks(
-            x.axis.title, (x.start + x.end) / 2, far, chart.letters, chart.theme.ink, "middle", block
+            x.axis.title, (x.start + x.end) / 2, title_y, chart.letters, chart.theme.ink, "middle", block
         )
 
 
@@ -521,14 +520,16 @@ def _draw_titles(chart: Chart, places: Sequence[PlotPlace], box: Box) -> Iterato
     if chart.title:
         yield from iter_text_marks(chart.title, 4, 4, size, ink, "start", "top")
     for plot, (x, y, _) in zip(chart.plots, places, strict=True):
-        at, anchor = (box.left, "left") if chart.titles_left else ((x.start + x.end) / 2, "center")
+        position, anchor = (box.left, "left") if chart.titles_left else ((x.start + x.end) / 2, "center")
         if plot.title:
-            yield from iter_text_marks(plot.title, at, min(y.start, y.end) - 2, size, ink, ANCHORS[anchor], "bottom")
+            yield from iter_text_marks(
+                plot.title, position, min(y.start, y.end) - 2, size, ink, ANCHORS[anchor], "bottom"
+            )
     for remark in chart.remarks:
-        at = places[0].x.at(remark.x) + {"left": 4, "right": -4}.get(remark.anchor, 0)
+        position = places[0].x.at(remark.x) + {"left": 4, "right": -4}.get(remark.anchor, 0)
         block = BLOCK_SIDES[not remark.is_inside]
         letters, colour = remark.letters or size, remark.colour
-        yield from iter_text_marks(remark.text, at, box.top, letters, colour, ANCHORS[remark.anchor], block)
+        yield from iter_text_marks(remark.text, position, box.top, letters, colour, ANCHORS[remark.anchor], block)
 
 
 # ---- Legend and colour scales -----------------------------------------------------------------------------
@@ -552,12 +553,12 @@ def _lay_out_legend(chart: Chart, wide: float) -> list[LegendEntry]:
     return entries
 
 
-def _draw_legend(chart: Chart, entries: Sequence[LegendEntry], box: Box, high: float) -> Iterator[Mark]:
+def _draw_legend(chart: Chart, entries: Sequence[LegendEntry], box: Box, height: float) -> Iterator[Mark]:
     """Yield the entries of the legend, each after a sample of its line or a square of its colour."""
     if chart.legend is None or not entries:
         return
     rows = entries[-1].row + 1
-    bottom = high if chart.legend.is_below else box.top - (chart.legend.up - 1) * (box.bottom - box.top)
+    bottom = height if chart.legend.is_below else box.top - (chart.legend.up - 1) * (box.bottom - box.top)
     for series, x, row in entries:
         y = bottom + (row - rows + 0.5) * ROW
         yield _draw_swatch(series, x, y)
@@ -576,7 +577,7 @@ def _draw_swatch(series: Series, x: float, y: float) -> Mark:
     return Rect(x + 2, y - 5, 10, 10, colour, opacity=opacity)
 
 
-def _draw_colour_scale(cells: Cells, chart: Chart, box: Box, high: float) -> Iterator[Mark]:
+def _draw_colour_scale(cells: Cells, chart: Chart, box: Box, height: float) -> Iterator[Mark]:
     """Yield the colour scale of cells with its numbers: at the right or below."""
     shades = colour_shares(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
     values = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
@@ -587,7 +588,7 @@ def _draw_colour_scale(cells: Cells, chart: Chart, box: Box, high: float) -> Ite
             y = box.bottom - share * (box.bottom - box.top)
             yield from iter_text_marks(text.replace("-", MINUS), box.right + 16 + SCALE_THICKNESS, y, size, ink)
     elif cells.scale_at == "below":
-        top = high - SCALE_BOTTOM - SCALE_THICKNESS
+        top = height - SCALE_BOTTOM - SCALE_THICKNESS
         yield CellPicture(box.left, top, SCALE_LENGTH, SCALE_THICKNESS, shades[None])
         for share, text in values:
             yield from iter_text_marks(

@@ -45,12 +45,12 @@ def plotly(chart: Chart, larger: float = 1) -> go.Figure:
     return figure
 
 
-def _enlarge(value: Any, by: float, name: str = "") -> Any:
+def _enlarge(value: Any, factor: float, name: str = "") -> Any:
     if isinstance(value, dict):
-        return {key: _enlarge(item, by, "side" if name == "margin" else key) for key, item in value.items()}
+        return {key: _enlarge(item, factor, "side" if name == "margin" else key) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_enlarge(item, by, name) for item in value]
-    return by * value if name in ("size", "standoff", "side") and isinstance(value, int | float) else value
+        return [_enlarge(item, factor, name) for item in value]
+    return factor * value if name in ("size", "standoff", "side") and isinstance(value, int | float) else value
 
 
 def _drop_empty(**values: Any) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
 OFF = "off"  # the text on the square of an ablated head
-MAX_HEAD_LABELS = 24  # the most names of heads below a chart, as many as fit on a phone
+MAX_HEAD_LABELS = 24  # maximum number of names of heads below a chart, as many as fit on a phone
 TITLE_PIXELS = 22  # pixels of the line below a chart about labels that are left out
-MAX_TOKEN_LABELS = 36  # the most names of tokens below a chart, as many as fit side by side
+MAX_TOKEN_LABELS = 36  # maximum number of names of tokens below a chart, as many as fit side by side
 Numbers = npt.NDArray[np.float64]
 
 
@@ -101,11 +101,11 @@ def place_on_squares(
 def numbered_axis(letter: str, count: int, is_exact: bool = False) -> Axis:
     """Return an axis of layers, from the top, or of heads: L0, L1, …. ``is_exact``: without any room at its ends."""
     names = [f"{letter}{place}" for place in range(count)]
-    at, is_across = range(count), letter == "H"
+    positions, is_across = range(count), letter == "H"
     ends = (-0.5, count - 0.5) if is_across else (count - 0.5, -0.5)
     reverse = not (is_exact or is_across)
     return Axis(
-        at=[*at],
+        at=[*positions],
         names=names,
         range=ends if is_exact else None,
         is_reversed=reverse,

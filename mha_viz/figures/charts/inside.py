@@ -30,8 +30,8 @@ from mha_viz.figures.charts.chart import (
 )
 from mha_viz.figures.drawing.theme import Theme
 
-POOLED = 96  # the most rows and columns that are drawn of a large matrix
-LETTERS = 12  # the most characters of a token's label
+POOLED = 96  # maximum number of rows and columns that are drawn of a large matrix
+LETTERS = 12  # maximum number of characters of a token's label
 
 
 def token_name(trace: Trace, token: int) -> str:
@@ -59,7 +59,7 @@ def number_axis(theme: Theme, most: int, **properties: Any) -> Axis:
 def head_axis(heads: int, per_head: int, shared: int = 1, **properties: Any) -> Axis:
     """Return an axis with at most eight heads by name, each in the middle of its ``per_head`` columns.
 
-    If ``shared`` heads have the same columns, the first and the last of them are named: "H0–H3".
+    If ``shared`` heads have the same columns, the label names the first and the last head: "H0–H3".
     """
     labelled = range(0, heads, -(-heads // 8))
     names = [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in labelled]
@@ -73,12 +73,12 @@ def pooled(matrix: Floats, heads: int) -> tuple[Floats, int]:
     No block contains columns of two heads.
     """
     d_k = matrix.shape[1] // heads
-    wide = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= POOLED or w == d_k))
-    high = -(-len(matrix) // POOLED)
-    squares = np.add.reduceat(matrix.astype(np.float64) ** 2, np.arange(0, len(matrix), high), axis=0)
-    squares = np.add.reduceat(squares, np.arange(0, matrix.shape[1], wide), axis=1)
-    sizes = np.minimum(high, len(matrix) - np.arange(0, len(matrix), high))[:, None] * wide
-    return np.sqrt(squares / sizes).astype(np.float32), d_k // wide
+    block_width = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= POOLED or w == d_k))
+    block_height = -(-len(matrix) // POOLED)
+    squares = np.add.reduceat(matrix.astype(np.float64) ** 2, np.arange(0, len(matrix), block_height), axis=0)
+    squares = np.add.reduceat(squares, np.arange(0, matrix.shape[1], block_width), axis=1)
+    sizes = np.minimum(block_height, len(matrix) - np.arange(0, len(matrix), block_height))[:, None] * block_width
+    return np.sqrt(squares / sizes).astype(np.float32), d_k // block_width
 
 
 def colour_limit(numbers: Floats) -> float:
@@ -124,8 +124,8 @@ def horizontal_bars(
     numbers: Floats, colours: str | Sequence[str], texts: Sequence[str], digits: int, plot: int = 0
 ) -> Bars:
     """Return horizontal bars, one below another, with their texts at their ends."""
-    at, hover = list(range(len(numbers))), f"%{{x:.{digits}f}}"
-    return Bars(at, numbers, colours, is_horizontal=True, texts=texts, hover=hover, plot=plot)
+    positions, hover = list(range(len(numbers))), f"%{{x:.{digits}f}}"
+    return Bars(positions, numbers, colours, is_horizontal=True, texts=texts, hover=hover, plot=plot)
 
 
 def head_colour(theme: Theme, head: int) -> str:
@@ -147,7 +147,7 @@ def build_chart(
     return Chart(theme, series, plots, height, margin, label_letters=12, title_letters=13, **properties)
 
 
-MAX_TOKENS = 32  # the most tokens in a chart
+MAX_TOKENS = 32  # maximum number of tokens in a chart
 NAMES = ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
 UNSCALED = "q · k unscaled"
 HIDDEN = Axis(is_shown=False)
@@ -178,8 +178,10 @@ def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Th
 
 
 def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
-    """Draw the input of a layer before its normalisation: one row per token. Raises ValueError for layers
-    without one."""
+    """Draw the input of a layer before its normalisation, one row per token.
+
+    Raises ValueError for layers whose input is not normalised first.
+    """
     if trace.entered is None:
         raise ValueError("what enters this layer is x")
     title = "numbers of a token, before the norm"
@@ -355,19 +357,19 @@ def draw_concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Cha
     ends, colour = (head * trace.d_k - 0.5, (head + 1) * trace.d_k - 0.5), head_colour(theme, head)
     frames = [Frame(ends, None, colour, 3, fill=colour, opacity=0.12)]
     x = Axis(at=[h * trace.d_k for h in range(trace.heads + 1)], title="column of the concatenation")
-    more: dict[str, Any] = {"frames": frames, "remarks": remarks, "bar_gap": 0}
-    return build_chart(theme, series, [Plot(x, number_axis(theme, 6))], 300, top=34, left=45, **more)
+    properties: dict[str, Any] = {"frames": frames, "remarks": remarks, "bar_gap": 0}
+    return build_chart(theme, series, [Plot(x, number_axis(theme, 6))], 300, top=34, left=45, **properties)
 
 
 def draw_output_matrix(trace: Trace, head: int, theme: Theme) -> Chart:
     """Draw all of W_O, with the rows for this head's output framed, and these rows number by number."""
     rows = trace.slice_w_o(head)
     cells, per_head = pooled(trace.parameters.w_o.T, trace.heads)  # by columns: the rows of W_O belong to heads
-    wide, high = trace.parameters.w_o.shape[::-1]
+    width, height = trace.parameters.w_o.shape[::-1]
     left, right = spans((0.36, 0.64), 0.06)
     plots = [
-        Plot(HIDDEN, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {high} × {wide}", left),
-        Plot(HIDDEN, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {wide}", right),
+        Plot(HIDDEN, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {height} × {width}", left),
+        Plot(HIDDEN, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {width}", right),
     ]
     series = [sized_cells(cells.T, theme), signed_cells(rows, colour_limit(rows), theme, with_scale=True, plot=1)]
     ends = (head * per_head - 0.5, (head + 1) * per_head - 0.5)
@@ -451,7 +453,7 @@ def draw_rotation(trace: Trace, head: int, query: int, key: int, theme: Theme) -
 
 
 def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> DistanceScores:
-    """Compute q · k of this query and this key at every distance within the text.
+    """Compute q · k of a query and a key at every distance within the text.
 
     Only the positions are changed: the product of rotated vectors depends on their positions only through the distance.
     """
@@ -465,7 +467,7 @@ def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> 
 
 
 def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> Chart:
-    """Draw the score of this pair at every distance; the bar of their actual distance is highlighted."""
+    """Draw the score of a query and a key at every distance; the bar of their actual distance is highlighted."""
     by_distance = apart(trace, rotation, head, query, key)
     colours = [theme.heads[1] if place == query - key else theme.muted for place in by_distance.places]
     bars = Bars(by_distance.places, by_distance.scores, colours, hover="%{x} tokens apart: %{y:.2f}")

@@ -9,9 +9,9 @@ from mha_viz.figures.charts.chart import Axis, Chart, Legend, Margin, Plot, Poin
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import format_weight, percent
 
-MAX_COLOURED = 8  # the most groups with their own colours; smaller groups are drawn together
+MAX_COLOURED = 8  # maximum number of groups with their own colours; smaller groups are drawn together
 SIDES = ("Queries", "Keys")
-LONGEST = 44  # the most characters of a name in the legend
+LONGEST = 44  # maximum number of characters of a name in the legend
 
 
 def draw_link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:

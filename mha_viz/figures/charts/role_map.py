@@ -27,7 +27,7 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
-LETTERS = 6  # the most letters of a role in its cell, so that the map fits on a phone
+LETTERS = 6  # maximum number of letters of a role in its cell, so that the map fits on a phone
 LINE_LENGTH = 70  # characters of a line of a hover text
 BAR_WIDTH = 0.9  # share of the width of a cell, for a recipe that explains everything
 FAINTEST = 0.18  # opacity of a role without a gain, or if its head does not beat the strongest simple rule

@@ -1,4 +1,4 @@
-"""Charts of the parts of a score: the parts of the query, those of the key, and their pairs."""
+"""Charts of the parts of a score: parts of the query, parts of the key, and pairs of both."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from mha_viz.figures.charts.inside import build_chart, horizontal_bars, signed_c
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal
 
-MAX_BARS = 7  # the most parts with a bar
-MAX_PAIRED = 12  # the most parts with a row or a column
-MAX_NUMBERED = 10  # the most pairs with a written number
+MAX_BARS = 7  # maximum number of parts with a bar
+MAX_PAIRED = 12  # maximum number of parts with a row or a column
+MAX_NUMBERED = 10  # maximum number of pairs with a written number
 
 
 def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """Draw how much each part of the query, and of the key, adds to the score above its mean over the keys that the
     query sees.
 
-    Parts beyond LISTED are combined. ``names``: the names of the parts on a page.
+    The MAX_BARS most important parts have their own bar; all others share one. ``names``: the names of the parts on
+    a page.
     """
     series, plots = [], []
     for number, (title, listed_parts) in enumerate(iter_listed_parts(parts, names)):
         labels, values = [part.name for part in listed_parts], [part.above_mean for part in listed_parts]
         colours = [signed(value, theme) for value in values]
         series.append(horizontal_bars(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
-        ends, most = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
+        ends, limit = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
         y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
-        low = -most if min(values) < 0 else 0
-        x = Axis(is_shown=False, range=(low, most if max(values) > 0 else 0))
+        low = -limit if min(values) < 0 else 0
+        x = Axis(is_shown=False, range=(low, limit if max(values) > 0 else 0))
         plots.append(Plot(x, y, title, spans((1, 1), 0.28)[number]))
     return build_chart(theme, series, plots, 90 + 22 * (MAX_BARS + 1), top=34, left=120)
 
@@ -46,7 +47,7 @@ def signed(value: float, theme: Theme) -> str:
 class ListedPart(NamedTuple):
     """A part of one side, or all further parts combined.
 
-    ``value``: what it adds to the score; ``mean``: the mean of that over the keys that the query sees.
+    ``value``: its contribution to the score; ``mean``: the mean contribution over the keys that the query sees.
     """
 
     name: str
@@ -55,13 +56,15 @@ class ListedPart(NamedTuple):
 
     @property
     def above_mean(self) -> float:
-        """The amount that it adds above its mean."""
+        """The contribution minus its mean."""
         return self.value - self.mean
 
 
 def iter_listed_parts(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple[str, list[ListedPart]]]:
-    """Yield, for the query and the key, a title and the LISTED parts that count most; all further parts are combined
-    into one."""
+    """Yield, for the query and the key, a title and the MAX_BARS parts that count most.
+
+    All further parts are combined into one.
+    """
     for side, axis in (("query", 1), ("key", 0)):
         values, means = parts.values.sum(axis), parts.means.sum(axis)
         order = np.argsort(-abs(values - means), kind="stable")
@@ -74,8 +77,8 @@ def iter_listed_parts(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple
 def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """Draw the pairs of the parts that count most, above their means.
 
-    There is a row for each part of the query and a column for each part of the key; the largest NAMED pairs show their
-    numbers.
+    There is a row for each part of the query and a column for each part of the key. The MAX_NUMBERED largest pairs show
+    their numbers.
     """
     above = parts.above_mean
     rows, columns = (_choose_largest(abs(above).max(axis=axis)) for axis in (1, 0))
@@ -93,11 +96,11 @@ def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
 
 
 def _compare_with_mean(parts: ScoreParts, a: int, b: int) -> str:
-    """Return how much a pair adds to the score above its mean, followed by both numbers."""
+    """Format the contribution of a pair minus its mean, followed by both numbers."""
     above, value, mean = (decimal(float(table[a, b])) for table in (parts.above_mean, parts.values, parts.means))
     return f"{above} ({value}, mean {mean})"
 
 
 def _choose_largest(sizes: np.ndarray) -> list[int]:
-    """Return the PAIRED parts with the largest sizes, in the order of the parts."""
+    """Return up to MAX_PAIRED parts with the largest sizes, in the order of the parts."""
     return sorted(int(i) for i in np.argsort(-sizes, kind="stable")[:MAX_PAIRED] if sizes[i] > 0)

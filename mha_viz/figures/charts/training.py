@@ -1,6 +1,6 @@
 """Charts of a training run: what each head looks at, how similar heads are, and how that changes.
 
-Steps are recorded densely at first and sparsely later; curves give every recorded step the same room, so that the
+Steps are recorded densely at first and sparsely later; curves space all recorded steps equally, so that the
 effect of the first update is visible.
 """
 
@@ -32,7 +32,7 @@ from mha_viz.figures.drawing.theme import Theme, format_rgba
 from mha_viz.figures.layout.frames import HeadMatrix
 from mha_viz.numerals import decimal
 
-MAX_LABELLED_HEADS = 8  # the most heads whose cells have room for their numbers
+MAX_LABELLED_HEADS = 8  # maximum number of heads whose cells have room for their numbers
 RELATION_COLOURS = (1, 2)  # indices into Theme.heads
 
 Array = npt.NDArray[Any]

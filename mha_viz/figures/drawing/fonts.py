@@ -25,7 +25,7 @@ from mha_viz.figures.drawing.font_file import Font, detect_outlines
 FONTS_VARIABLE = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
 BOX_WIDTH = 0.6  # the width, in ems, of the box that stands for a character without a font
-MOST_LISTED = 6  # the most characters that a warning names
+MOST_LISTED = 6  # maximum number of characters that a warning names
 LONGEST_CACHED = 200  # cache the widths only of texts up to this length, to limit memory
 PLACEHOLDER_FONTS = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that show every character as a box or blank
 
@@ -136,7 +136,7 @@ def _load_ranges(font: Font) -> tuple[array[int], array[int]]:
     try:
         with Path(font.path).open("rb") as file, TTFont(file, fontNumber=font.number, lazy=True) as tables:
             codes = [] if detect_outlines(tables) == "pictures" else sorted(tables.getBestCmap() or {})
-    except Exception:  # as in Font.sound
+    except Exception:  # fontTools raises any exception for a broken file
         return starts, ends
     for code in codes:
         if ends and code == ends[-1] + 1:
@@ -184,7 +184,7 @@ def cut_text(text: str, size: float, room: float, weight: int = 400) -> str:
     """Shorten a text to fit into ``room``, ending with "…"; combining marks stay with their letters."""
     remaining = room / size  # ems
     dots = _advance("…", weight)
-    shown = 0  # the most characters after which "…" still fits
+    shown = 0  # maximum number of characters after which "…" still fits
     for i, character in enumerate(text):  # stop at the end of the room: a token may be a million letters long
         remaining -= _advance(character, weight)
         if remaining < 0:
@@ -357,7 +357,7 @@ def _find_script(character: str) -> str:
 
 
 def _describe_characters(script: str, characters: list[str]) -> str:
-    """Describe the characters of a script, with the first of them listed: "Devanagari letters (क, ख)"."""
+    """Describe the characters of a script, listing the first few: "Devanagari letters (क, ख)"."""
     shown = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:MOST_LISTED])
     more = f" and {len(characters) - MOST_LISTED} more" if len(characters) > MOST_LISTED else ""
     names = {"CJK": "CJK ideographs", "EMOJI": "these emoji or signs", "UNNAMED": "these characters"}

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 POINTS_PER_MM = 72 / 25.4
-DPI_RANGE = (10, 2400)  # the least and the greatest resolution of a picture
+DPI_RANGE = (10, 2400)  # minimum and maximum resolution of a picture
 
 Anchor = Literal["start", "middle", "end"]
 FontWeight = Literal[400, 600]  # regular and semi-bold
@@ -70,7 +70,7 @@ class Polyline:
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle, filled, outlined, or both."""
+    """A rectangle, which may be filled, outlined, or both."""
 
     x: float
     y: float
@@ -99,8 +99,8 @@ Mark = Text | Curve | Polyline | Rect | CellPicture
 class Note(NamedTuple):
     """A consequence of a figure's size.
 
-    ``caption`` tells readers what is left out (empty if nothing is); ``advice`` tells the author of the figure what to
-    do about it.
+    ``caption`` tells readers what is left out (empty if nothing is); ``advice`` tells the author of the figure how to
+    avoid that.
     """
 
     caption: str

@@ -109,7 +109,7 @@ def place(head: Head, reading: Attention | Shown) -> str:
 
 
 def format_origin(reading: Attention | Shown) -> tuple[str, str]:
-    """Return the ends of the first row of a table and of all other rows: the cells of ORIGIN.
+    """Return the cells of ORIGIN_COLUMNS for the first row of a table, and for all other rows.
 
     They are empty after the first row, because a long text in every row would take gigabytes.
     """

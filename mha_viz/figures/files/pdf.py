@@ -137,17 +137,18 @@ def _set_stroke(canvas: Any, colour: str, opacity: float, width: float) -> None:
 
 
 def _draw_cells(canvas: Any, mark: CellPicture, height: float) -> None:
-    """Draw one rectangle per cell, slightly larger than the cell, because viewers would otherwise show gaps between
-    them."""
+    """Draw one rectangle per cell, slightly larger than the cell, because viewers would otherwise show gaps."""
     rows, cols = mark.pixels.shape[:2]
-    wide, high = mark.width / cols, mark.height / rows
+    cell_width, cell_height = mark.width / cols, mark.height / rows
     canvas.setFillAlpha(1)
     for r, row in enumerate(mark.pixels.tolist()):
-        y = height - mark.y - (r + 1) * high
+        y = height - mark.y - (r + 1) * cell_height
         for c, colour in enumerate(row):
             canvas.setFillColorRGB(*(value / 255 for value in colour))
             more = 0.05 if c + 1 < cols else 0.0
-            canvas.rect(mark.x + c * wide, y, wide + more, high + (0.05 if r else 0.0), stroke=0, fill=1)
+            canvas.rect(
+                mark.x + c * cell_width, y, cell_width + more, cell_height + (0.05 if r else 0.0), stroke=0, fill=1
+            )
 
 
 # ---- Text -----------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ def _draw_text(canvas: Any, mark: Text, height: float) -> None:
 
 
 def _measure_run(run: FontRun, mark: Text) -> float:
-    """Return the width of a run; joined or stacked letters have another width than single ones."""
+    """Return the width of a run; joined or stacked letters have another width than single letters."""
     if run.font is None or _is_plain(run):
         return fonts.width(run.text, mark.size, mark.weight)
     return float(sum(p.x_advance for p in _shape_run(run).glyph_positions)) * mark.size / run.font.em

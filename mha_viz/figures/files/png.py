@@ -59,9 +59,9 @@ def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
 def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
     """Return width and height of the picture. Raises ExportError if it would be too large, before it is drawn."""
     if not isinstance(dpi, int | float) or not DPI_RANGE[0] <= dpi <= DPI_RANGE[1]:
-        given = repr(shorten_value(dpi)) if isinstance(dpi, str) else shorten_value(dpi)
+        stated_dpi = repr(shorten_value(dpi)) if isinstance(dpi, str) else shorten_value(dpi)
         raise ExportError(
-            f"The resolution is {given} dpi.", f"Expected a number from {DPI_RANGE[0]} to {DPI_RANGE[1]}."
+            f"The resolution is {stated_dpi} dpi.", f"Expected a number from {DPI_RANGE[0]} to {DPI_RANGE[1]}."
         )
     width, height = (max(1, round(length * dpi / 72)) for length in (drawing.width, drawing.height))
     if width * height > MAX_PIXELS:
@@ -83,7 +83,7 @@ def _snap_span(start: float, length: float, scale: float) -> tuple[float, float]
     """Return start and length snapped to whole pixels.
 
     Thin spans keep the same thickness everywhere. For wider spans, both edges are snapped, so that they coincide with
-    those of the cells.
+    the edges of the cells.
     """
     if length * scale < 4:
         pixels = max(1, round(length * scale))

@@ -33,9 +33,9 @@ from mha_viz.view.quantities import QUANTITIES
 VERSION = 4
 VERSIONS = (2, 3, VERSION)  # can be opened; until 2, steps are text; until 3, numbers of all kinds are called weights
 MAX_FILE_BYTES = 1 << 35  # the largest file in bytes: 32 GiB
-MAX_HEADING_BYTES = 1 << 26  # the most bytes of the JSON
-MAX_NAME_LENGTH = 100_000  # the most characters of a model's name, a revision, a step
-MAX_ARRAYS = 100  # the most arrays in one file; a reading has about twenty
+MAX_HEADING_BYTES = 1 << 26  # maximum size in bytes of the JSON
+MAX_NAME_LENGTH = 100_000  # maximum number of characters of a model's name, a revision, a step
+MAX_ARRAYS = 100  # maximum number of arrays in one file; a reading has about twenty
 SUFFIXES = (".npz", ".safetensors")
 FIELDS = {"version", "model", "display_name", "revision", "quantity", "made", "queries", "keys", "digest"}
 
@@ -142,7 +142,7 @@ def _read_npz(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
 
 
 def _read_array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
-    """Read one array, read-only. Raises ValueError unless its size is the one that its header states."""
+    """Read one array, read-only. Raises ValueError unless its size matches its header."""
     member = archive.getinfo(name) if name in archive.namelist() else None
     if member is None or member.compress_type != ZIP_STORED:
         raise ValueError(f"{name} is missing or compressed")

@@ -39,7 +39,7 @@ DIFFERENCE_COLUMNS = (*CELL_COLUMNS, "first", "second", "difference")
 
 
 class Several(NamedTuple):
-    """The numbers of heads side by side: those of each panel, and the users' names for them, possibly empty."""
+    """The numbers of each panel of a comparison, and the panels' names, which may be empty."""
 
     panels: tuple[Shown, ...]
     names: tuple[str, ...]

@@ -19,7 +19,7 @@ from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Mark, Pix
 SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-MAX_EDITABLE_CELLS = 1_000  # the most cells that are drawn as rectangles; above that, they are one picture
+MAX_EDITABLE_CELLS = 1_000  # maximum number of cells that are drawn as rectangles; above that, they are one picture
 FALLBACK_FONTS = ("Helvetica Neue", "Arial")  # fallbacks for the screen's font: wider by less than a tenth
 SHARP_PIXELS = 256  # target pixels along each side of a picture of cells
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot contain
@@ -34,14 +34,14 @@ def render_svg(drawing: Drawing, editable: int = MAX_EDITABLE_CELLS, crisp: bool
     Pictures of up to ``editable`` cells are drawn as shapes. ``crisp`` is for rasterising: filled rectangles get no
     soft edges, and all cells of one colour are one shape.
     """
-    wide, high = _format_number(drawing.width), _format_number(drawing.height)
-    size = {"width": f"{wide}pt", "height": f"{high}pt", "viewBox": f"0 0 {wide} {high}"}
+    width, height = _format_number(drawing.width), _format_number(drawing.height)
+    size = {"width": f"{width}pt", "height": f"{height}pt", "viewBox": f"0 0 {width} {height}"}
     root = Tree.Element(_qualify(SVG, "svg"), size | {"role": "img"})
     Tree.SubElement(root, _qualify(SVG, "title")).text = _clean_xml(drawing.alt)
     Tree.SubElement(root, _qualify(SVG, "desc")).text = _clean_xml(drawing.full_caption)
     _add_metadata(root, drawing)
     if drawing.background:
-        Tree.SubElement(root, _qualify(SVG, "rect"), {"width": wide, "height": high, "fill": drawing.background})
+        Tree.SubElement(root, _qualify(SVG, "rect"), {"width": width, "height": height, "fill": drawing.background})
     group = Tree.SubElement(root, _qualify(SVG, "g"), {"font-family": list_font_families(drawing), "fill": "none"})
     for mark in drawing.marks:
         _add_mark(group, mark, editable, crisp)
@@ -140,13 +140,13 @@ def embed_direction(text: str) -> str:
 def _add_rectangles(group: Tree.Element, mark: CellPicture) -> None:
     """Add one rectangle per cell; equal neighbours in a row share one."""
     rows, cols = mark.pixels.shape[:2]
-    wide, high = mark.width / cols, mark.height / rows
+    width, height = mark.width / cols, mark.height / rows
     cells = Tree.SubElement(group, _qualify(SVG, "g"), {"shape-rendering": "crispEdges"})
     for r, row in enumerate(mark.pixels.tolist()):
         c = 0
         for colour, equal in groupby(row):
             count = len(list(equal))
-            box = {"x": mark.x + c * wide, "y": mark.y + r * high, "width": count * wide, "height": high}
+            box = {"x": mark.x + c * width, "y": mark.y + r * height, "width": count * width, "height": height}
             fill = "#" + bytes(colour).hex()
             Tree.SubElement(
                 cells, _qualify(SVG, "rect"), {k: _format_number(v) for k, v in box.items()} | {"fill": fill}
@@ -158,13 +158,13 @@ def _add_areas(group: Tree.Element, mark: CellPicture) -> None:
     """Add one path per colour. This takes less than half the time of one rectangle per cell; nobody will edit these
     cells."""
     rows, cols = mark.pixels.shape[:2]
-    wide, high = mark.width / cols, mark.height / rows
+    width, height = mark.width / cols, mark.height / rows
     colours, colour_index = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)
     cells: list[list[str]] = [[] for _ in colours]
-    across, down = (f"{length + 0.0005:.3f}" for length in (wide, high))  # rounded up, to leave no gaps
+    across, down = (f"{length + 0.0005:.3f}" for length in (width, height))  # rounded up, to leave no gaps
     cell = f"h{across}v{down}h-{across}z"
     for i, colour in enumerate(colour_index.reshape(-1).tolist()):
-        cells[colour].append(f"M{mark.x + i % cols * wide:.3f} {mark.y + i // cols * high:.3f}{cell}")
+        cells[colour].append(f"M{mark.x + i % cols * width:.3f} {mark.y + i // cols * height:.3f}{cell}")
     areas = Tree.SubElement(group, _qualify(SVG, "g"), {"shape-rendering": "crispEdges"})
     for colour, paths in zip(colours.tolist(), cells, strict=True):
         Tree.SubElement(areas, _qualify(SVG, "path"), {"d": "".join(paths), "fill": "#" + bytes(colour).hex()})

@@ -24,11 +24,11 @@ FOOTER_LETTERS, FOOTER_LINE, MOST_FOOTER_LINES = (
     11,
     16,
     2,
-)  # of a sentence below a drawing: pixels of letters and of a line; most lines
+)  # of a sentence below a drawing: pixels of letters and of a line; maximum number of lines
 UNLIMITED = 100_000  # no limit: a file may be as high as necessary
 
 LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
-LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # the least and the greatest value
+LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # minimum and maximum value
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Size:
             if name == "width_mm" and value is None:
                 continue
             if not isinstance(value, int | float) or not low <= value <= high:
-                given = repr(shorten_value(value)) if isinstance(value, str) else shorten_value(value)
-                raise SettingError(f"{name} is {given}.", f"Expected a number from {low} to {high}.")
+                stated = repr(shorten_value(value)) if isinstance(value, str) else shorten_value(value)
+                raise SettingError(f"{name} is {stated}.", f"Expected a number from {low} to {high}.")
         if self.look not in LOOKS:
             raise SettingError(f"look is {shorten_value(self.look)!r}.", "Expected light, dark or grey.")
 

@@ -39,7 +39,7 @@ class WordLink(NamedTuple):
 
 
 def widths(theme: Theme) -> tuple[Drawing, ...]:
-    """Draw the inputs of wide heads and of narrow ones: all tokens, and their whole vectors or chunks of them."""
+    """Draw the inputs of wide and of narrow heads: all tokens, with their whole vectors or with chunks of them."""
     wide = "wide: each reads the whole vector"
     narrow = "narrow: each reads its own chunk"
     return tuple(
@@ -51,35 +51,35 @@ def widths(theme: Theme) -> tuple[Drawing, ...]:
 
 
 def _input_marks(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
-    left, top, chunk, high = 62, 24, 16, 104
+    left, top, chunk, height = 62, 24, 16, 104
     right, step = 176, 32
     yield Text(left + COUNT * chunk / 2, 10, "width d", 12, theme.muted, anchor="middle")
     yield Text(right + (3 * step + chunk) / 2, 10, "d / h each", 12, theme.muted, anchor="middle")
-    yield from _brace_marks(left - 10, top, high, theme)
-    yield Text(20, top + high / 2 - 7, "all n", 12, theme.ink, anchor="middle")
-    yield Text(20, top + high / 2 + 8, "tokens", 12, theme.ink, anchor="middle")
+    yield from _brace_marks(left - 10, top, height, theme)
+    yield Text(20, top + height / 2 - 7, "all n", 12, theme.ink, anchor="middle")
+    yield Text(20, top + height / 2 + 8, "tokens", 12, theme.ink, anchor="middle")
     for head in range(COUNT):
         colour, x = theme.heads[head], right + step * head
         chunk_x = left + chunk * head
         fill, opacity = (theme.muted, 0.25) if is_wide else (colour, 0.7)
-        yield Rect(chunk_x, top, chunk, high, fill, None, opacity=opacity)
-        yield Rect(x, top, chunk, high, colour, None, opacity=0.7)
-        yield Text(x + chunk / 2, top + high + 14, f"H{head}", 12, theme.ink, anchor="middle")
+        yield Rect(chunk_x, top, chunk, height, fill, None, opacity=opacity)
+        yield Rect(x, top, chunk, height, colour, None, opacity=0.7)
+        yield Text(x + chunk / 2, top + height + 14, f"H{head}", 12, theme.ink, anchor="middle")
     for row in range(1, TOKENS):
-        y = top + high * row / TOKENS
-        for begin, wide in ((left, COUNT * chunk), *((right + step * head, chunk) for head in range(COUNT))):
-            yield _straight_line((begin, y), (begin + wide, y), theme.paper, 1)
+        y = top + height * row / TOKENS
+        for begin, width in ((left, COUNT * chunk), *((right + step * head, chunk) for head in range(COUNT))):
+            yield _straight_line((begin, y), (begin + width, y), theme.paper, 1)
     end = left + COUNT * chunk
-    yield _straight_line((end + 8, top + high / 2), (right - 14, top + high / 2), theme.muted, 1.5)
+    yield _straight_line((end + 8, top + height / 2), (right - 14, top + height / 2), theme.muted, 1.5)
     yield Polyline(
-        tuple((right - 14 + dx, top + high / 2 + dy) for dx, dy in ((0, -4), (6, 0), (0, 4))), fill=theme.muted
+        tuple((right - 14 + dx, top + height / 2 + dy) for dx, dy in ((0, -4), (6, 0), (0, 4))), fill=theme.muted
     )
     yield Text(WIDTH / 2, 166, words, 13, theme.ink, anchor="middle")
 
 
-def _brace_marks(x: float, top: float, high: float, theme: Theme) -> Iterator[Mark]:
+def _brace_marks(x: float, top: float, height: float, theme: Theme) -> Iterator[Mark]:
     yield Polyline(
-        ((x + 4, top), (x, top), (x, top + high), (x + 4, top + high)), stroke=theme.muted, stroke_width=1.25
+        ((x + 4, top), (x, top), (x, top + height), (x + 4, top + height)), stroke=theme.muted, stroke_width=1.25
     )
 
 
@@ -128,7 +128,7 @@ def _cell_marks(left: float, top: float, values: Array, theme: Theme) -> Iterato
 
 def draw_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[WordLink]) -> Drawing:
     """Draw one word of a sentence with links of several heads; each arc is labelled with its head and weight."""
-    size, space, line, high = 14, 5, 78, 46
+    size, space, line, height = 14, 5, 78, 46
     lefts = np.cumsum([0, *(fonts.width(word, size) + space for word in words)])
     centres = [left + fonts.width(word, size) / 2 for left, word in zip(lefts, words, strict=False)]
     marks: list[Mark] = [
@@ -137,10 +137,10 @@ def draw_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[W
     ]
     for number, (head, key, weight) in enumerate(links):
         colour, (begin, end) = theme.heads[number], (centres[query], centres[key])
-        top = line - 12 - 4 / 3 * high
+        top = line - 12 - 4 / 3 * height
         marks.append(Curve(((begin, line - 12), (begin, top), (end, top), (end, line - 12)), colour, 1 + 4 * weight))
         label = f"{head}  {decimal(weight)}"
-        marks.append(Text((begin + end) / 2, line - 24 - high, label, 12, colour, 600, "middle"))
+        marks.append(Text((begin + end) / 2, line - 24 - height, label, 12, colour, 600, "middle"))
     listed = ", ".join(f"{head} to “{words[key]}” ({decimal(weight)})" for head, key, weight in links)
     return Drawing(float(lefts[-1]), line + 12, tuple(marks), None, alt=f"“{words[query]}” attends by {listed}.")
 

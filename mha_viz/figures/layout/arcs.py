@@ -51,8 +51,8 @@ def draw_sentence(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt
     marks: list[Mark] = []
     for span in sorted(above, key=lambda s: s.kind == "hit"):
         marks += _draw_arc(span, above[span], middles, top, -1, theme)
-    for span, high in below.items():
-        marks += _draw_arc(span, high, middles, top + SIZE + 8, 1, theme)
+    for span, height in below.items():
+        marks += _draw_arc(span, height, middles, top + SIZE + 8, 1, theme)
     for word, x in zip(words, middles, strict=True):
         marks.append(Text(x, top + SIZE / 2 + 4, word, SIZE, theme.ink, anchor="middle"))
     bottom = top + SIZE + 8 + (max(below.values()) + LABEL + 6 if below else 0)
@@ -78,14 +78,14 @@ def _arc_heights(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, 
     for span in sorted(spans, key=lambda s: (abs(s.end - s.start), s.start)):
         half = fonts.width(span.label, LABEL) / 2 + 2
         middle = (middles[span.start] + middles[span.end]) / 2
-        high = ARC_STEP * math.pow(abs(span.end - span.start), 0.8) + 6
+        height = ARC_STEP * math.pow(abs(span.end - span.start), 0.8) + 6
         while any(
-            left < middle + half and right > middle - half and abs(high - other) < LABEL + 1
+            left < middle + half and right > middle - half and abs(height - other) < LABEL + 1
             for left, right, other in labels
         ):
-            high += 3
-        labels += [(middle - half, middle + half, high)] if span.label else []
-        heights[span] = high
+            height += 3
+        labels += [(middle - half, middle + half, height)] if span.label else []
+        heights[span] = height
     return heights
 
 
@@ -93,9 +93,9 @@ def _place_words(words: Sequence[str]) -> tuple[list[float], float]:
     """Return the middle of each word, and the width of the line."""
     middles, x = [], 8.0
     for word in words:
-        wide = max(fonts.width(word, SIZE), 12.0)
-        middles.append(x + wide / 2)
-        x += wide + GAP
+        width = max(fonts.width(word, SIZE), 12.0)
+        middles.append(x + width / 2)
+        x += width + GAP
     return middles, x - GAP + 8
 
 
@@ -105,11 +105,12 @@ def _draw_arc(
     """Draw an arc from the word ``start`` (with a small square) to the word ``end``; ``direction`` −1 is upward."""
     right = 1 if span.end > span.start else -1
     x, x_end = middles[span.start] + ARC_OFFSET * right, middles[span.end] - ARC_OFFSET * right
-    high = y + direction * height * 4 / 3  # a Bézier curve reaches three quarters of the height of its control points
+    # A Bézier curve reaches three quarters of the height of its control points.
+    control_y = y + direction * height * 4 / 3
     shade = colour(span.kind, theme)
     strong = span.kind in ("hit", "extra")
     width, dash = _arc_stroke(span.kind)
-    line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, width, 1 if strong else 0.75, dash)
+    line = Curve(((x, y), (x, control_y), (x_end, control_y), (x_end, y)), shade, width, 1 if strong else 0.75, dash)
     label = Text(
         (x + x_end) / 2,
         y + direction * (height + LABEL / 2 + 1.5),

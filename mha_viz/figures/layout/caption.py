@@ -42,8 +42,8 @@ LAYER_TITLES = {  # the titles if some or all maps are of layers
     "compare": "Attention maps side by side",
     "difference": "Difference of two attention maps",
 }
-MOST_NAMED = 12  # the most ablated heads that a picture names
-MAX_TEXT_LETTERS = 200  # the most characters of all texts in the alternative text of a figure
+MOST_NAMED = 12  # maximum number of ablated heads that a picture names
+MAX_TEXT_LETTERS = 200  # maximum number of characters of all texts in the alternative text of a figure
 
 
 class Words(TypedDict):
@@ -105,8 +105,8 @@ def describe_all_heads(attention: Attention) -> str:
 def texts(attentions: Sequence[Attention]) -> str:
     """Quote the distinct texts of readings, shortened: 'the text “The cat sat.”'."""
     pairs = list(dict.fromkeys((a.queries.text, a.queries.pair) for a in attentions))
-    most = max(40, MAX_TEXT_LETTERS // len(pairs))
-    named = [" and ".join(f"“{shorten(text, most)}”" for text in pair if text) for pair in pairs]
+    max_letters = max(40, MAX_TEXT_LETTERS // len(pairs))
+    named = [" and ".join(f"“{shorten(text, max_letters)}”" for text in pair if text) for pair in pairs]
     return f"the {'texts' if len(pairs) > 1 or pairs[0][1] else 'text'} {'; '.join(named)}"
 
 
@@ -190,17 +190,19 @@ def mention_ablated(drawn: Sequence[tuple[Attention, Head]]) -> str:
     return switched_off and f"{switched_off} not used"
 
 
-def _name_ablated(drawn: Sequence[tuple[Attention, Head]], singular: str, plural: str, most: int | None = None) -> str:
+def _name_ablated(
+    drawn: Sequence[tuple[Attention, Head]], singular: str, plural: str, max_names: int | None = None
+) -> str:
     """Name the drawn heads that are ablated, followed by the clause ``singular`` or ``plural``; empty if none is.
 
-    More than ``most`` heads are counted instead of named.
+    More than ``max_names`` heads are counted instead of named.
     """
     names = [(find_in_model(attention.made, head), attention) for attention, head in drawn]
     off = dict.fromkeys(head for head, attention in names if head in _list_ablated(attention))
     if not off:
         return ""
     is_drawn_on = any(head in off and head not in _list_ablated(attention) for head, attention in names)
-    listed = join_names([*map(str, off)]) if most is None or len(off) <= most else f"{len(off)} heads"
+    listed = join_names([*map(str, off)]) if max_names is None or len(off) <= max_names else f"{len(off)} heads"
     clause = f"{listed} {'is' if len(off) == 1 else 'are'} off"
     return f"{f'Where {clause}, ' if is_drawn_on else f'{clause}: '}{singular if len(off) == 1 else plural}"
 
@@ -224,7 +226,7 @@ def settings(view: View) -> dict[str, str]:
 
 
 def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
-    """Describe what was done to the weights, and which of them are drawn."""
+    """Describe how the weights were processed, and which of them are drawn."""
     by_words = all(attention.queries.unit == "words" for attention in attentions)
     has_pair = any(attention.queries.pair for attention in attentions)
     sentences = {
@@ -273,7 +275,7 @@ def describe_scale(view: View, parts: Sequence[Block], kind: str, is_of_layers: 
 
 
 def hidden(parts: Sequence[Block]) -> float:
-    """Return the mean share that is not shown, over heads and rows; 1 if no row is shown."""
+    """Return the mean hidden share over heads and rows; 1 if no row is shown."""
     values = [float(part.hidden.mean()) for part in parts if part.hidden.size]
     return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding can make it slightly negative
 
@@ -282,10 +284,10 @@ def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence
     """Return the sentence about the share that is not shown; empty if everything is."""
     is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
     choice = OPTIONS["special"].choice("rescale" if is_before else view.special)
-    what = choice[0].hides if choice else ""
-    if not what and (view.side == "all" or not any(attention.queries.pair for attention in attentions)):
+    hidden_words = choice[0].hides if choice else ""
+    if not hidden_words and (view.side == "all" or not any(attention.queries.pair for attention in attentions)):
         return ""
-    opening = f"{what}; " if what else ""
+    opening = f"{hidden_words}; " if hidden_words else ""
     goes = "went" if is_before or view.special == "rescale" else "goes"
     quantity = QUANTITIES[attentions[0].quantity]
     kind, what_is_hidden = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")

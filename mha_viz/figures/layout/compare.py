@@ -54,7 +54,7 @@ from mha_viz.model_names import format_revision, label_model
 
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
-NARROWEST_TITLE = 60  # the least width of a title, pixels
+NARROWEST_TITLE = 60  # minimum width of a title, pixels
 AXES = "query ↓   key →"
 NARROWEST = {"heatmap": 230, "links": 270}
 VISUAL_PROPERTIES = {
@@ -90,15 +90,25 @@ def compare(
     theme, across = THEMES[size.look], columns or count_columns(len(panels), size.pixels, kind)
     all_axes = [units(p.attention, view) for p in panels]
     places = _lay_out_panels(all_axes, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
-    held = find_pins(panels, view, pin_of, diff)
+    pins = find_pins(panels, view, pin_of, diff)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     scale = describe_range(view.scale, parts)
     few = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
     _, below = _draw_shared_scale(kind, scale, places.whole, theme, parts, few)
     footer = draw_footer(caption.mention_ablated([(p.attention, p.head) for p in panels]), places.whole, theme.ink)
-    high = (size.tallest - footer[1]) / math.ceil(len(panels) / across) - ABOVE - below
+    panel_height = (size.tallest - footer[1]) / math.ceil(len(panels) / across) - ABOVE - below
     drawings = draw_panels(
-        panels, held, view, kind, places.drawn, theme, not size.transparent, math.inf, high, ON_PAPER, places.unnamed
+        panels,
+        pins,
+        view,
+        kind,
+        places.drawn,
+        theme,
+        not size.transparent,
+        math.inf,
+        panel_height,
+        ON_PAPER,
+        places.unnamed,
     )
     marks, bottom = _place_rows(panels, drawings, places, theme)
     foot, _ = _draw_shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)
@@ -116,17 +126,17 @@ def compare(
             ("compare", kind),
             f"{VISUAL_PROPERTIES[kind]}, for all panels: {scale}.",
             pin_of,
-            None in held,
+            None in pins,
         ),
     )
     return make_sheet(drawn, size, footer)
 
 
 class PanelRows(NamedTuple):
-    """The positions of panels: ``across`` of them in a row of ``whole`` pixels.
+    """The positions of panels: ``across`` panels in a row of ``whole`` pixels.
 
-    ``label`` is the room for row labels. The panels ``unnamed`` have none, because the labels of the first panel of
-    their row serve them, too.
+    ``label`` is the room for row labels. The panels ``unnamed`` have no labels, because the labels of the first panel
+    in their row apply to them, too.
     """
 
     across: int
@@ -216,8 +226,8 @@ def check_diff(diff: tuple[int, int] | None, count: int) -> None:
         raise SettingError(f"diff is {shorten_value(diff)!r}.", f"Expected two different panels from 0 to {count - 1}.")
 
 
-def _is_integer(given: object) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool)
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def count_columns(count: int, width: float, kind: PanelKind) -> int:
@@ -258,9 +268,9 @@ def draw_panels(
     serve them, too, and are narrower by that room.
     """
     all_axes = [units(p.attention, view) for p in panels]
-    most = max(len(side) for axes in all_axes for side in axes)
+    max_units = max(len(side) for axes in all_axes for side in axes)
     label = [measure_token_room(axes, spacing) if kind == "links" else measure_label_room(axes) for axes in all_axes]
-    room = Room(max(label), most)
+    room = Room(max(label), max_units)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     drawings = []
@@ -271,10 +281,10 @@ def draw_panels(
             drawings.append(PanelDrawing(drawn, spread.height + TOP))
         else:
             matrix = Matrix(colour_cells(part, view.scale, theme, top), axes, pinned, part.w if part.signed else None)
-            wide, is_named = (width - room.label, False) if i in unnamed else (width, True)
-            drawn, layout = draw_matrix(matrix, wide, theme, lines, largest, room, has_row_labels=is_named)
+            panel_width, is_named = (width - room.label, False) if i in unnamed else (width, True)
+            drawn, layout = draw_matrix(matrix, panel_width, theme, lines, largest, room, has_row_labels=is_named)
             notes = note_missing_labels(
-                layout, (width, UNLIMITED), all_axes, most=most
+                layout, (width, UNLIMITED), all_axes, most=max_units
             )  # a matrix may be as high as it is wide
             drawings.append(PanelDrawing(drawn, layout.height, notes, describe_thinning(layout)))
     return drawings
@@ -283,7 +293,7 @@ def draw_panels(
 def _place_rows(
     panels: Sequence[Panel], drawings: Sequence[PanelDrawing], places: PanelRows, theme: Theme
 ) -> tuple[list[Mark], float]:
-    """Place the panels with their titles, row by row; also return where they end."""
+    """Place the panels with their titles, row by row; also return the y position at which they end."""
     marks: list[Mark] = []
     y = 0.0
     for start in range(0, len(panels), places.across):
@@ -303,11 +313,11 @@ def _draw_panel(
     left, width = 0.0 if is_unnamed else places.label, max(NARROWEST_TITLE, places.drawn - places.label)
     title = f"{caption.named(attention, head)}  {name}".strip()
     marks: list[Mark] = [Text(left, 9, fonts.cut_text(title, 14, width, 600), 14, theme.ink, weight=600)]
-    most = 3 if places.label else 2  # a panel without labels has less room in a line
-    lines = enumerate(wrap_text(_describe_panel(panels, panel), width, 11, most))
+    max_lines = 3 if places.label else 2  # a panel without labels has less room in a line
+    lines = enumerate(wrap_text(_describe_panel(panels, panel), width, 11, max_lines))
     marks += [Text(left, 26 + 14 * i, line, 11, theme.muted) for i, line in lines]
     # The cells of all panels begin at the same height.
-    below = 22 + 14 * max(len(wrap_text(_describe_panel(panels, p), width, 11, most)) for p in panels)
+    below = 22 + 14 * max(len(wrap_text(_describe_panel(panels, p), width, 11, max_lines)) for p in panels)
     return PanelDrawing((*marks, *shift_marks(drawing.marks, 0, below)), drawing.height + below)
 
 
@@ -326,7 +336,7 @@ def _describe_panel(panels: Sequence[Panel], panel: Panel) -> str:
 
 
 def _quote_sentences(attention: Attention) -> str:
-    """Quote the sentence, or both of a pair; for cross-attention, the sentence of the rows and that of the columns."""
+    """Quote the sentence, or both sentences of a pair; for cross-attention, the sentences of rows and columns."""
     text = attention.queries
     to = f" to “{attention.keys.text}”" if attention.is_cross and not attention.has_sink else ""
     return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to

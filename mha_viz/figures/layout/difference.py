@@ -69,8 +69,8 @@ def difference(
     marks += draw_matrix_foot(layout, theme, theme.signed, words)
     marked = f"−{parts[0].size(FAINT * top)}" if theme.has_minus and layout.cell >= MARKED and top else ""
     title = _draw_title(first, second, layout.width, theme, marked)
-    one, two = distinguish_panels(first, second)
-    scale = f"Colour: {two} minus {one}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
+    name_1, name_2 = distinguish_panels(first, second)
+    scale = f"Colour: {name_2} minus {name_1}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
     drawn = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
@@ -90,12 +90,12 @@ def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, marked:
 
     ``marked`` is the difference from which cells are marked with a minus, empty if none are.
     """
-    one, two = distinguish_panels(first, second)
+    name_1, name_2 = distinguish_panels(first, second)
     title = _wrap_title(first, second, width)
     marks: list[Mark] = [Text(0, 9 + LINE * i, line, 14, theme.ink, weight=600) for i, line in enumerate(title)]
     below = LINE * (len(title) - 1)
     sign = f"with a minus from {marked} down" if marked else ""
-    keys = [(theme.signed[-2], f"more in {two}", ""), (theme.signed[1], f"more in {one}", sign)]
+    keys = [(theme.signed[-2], f"more in {name_2}", ""), (theme.signed[1], f"more in {name_1}", sign)]
     for line, (colour, words, suffix) in enumerate(keys):
         y = 27 + 15 * line + below
         marks.append(Rect(0, y - 6, 12, 12, fill=colour))
@@ -107,8 +107,8 @@ def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, marked:
 
 def _wrap_title(first: Panel, second: Panel, width: float) -> list[str]:
     """Return the title "two minus one" in as many lines as necessary."""
-    one, two = distinguish_panels(first, second)
-    return wrap_text(f"{two} minus {one}", width, 14, MOST_LINES, 600)
+    name_1, name_2 = distinguish_panels(first, second)
+    return wrap_text(f"{name_2} minus {name_1}", width, 14, MOST_LINES, 600)
 
 
 def _height_above(first: Panel, second: Panel, width: float) -> float:
@@ -132,8 +132,8 @@ def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:
     readings = (first.attention, second.attention)
     differing = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
     heads = [caption.named(panel.attention, panel.head) for panel in (first, second)]
-    one, two = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
-    return (one, two) if one != two else ("the first", "the second")
+    name_1, name_2 = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
+    return (name_1, name_2) if name_1 != name_2 else ("the first", "the second")
 
 
 NO_DIFFERENCE = ("", "")  # the words for a property that two panels share
@@ -141,39 +141,39 @@ NO_DIFFERENCE = ("", "")  # the words for a property that two panels share
 
 def _differing_models(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the models of the readings, if they differ, or, for one model, the revisions."""
-    one, two = (f"of {label_model(reading.model)}" for reading in (first, second))
-    if one == two and first.revision != second.revision:
+    name_1, name_2 = (f"of {label_model(reading.model)}" for reading in (first, second))
+    if name_1 == name_2 and first.revision != second.revision:
         revisions = [format_revision(reading.model, reading.revision) or "no revision" for reading in (first, second)]
-        return f"{one} ({revisions[0]})", f"{two} ({revisions[1]})"
-    return (one, two) if one != two else NO_DIFFERENCE
+        return f"{name_1} ({revisions[0]})", f"{name_2} ({revisions[1]})"
+    return (name_1, name_2) if name_1 != name_2 else NO_DIFFERENCE
 
 
 def _differing_texts(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the texts, if they differ."""
     for ours, theirs in texts(first, second):
-        one, two = _quote_own_words(ours, theirs), _quote_own_words(theirs, ours)
-        if one != two:
-            return one, two
+        name_1, name_2 = _quote_own_words(ours, theirs), _quote_own_words(theirs, ours)
+        if name_1 != name_2:
+            return name_1, name_2
     return NO_DIFFERENCE
 
 
 def _differing_steps(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the steps applied to the weights, if they differ."""
-    one, two = (caption.steps(reading) or "as read" for reading in (first, second))
-    return (one, two) if one != two else NO_DIFFERENCE
+    name_1, name_2 = (caption.steps(reading) or "as read" for reading in (first, second))
+    return (name_1, name_2) if name_1 != name_2 else NO_DIFFERENCE
 
 
 def _quote_own_words(text: TokenizedText, other: TokenizedText) -> str:
     """Quote the words that the other text lacks, or the whole text if there are many."""
-    same = align(text, other).same
-    words = [word.text for word, partner in zip(text.by_words().tokens, same, strict=True) if partner is None]
+    partners = align(text, other).same
+    words = [word.text for word, partner in zip(text.by_words().tokens, partners, strict=True) if partner is None]
     return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 
 
 def build_difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
     """Return the signed difference as a matrix to draw.
 
-    Units of both panels are in the same order, so a pinned token of either is a position in it.
+    Units of both panels are in the same order, so a pinned token of either panel is a position in this matrix.
     """
     pixels = palette(theme.signed)[quantise_levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
     return Matrix(pixels, subtracted.axes, find_focus(units(pinned.attention, view), view), subtracted.d)
@@ -195,7 +195,7 @@ def signed(first: Panel, second: Panel, view: View) -> Difference:
 def find_most_changed(first: Panel, second: Panel, view: View) -> str:
     """Return the pin of the word whose attention to words of both texts differs most.
 
-    It is empty if nothing can be subtracted, or nothing differs.
+    The pin is empty if the heads cannot be subtracted, or do not differ.
     """
     if explain_mismatch(first.attention, second.attention, view):
         return ""

@@ -31,18 +31,18 @@ class Excerpt(NamedTuple):
         """Return the pinned tokens by their positions in this excerpt, which must contain them."""
         if held is None:
             return None
-        return Focus(*(None if at is None else at - side.start for at, side in zip(held, self, strict=True)))
+        return Focus(*(None if index is None else index - side.start for index, side in zip(held, self, strict=True)))
 
 
 def cut_excerpts(
     w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int, has_share: bool = True
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
-    """Return the excerpts of ``w`` [row, column] of at most ``fit`` tokens per axis, and notes on what they leave out.
+    """Return the excerpts of ``w`` [row, column], with at most ``fit`` tokens per axis, and notes on omitted tokens.
 
-    If everything fits, there is one excerpt with all tokens. Otherwise there is one around the pinned token or, without
-    a pin, up to ``across`` excerpts of equal height side by side. An axis that fits is complete in each. ``has_share``:
-    whether the note states how much of the attention is left out; where only some links are drawn, this number would be
-    too small.
+    If everything fits, there is one excerpt with all tokens. Otherwise there is one excerpt around the pinned token or,
+    without a pin, up to ``across`` excerpts of equal height side by side. An axis that fits is complete in each.
+    ``has_share``: whether the note states how much of the attention is left out; where only some links are drawn, this
+    number would be too small.
     """
     lengths = w.shape
     longest = max(lengths)
@@ -64,8 +64,10 @@ def cut_excerpts(
 
 
 def _split_axis(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
-    """Cut an axis into ``count`` parts, which cover the share ``drawn`` of it; if it fits, yield the complete axis each
-    time."""
+    """Cut an axis into ``count`` parts, which cover the share ``drawn`` of it.
+
+    If the axis fits, yield the complete axis ``count`` times.
+    """
     if length <= fit:
         yield from [range(length)] * count
         return
@@ -76,25 +78,25 @@ def _split_axis(length: int, fit: int, count: int, drawn: float) -> Iterator[ran
 def excerpt_around(
     w: npt.NDArray[np.float64], held: Focus, fit: int, remedy: str = REMEDY
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
-    """Return the excerpt of ``w`` [row, column] around the pinned token, and a note on what is left out.
+    """Return the excerpt of ``w`` [row, column] around the pinned token, and a note on the tokens that are left out.
 
     The pinned token is in the middle; the other axis has the ``fit`` consecutive tokens with the largest total weight.
     """
     pinned_weights = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
     across = None if pinned_weights.ndim == 0 else pinned_weights
     part = Excerpt(_choose_window(w.shape[0], held.row, fit, across), _choose_window(w.shape[1], held.col, fit, across))
-    inside = pinned_weights if across is None else across[part.rows if held.row is None else part.cols]
-    missing = numerals.percent(1 - float(inside.sum()) / max(float(pinned_weights.sum()), 1e-12))
+    part_weights = pinned_weights if across is None else across[part.rows if held.row is None else part.cols]
+    missing = numerals.percent(1 - float(part_weights.sum()) / max(float(pinned_weights.sum()), 1e-12))
     sentence = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around the pinned token; "
     return [part], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)
 
 
-def _choose_window(length: int, at: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
-    """Return at most ``fit`` consecutive tokens: around token ``at``, or else those with the largest sum of weights."""
+def _choose_window(length: int, pinned: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
+    """Return at most ``fit`` consecutive tokens: around token ``pinned``, or else with the largest sum of weights."""
     if length <= fit:
         return range(length)
-    if at is not None or weights is None:
-        start = max(0, min((at or 0) - fit // 2, length - fit))
+    if pinned is not None or weights is None:
+        start = max(0, min((pinned or 0) - fit // 2, length - fit))
     else:
         sums = np.convolve(weights, np.ones(fit), "valid")
         start = int(sums.argmax())

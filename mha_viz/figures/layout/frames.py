@@ -172,8 +172,8 @@ def _encode_maps(maps: Array) -> str:
 def losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -> list[PlayedCurve]:
     """Scale loss curves to the range from 0 to 1 by their logarithms; all values are 1 if they are equal.
 
-    Return the curve of the training number ``shown`` and, faintly, those of the others. The curves ``beside`` share
-    their scale but are not returned.
+    Return the curve of the training number ``shown`` and, faintly, the curves of the other trainings. The curves
+    ``beside`` share their scale but are not returned.
     """
     logs = np.log(np.maximum(np.stack([*of_each, *beside]), np.finfo(np.float32).tiny))
     span = float(np.ptp(logs))

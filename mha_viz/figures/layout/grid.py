@@ -28,16 +28,16 @@ from mha_viz.figures.layout.view import (
 )
 from mha_viz.view.quantities import QUANTITIES
 
-MAX_CELLS = 96  # the most rows and columns of one small picture
+MAX_CELLS = 96  # maximum number of rows and columns of one small picture
 FOOT = 22
 LABEL_WIDTH = 44  # the pixels that the label "L11H11" needs
-TALLEST = 1.15  # the greatest height, in widths, of a grid with more layers than heads
+TALLEST = 1.15  # maximum height, in widths, of a grid with more layers than heads
 
 
 def grid(
     attention: Attention, view: View | None = None, size: Size | None = None, heads: Sequence[Head] = ()
 ) -> Drawing:
-    """Draw every head at a glance, or ``heads``, which must be the same ones in each of some layers."""
+    """Draw every head at a glance, or only ``heads``, which must be the same in all their layers."""
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)

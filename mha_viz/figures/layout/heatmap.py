@@ -33,7 +33,7 @@ from mha_viz.figures.layout.view import (
     units,
 )
 
-LABEL = 96  # the greatest width of labels, pixels
+LABEL = 96  # maximum width of labels, pixels
 LETTERS = 40  # measure only this many characters of a token
 LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise 25 cells of five tokens would fill a page
 PIN_ADVICE = " With a pin, the part around it is drawn with all labels."
@@ -42,7 +42,7 @@ HAIRLINES = 10  # from this cell size on, there are lines between cells
 FRAMED = 6  # from this cell size on, pinned cells have a frame; it would hide smaller cells
 FRAME, HALO, TICK = 1.5, 3.5, 4  # pixels: a frame, the paper around it, and a tick next to small cells
 MARKED = 4  # from this cell size on, cells below 0 are marked with a minus in the grey theme
-FAINT = 0.1  # share of the largest difference: smaller ones get no minus, because their colour is hardly visible
+FAINT = 0.1  # share of the largest difference: smaller differences get no minus, because their colour is hardly visible
 DEEP = 0.52  # share of the largest difference from which a cell is nearer to the ink than to the paper
 GAP = 11  # gap between a colour scale and its words, pixels
 SHADES = slice(None, None, 5)  # the shades on a printed colour scale, of 256: 0, 5, …, 255
@@ -126,9 +126,9 @@ def draw_matrix(
     No cell exceeds ``largest``.
     """
     rows, cols = matrix.axes
-    label, most = room or Room(measure_label_room(matrix.axes), 0)
+    label, min_units = room or Room(measure_label_room(matrix.axes), 0)
     across = label if has_row_labels else 0
-    layout = heatmap_layout(width, max(most, len(rows)), max(most, len(cols)), across, height, largest, label)
+    layout = heatmap_layout(width, max(min_units, len(rows)), max(min_units, len(cols)), across, height, largest, label)
     if not rows or not cols:
         return (), layout
     marks: list[Mark] = [
@@ -172,18 +172,20 @@ def draw_hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) ->
 
 
 def draw_minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
-    """Return a minus in every cell that is clearly below 0, in the grey theme, where the two ends of the scale look
-    alike."""
+    """Return a minus in every cell that is clearly below 0, for the grey theme.
+
+    In that theme, both ends of the scale look the same.
+    """
     if not theme.has_minus or matrix.d is None or layout.cell < MARKED:
         return []
     d, cell = matrix.d.astype(np.float64), layout.cell
-    largest, high = float(np.abs(d).max(initial=0)), max(1.0, cell * 0.1)
+    largest, thickness = float(np.abs(d).max(initial=0)), max(1.0, cell * 0.1)
     return [
         Rect(
             layout.left + (c + 0.25) * cell,
-            layout.top + (r + 0.5) * cell - high / 2,
+            layout.top + (r + 0.5) * cell - thickness / 2,
             cell * 0.5,
-            high,
+            thickness,
             fill=theme.paper if d[r, c] < -DEEP * largest else theme.ink,
         )
         for r, c in zip(*np.nonzero((d < 0) & (d <= -FAINT * largest)), strict=True)
@@ -199,13 +201,13 @@ def _draw_frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: b
     if matrix.held is None:
         return []
     (row, col), (left, top, cell) = matrix.held, (layout.left, layout.top, layout.cell)
-    x, wide = (left, len(matrix.axes.cols) * cell) if col is None else (left + col * cell, cell)
-    y, high = (top, len(matrix.axes.rows) * cell) if row is None else (top + row * cell, cell)
+    x, frame_width = (left, len(matrix.axes.cols) * cell) if col is None else (left + col * cell, cell)
+    y, frame_height = (top, len(matrix.axes.rows) * cell) if row is None else (top + row * cell, cell)
     if cell >= FRAMED:
         lines = [(theme.paper, HALO)] * has_halo + [(theme.accent, FRAME)]
-        return [Rect(x, y, wide, high, stroke=colour, stroke_width=width) for colour, width in lines]
-    row_ticks = [Rect(left - TICK - 1, y, TICK, high, fill=theme.accent)] if row is not None else []
-    column_ticks = [Rect(x, top - TICK - 1, wide, TICK, fill=theme.accent)] if col is not None else []
+        return [Rect(x, y, frame_width, frame_height, stroke=colour, stroke_width=width) for colour, width in lines]
+    row_ticks = [Rect(left - TICK - 1, y, TICK, frame_height, fill=theme.accent)] if row is not None else []
+    column_ticks = [Rect(x, top - TICK - 1, frame_width, TICK, fill=theme.accent)] if col is not None else []
     return [*row_ticks, *column_ticks]
 
 
@@ -266,15 +268,17 @@ def _draw_axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_ro
         text = Text(x, y, unit.drawn, size, colour, weight, "end" if is_row else "start", 0 if is_row else 90)
         marks += label(text, LABEL - 6, layout.cell)
         if interval > 1:  # a tick shows the row to which the label belongs
-            x, y, wide, high = (layout.left - 5, middle - 0.5, 4, 1) if is_row else (middle - 0.5, layout.top - 5, 1, 4)
-            marks.append(Rect(x, y, wide, high, fill=theme.muted))
+            x, y, tick_width, tick_height = (
+                (layout.left - 5, middle - 0.5, 4, 1) if is_row else (middle - 0.5, layout.top - 5, 1, 4)
+            )
+            marks.append(Rect(x, y, tick_width, tick_height, fill=theme.muted))
     return marks
 
 
 def choose_labelled(count: int, every: int, held: int | None) -> set[int]:
     """Return which of ``count`` rows or columns get a label: every ``every``-th.
 
-    A pinned one replaces those that are too near to it.
+    A pinned row or column replaces labelled neighbours that are too near to it.
     """
     regular = {i for i in range(0, count, every) if held is None or abs(i - held) >= every}
     return regular if held is None else {held, *regular}
@@ -303,5 +307,5 @@ def draw_scale_bar(
     """
     x = right - fonts.width(words, 11) - GAP - bar
     colours = palette(ramp)[None, SHADES] if isinstance(ramp, tuple) else ramp
-    high = 8 if len(colours) == 1 else 14
-    return (CellPicture(x, y - high / 2, bar, high, colours), Text(right, y, words, 11, theme.muted, anchor="end"))
+    height = 8 if len(colours) == 1 else 14
+    return (CellPicture(x, y - height / 2, bar, height, colours), Text(right, y, words, 11, theme.muted, anchor="end"))

@@ -1,6 +1,6 @@
 """The label of a row or column, in one line, or in two for an unknown word: [UNK] with the typed word beneath.
 
-``browser/ink.js`` draws it alike.
+``browser/ink.js`` draws the same.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import Text
 from mha_viz.text import UNKNOWN
 
-TWO_LINE_ROOM = 18  # the least pixels of a row or column with room for two lines
-FIRST_LINE, SECOND_LINE = 0.5, 0.8  # greatest size of the first line per room; size of the second line per first line
+TWO_LINE_ROOM = 18  # minimum number of pixels of a row or column with room for two lines
+FIRST_LINE, SECOND_LINE = 0.5, 0.8  # maximum size of the first line per room; size of the second line per first line
 
 
 def label(text: Text, width: float, room: float) -> list[Text]:
@@ -23,13 +23,15 @@ def label(text: Text, width: float, room: float) -> list[Text]:
     first = min(text.size, FIRST_LINE * room)
     second = SECOND_LINE * first
     lines = ((UNKNOWN, first, -second / 2), (typed, second, first / 2))
-    return [_cut_label(_shift_line(replace(text, text=words, size=size), by), width) for words, size, by in lines]
+    return [
+        _cut_label(_shift_line(replace(text, text=words, size=size), offset), width) for words, size, offset in lines
+    ]
 
 
 def _cut_label(text: Text, width: float) -> Text:
     return replace(text, text=fonts.cut_text(text.text, text.size, width, text.weight))
 
 
-def _shift_line(text: Text, by: float) -> Text:
+def _shift_line(text: Text, offset: float) -> Text:
     """Move a text down, or to the right if it is read upwards."""
-    return replace(text, x=text.x + by) if text.turn else replace(text, y=text.y + by)
+    return replace(text, x=text.x + offset) if text.turn else replace(text, y=text.y + offset)

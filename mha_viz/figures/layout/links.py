@@ -58,10 +58,10 @@ LEVELS = 24  # number of different line strengths
 KEY_LINE, SWATCH = 16, 34  # in the key of heads: the height of a row, the length of a sample line, pixels
 STRAND_GAP = 4  # distance between the lines of two heads that link the same tokens, pixels
 TOP = 20  # room above the first tokens for the names of the columns, pixels
-NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and the gap between columns, pixels
+NARROWEST, GAP = 250, 28  # minimum width of a column of a long text, and the gap between columns, pixels
 NUMBERED = 0.05  # smaller shares, or smaller fractions of the largest number, are not written
 NUMBER_GAP = 6  # distance from a token to the number behind it, pixels
-MOST_WRITTEN = 3  # the most heads whose weights are written behind a token
+MOST_WRITTEN = 3  # maximum number of heads whose weights are written behind a token
 DARKENING = 0.7  # the exponent of a line's strength
 BAR_LENGTH = 60  # the length of the scale of the lines, pixels
 
@@ -155,7 +155,7 @@ def build_line_ramp(theme: Theme, colour: str, below: str | None = None) -> tupl
 def opacity(strength: float) -> float:
     """Return the opacity of a line of a strength from 0 to 1.
 
-    Weak lines are darker than in proportion, since a line of the least weight that is written would be hardly visible.
+    Weak lines are darker than proportional: otherwise a line of the smallest written weight would be hardly visible.
     """
     return round(float(strength**DARKENING), 3)
 
@@ -171,7 +171,7 @@ class LinksPage(NamedTuple):
 
 
 def _lay_out_page(
-    strands: Sequence[Strand], axes: Axes, held: Focus | None, page: tuple[float, float], theme: Theme
+    strands: Sequence[Strand], axes: Axes, focus: Focus | None, page: tuple[float, float], theme: Theme
 ) -> LinksPage:
     """Lay out the diagram on a page of this size in pixels.
 
@@ -180,15 +180,15 @@ def _lay_out_page(
     width, height = page
     mean_weights = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
     fit = max(1, int((height - TOP) // ON_PAPER.least))
-    across, has_few = max(1, int((width + GAP) // (NARROWEST + GAP))), held is None and is_crowded(axes)
-    parts, notes = cut_excerpts(mean_weights, held, fit, across, has_share=not has_few)
+    across, has_few = max(1, int((width + GAP) // (NARROWEST + GAP))), focus is None and is_crowded(axes)
+    parts, notes = cut_excerpts(mean_weights, focus, fit, across, has_share=not has_few)
     column = (width - (len(parts) - 1) * GAP) / len(parts)
     room = Room(measure_token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
     marks: list[Mark] = []
     high = 0.0
     for place, part in enumerate(parts):
         strand_parts = [_cut_strand(strand, part) for strand in strands]
-        pinned = part.held(held)
+        pinned = part.held(focus)
         drawn, layout = draw_link_marks(
             strand_parts, part.axes(axes), pinned, column, theme, room, height - TOP, ON_PAPER
         )
@@ -246,11 +246,11 @@ def draw_link_marks(
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
     """Draw lines and tokens, with exact weights behind the tokens, below a line that names the columns.
 
-    The weights are those of the pinned token; without a pin, that of the strongest link that reaches a token.
+    They are the weights of the pinned token; without a pin, the weight of the strongest link to each token.
     """
     rows, cols = axes
-    label, most = room or Room(measure_token_room(axes, spacing), 0)
-    count = (max(most, len(rows)), max(most, len(cols)))
+    label, min_tokens = room or Room(measure_token_room(axes, spacing), 0)
+    count = (max(min_tokens, len(rows)), max(min_tokens, len(cols)))
     layout = links_layout(width, *count, label, height, spacing, _measure_numbers(strands, width))
     offsets = apart(len(strands), layout)
     pairs = zip(strands, offsets, strict=True)
@@ -306,8 +306,8 @@ def measure_token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
 
 
 def apart(heads: int, layout: LinksLayout) -> list[float]:
-    """Return the vertical offsets of the lines of each head, so that equal links of two heads are drawn
-    side by side."""
+    """Return the vertical offset of each head's lines, so that lines of two heads between the same tokens do not
+    overlap."""
     step = min(STRAND_GAP, layout.row_height / 2 / heads)
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 
@@ -320,8 +320,8 @@ def draw_strand(strand: Strand, held: Focus | None, layout: LinksLayout, shift: 
     reach = control_distance(begin, end)
     mask = strand.drawn if held is None else strand.chosen
     rows, cols = (
-        range(count) if at is None else [at]
-        for count, at in zip(mask.shape, (None, None) if held is None else held, strict=True)
+        range(count) if index is None else [index]
+        for count, index in zip(mask.shape, (None, None) if held is None else held, strict=True)
     )
     visible = [(level, r, c) for r in rows for c in cols if mask[r, c] and (level := strand.level(r, c))]
     curves = []
@@ -339,14 +339,14 @@ def _draw_token(
     i: int,
     is_query: bool,
     strands: Sequence[Strand],
-    held: Focus | None,
+    focus: Focus | None,
     layout: LinksLayout,
     theme: Theme,
     spacing: Spacing,
 ) -> list[Mark]:
     size = max(10, min(spacing.letters, layout.row_height - spacing.leading))
-    pinned = None if held is None else held.row if is_query else held.col
-    weight: FontWeight = 600 if held is not None and pinned == i else 400
+    pinned = None if focus is None else focus.row if is_query else focus.col
+    weight: FontWeight = 600 if focus is not None and pinned == i else 400
     colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
     y = (i + 0.5) * layout.row_height
     x = layout.left - 8 if is_query else layout.right + 8
@@ -354,7 +354,7 @@ def _draw_token(
     marks: list[Mark] = [*label(Text(x, y, unit.drawn, size, colour, weight, anchor), layout.column, layout.row_height)]
     widths = (fonts.width(mark.text, mark.size, mark.weight) for mark in marks if isinstance(mark, Text))
     behind = x if is_query else x + max(widths)
-    for slot, (strand, row, col) in enumerate(_find_numbered_links(strands, is_query, i, held)[: layout.written]):
+    for slot, (strand, row, col) in enumerate(_find_numbered_links(strands, is_query, i, focus)[: layout.written]):
         left = behind + NUMBER_GAP + slot * layout.wide
         number = strand.part.written(float(strand.part.w[row, col]))
         marks.append(Text(left, y + 0.5, number, layout.digits, theme.ink, weight=600))
@@ -364,24 +364,24 @@ def _draw_token(
 
 
 def _find_numbered_links(
-    strands: Sequence[Strand], is_query: bool, i: int, held: Focus | None
+    strands: Sequence[Strand], is_query: bool, i: int, focus: Focus | None
 ) -> list[tuple[Strand, int, int]]:
     """Return the links whose weights are written behind token ``i`` of a side.
 
-    They are those of a pinned token, one for each head; without a pin, the strongest that reaches a key.
+    With a pinned token, they are its links, one for each head; without a pin, the strongest link to a key.
     """
-    if held is None:
+    if focus is None:
         candidates = [(s, r, i) for s in strands if not is_query for r in np.flatnonzero(s.drawn[:, i]).tolist()]
         sized = [(abs(float(s.part.w[r, c])), (s, r, c)) for s, r, c in candidates if s.is_numbered(r, c)]
         return [max(sized, key=lambda link: link[0])[1]] if sized else []
     if is_query:
-        cell = None if held.col is None or held.row is not None else (i, held.col)
+        cell = None if focus.col is None or focus.row is not None else (i, focus.col)
     else:
-        cell = None if held.row is None or held.col not in (None, i) else (held.row, i)
+        cell = None if focus.row is None or focus.col not in (None, i) else (focus.row, i)
     return [] if cell is None else [(s, *cell) for s in strands if s.chosen[cell] and s.is_numbered(*cell)]
 
 
 def _measure_numbers(strands: Sequence[Strand], width: float) -> tuple[float, int]:
     """Return the width of a number, in heights of its letters, and how many may stand behind a token."""
-    wide = 3.2 if all(strand.part.is_share for strand in strands) else 7.2
-    return wide, max(1, min(MOST_WRITTEN, len(strands), int(width * 0.2 // (wide * 12))))
+    number_width = 3.2 if all(strand.part.is_share for strand in strands) else 7.2
+    return number_width, max(1, min(MOST_WRITTEN, len(strands), int(width * 0.2 // (number_width * 12))))

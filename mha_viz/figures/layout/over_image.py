@@ -75,8 +75,8 @@ def find_pinned_token(attention: Attention, view: View, columns: int | None) -> 
     if columns is not None and (not is_number(columns) or isinstance(columns, bool)):
         raise SettingError(f"columns is {shorten_value(columns)!r}.", "Give the number of patches in a row.")
     text = attention.queries if query is None else attention.keys
-    patches, rows, wide = _lay_out_patches(_find_patches(attention, text), columns)
-    return PinnedPatches(key or query or 0, query is None, patches, rows, wide)
+    patches, rows, cols = _lay_out_patches(_find_patches(attention, text), columns)
+    return PinnedPatches(key or query or 0, query is None, patches, rows, cols)
 
 
 def _find_patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
@@ -117,32 +117,32 @@ def _lay_out_patches(names: Mapping[int, str], columns: int | None) -> tuple[tup
     count, tokens = len(names), [*names]
     positions = _parse_places([*names.values()])
     if positions:
-        rows, wide = (max(numbers) - min(numbers) + 1 for numbers in zip(*positions, strict=True))
-        if columns not in (None, wide):
-            raise ShapeError(f"The names of the patches say rows of {wide}, columns is {columns}.", "Leave it out.")
-        if len({*positions}) < count or count != rows * wide:
+        rows, cols = (max(numbers) - min(numbers) + 1 for numbers in zip(*positions, strict=True))
+        if columns not in (None, cols):
+            raise ShapeError(f"The names of the patches say rows of {cols}, columns is {columns}.", "Leave it out.")
+        if len({*positions}) < count or count != rows * cols:
             raise ShapeError(
-                f"{counted(count, 'patch', 'patches')} with {len({*positions})} places do not fill the {rows} × {wide} "
-                f"= {rows * wide} that their names say.",
+                f"{counted(count, 'patch', 'patches')} with {len({*positions})} places do not fill the {rows} × {cols} "
+                f"= {rows * cols} that their names say.",
                 "Give each patch the name of its own place, “row,column”, and names in brackets to other tokens.",
             )
-        return tuple(token for _, token in sorted(zip(positions, tokens, strict=True))), rows, wide
-    wide = math.isqrt(count) if columns is None else columns
-    if wide < 1 or count % wide or (columns is None and wide * wide != count):
-        shape = f"a square of {wide**2} or {(wide + 1) ** 2}" if columns is None else f"rows of {wide}"
-        more = f", of which {count // wide * wide} would fill {count // wide}" if columns and wide > 0 else ""
+        return tuple(token for _, token in sorted(zip(positions, tokens, strict=True))), rows, cols
+    cols = math.isqrt(count) if columns is None else columns
+    if cols < 1 or count % cols or (columns is None and cols * cols != count):
+        shape = f"a square of {cols**2} or {(cols + 1) ** 2}" if columns is None else f"rows of {cols}"
+        more = f", of which {count // cols * cols} would fill {count // cols}" if columns and cols > 0 else ""
         raise ShapeError(
             f"{count} patches do not form {shape}{more}.",
             "Give columns=, or names “row,column” to the patches and in brackets, such as [REG1], to other tokens.",
         )
-    return tuple(tokens), count // wide, wide
+    return tuple(tokens), count // cols, cols
 
 
 def _parse_places(names: Sequence[str]) -> list[tuple[int, int]]:
     """Read the row and column from names of one kind, "0,1", "patch_0_1" or "r0c1".
 
-    They are the two numbers that vary; return an empty list if only one number varies. Raises ShapeError for other
-    numbers, such as those of frames.
+    Row and column are the two numbers that vary; the list is empty if only one number varies. Raises ShapeError for
+    other numbers, such as those of frames.
     """
     numbers = np.array([[int(number) for number in NUMBER.findall(name)] for name in names], dtype=object)
     varying = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
@@ -202,14 +202,14 @@ def _white_value(pixels: npt.NDArray[Any]) -> float:
 def draw_over_image(
     attention: Attention, image: Grey | None, heads: Sequence[Head], shown: PinnedPatches, view: View, size: Size
 ) -> Drawing:
-    """Draw the patches of all ``heads``, which must be the same ones in each of some layers. Raises UnknownHead."""
+    """Draw the patches of all ``heads``, which must be the same in all their layers. Raises UnknownHead."""
     theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
     layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
     footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
     height = size.tallest - FOOT - footer[1]
     layout = grid_layout(size.pixels, len(layers), len(numbers), height, largest=min(size.pixels, height))
     sharp = max(1, SHARP_PIXELS // max(len(numbers) * shown.columns, len(layers) * shown.rows))
-    under = None if image is None else _resize_image(image, shown, sharp)
+    grey_image = None if image is None else _resize_image(image, shown, sharp)
     marks, parts = list[Mark](), list[Block]()
     rows, columns = name_rows_and_columns(attention, layers, numbers, layout)
     for place, layer in enumerate(layers):
@@ -218,17 +218,19 @@ def draw_over_image(
         for across, number in enumerate(numbers):
             w = patch_weights(attention, Head(layer, number), shown)
             parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
-            marks.append(_place_picture(_colour_patches(parts[-1], view.scale, theme, under), layout, across, y, shown))
+            marks.append(
+                _place_picture(_colour_patches(parts[-1], view.scale, theme, grey_image), layout, across, y, shown)
+            )
     marks += [
         *draw_column_names(layout, columns, theme),
-        *draw_grid_foot(attention, layout, theme, parts, view.scale, _build_ramp(parts, theme, under)),
+        *draw_grid_foot(attention, layout, theme, parts, view.scale, _build_ramp(parts, theme, grey_image)),
     ]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **_write_words(attention, heads, shown, describe_span(attention, view.scale, parts), under is not None),
+        **_write_words(attention, heads, shown, describe_span(attention, view.scale, parts), grey_image is not None),
     )
     return make_sheet(drawing, size, footer)
 
@@ -256,29 +258,29 @@ def _resize_image(image: Grey, shown: PinnedPatches, sharp: int) -> Grey:
     return np.asarray(resized, np.float64) / 255
 
 
-def _colour_patches(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
+def _colour_patches(part: Block, scale: str, theme: Theme, grey_image: Grey | None) -> Pixels:
     """Return the colours of the weights over the faint image, [row, column, rgb]; larger weights are more opaque."""
     cells = colour_cells(part, scale, theme)
-    if under is None:
+    if grey_image is None:
         return cells
-    sharp = len(under) // len(part.w)
+    sharp = len(grey_image) // len(part.w)
     share = (shades(part.w, scale) / 255).repeat(sharp, 0).repeat(sharp, 1)
-    return _blend_colours(cells.repeat(sharp, 0).repeat(sharp, 1), share, theme, under)
+    return _blend_colours(cells.repeat(sharp, 0).repeat(sharp, 1), share, theme, grey_image)
 
 
-def _blend_colours(colours: Pixels, share: Grey, theme: Theme, under: Grey) -> Pixels:
+def _blend_colours(colours: Pixels, share: Grey, theme: Theme, grey_image: Grey) -> Pixels:
     """Blend colours over the faint image, [row, column, rgb]; the larger the ``share`` [row, column], the
     more opaque."""
     paper = np.array(ImageColor.getrgb(theme.paper))
-    faint = paper + IMAGE_OPACITY * (255 * under[..., None] - paper)
+    faint = paper + IMAGE_OPACITY * (255 * grey_image[..., None] - paper)
     blended: Pixels = np.rint(faint + COLOUR_OPACITY * share[..., None] * (colours - faint)).astype(np.uint8)
     return blended
 
 
-def _build_ramp(parts: Sequence[Block], theme: Theme, under: Grey | None) -> tuple[str, ...] | Pixels:
+def _build_ramp(parts: Sequence[Block], theme: Theme, grey_image: Grey | None) -> tuple[str, ...] | Pixels:
     """Return the colour scale: its stops or, over an image, its colours on black (first line) to white (last line)."""
     stops = scale_colours(parts, theme)
-    if under is None:
+    if grey_image is None:
         return stops
     place = np.linspace(0, 1, 256)[SHADES]
     share = np.abs(2 * place - 1) if stops == theme.signed else place

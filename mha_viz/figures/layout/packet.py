@@ -2,8 +2,8 @@
 
 Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded so that the body starts at
 a multiple of four), the body. Full matrices are uint16 levels; every row has one float32 scale for ordinary keys and
-one for special ones, so that a weight is exact to 8e-6 of the largest in its part of the row: three decimals on screen
-are correct, even if little weight is left after special tokens are hidden and the other weights are rescaled.
+one for special tokens, so that a weight is exact to 8e-6 of the largest in its part of the row: three decimals on
+screen are correct, even if little weight is left after special tokens are hidden and the other weights are rescaled.
 Thumbnails are uint8, 255 × √weight.
 
 The header's ``tokens`` and the fields that belong to them describe the rows, and also the columns unless there are
@@ -44,12 +44,12 @@ from mha_viz.view.quantities import QUANTITIES
 FULL_BYTES = 1_250_000  # up to this size all heads are full
 LAYER_BYTES = 500_000  # up to this size the open layer is full
 STANDALONE_BYTES = 24_000_000  # up to this size all heads are full in a page that works without a server
-MATRIX_BYTES = 4_000_000  # the most bytes of heads that are drawn together
+MATRIX_BYTES = 4_000_000  # maximum size in bytes of heads that are drawn together
 COARSE_BYTES = 1_200_000  # up to this size a matrix has 16-bit levels
 COARSE_BITS = 8
-THUMB_BYTES = 200_000  # the most bytes of all thumbnails together
+THUMB_BYTES = 200_000  # maximum size in bytes of all thumbnails together
 _THEMES = {name: theme._asdict() for name, theme in THEMES.items()}
-ISOLATED_SPECIALS = 8  # the most special tokens with a thumbnail row each
+ISOLATED_SPECIALS = 8  # maximum number of special tokens with a thumbnail row each
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class RankedLink:
 def link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float32]:
     """Return the weights from ``link.query`` to ``link.key``, [layer, head].
 
-    For words, this is the sum over the subwords of the key and the mean over those of the query.
+    For words, this is the sum over the subwords of the key and the mean over the subwords of the query.
     """
     queries, keys = [link.query], [link.key]
     if link.words:
@@ -78,7 +78,7 @@ def link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float
 
 @dataclass(frozen=True)
 class OpenHead:
-    """What is open if the URL names no head: a head, and a pin such as "q10" (query token 10)."""
+    """The initial state if the URL names no head: a head, and a pin such as "q10" (query token 10)."""
 
     head: str = "L0H0"
     pin: str | None = None
@@ -147,11 +147,12 @@ def packet(
 ) -> bytes:
     """Return the bytes for one reading. ``wanted`` heads are full; only the first ones if there are too many.
 
-    ``summary`` is the reading's :func:`compute_overview`, if already computed. ``everything``: for a page without a
-    server,
-    send all heads in full up to ALONE_BYTES, or only those ``drawn`` in a grid with selected rows and columns. ``bits``
-    per level: with 12, a weight is exact to 1.3e-4 of the largest in its part of the row, and the bytes compress to
-    three quarters. Raises UnknownHead for a head that the model does not have.
+    ``summary`` is the reading's :func:`compute_overview`, if already computed. ``everything`` is for a page without a
+    server: all heads are full up to STANDALONE_BYTES, or only the heads ``drawn`` in a grid with selected rows and
+    columns. ``bits``: bits per level. With 12, a weight is exact to 1.3e-4 of the largest in its part of the row, and
+    the bytes compress to three quarters.
+
+    Raises UnknownHead for a head that the model does not have.
     """
     summary = summary or compute_overview(attention)
     has_all_heads = everything and _total_bytes(attention) <= STANDALONE_BYTES
@@ -175,8 +176,8 @@ def packet(
 
 
 def choose_full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
-    """Return the heads that are sent in full, in order: all of them, or the layers of the wanted ones, or the wanted
-    ones."""
+    """Return the heads that are sent in full, in order: all heads, the layers of the wanted heads, or only the wanted
+    heads."""
     for head in wanted:
         _ = attention[head]  # raises UnknownHead
     all_heads = list(attention.every_head())

@@ -1,5 +1,4 @@
-"""The panels of a comparison: which of their tokens correspond, and their packet for a browser that draws them side by
-side.
+"""The panels of a comparison: the correspondence of their tokens, and their packet for the browser.
 
 Layout of the packet: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded to four
 bytes), then one packet for each distinct reading in the layout of :mod:`mha_viz.figures.layout.packet`, with the heads
@@ -29,7 +28,7 @@ from mha_viz.model_names import format_revision, label_model
 from mha_viz.text import Alignment, TokenizedText, align, clean
 from mha_viz.view.quantities import QUANTITIES
 
-MAX_PANELS = 16  # the most panels in one figure
+MAX_PANELS = 16  # maximum number of panels in one figure
 UNEQUAL_LENGTHS = "Their words differ in number. Compare two sentences of equal length that differ only in some words."
 
 
@@ -62,7 +61,7 @@ def find_pins(
 def transfer_pin(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
     """Return the position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
 
-    There may be several equally good alignments; ``back`` uses that of ``other`` to ``first``.
+    There may be several equally good alignments; ``back`` uses the alignment of ``other`` to ``first``.
     """
     axes = units(other, view)
     sides = texts(first, other)
@@ -78,11 +77,11 @@ def transfer_pin(first: Attention, other: Attention, view: View, back: bool = Fa
 def convert_pin(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
     """Convert the pin, which counts tokens of panel ``pin_of``, to tokens of panel ``number``; empty if nothing
     corresponds."""
-    axes, held = units(panels[number].attention, view), find_pins(panels, view, pin_of)[number]
-    if held is None:
+    axes, focus = units(panels[number].attention, view), find_pins(panels, view, pin_of)[number]
+    if focus is None:
         return ""
-    query = "" if held.row is None else f"q{axes.rows[held.row].tokens[0]}"
-    return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
+    query = "" if focus.row is None else f"q{axes.rows[focus.row].tokens[0]}"
+    return query if focus.col is None else f"{query}k{axes.cols[focus.col].tokens[0]}"
 
 
 def choose_difference_pin(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
@@ -98,7 +97,7 @@ def choose_difference_pin(panels: Sequence[Panel], diff: tuple[int, int], pin_of
 
 
 def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
-    """Return the texts of the rows of two readings, and those of their columns."""
+    """Return the row texts of two readings, and their column texts."""
     return (first.queries, other.queries), (first.keys, other.keys)
 
 
@@ -279,16 +278,16 @@ def _pack_reading(reading: _Reading, alone: bool) -> bytes:
     attention, heads = reading
     special = attention.keys.special
     header = _build_header(attention, heads, OpenHead(), Overview([], {}, b""), alone)
-    more: dict[str, object] = {
+    fields: dict[str, object] = {
         "label": label_model(attention.model),
         "revision": format_revision(attention.model, attention.revision),
         "steps": clean(steps(attention)),
     }
-    more |= _typed_fields(attention.queries)
-    more |= {"keys": {**axis_tokens(attention.keys), **_typed_fields(attention.keys)}} if attention.is_cross else {}
+    fields |= _typed_fields(attention.queries)
+    fields |= {"keys": {**axis_tokens(attention.keys), **_typed_fields(attention.keys)}} if attention.is_cross else {}
     signed = QUANTITIES[attention.quantity].is_signed
     parts = quantise(np.stack([attention[head] for head in heads]), special, signed=signed)
-    return _join_packet({**{name: header[name] for name in PANEL_FIELDS if name in header}, **more}, parts)
+    return _join_packet({**{name: header[name] for name in PANEL_FIELDS if name in header}, **fields}, parts)
 
 
 def _typed_fields(text: TokenizedText) -> dict[str, object]:
@@ -309,7 +308,7 @@ def _align_readings(first: Attention, second: Attention) -> _Pair:
 
 
 def _build_tables(texts: Sequence[TokenizedText], alignments: dict[tuple[int, int], Alignment]) -> dict[str, object]:
-    """Return both ways of counting partners: only the same words, or replaced ones too."""
+    """Return the partners counted in two ways: only equal words, or replaced words, too."""
     return {
         "aligned": _build_table(texts, {ij: list(alignment.same) for ij, alignment in alignments.items()}),
         "place": _build_table(texts, {ij: list(alignment.place) for ij, alignment in alignments.items()}),

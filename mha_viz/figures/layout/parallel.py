@@ -1,4 +1,4 @@
-"""Pictures of what each head of a layer reads, and each layer: heads work in parallel, layers one after another."""
+"""Pictures of the inputs of heads and layers: heads work in parallel, layers one after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a view shows of a reading: units, hidden tokens, links, shades and their colours, as on screen.
+"""Apply a view to a reading: units, hidden tokens, links, shades and their colours, as on screen.
 
 It also holds the notes on figures in which hardly anything is visible. The browser computes the same in
 ``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree.
@@ -178,8 +178,10 @@ def _find_index(units_: tuple[Unit, ...], token: int | None) -> int | None:
 
 
 def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
-    """Return one head as a view shows it: the sum over the subwords of a key word, the mean over those of a query word
-    (Clark et al. 2019, 4.1).
+    """Return the matrix of one head as a view shows it.
+
+    Words are merged by the sum over the subwords of a key and the mean over the subwords of a query (Clark et al. 2019,
+    4.1).
 
     Raises UnknownHead.
     """
@@ -241,7 +243,7 @@ def chosen(w: Weights, links: str) -> Mask:
     """Select the links to draw, [row, column].
 
     top: the k largest keys of a query; min: weight ≥ value; mass: the fewest keys of a query that contain this share of
-    what its row shows. Signs are ignored.
+    the weight shown in its row. Signs are ignored.
     """
     w = np.abs(w)
     rule = re.fullmatch(r"(all|top|min|mass)(.*)", links)
@@ -271,9 +273,9 @@ def is_crowded(axes: Axes) -> bool:
 def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
     """Return the links of heads in one diagram that are drawn without a pin.
 
-    They are the links that the rule of the view selects; of many words, the strongest of those between words. The rule
-    is then applied to words only, too: most heads give a special token so much that the heaviest key of every word is
-    [CLS] or [SEP].
+    The rule of the view selects them. If there are many words, only the strongest links between words are drawn, and
+    the rule is applied to words only: most heads give special tokens so much weight that the heaviest key of every word
+    is [CLS] or [SEP].
     """
     if not is_crowded(axes):
         return [chosen(part.w, links) for part in parts]
@@ -300,8 +302,7 @@ def unit_noun(view: View) -> str:
 
 
 def describe_label_step(every: int, what: str = "token") -> str:
-    """Return the words for labels of which only every ``every``-th has room: "every 2nd token is named"; empty if all
-    have."""
+    """Return "every 2nd token is named" if only every ``every``-th label has room; empty if all labels have."""
     return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is named"
 
 
@@ -316,7 +317,7 @@ def link_scale(scale: str) -> str:
 def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
     """Return the shade of every cell, 0…255, ignoring signs.
 
-    fixed: 0 to 1; head: up to ``top``, by default the largest weight; row: up to the largest of each row.
+    fixed: 0 to 1; head: up to ``top``, by default the largest weight; row: up to the largest weight of each row.
     """
     if w.size == 0:
         return np.zeros(w.shape, np.uint8)

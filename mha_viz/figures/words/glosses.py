@@ -236,8 +236,8 @@ def find_gloss(detail: str) -> Gloss | None:
     """Return the gloss of a relation ("nsubj", "nmod:poss", also "nsubj dep_to_head") or of another role's detail
     ("sep").
 
-    A subtype without its own gloss has that of its relation. The result is None for relations that do not occur in the
-    bundled treebanks.
+    A subtype without its own gloss has the gloss of its relation. The result is None for relations that do not occur in
+    the bundled treebanks.
     """
     name = detail.partition(" ")[0]
     return PATTERNS.get(name) or REPEATED.get(name) or RELATIONS.get(name) or RELATIONS.get(name.partition(":")[0])

@@ -81,8 +81,9 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
     """Return the recipes of the heads of a model; None if it has none.
 
     The fields are ``on``, the corpora; ``colours`` of kinds of rules; ``rules``; and ``heads``: the parts of each head,
-    largest first, as the number of a rule and a share, and the ``interval`` of what they explain. ``cells`` of each
-    rule, ``here`` and ``annotated`` depend on a text and are empty. The result is shared: copy it, do not change it.
+    largest first, as the number of a rule and a share, and the ``interval`` of the share that they explain. ``cells``
+    of each rule, ``here`` and ``annotated`` depend on a text and are empty. The result is shared: copy it, do not
+    change it.
     """
     recipes = find_recipes(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):

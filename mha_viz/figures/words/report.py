@@ -93,7 +93,7 @@ class Report:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per role, with the columns HEADING and, for each third corpus, OF_THIRD.
+        """One row per role, with the columns HEADING and, for each third corpus, THIRD_COLUMNS.
 
         Numbers are not rounded; a head is counted from 0 and, in ``paper``, from 1.
         """
@@ -161,8 +161,8 @@ def report(
     "established", and "beats", "equals" or "below" for a comparison of the head with the strongest simple rule. Both
     may be text with commas: "syntax,coreference".
 
-    Raises CorpusError for a profile without roles and for one of another model or of the same corpus, SettingError for
-    other kinds and conditions, and where no role is left.
+    Raises CorpusError for a profile without roles and for a profile of another model or of the same corpus,
+    SettingError for other kinds and conditions, and where no role is left.
     """
     is_list = isinstance(replicated, Iterable) and not isinstance(replicated, str)
     listed = replicated if is_list else [replicated]
@@ -261,7 +261,7 @@ def _replicate_on_thirds(
 
 
 def _has_chosen(replication: Replication, other: Profile) -> bool:
-    """Return whether a corpus is one of those that established a role.
+    """Return whether a corpus helped to establish a role.
 
     It is recognised by its name or, if the file was named differently, by the number of its correct cases.
     """

@@ -98,8 +98,8 @@ class ReportSubject(NamedTuple):
 
 
 def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
-    """Return the cells of a role in the table for programs, in the order of HEADING and then OF_THIRD for each third
-    corpus."""
+    """Return the cells of a role in the table for programs, in the order of HEADING, then THIRD_COLUMNS for each
+    third corpus."""
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
@@ -112,7 +112,7 @@ def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
 
 
 def _third_cells(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
-    """Return the cells of OF_THIRD; they have no outcome if the corpus helped to choose the role."""
+    """Return the cells of THIRD_COLUMNS. They have no outcome if the corpus helped to choose the role."""
     if replication is None:
         return (corpus, "", *[math.nan] * 4, "", "")
     role_score = replication.here or RoleScore(math.nan, math.nan, 0)
@@ -127,8 +127,7 @@ def _short_outcome(replication: Replication) -> str:
 
 
 def _list_other_corpora(finding: Finding) -> tuple[str, ...]:
-    """Return the other corpora that establish a role. The profile's own corpus is the one whose numbers are not
-    ``elsewhere``."""
+    """Return the other corpora that establish a role: the corpus of ``elsewhere``, not the profile's own."""
     if finding.status != ESTABLISHED:
         return ()
     return (finding.elsewhere.corpus,) if finding.elsewhere else ()

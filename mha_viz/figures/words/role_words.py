@@ -55,7 +55,7 @@ RULE_KNOWLEDGE = {
     COREFERENCE: "The rule is told number and subjects; the head finds them itself.",
 }
 OLDER_RULE = "by an older version, whose rule uses one part of speech"
-LONGEST_CORPUS = 12  # the most characters of a corpus's name in a role's short form
+LONGEST_CORPUS = 12  # maximum number of characters of a corpus's name in a role's short form
 HELD_OUT = "held-out"  # for cases that were not used to choose the head
 STATUS_WORDS = {  # the statuses of roles in plain words
     ESTABLISHED: "They hold on two corpora of different origin.",
@@ -163,8 +163,8 @@ def describe_in_list(finding: Finding, after: Finding | None = None) -> str:
 def describe_rule_in_list(finding: Finding, after: Finding | None = None) -> str:
     """Return the baseline of the score: "rule 69% (GUM 68% < 74%)", "uniform attention 5%".
 
-    Numbers of the other corpus are added if those of this corpus alone would contradict the state of the role. It is
-    called "simple rule" where no mark of a state names it.
+    Numbers of the other corpus are added if the numbers of this corpus alone would contradict the state of the role.
+    The baseline is called "simple rule" where no mark of a state names it.
     """
     name, best = _SCORE_TEMPLATES[measure(finding)][1], find_best_baseline(finding)[1]
     name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name

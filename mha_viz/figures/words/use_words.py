@@ -39,7 +39,7 @@ _OTHER_TARGET = EffectTarget(
 
 
 def find_effect_target(measure: str) -> EffectTarget:
-    """Return the words for what an effect with this measure changes."""
+    """Return the words for the quantity that an effect with this measure changes."""
     return EFFECT_TARGETS.get(measure, _OTHER_TARGET)
 
 

@@ -1,4 +1,4 @@
-"""Measure what a head adds.
+"""Measure the contributions of heads.
 
 The direct contribution of a head to a word's logit is computed for models in which it can be read off (Elhage et al.
 2021, "A Mathematical Framework for Transformer Circuits"). Attention can also be weighted by the norm of the vectors
@@ -37,7 +37,7 @@ def direct_contributions(encoder: Encoder, question: Question, text: str, pair: 
     """Return each head's direct contribution to the logit of the word in question, [layer, head].
 
     A head's output at the predicted token is multiplied by its slice of W_O, by the final norm with its scale on this
-    text, and by the word's row of the unembedding. What other layers compute from the head's output is not included.
+    text, and by the word's row of the unembedding. Contributions through later layers are not included.
 
     Raises ModelUnsupported for models other than pre-norm ones with an unembedding, and the errors of
     :meth:`Encoder.encode`.
@@ -102,8 +102,8 @@ def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[
 
     W_O is the head's slice, without b_O (equation 3). Rows do not sum to 1.
 
-    The value says how much a key contributes to a query, which is little if a large weight meets a short vector. It
-    does not say what later layers do with it. ``words``: the sentence as words, in place of ``text``. Raises as
+    The value says how much a key contributes to a query: little if a large weight multiplies a short vector. It does
+    not say how later layers use that contribution. ``words``: the sentence as words, in place of ``text``. Raises as
     ``encode``.
     """
     encoder = require_one_stack(encoder)

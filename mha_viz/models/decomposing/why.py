@@ -22,7 +22,7 @@ def explain_scores(
     target: str = "",
     part: str = "",
 ) -> Why:
-    """Compute what each head uses to find its keys on a text: words, positions, earlier heads, feed-forward parts,
+    """Measure what each head uses to find its keys on a text: words, positions, earlier heads, feed-forward parts,
     constants.
 
     Args:

@@ -65,7 +65,7 @@ def write_note(place: Path, commit: str, names: Collection[str], written: Path) 
 
 
 def record_use(folder: Path) -> None:
-    """Record that the model in ``folder`` is used now, so that its files stay for FRESH_SECONDS."""
+    """Record that the model in ``folder`` is used now, so that its files stay for KEEP_SECONDS."""
     note_path = folder.parent.parent / NOTE
     with suppress(OSError):  # not a download of this app, or a cache that cannot be written
         if time.time() - note_path.stat().st_mtime > USE_INTERVAL_SECONDS:

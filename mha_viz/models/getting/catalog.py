@@ -210,7 +210,7 @@ def is_hosted() -> bool:
 
 
 def list_offered() -> tuple[Model, ...]:
-    """Return the models for the menu: the catalogue, or what MHA_VIZ_MODELS lists, in its order.
+    """Return the models for the menu: the catalogue, or the models in MHA_VIZ_MODELS in their order.
 
     The list may contain catalogue names, "owner/name" ids and folders. If MHA_VIZ_ACCESS is "here", models that are not
     on this machine are left out. Raises SettingError, which names the invalid entry, also if no model is left.
@@ -434,7 +434,7 @@ def _check_path(name: str) -> None:
         inside = [path.name] if path.is_file() else [file.name for file in path.iterdir()]
         inner = "0_Transformer/config.json"
         inside += [inner] if (path / inner).is_file() else []
-    except (OSError, RuntimeError):  # as in _folder_model
+    except (OSError, RuntimeError):  # as in _make_folder_model
         return
     check_form(inside, quote(name))
 

@@ -100,10 +100,10 @@ class Facts(NamedTuple):
         model: the row.
         causal: whether no token attends to a later one.
         parts: PARTS for an encoder–decoder, empty for one stack of layers.
-        heads_per_key: how many heads of a layer share a key and a value.
+        heads_per_key: number of heads of a layer that share a key and a value.
         display_name: the model's name in its config.
-        weights_only: whether its family has no row, so that nothing but its weights can be read.
-        attending: how many layers have attention, 0 if the config does not say.
+        weights_only: whether its family has no row, so that only its attention weights can be read.
+        attending: number of layers with attention, 0 if the config does not say.
     """
 
     model: Model
@@ -308,7 +308,7 @@ def check_config(config: Json, who: str) -> None:
 
 
 def _check_every_number(config: Json, who: str, depth: int = 0) -> None:
-    """Check the numbers of a config of a family without a row by their names, including those of nested configs."""
+    """Check every number in the config of a family without a row, including nested configs, by its name."""
     for name, value in config.items():
         if isinstance(value, dict):
             if "auto_map" in value:

@@ -67,7 +67,7 @@ STALL_SECONDS = 6.0  # time without a byte after which the Hub counts as silent,
 METADATA_SECONDS = 3.0
 TICK_SECONDS = 0.1  # seconds until a cancellation is noticed
 # A server that sends a few bytes now and then is not silent, but would occupy one of the few download slots for ever. A
-# download may take this long, plus the time that a connection with speed SLOWEST needs for its bytes.
+# download may take this long, plus the time that its bytes take at MIN_BYTES_PER_SECOND.
 SPARE_SECONDS = 600.0
 MIN_BYTES_PER_SECOND = 1e6  # bytes per second
 
@@ -281,16 +281,16 @@ def _list_files(model: Model, watch: _DownloadState) -> _Listing:
     return _Listing(listed["commit"], {n: files[n] for n in names})
 
 
-def _ask_child(model: Model, watch: _DownloadState, seconds: float, **order: Any) -> Any:
+def _ask_child(model: Model, watch: _DownloadState, seconds: float, **request: Any) -> Any:
     """Return the answer of a child process that asks the Hub (``models.getting.transfer``).
 
     The child is ended when nobody waits any more. Until it has begun, the Hub does not count as silent. Raises
     ModelError's family, Cancelled, and Failed or TooLarge for a child that dies.
     """
     watch.moved = math.inf
-    bounds = Bounds(what=f"The download of {quote_model(model.name)}", writable=(order["folder"],) if order else ())
-    order |= {"model": asdict(model), "seconds": seconds}
-    answer = run(TRANSFER, order, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
+    bounds = Bounds(what=f"The download of {quote_model(model.name)}", writable=(request["folder"],) if request else ())
+    request |= {"model": asdict(model), "seconds": seconds}
+    answer = run(TRANSFER, request, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
     if isinstance(answer, dict) and UNEXPLAINED in answer:
         raise unknown_error(model, answer[UNEXPLAINED])
     return answer
@@ -317,7 +317,7 @@ def max_megabytes() -> int:
 
 @contextmanager
 def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
-    """Yield a temporary folder beside the final folder. Raises ModelError if the disk has too little space."""
+    """Yield a temporary folder next to the final folder. Raises ModelError if the disk has too little space."""
     with temporary_folder(place) as partial:
         free = shutil.disk_usage(place).free
         if total > free:

@@ -29,10 +29,10 @@ def inspect_in_child(folder: Path, model: Model, whole: bool = True) -> Facts:
     """Inspect a folder as ``folder.inspect_folder`` does, in a child process. A folder that exceeds the limits counts
     as broken.
     """
-    order = {"folder": str(folder), "model": asdict(model), "whole": whole}
+    request = {"folder": str(folder), "model": asdict(model), "whole": whole}
     try:
         with _check_slots:
-            answer = apart.run("mha_viz.models.getting.inspection", order, BOUNDS)
+            answer = apart.run("mha_viz.models.getting.inspection", request, BOUNDS)
     except (TooSlow, TooLarge, Failed) as error:
         raise ModelBroken(error.problem, "Choose another model.") from error
     return Facts(**{**answer, "model": Model(**answer["model"])})

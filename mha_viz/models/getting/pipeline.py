@@ -22,7 +22,7 @@ MAX_GROWTH_MAPPED = 2  # the same factor if there is a character map, which leng
 MAX_MAPPED = 24  # characters that replace a single character; the longest replacement in Unicode has 18
 MAX_STEPS = 32
 MAX_ADDED = 20_000  # tokens added to the vocabulary
-MAX_ADDED_CHARACTERS = 1_000_000  # characters of all added tokens together
+MAX_ADDED_CHARACTERS = 1_000_000  # total characters of all added tokens
 MAX_PIECE = 1_000  # characters
 MAX_PREFIX = 16  # characters that mark a piece inside a word, as "##" does
 MAX_WORD = 200  # characters of the longest word for WordPiece, whose time grows with their square
@@ -78,7 +78,7 @@ _MAX_VARINT_BITS = 64  # maximum bits of a varint, which has seven bits in each 
 
 
 class _NotAllowed(Exception):
-    """Raised for a part of the tokenizer that is not allowed. Its message completes the sentence "its tokenizer …"."""
+    """A part of the tokenizer is not allowed. Its message completes the sentence "its tokenizer …"."""
 
 
 def check_tokenizer(tokenizer: JsonObject, who: str) -> None:
@@ -120,12 +120,12 @@ def check_sentencepiece(raw: bytes, who: str) -> None:
 
 @contextmanager
 def _convert_errors(who: str) -> Iterator[None]:
-    """Turn errors about a tokenizer into ModelUnsupported."""
+    """Turn errors about a tokenizer into ModelUnsupported. ``who``: the model's name in the message."""
     remedy = "Choose a model with the usual tokenizer of its family."
     try:
         yield
-    except _NotAllowed as odd:
-        problem = f"{who}: its tokenizer {odd}, which could stop the app and is not opened here."
+    except _NotAllowed as refusal:
+        problem = f"{who}: its tokenizer {refusal}, which could stop the app and is not opened here."
         raise ModelUnsupported(problem, remedy) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise ModelUnsupported(f"{who} has a tokenizer that is not written like any known one.", remedy) from None

@@ -30,7 +30,7 @@ def endpoint() -> str:
 
 
 def explain_error(error: Exception, model: Model) -> MhaVizError:
-    """Return an error that explains what failed on the way to the Hub."""
+    """Build an error that explains why a request to the Hub failed."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     who = quote_model(model.name)
@@ -62,7 +62,7 @@ def explain_error(error: Exception, model: Model) -> MhaVizError:
 def unknown_error(model: Model, what: str) -> ModelError:
     """Return the error for a network that failed.
 
-    Its cause, for the log and a traceback, contains ``what`` a library said.
+    Its cause, for the log and a traceback, contains the library's message, ``what``.
     """
     _log.info("%s: %s", model.name, what)
     answer = no_answer_error(model)

@@ -89,7 +89,7 @@ def _unpack_into(folder: Path, step: int, into: Path) -> Path:
 
 
 def _is_intact(into: Path) -> bool:
-    """Return whether a folder contains exactly what was unpacked there."""
+    """Return whether a folder contains exactly the files that were unpacked there."""
     try:
         digest_by_name = digests.read(into)
     except (OSError, ValueError):

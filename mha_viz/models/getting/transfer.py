@@ -36,9 +36,9 @@ from mha_viz.process.apart import IsCancelled, ReportProgress, serve
 def work(order: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> object:
     """List the files of the ``model``, or download ``files`` of a ``commit`` to a ``folder`` and return their digests.
 
-    The order has these entries. After ``seconds`` without a byte the Hub counts as silent; ``tell`` receives the number
-    of bytes so far. Raises the errors that :func:`explain_error` returns. A network error that it cannot explain is
-    returned under UNEXPLAINED.
+    The request has these entries. After ``seconds`` without a byte the Hub counts as silent; ``tell`` receives the
+    number of bytes so far. Raises the errors that :func:`explain_error` returns. A network error that it cannot explain
+    is returned under UNEXPLAINED.
     """
     model = Model(**order["model"])
 
@@ -85,11 +85,11 @@ def _list_files(model: Model, seconds: float) -> dict[str, object]:
     return {"commit": repository.sha, "files": files}
 
 
-def _download_files(model: Model, order: dict[str, Any], tell: ReportProgress) -> dict[str, str]:
+def _download_files(model: Model, request: dict[str, Any], tell: ReportProgress) -> dict[str, str]:
     """Download files and return their digests."""
-    folder, done, digests = Path(order["folder"]), 0, dict[str, str]()
-    for name, (size, sha256) in order["files"].items():
-        digests[name] = _download_file(model, order, name, _AnnouncedFile(size, sha256, done), tell)
+    folder, done, digests = Path(request["folder"]), 0, dict[str, str]()
+    for name, (size, sha256) in request["files"].items():
+        digests[name] = _download_file(model, request, name, _AnnouncedFile(size, sha256, done), tell)
         done += size
         if name == "config.json":  # check it before downloading hundreds of megabytes
             inspect_folder(folder, model, whole=False)
@@ -104,17 +104,19 @@ class _AnnouncedFile(NamedTuple):
     before: int
 
 
-def _download_file(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile, tell: ReportProgress) -> str:
-    """Write a file in the chunks that the network delivers, and return its SHA-256.
+def _download_file(model: Model, request: dict[str, Any], name: str, file: _AnnouncedFile, tell: ReportProgress) -> str:
+    """Download a file chunk by chunk, and return its SHA-256.
 
-    Its size and SHA-256 must be the announced ones.
+    Raises ModelUnreachable unless its size and SHA-256 match the announced values.
     """
-    url = hf_hub_url(model.hub_id, name, revision=order["commit"], endpoint=endpoint())
+    url = hf_hub_url(model.hub_id, name, revision=request["commit"], endpoint=endpoint())
     headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
     digest, size = hashlib.sha256(), 0
     with (
-        get_session().stream("GET", url, headers=headers, timeout=order["seconds"], follow_redirects=True) as response,
-        (Path(order["folder"]) / name).open("wb") as out,
+        get_session().stream(
+            "GET", url, headers=headers, timeout=request["seconds"], follow_redirects=True
+        ) as response,
+        (Path(request["folder"]) / name).open("wb") as out,
     ):
         if response.status_code != 200:
             raise http_error(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))

@@ -351,7 +351,7 @@ _full_passes: WeakKeyDictionary[Encoder, dict[tuple[str, str], FullPass]] = Weak
 
 
 def run_full_pass(encoder: Encoder, text: str, pair: str = "") -> FullPass:
-    """Return the full pass over a text, with which all variants are compared. Raises the errors of ``encode``."""
+    """Run the unchanged pass over a text, the baseline for all variants. Raises the errors of ``encode``."""
     with _cache_lock:
         cached = _full_passes.setdefault(encoder, {}).get((text, pair))
     if cached is not None:
@@ -396,7 +396,7 @@ def run_forked_pass(
         return taps[0]
 
     def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
-        """Pass the variants to W_O in place of the single text. The passes of other threads are left alone."""
+        """Pass the variants to W_O in place of the single text, unless another thread runs the pass."""
         is_here = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
         return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_here else None
 
@@ -419,11 +419,11 @@ class _ForkTap(Tap):
 
     stop_after_last = False
 
-    def __init__(self, weights: torch.Tensor, at: int, variants: Variants, by: Substitute) -> None:
+    def __init__(self, weights: torch.Tensor, layer: int, variants: Variants, substitute: Substitute) -> None:
         super().__init__(weights)
         self.slots = list(weights)
         self.outputs = weights
-        self._at, self._variants, self._by = at, variants, by
+        self._at, self._variants, self._by = layer, variants, substitute
 
     def slot(self, index: int) -> torch.Tensor:
         weights: torch.Tensor = self.slots[index]

@@ -60,7 +60,7 @@ def gradient_weighted(
 def weight_by_gradient(
     encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()
 ) -> Attention:
-    """Return :func:`gradient_weighted` for a given question."""
+    """Compute :func:`gradient_weighted` for a question that is already built."""
     if question.off_in == SECOND_TEXT:
         if pair or words:
             problem = "The gradient with respect to the second text needs the first as one text."

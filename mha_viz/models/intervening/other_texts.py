@@ -104,9 +104,8 @@ def compute_outputs_on_sentences(
         raise SettingError("There is no other sentence to take outputs from.", "Name a corpus with more sentences.")
     values = np.empty((encoder.layers, len(is_special), *word_outputs[0].shape[2:]), np.float32)
     values[:, ~is_special] = np.concatenate(word_outputs, axis=1)[:, : (~is_special).sum()]
-    first = (
-        special_outputs[0] if special_outputs[0].shape[1] else word_outputs[0]
-    )  # of models whose texts begin and end without special tokens
+    # Some models put no special tokens around a text; take the outputs at words instead.
+    first = special_outputs[0] if special_outputs[0].shape[1] else word_outputs[0]
     values[:, is_special] = first[:, np.minimum(np.arange(is_special.sum()), first.shape[1] - 1)]
     return values
 
@@ -119,10 +118,10 @@ def _draw_sentences(
     The text itself and sentences that the model cannot read are left out; nothing is yielded if no sentence is left.
     """
     ids = tuple(read.ids)
-    order = Random(f"{SEED} {ids}").sample(range(len(sentences)), len(sentences))
+    random_order = Random(f"{SEED} {ids}").sample(range(len(sentences)), len(sentences))
     usable = False
-    for count, number in enumerate(cycle(order)):
-        if count == len(order) and not usable:
+    for count, number in enumerate(cycle(random_order)):
+        if count == len(random_order) and not usable:
             return
         try:
             sentence = encoder.read_words(sentences[number])
@@ -146,8 +145,9 @@ def compute_outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
 
 
 def align_texts(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
-    """Return the alignment of two texts, [token of the first text, token of the second]; rows sum to 1. Raises
-    SettingError.
+    """Return the alignment of two texts, [token of the first text, token of the second]; rows sum to 1.
+
+    Raises SettingError.
     """
     if mine.special == theirs.special:
         return np.eye(len(mine))

@@ -123,7 +123,7 @@ def activation_patching(
 def _report_progress(
     patched: Iterator[tuple[list[Head], Weights]], count: int, progress: Callable[[float], None]
 ) -> Iterator[tuple[list[Head], Weights]]:
-    """Yield what is patched, and report after each item the fraction of the ``count`` heads that are done."""
+    """Yield the patched heads unchanged, and report the fraction of the ``count`` heads that are done after each."""
     done = 0
     for heads, changed in patched:
         yield heads, changed
@@ -145,10 +145,9 @@ def _score_heads(encoder: Encoder, patched: Iterable[tuple[list[Head], Weights]]
 def _patch_one_by_one(
     encoder: Encoder, text: str, other_outputs: Weights, at_once: int, only: Head | None
 ) -> Iterator[tuple[list[Head], Weights]]:
-    """Yield heads of a layer with the last states, [head, n, d_model], that each has with its output from the other
-    text.
+    """Yield heads of a layer with the last states, [head, n, d_model], that result when each head is patched.
 
-    All heads are patched in turn, or ``only`` one of them.
+    A patched head has its output from the other text. All heads are patched in turn, or ``only`` a single head.
     """
     only_range = only and [(only.layer, range(only.head, only.head + 1))]
     substitute = ablation.make_substitute(encoder, TEXT, other_outputs)
@@ -179,7 +178,7 @@ def _evaluate(encoder: Encoder, score: ScoreFunction, states: Weights) -> Number
 
 
 def _make_similarity_score(encoder: Encoder, text: str) -> tuple[ScoreFunction, ScoreFunction, str]:
-    """Return what :func:`_make_scores` returns, for the cosine with the sentence vector of a text."""
+    """Build the score and description of :func:`_make_scores` for the cosine with the sentence vector of a text."""
     vector = torch.tensor(encoder.states(text)[0]).double().mean(0)
 
     def compute_cosines(states: torch.Tensor) -> torch.Tensor:

@@ -78,7 +78,7 @@ class _PathTap(Tap):
     Args:
         weights: memory for the attention weights.
         to: the head in which paths end.
-        outputs: if given, what replaces the outputs of heads in earlier layers.
+        outputs: if given, replacements for the outputs of heads in earlier layers.
         received: the side of ``to`` that is replaced, as its index in SIDES, and its replacement.
     """
 
@@ -97,7 +97,7 @@ class _PathTap(Tap):
         self._to, self._given, self._received = to, outputs, received
 
     def attends(self, index: int, *sides: torch.Tensor) -> QueryKeyValue:
-        """Record the queries, keys and values of the layer of ``to``, and replace one side of them if requested."""
+        """Record the queries, keys and values of the layer of ``to``, and replace one of these sides if requested."""
         if index == self._to.layer:
             self.sides = tuple(side.clone() for side in sides)
             if self._received is not None:

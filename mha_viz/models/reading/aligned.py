@@ -1,7 +1,7 @@
 """Find the positions of pieces for tokenizers that are written in Python and do not give them.
 
-The pieces are aligned with the text. The result has those parts of the interface of the library tokenizers that are
-used here.
+The pieces are aligned with the text. The result implements the part of the tokenizers library's interface that is used
+here.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class AlignedTokenizer:
 
 
 class _FoldedText:
-    """A text in the form in which it is compared: without blanks, case, accents and variants of quotes.
+    """A text folded for comparison: without blanks, case, accents and variants of quotes.
 
     ``signs`` are the folded characters, and ``places`` their positions in the text.
     """
@@ -201,7 +201,7 @@ class _FoldedText:
 
 
 def _fold(written: str) -> str:
-    """Return the folded form of a text."""
+    """Fold a text for comparison: drop blanks, case, accents and variants of quotes."""
     plain = unicodedata.normalize("NFKD", written.translate(_QUOTES)).casefold()
     return "".join(sign for sign in plain if not (sign.isspace() or unicodedata.category(sign).startswith("M")))
 
@@ -209,12 +209,11 @@ def _fold(written: str) -> str:
 def find_spans(
     text: str, names: Sequence[str], unknown: str | None = None, rewritten: int = MAX_REWRITTEN_PIECES
 ) -> list[_Span] | None:
-    """Return the span in the text of each piece, given the ``names`` of the pieces; None if they do not follow the
-    text.
+    """Locate each piece in the text by its name, and return the spans; None if the pieces do not follow the text.
 
-    Pieces that differ from what was typed, such as those for a user name or an address, share the span of what they
-    replace, up to the first word after which text and pieces agree again. There may be at most ``rewritten`` of them in
-    a row.
+    Pieces that differ from the typed text, such as a placeholder for a user name or an address, share the span of the
+    text that they replace, up to the first word after which text and pieces agree again. There may be at most
+    ``rewritten`` of them in a row.
     """
     folded = _FoldedText(text)
     folded_names = [None if name == unknown else _fold(_MARKS.sub("", name)) for name in names]
@@ -250,14 +249,14 @@ def find_spans(
 
 
 def _iter_resume_points(
-    folded: _FoldedText, written: Sequence[str | None], at: int, piece: int, most: int
+    folded: _FoldedText, folded_names: Sequence[str | None], position: int, piece: int, max_pieces: int
 ) -> Iterator[tuple[int, int]]:
     """Yield positions where text and pieces may agree again: after the fewest words, and then the fewest pieces."""
-    first = bisect_right(folded.boundaries, at)
+    first = bisect_right(folded.boundaries, position)
     for end in folded.boundaries[first : first + MAX_REWRITTEN_WORDS]:
-        for next_piece in range(piece + 1, min(len(written), piece + most) + 1):
-            signs = written[next_piece] if next_piece < len(written) else None
-            if (next_piece == len(written)) == (end == len(folded.signs)) and (
-                next_piece == len(written) or signs is None or (signs and folded.signs.startswith(signs, end))
+        for next_piece in range(piece + 1, min(len(folded_names), piece + max_pieces) + 1):
+            signs = folded_names[next_piece] if next_piece < len(folded_names) else None
+            if (next_piece == len(folded_names)) == (end == len(folded.signs)) and (
+                next_piece == len(folded_names) or signs is None or (signs and folded.signs.startswith(signs, end))
             ):
                 yield end, next_piece

@@ -1,4 +1,4 @@
-"""Continue a text with a causal model: at each step with its most probable next token."""
+"""Continue a text with a causal model, choosing the most probable next token at each step."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
     At each step the model's most probable next token is added, so that the same text is always continued in the same
     way. A model may end earlier.
 
-    Raises ModelUnsupported for a model that reads in both directions, is read weights only, or has no weights for
-    words; SettingError for a number of words other than 1 to 32; TextError if the text leaves no room for more;
-    EmptyText.
+    Raises ModelUnsupported for a model that reads in both directions, of which only the attention weights can be read,
+    or that has no weights for words; SettingError for a number of words other than 1 to 32; TextError if the text
+    leaves no room for more; EmptyText.
 
     >>> continue_text(mv.load("repeater"), "k w d r k w", words=2)
     'k w d r k w d r'
@@ -74,7 +74,8 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
 
 
 def _check_can_continue(encoder: Encoder) -> None:
-    """Raise ModelUnsupported for a model that reads in both directions, or is read weights only."""
+    """Raise ModelUnsupported for a model that reads in both directions, or of which only attention weights are
+    read."""
     if not encoder.causal:
         raise ModelUnsupported(
             f"{quote_model(encoder.name)} reads in both directions, so it cannot continue a text.",

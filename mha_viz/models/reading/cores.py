@@ -103,7 +103,7 @@ class PassLock:
                 self._mine.share = True
                 barrier.wait()
             except BaseException:
-                barrier.abort()  # so that nobody waits for this thread
+                barrier.abort()  # so that no other thread waits for this one
                 raise
 
         with self._lock:  # no other thread may read the number meanwhile
@@ -112,7 +112,7 @@ class PassLock:
                     pool.submit(begin)
                 barrier.wait()
             finally:
-                barrier.abort()  # releases threads that wait for one that cannot start
+                barrier.abort()  # releases the threads that wait for a thread that cannot start
                 torch.set_num_threads(cores)
 
 

@@ -1,4 +1,4 @@
-"""Compute what the distance between two tokens adds to a score, in families where it can be separated from the rest."""
+"""Compute the terms of a score that depend on the distance of two tokens, in families where they are separable."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ def _make_bias(added: torch.Tensor, n: int) -> Relative:
     return Relative(per_pair, empty, empty, np.zeros((2, n, n), np.intp))
 
 
-def _mpnet_terms(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _mpnet_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return MPNet's terms: numbers as in T5, with scaling.
 
     See Song et al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding".
     """
-    return scaling, _make_bias(given["position_bias"][0], n)
+    return scaling, _make_bias(arguments["position_bias"][0], n)
 
 
-def _bloom_terms(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _bloom_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return ALiBi's terms: the distance times a slope per head.
 
     See Press et al. 2022, "Train Short, Test Long", section 3.
     """
-    return scaling, _make_bias(given["alibi"], n)
+    return scaling, _make_bias(arguments["alibi"], n)
 
 
-def _t5_terms(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _t5_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return T5's terms: a learned number per head and bucket of distances, added to q · k, which is not scaled.
 
     See Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section
     2.1. The first layer computes the numbers and passes them to the others.
     """
-    added = given.get("position_bias")
+    added = arguments.get("position_bias")
     with torch.inference_mode():
         return scaling, _make_bias((holder.compute_bias(n, n) if added is None else added)[0], n)
 
 
-def _deberta_terms(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _deberta_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return DeBERTa's terms: the products of content with position and of position with content.
 
     All products are divided by the root of d_k times their number (He et al. 2021, equation 4).
@@ -60,21 +60,21 @@ def _deberta_terms(holder: Any, given: dict[str, Any], scaling: float, n: int) -
     if not holder.relative_attention:
         return scaling, _make_bias(torch.zeros(holder.num_attention_heads, n, n), n)
     span = holder.pos_ebd_size
-    buckets = given["relative_pos"].reshape(n, n).cpu().numpy()  # query position minus key position, in buckets
+    buckets = arguments["relative_pos"].reshape(n, n).cpu().numpy()  # query position minus key position, in buckets
     indices = np.stack([np.clip(buckets + span, 0, 2 * span - 1), np.clip(-buckets.T + span, 0, 2 * span - 1)])
-    keys = _distance_vectors(holder, given, "c2p", "key")
-    queries = _distance_vectors(holder, given, "p2c", "query")
+    keys = _distance_vectors(holder, arguments, "c2p", "key")
+    queries = _distance_vectors(holder, arguments, "p2c", "query")
     return scaling, Relative(np.zeros((1, n, n), np.float32), keys, queries, indices.astype(np.intp))
 
 
-def _distance_vectors(holder: Any, given: dict[str, Any], kind: str, name: str) -> Floats:
+def _distance_vectors(holder: Any, arguments: dict[str, Any], kind: str, name: str) -> Floats:
     """Return the keys or queries of distances, [h, distance, d_k]; no rows if the model does not compare with them."""
     heads = holder.num_attention_heads
     if kind not in holder.pos_att_type:
         return np.zeros((heads, 0, 0), np.float32)
     module = getattr(holder, f"{name}_proj" if holder.share_att_key else f"pos_{name}_proj")
     with torch.inference_mode():
-        rows = module(given["rel_embeddings"][: 2 * holder.pos_ebd_size])
+        rows = module(arguments["rel_embeddings"][: 2 * holder.pos_ebd_size])
     by_head: Floats = rows.reshape(len(rows), heads, -1).transpose(0, 1).contiguous().float().cpu().numpy()
     return by_head
 

@@ -115,8 +115,8 @@ class DecomposableStack:
         stream = Stream(self._model, self.name, self.layers, max(layers))
         with stream:
             weights, _ = self._run(read, stream.tap)
-        for opened, parts in stream.parts(read, self._typed, layers):
-            yield opened.trace(self.revision, read.tokenized(), weights), parts
+        for probe, parts in stream.parts(read, self._typed, layers):
+            yield probe.trace(self.revision, read.tokenized(), weights), parts
 
 
 BATCH_WORDS = 400  # maximum number of words per batch; larger batches are no faster
@@ -396,10 +396,10 @@ class Encoder(DecomposableStack, LoadedModel):
         read = self.pieces(text, pair, words)
         tokens = read.tokenized()
         number = layer if is_number(layer) else Head.among(layer, self.layer_numbers, self.heads, self.name).layer
-        opened = LayerProbe(self._model, self.name, number, self.layers)
-        with opened:
-            weights, _ = self._run(read, opened.tap)
-        return opened.trace(self.revision, tokens, weights)
+        probe = LayerProbe(self._model, self.name, number, self.layers)
+        with probe:
+            weights, _ = self._run(read, probe.tap)
+        return probe.trace(self.revision, tokens, weights)
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text, or of a sentence given as ``words``, as the model reads them.

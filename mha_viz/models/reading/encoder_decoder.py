@@ -94,17 +94,17 @@ class TargetStack(DecomposableStack):
         return self._target
 
     def iter_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
-        """Yield what :meth:`InParts.in_parts` yields, for this attention of the decoder."""
+        """Yield the parts as :meth:`DecomposableStack.iter_parts`, for this attention of the decoder."""
         state, of_keys = self._source.last_state(self._read)
         attention_numbers = [2 * layer + (self._part == CROSS) for layer in layers]
         lengths = [len(self._target.ids), len(self._read.ids)] * self.layers
         stream = Stream(self._model, self.name, 2 * self.layers, max(attention_numbers), lengths)
         with stream:
             weights, _ = self._whole.run_decoder(self._target.ids, state, stream.tap)
-        for number, (opened, parts) in zip(
+        for number, (probe, parts) in zip(
             attention_numbers, stream.parts(self._target, False, attention_numbers), strict=True
         ):
-            trace = opened.trace(self.revision, self._target.tokenized(), weights[..., : stream.widths[number]])
+            trace = probe.trace(self.revision, self._target.tokenized(), weights[..., : stream.widths[number]])
             yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)
 
 
@@ -279,7 +279,7 @@ class EncoderDecoder(LoadedModel):
     def _decode_pieces(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
         """Return the text of some token ids, and their pieces with spans.
 
-        The span of a piece is what it adds to the text of the pieces before it.
+        The span of a piece covers the characters that it adds to the text of the pieces before it.
         """
         unknown = self._target_vocabulary.unk_token_id  # which stands for a word
         special = frozenset(self._target_vocabulary.all_special_ids) - {unknown}

@@ -81,9 +81,9 @@ class _Attention(nn.Module):
 class _FeedForward(nn.Module):
     """The feed-forward part of a layer."""
 
-    def __init__(self, width: int, wide: int) -> None:
+    def __init__(self, width: int, inner_width: int) -> None:
         super().__init__()
-        self.c_fc, self.c_proj = TransposedLinear(width, wide), TransposedLinear(wide, width)
+        self.c_fc, self.c_proj = TransposedLinear(width, inner_width), TransposedLinear(inner_width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Apply GELU by tanh (Hendrycks and Gimpel 2016, section 2), step by step as in transformers.

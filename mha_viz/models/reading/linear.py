@@ -75,7 +75,7 @@ class PackedLinear(nn.Module):
 class LinearRows(nn.Module):
     """Some rows of a product that several linear layers with the same input share.
 
-    It replaces one of these layers where that layer is called by itself.
+    It stands in for one of these layers where that layer is called by itself.
     """
 
     def __init__(self, whole: PackedLinear, start: int, stop: int) -> None:
@@ -120,7 +120,7 @@ class _PackedFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, x: torch.Tensor, layer: PackedLinear) -> torch.Tensor:
-        """Apply the layer and keep what the gradient needs."""
+        """Apply the layer and save the inputs that the gradient needs."""
         context.layer = layer
         context.save_for_backward(x)
         return layer.compute(x)

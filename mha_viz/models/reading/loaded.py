@@ -82,7 +82,7 @@ class LoadedModel(ABC):
     def check_every_layer(self, what: str) -> None:
         """Raise ModelUnsupported if only some layers of the model have attention.
 
-        ``what`` names what cannot be measured, for the message.
+        ``what`` names the quantity that cannot be measured, for the message.
         """
         if not self.has_every_layer:
             raise ModelUnsupported(

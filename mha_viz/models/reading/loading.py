@@ -56,13 +56,14 @@ def load(
         model: a name that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder.
         device: "cpu", "cuda", or a numbered GPU such as "cuda:1".
         dtype: the type of its weights and vectors: "float32", or "float16" or "bfloat16" (also ``torch.bfloat16``),
-            which take half the memory. These change the model's numbers, so readings name the type with the revision.
+            which take half the memory. These change the model's numbers, so readings state the type after the revision.
             Attention is computed in float32 in all types.
         download: if False, raise ModelUnreachable instead of downloading the model.
         name: the model's name in captions, files and reports; by default its id on the Hub, and for a folder the name
             in its config.json.
 
-    Returns the model. Raises ModelError's family, and SettingError for a device or a type that does not exist.
+    Returns the model. Raises ModelError or one of its subclasses, and SettingError for a device or a type that does
+    not exist.
 
     >>> half = mv.load("toy", dtype="bfloat16").encode("the dog saw the girl .")
     >>> half.weights.dtype.name, half.revision.rpartition(" ")[2]
@@ -117,7 +118,7 @@ def from_folder(
         dtype: as for :func:`load`.
         display_name: as for :meth:`mha_viz.models.reading.loaded.LoadedModel.from_folder`.
 
-    Returns the model. Raises as that method.
+    Returns the model. Raises the errors of that method.
     """
     facts = inspect_folder(folder)
     kind: type[AnyModel] = MODEL_CLASSES[bool(facts.parts), facts.weights_only]

@@ -56,7 +56,7 @@ class _Attention(torch.nn.Module):
 
 
 def check_exportable(model: LoadedModel) -> Encoder:
-    """Return the model if a graph of it can be written.
+    """Return the model unchanged if it can be exported as a graph.
 
     Raises ModelUnsupported, and ExportError if it was not read from a folder or the libraries are not installed.
     """

@@ -20,7 +20,7 @@ __all__ = ["open_plain"]
 
 
 class _Kind(NamedTuple):
-    """How to open a family without transformers.
+    """The recipe for opening a family without transformers.
 
     Attributes:
         model: builds the model from a config.
@@ -28,7 +28,7 @@ class _Kind(NamedTuple):
         sizes: names of the sizes in the config. Width and number of heads are the second and the fourth.
         eps: name of the epsilon of its norms, and its default.
         usual: settings that transformers assumes; a config with other values is not opened here.
-        other_names: the names of these sizes in transformers.
+        other_names: the names of ``sizes`` in transformers.
     """
 
     model: Callable[[Any], Bert | Gpt2]

@@ -54,10 +54,10 @@ class AttentionModules:
 
 
 class LayerProbe:
-    """Hooks that record one layer of a model: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
+    """Hooks that record one layer of a model: ``with probe: run(probe.tap)``, then ``probe.trace(…)``.
 
-    The hooks are on modules that other threads use, too; they record only this thread's pass. With ``apart``, what
-    distances add to scores is kept separate, in families where this is known (``distances.TERMS_BY_FAMILY``);
+    The hooks are on modules that other threads use, too; they record only this thread's pass. With ``apart``, the terms
+    that distances add to scores are kept separate, in families where this is known (``distances.TERMS_BY_FAMILY``);
     otherwise such families are refused.
     """
 
@@ -177,12 +177,12 @@ class LayerProbe:
         return trace
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:
-        """Return x, the input of the layer's attention, and the layer's input where it differs; both [n, d_model]."""
+        """Return x, the input of the layer's attention, and the layer's input if it differs; both [n, d_model]."""
         x = to_array(self._recorded["x"].reshape(n, -1))
         return x, self._entered(x)
 
     def _distances(self, n: int) -> tuple[float, Relative | None]:
-        """Return the scale of the scores, and what distances add to them."""
+        """Return the scale of the scores, and the terms that distances add to them."""
         d_k = self._model.config.hidden_size / self._model.config.num_attention_heads
         scaling = float(getattr(self._place.holder, "scaling", d_k**-0.5))
         if self._relative is None:
@@ -196,8 +196,8 @@ class LayerProbe:
         """
         if "entered" not in self._recorded:
             return None
-        entered = to_array(self._recorded["entered"].reshape(x.shape))
-        return None if np.array_equal(entered, x) else entered
+        layer_input = to_array(self._recorded["entered"].reshape(x.shape))
+        return None if np.array_equal(layer_input, x) else layer_input
 
     @property
     def _memory(self) -> Floats | None:
@@ -216,8 +216,8 @@ class LayerProbe:
         if layer_mask is None:
             causal = np.triu(np.full((n, n), is_setting_true(self._family.causal, self._model.config)), 1)
             window = getattr(self._place.holder, "reach", -1)  # set for Longformer and GPT-Neo
-            far = abs(np.arange(n)[:, None] - np.arange(n)) > (window if window >= 0 else n)
-            hidden: Mask = causal | far
+            is_too_far = abs(np.arange(n)[:, None] - np.arange(n)) > (window if window >= 0 else n)
+            hidden: Mask = causal | is_too_far
             return hidden
         return to_array(layer_mask).reshape(n, n) < MASKED
 
@@ -273,14 +273,14 @@ def is_centred(norm: Any) -> bool:
 
 
 def epsilon(norm: Any) -> float:
-    """Return the number that a norm adds to the variance before it takes the root."""
+    """Return the epsilon of a norm, which is added to the variance before the square root."""
     return float(getattr(norm, "variance_epsilon", None) or norm.eps)
 
 
 def norm_factor(norm: Any, eps: float) -> Floats:
     """Return the factor of an RMSNorm: its weight or, in Gemma, 1 + its weight.
 
-    Its output for a vector of ones shows which.
+    The norm is applied to a vector of ones, which works for both.
     """
     with torch.inference_mode():
         return to_array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)

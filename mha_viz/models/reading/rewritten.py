@@ -19,7 +19,7 @@ _MASK_PENALTY = 1e30  # subtracted from XLNet's scores of masked positions
 
 
 def rewrite(model: Any) -> Any:
-    """Return the model, with its attention modules replaced by those of this file if its family needs that."""
+    """Replace the model's attention modules by those of this file if its family needs that. Return the model."""
     make_attention = _REPLACEMENTS.get(model.config.model_type)
     if make_attention is None or not capture.is_rewritten(model.config.model_type):
         return model
@@ -230,8 +230,8 @@ class _TappedMixin:
         """Return the outputs of the heads, [sentence, head, n, d_head], and their weights."""
         mask: Any = attention_mask
         if self.reach >= 0:
-            far = torch.ones(query.shape[-2:-1] * 2, dtype=torch.bool, device=query.device).tril(-self.reach - 1)
-            mask = mask.masked_fill(far, torch.finfo(mask.dtype).min)
+            is_too_far = torch.ones(query.shape[-2:-1] * 2, dtype=torch.bool, device=query.device).tril(-self.reach - 1)
+            mask = mask.masked_fill(is_too_far, torch.finfo(mask.dtype).min)
         module: Any = self
         output, weights = capture.capture_attention(module, query, key, value, mask, scaling=self.scaling)
         return output.transpose(1, 2), weights

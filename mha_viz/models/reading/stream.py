@@ -1,10 +1,10 @@
 """Decompose the input of each layer's attention into parts, carried through the norms of one pass.
 
 The parts are vectors of words and positions, the outputs of earlier heads and feed-forward parts, and constants. A norm
-divides by a standard deviation, for which every part uses that of the real pass; the rest of a norm is linear
+divides by a standard deviation, which is kept as it was in the real pass for every part; the rest of a norm is linear
 (Kobayashi et al. 2021, equation 3; for norms without a mean Zhang & Sennrich 2019, "Root Mean Square Layer
 Normalization", equation 4). The output of a feed-forward part is the input of the next norm, or of the next layer,
-minus everything that is known of it.
+minus all parts of it that are already known.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _NormCall(NamedTuple):
 class _OutputTap(Tap):
     """A tap that records the outputs of each layer's heads, [n, head, d_head].
 
-    ``widths`` is the number of keys of each attention, where they differ.
+    ``widths`` is the number of keys of each attention, if these numbers differ.
     """
 
     changes = False
@@ -114,7 +114,7 @@ class Stream:
             name: its name.
             layers: its number of layers.
             last: the last layer whose parts are needed.
-            widths: the number of keys of each layer, where they differ.
+            widths: the number of keys of each layer, if these numbers differ.
 
         Raises ModelUnsupported with the reason, UnknownHead for a layer that does not exist.
         """
@@ -147,9 +147,9 @@ class Stream:
         thread = threading.get_ident()
 
         def hook(module: Any, arguments: Any, put_out: torch.Tensor) -> None:
-            tap, (given, *_) = self._tap, arguments
-            if threading.get_ident() == thread and tap is not None and given.dim() == 3 and len(given) == 1:
-                self._norms.append(_NormCall(tap.seen, module, to_array(given[0]), to_array(put_out[0])))
+            tap, (norm_inputs, *_) = self._tap, arguments
+            if threading.get_ident() == thread and tap is not None and norm_inputs.dim() == 3 and len(norm_inputs) == 1:
+                self._norms.append(_NormCall(tap.seen, module, to_array(norm_inputs[0]), to_array(put_out[0])))
 
         handles = [m.register_forward_hook(hook) for m in _find_modules(self._model).norms]
         try:
@@ -163,9 +163,9 @@ class Stream:
 
         ``is_typed``: whether the model receives the types of the pieces.
         """
-        for layer, (summed, x, entered) in enumerate(self._iter_layer_inputs(read, is_typed)):
+        for layer, (summed, x, layer_input) in enumerate(self._iter_layer_inputs(read, is_typed)):
             if layer in layers:
-                attention_input = summed if entered is None else summed.behind(self._norm(layer, x, entered))
+                attention_input = summed if layer_input is None else summed.behind(self._norm(layer, x, layer_input))
                 yield self._opened[layer], self._checked(attention_input.named(), x)
 
     def last_state(self, read: Any) -> tuple[Floats, Parts]:
@@ -186,8 +186,8 @@ class Stream:
         is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
         streams = [probe.inputs(len(read.ids)) for probe in self._opened]
         summed = self._embed(read, is_typed, _residual_stream(*streams[0]))
-        for layer, (x, entered) in enumerate(streams):
-            yield summed, x, entered
+        for layer, (x, layer_input) in enumerate(streams):
+            yield summed, x, layer_input
             if layer + 1 == len(streams):
                 return
             summed.add_heads(self._named(layer), *self._head_outputs(layer))
@@ -218,12 +218,12 @@ class Stream:
         slices = read_weights(module).reshape(len(contexts), contexts.shape[-1], -1)
         return contexts, slices, read_bias(module, slices.shape[-1])
 
-    def _norm(self, layer: int, x: Floats, entered: Floats) -> _NormCall:
+    def _norm(self, layer: int, x: Floats, layer_input: Floats) -> _NormCall:
         """Return the norm whose output is x, the input of a layer's attention, and whose input is the layer's."""
         norms = [
             n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)
         ]
-        if not norms or not np.array_equal(norms[-1].given, entered):
+        if not norms or not np.array_equal(norms[-1].given, layer_input):
             raise _unsupported_error(self._name, "what enters its layers is not what their norms are given")
         return norms[-1]
 
@@ -269,7 +269,7 @@ class Stream:
 
 
 def check_decomposable(config: Any, name: str) -> None:
-    """Raise ModelUnsupported, with the reason, for a model whose vectors are not such a sum."""
+    """Raise ModelUnsupported, with the reason, for a model whose vectors are not a sum of known parts."""
     if config.model_type in _UNSUPPORTED_FAMILIES:
         raise _unsupported_error(name, _UNSUPPORTED_FAMILIES[config.model_type])
     if getattr(config, "rescale_embeddings", False):  # BigBird
@@ -290,10 +290,10 @@ class _PartSum:
     The first two parts are constants, which grow.
     """
 
-    def __init__(self, most: int, shape: tuple[int, ...]) -> None:
-        """Start with constants of 0, and allocate room for ``most`` parts, each of ``shape`` [n, d]."""
+    def __init__(self, max_parts: int, shape: tuple[int, ...]) -> None:
+        """Start with constants of 0, and allocate room for ``max_parts`` parts, each of ``shape`` [n, d]."""
         self.names, self.groups = [SHIFTS, OUTPUT_BIASES], [CONSTANTS, CONSTANTS]
-        self._room = np.zeros((most, *shape), np.float32)
+        self._room = np.zeros((max_parts, *shape), np.float32)
 
     @property
     def x(self) -> Floats:
@@ -302,7 +302,7 @@ class _PartSum:
 
     @property
     def total(self) -> Floats:
-        """The sum of all parts, [n, d], computed without BLAS, whose threads would hold up those of torch."""
+        """The sum of all parts, [n, d], computed without BLAS, whose threads would slow down the threads of torch."""
         total: Floats = self.x.sum(axis=0)
         return total
 
@@ -373,9 +373,9 @@ class _PartSum:
         )
 
 
-def _residual_stream(x: Floats, entered: Floats | None) -> Floats:
+def _residual_stream(x: Floats, layer_input: Floats | None) -> Floats:
     """Return the residual stream that enters a layer."""
-    return x if entered is None else entered
+    return x if layer_input is None else layer_input
 
 
 def _project(vectors: Floats, module: Any) -> Floats:

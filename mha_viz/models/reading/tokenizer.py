@@ -152,9 +152,9 @@ class Tokenizer:
             [None if word is None else word - len(prefix_words) for word in encoding.word_ids],
             tuple(encoding.ids),
         )
-        lost = set(range(len(forms))).difference(numbers)
-        if lost:
-            word = min(lost)
+        lost_words = set(range(len(forms))).difference(numbers)
+        if lost_words:
+            word = min(lost_words)
             raise TextError(
                 f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quote(forms[word])}.",
                 "Leave it out.",
@@ -169,21 +169,21 @@ class Tokenizer:
         return WordPieces(tuple(forms), tuple(names), ids, tuple(encoding.type_ids), words, spans, in_vocabulary)
 
     def _spans(
-        self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]], follows: bool
+        self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]], has_prefix: bool
     ) -> tuple[tuple[int, int], ...]:
         """Return the span of each piece in the words joined by single spaces, from its span in its word.
 
-        ``follows``: whether a prefix comes before the first word.
+        ``has_prefix``: whether a prefix comes before the first word.
         """
         begins = list(accumulate((len(form) + 1 for form in forms), initial=0))
-        blank = len(self._blank)  # positions before all words but the very first
+        blank = len(self._blank)  # offset before every word except the very first
         spans = []
         for word, (start, end) in zip(words, offsets, strict=True):
             if word is None:
                 spans.append((0, 0))
                 continue
             first, last = begins[word], begins[word + 1] - 1
-            shift = first - blank * (follows or word > 0)
+            shift = first - blank * (has_prefix or word > 0)
             spans.append((max(first, shift + start), min(last, shift + end)))
         return tuple(spans)
 
@@ -192,13 +192,13 @@ class Tokenizer:
         with convert_panics(self.name):
             return self._backend.encode(*typed, **options)
 
-    def _pieces(self, encoding: Any, keep: Sequence[int]) -> list[Piece]:
+    def _pieces(self, encoding: Any, kept_indices: Sequence[int]) -> list[Piece]:
         """Return the kept pieces of an encoding, with positions in the text without the prefix."""
         ids, names, spans, words = encoding.ids, encoding.tokens, encoding.offsets, encoding.word_ids
         sequence = encoding.sequence_ids
         pieces: list[Piece] = []
         segment = 0
-        for i in keep:
+        for i in kept_indices:
             if sequence[i] is None:  # added by the tokenizer: belongs to the text before it
                 pieces.append(Piece(names[i], 0, 0, None, segment))
                 continue
@@ -231,7 +231,7 @@ def convert_panics(name: str) -> Iterator[None]:
 
 
 def _readable_name(written: str, name: str) -> str:
-    """Return the text of a piece of a prefix, or the name of the piece if that text is blank."""
+    """Return the text of a prefix's piece, or the name of the piece if that text is blank."""
     return written.strip() or name
 
 
@@ -242,7 +242,7 @@ def _supports_pairs(tokenizer: Any) -> bool:
 
 
 def _find_word_separator(tokenizer: Any) -> str:
-    """Return what must precede a listed word so that it is read as inside a text: a space for byte-level tokenizers."""
+    """Return the prefix with which a listed word is tokenized as inside a text: a space for byte-level tokenizers."""
     with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
     without = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
     return " " if tokenizer.encode("a b").ids == with_blank != without else ""

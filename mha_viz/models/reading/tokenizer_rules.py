@@ -51,7 +51,7 @@ def export_parts(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def export_rules(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return everything else that ``Rules`` of tokenizer.js names. Raises ModelUnsupported as :func:`export_parts`."""
+    """Return all other fields of ``Rules`` in tokenizer.js. Raises ModelUnsupported as :func:`export_parts`."""
     backend = tokenizer.backend
     tokenizer_json = json.loads(backend.to_str())
     _check_reproducible(tokenizer_json, tokenizer.name)
@@ -123,7 +123,7 @@ def _find_changed_characters(normalizer: Any) -> list[CharacterRun]:
         return []
 
     def becomes(character: str) -> str | int | None:
-        """Return what a character becomes; None if it stays."""
+        """Return the replacement of a character; None if it is unchanged."""
         normalised: str = normalizer.normalize_str(character)
         if normalised == character:
             return None
@@ -137,7 +137,7 @@ def _find_changed_characters(normalizer: Any) -> list[CharacterRun]:
 
 
 def _iter_changes(convert: Callable[[str], str | int | None]) -> Iterator[CharacterRun]:
-    """Yield what each character becomes, in order. Characters that stay are left out."""
+    """Yield the replacement of each character, in order. Unchanged characters are left out."""
     uniform_runs = ((span[0], span[-1], convert(chr(span[len(span) // 2]))) for span in _UNIFORM_RANGES)
     single_runs = (
         (code, code, convert(chr(code))) for plane in _MEASURED_RANGES for code in plane if code not in _SURROGATES
@@ -148,7 +148,7 @@ def _iter_changes(convert: Callable[[str], str | int | None]) -> Iterator[Charac
 
 
 def _find_separators(pre_tokenizer: Any, tokenizer_json: JsonObject) -> Iterator[CharacterRun]:
-    """Yield the characters that separate words, and those that are words by themselves.
+    """Yield the characters that separate words, and the characters that are words by themselves.
 
     Both kinds are split from the letters on either side.
     """

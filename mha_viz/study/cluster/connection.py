@@ -199,7 +199,7 @@ def check_client(client: Any) -> None:
 def convert_client_error(error: BaseException | None, saved: str) -> MhaVizError:
     """Convert an exception of the client, or None for a lost task, to an MhaVizError.
 
-    ``saved`` is a sentence on what is not lost.
+    ``saved`` is a sentence that says which results are stored.
     """
     if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *_list_cancellations())):
         return ClusterError("The cluster stopped answering.", f"Start it and try again. {saved}".rstrip())

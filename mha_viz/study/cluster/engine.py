@@ -176,7 +176,7 @@ class ClusterEngine:
         return reporter.add(worker, sentences, lost)
 
     def _iter_completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
-        """Yield futures as they finish; at most AHEAD per thread of the cluster are submitted at a time."""
+        """Yield futures as they finish; at most TASKS_PER_THREAD are submitted at a time."""
         waiting = iter(submit)
         running = connection.import_distributed().as_completed(loop=self.client.loop)
         while self._submit(waiting, running):
@@ -211,8 +211,10 @@ class ClusterEngine:
             raise self._failure(future, error) from error
 
     def _failure(self, future: Future[Any], error: Exception | None = None) -> MhaVizError:
-        """Return why a future has no result: the error of its task or, if it was lost with the connection, of the
-        client."""
+        """Return the reason why a future has no result, as an error.
+
+        It is the error of its task or, if the future was lost with the connection, that of the client.
+        """
         if future.status == "error":
             return connection.convert_task_error(cast(Any, future).exception(), self._saved())
         return connection.convert_client_error(error, self._saved())
@@ -244,7 +246,7 @@ class Arrival(NamedTuple):
 
 
 class _Tree:
-    """A tree that merges futures of sums, FAN at a time; at each level, fewer than FAN wait."""
+    """A tree that merges futures of sums, MERGE_SIZE at a time; at each level, fewer than MERGE_SIZE wait."""
 
     def __init__(self, client: Client) -> None:
         self._client: Any = client

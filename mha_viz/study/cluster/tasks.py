@@ -47,7 +47,7 @@ class WorkerModel(NamedTuple):
 
 
 class PartResult(Protocol):
-    """The interface of what was measured of a part. ``unsaved`` has the reasons why it could not be saved."""
+    """The interface of the results of a part. ``unsaved`` has the reasons why it could not be saved."""
 
     unsaved: Counter[str]
 
@@ -56,7 +56,7 @@ class PartResult(Protocol):
 
 
 class Measure(Protocol):
-    """The interface of what is measured of each part of a corpus."""
+    """The interface of a measure that is computed on each part of a corpus."""
 
     def depends_on(self, part: Part) -> list[object]:
         """Return everything that the result depends on besides the model, as values that JSON can hold."""
@@ -97,8 +97,10 @@ def measure(task: PartTask) -> PartResult:
 
 
 class PartSums(NamedTuple):
-    """The measure whose results are sums, of a profile or of another kind. ``batch`` is the maximum number of tokens
-    per batch."""
+    """The measure whose results are sums, of a profile or of another kind.
+
+    ``batch`` is the maximum number of tokens per batch.
+    """
 
     passes: tuple[str, ...]
     batch: int

@@ -49,7 +49,7 @@ def serve() -> None:
             heading: Json = {"value": value}
         except MhaVizError as error:
             heading = messages.pack_error(error)
-        except BaseException as error:  # any library error, including Rust panics: only this request fails
+        except BaseException as error:  # any error of a library, including Rust panics, must fail this request only
             heading = messages.pack_error(_convert_error(error))
         messages.send(replies, heading | {"loaded": models.names, "used": str(models.used or "")}, answer)
         gc.enable()  # garbage collection was off during the imports

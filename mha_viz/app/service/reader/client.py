@@ -39,7 +39,7 @@ class Reader:
     Linux, the process has no network and can write only to a temporary folder.
     """
 
-    starts = 0  # of all readers of this process
+    starts = 0  # number of process starts, over all readers of the server
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,12 +47,12 @@ class Reader:
         self._starter = starting.make_starter()
         self._loaded = frozenset[str]()  # names of the loaded models
 
-    def ask(self, verb: Callable[Concatenate[Models, P], T], *values: P.args, **named: P.kwargs) -> T:
+    def ask(self, verb: Callable[Concatenate[Models, P], T], *values: P.args, **options: P.kwargs) -> T:
         """Call a verb of ``app.service.reader.verbs`` in the process and return its result.
 
         The first of the ``values`` is the request, or the name of the model, if the verb needs one.
         """
-        packed, arrays = CODEC.pack((values, named))
+        packed, arrays = CODEC.pack((values, options))
         message = {"verb": verb.__name__, "values": packed}
         model = verbs.find_model_name(*values)
         with self._lock:
@@ -62,7 +62,7 @@ class Reader:
                 heading, answer = self._load_and_ask(model, message, arrays, is_retry=True)
             if used := heading.pop("used", ""):  # recorded here, because a confined process cannot
                 budget.record_use(Path(used))
-            with suppress(OSError):  # no spare process can start now, but the answer is there
+            with suppress(OSError):  # no spare process can start now, but the answer has arrived
                 self._starter.prepare()
         if "error" in heading:
             raise messages.parse_error(heading)
@@ -118,9 +118,9 @@ class Reader:
         except OSError as error:
             raise _make_failure(model, isinstance(error, TimeoutError), LOAD_SECONDS) from error
         timed_out = threading.Event()
-        watch = threading.Timer(seconds, _stop, (process, timed_out))
-        watch.daemon = True
-        watch.start()
+        timer = threading.Timer(seconds, _stop, (process, timed_out))
+        timer.daemon = True
+        timer.start()
         try:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -132,7 +132,7 @@ class Reader:
                 raise _make_failure(model, timed_out.is_set(), seconds) from error
             raise EOFError from error
         finally:
-            watch.cancel()
+            timer.cancel()
 
     def _running(self) -> tuple[bool, Process]:
         """Start the process if necessary; return whether it was just started, and the process.

@@ -27,7 +27,8 @@ class Models:
         self._encoders: OrderedDict[str, AnyModel] = OrderedDict()
         self._stamps: dict[str, FileStamps] = {}  # state of the files of a loaded folder, when it was read
         self.used: Path | None = None  # folder of the model used last, if it has one
-        self._means: dict[str, tuple[Means, int]] = {}  # by loaded model, with the number of sentences added
+        # Means of each loaded model, and the number of sentences added to them.
+        self._means: dict[str, tuple[Means, int]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -69,13 +70,13 @@ class Models:
         Sentences that were already added are skipped. Raises MeansMissing if sentences before ``first`` have not been
         added since this process loaded the model.
         """
-        means, done = self._means.get(name, (Means(self[name]), 0))
-        if first > done:
+        means, added = self._means.get(name, (Means(self[name]), 0))
+        if first > added:
             raise _make_missing_error()
         self._means.pop(name, None)  # incomplete sums are not stored
         sentences = built_in().sentences
-        means.add(" ".join(sentence.forms) for sentence in sentences[done:end])
-        self._means[name] = means, max(done, min(end, len(sentences)))
+        means.add(" ".join(sentence.forms) for sentence in sentences[added:end])
+        self._means[name] = means, max(added, min(end, len(sentences)))
 
     def get_means(self, request: Request) -> Weights | None:
         """Return the mean outputs of a model's heads over the built-in sentences, [layer, head, d_head].
@@ -84,8 +85,8 @@ class Models:
         """
         if request.method != "mean":
             return None
-        means, done = self._means.get(request.model, (None, 0))
-        if means is None or done < len(built_in().sentences):
+        means, added = self._means.get(request.model, (None, 0))
+        if means is None or added < len(built_in().sentences):
             raise _make_missing_error()
         return means.values()
 

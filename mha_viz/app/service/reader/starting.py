@@ -19,10 +19,9 @@ from mha_viz.process import template
 from mha_viz.process.apart import IMPORT_THREADS
 from mha_viz.process.template import PipedProcess, Template
 
-LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
-DATA_BYTES = (
-    8_000_000_000  # limit of memory where the system supports one: a model of 2 GB, its packed copy, and a reserve
-)
+LOAD_SECONDS = 180.0  # to load a model from a slow disk, including the import of the libraries
+# Limit of memory where the system supports one: a model of 2 GB, its packed copy, and a reserve.
+DATA_BYTES = 8_000_000_000
 # Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
 WAIT_SETTINGS = {"OMP_WAIT_POLICY": "PASSIVE"}
 SPARE_SECONDS = 20.0  # after the start of a process; before that, the first visitors need the cores
@@ -31,10 +30,10 @@ Process: TypeAlias = "subprocess.Popen[bytes] | PipedProcess"
 
 
 class _Starter:
-    """Start processes for one reader. They can write to one temporary folder only."""
+    """Starts processes for one reader. They can write to one temporary folder only."""
 
     def __init__(self) -> None:
-        self._began = 0.0  # time.monotonic() at the last start that somebody waited for
+        self._began = 0.0  # time of the last start that a request waited for, on the monotonic clock
         self.folder = ""
 
     def _command(self, function: str) -> tuple[list[str], dict[str, str]]:
@@ -45,17 +44,17 @@ class _Starter:
                 weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         folder = [self.folder] if self.folder else []
         command, environment = process.build_python_command("-c", _START_CODE, *folder, function, str(DATA_BYTES))
-        place = {"TMPDIR": self.folder} if folder else {}
-        return command, {**process.SETTINGS, **WAIT_SETTINGS, **environment, **IMPORT_THREADS, **place}
+        temp_setting = {"TMPDIR": self.folder} if folder else {}
+        return command, {**process.SETTINGS, **WAIT_SETTINGS, **environment, **IMPORT_THREADS, **temp_setting}
 
     def _is_late(self) -> bool:
         return time.monotonic() - self._began > SPARE_SECONDS
 
 
 class CopyStarter(_Starter):
-    """Start copies of a template process.
+    """Starts copies of a template process.
 
-    If the template ends, another is started, which is waited for only if a copy is needed.
+    If the template ends, another is started; a caller waits for it only when it needs a copy.
     """
 
     def __init__(self) -> None:
@@ -99,7 +98,7 @@ class CopyStarter(_Starter):
 
 
 class SpareStarter(_Starter):
-    """Start new processes, and keep a spare one from SPARE_SECONDS after the first started."""
+    """Starts new processes. SPARE_SECONDS after the first start, it begins to keep a spare one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,9 +137,9 @@ def make_starter() -> CopyStarter | SpareStarter:
 
 # The limit is set before a library can allocate memory. If memory runs out, the system kills this process rather than
 # the server, which then starts another. No core file writes what was typed to the disk. transformers is told that scipy
-# and scikit-learn are not there (37 MB and more, for losses and ways to generate that are not used here); whoever else
-# imports them has them. Libraries create a million objects that stay: looking for garbage among them would take a fifth
-# of the import time.
+# and scikit-learn are missing (37 MB or more, for losses and generation methods that are not used here); other
+# libraries can still import them. The imports create a million permanent objects: collecting garbage among them would
+# take a fifth of the import time.
 _START_CODE = """
 import gc, os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this process

@@ -1,4 +1,4 @@
-"""The questions that can be asked of a model: one function each, called by the server, executed where the models are.
+"""The requests to models, one function ("verb") per kind. The server calls them; the process with the models runs them.
 
 The first value of a verb is the request or the name of the model. A new verb is a function here and a row of VERBS. If
 it sends or returns an object of a class that no verb has sent so far, add the class to CODEC. Import torch, and
@@ -41,7 +41,7 @@ CODEC = Codec(
 )
 
 
-MEMORY_REMEDY = "Try again; a smaller model or a shorter text needs less memory."  # remedy when memory runs out
+MEMORY_REMEDY = "Try again; a smaller model or a shorter text needs less memory."  # for errors when memory runs out
 
 
 def find_model_name(first: object = "", *_: object) -> str:
@@ -174,8 +174,8 @@ def measure_repeats(models: Models, model: str, first: int, end: int, untrained:
 
     encoder = models[model]
     decoder_heads.check_settings(encoder, LENGTH, DRAWS)
-    of_weights = encoder.untrained(SEED) if untrained else encoder
-    return decoder_heads.measure_draws(of_weights, range(first, end), LENGTH, DRAWS, SEED)
+    measured_encoder = encoder.untrained(SEED) if untrained else encoder
+    return decoder_heads.measure_draws(measured_encoder, range(first, end), LENGTH, DRAWS, SEED)
 
 
 def _get_model(models: Models, request: Request) -> Encoder:

@@ -122,7 +122,7 @@ def _plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
 
 
 def _minilm_folder() -> str:
-    return str(hub.local_folder(catalog.resolve("minilm")))
+    return str(hub.find_local_folder(catalog.resolve("minilm")))
 
 
 def tokenizer() -> Any:

@@ -16,7 +16,7 @@ from benchmarks.loopback import Loopback
 from benchmarks.scripts import SCRIPTS, content
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.packet import build_packet
 
 HEAD = 1  # the head that is open at first, in the middle layer
 # The styles that Streamlit sets around a component: the theme's light colours and its fonts.
@@ -38,7 +38,7 @@ class Opened(NamedTuple):
 class Bench:
     """A browser, a server, and both pages of one attention: times from navigation start, data waiting in Python.
 
-    Python's work (``packet``, BertViz's HTML) is done when the page requests it, so that it is included in the time.
+    Python's work (``build_packet``, BertViz's HTML) is done when the page requests it, so that it is included in the time.
     """
 
     def __init__(self, context: BrowserContext, server: Loopback) -> None:
@@ -101,7 +101,7 @@ def _script(text: bytes) -> tuple[str, bytes]:
 
 
 def _packet(attention: Attention) -> bytes:
-    return packet(attention, [opened_head(attention)])
+    return build_packet(attention, [opened_head(attention)])
 
 
 def _ours(head: Head) -> str:

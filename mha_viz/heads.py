@@ -17,7 +17,7 @@ __all__ = ["AnyHead", "Head", "is_number"]
 NONE = "none"  # in a link, in place of heads: none is switched off
 MAX_NUMBER = 10_000  # no model has as many layers, or heads per layer
 MAX_IN_LINK = 144  # maximum number of heads in a link: the parameter for 12 × 12 heads takes 767 characters
-_NAMES = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
+_NAME_REMEDY = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
 
 
 class Head(NamedTuple):
@@ -50,9 +50,9 @@ class Head(NamedTuple):
             layer, head = (index(part) for part in given)
         except (TypeError, ValueError) as error:
             several = " Several heads are given as heads=[…]." if isinstance(given, list) else ""
-            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", f"{_NAMES}{several}") from error
+            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", f"{_NAME_REMEDY}{several}") from error
         if any(isinstance(part, bool) for part in given) or max(abs(layer), abs(head)) >= MAX_NUMBER:
-            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", _NAMES)
+            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", _NAME_REMEDY)
         return cls(layer, head)
 
     @classmethod

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
-from mha_viz.figures.layout.panels import Panel, opened, pack_comparison
+from mha_viz.figures.layout.panels import Panel, set_initial_state, pack_comparison
 from tests.browser_tab import PATIENCE
 
 ORIGIN = "http://compare.test/"
@@ -82,7 +82,7 @@ class Sheet:
         """Draw the panels, which open with the difference ``opens``; returns how many messages to the server this has
         planned."""
         bytes_ = pack_comparison(panels, editable=editable)
-        coded = base64.b64encode(opened(bytes_, diff=opens) if opens else bytes_).decode()
+        coded = base64.b64encode(set_initial_state(bytes_, diff=opens) if opens else bytes_).decode()
         planned: int = self.page.evaluate("coded => planning(() => draw(coded))", coded)
         self.page.evaluate("() => document.querySelectorAll('.drawing').forEach((fold) => (fold.open = true))")
         return planned

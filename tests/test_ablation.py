@@ -92,7 +92,7 @@ def test_a_text_through_the_model_as_it_is(family: str, tiny: Tiny, tiny_folder:
     weights, states = plain(tiny_folder(family), SENTENCE, {})
     assert np.abs(whole.weights - weights).max() <= 1e-5
     assert np.abs(whole.states - states[0].numpy()).max() <= 2e-5
-    assert len(whole.entering) == (LAYERS if encoder.can_resume else 0)
+    assert len(whole.layer_inputs) == (LAYERS if encoder.can_resume else 0)
     assert ablation.run_full_pass(encoder, SENTENCE) is whole
     assert len({id(ablation.run_full_pass(encoder, other)) for other in OTHERS}) == 2
     assert ablation.run_full_pass(encoder, SENTENCE) is not whole  # two texts are cached

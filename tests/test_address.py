@@ -26,7 +26,7 @@ from mha_viz.app.url.address import (
 )
 from mha_viz.attention import Head
 from mha_viz.errors import UnknownHead
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.packet import build_packet
 from mha_viz.files.assets import page_files
 from mha_viz.request import Request
 from mha_viz.text import clean
@@ -242,7 +242,7 @@ def test_what_a_drawing_sets_is_understood_again(view: dict[str, Any]) -> None:
 
 
 def test_python_and_javascript_accept_the_same_values_heads_and_tokens() -> None:
-    raw = packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
+    raw = build_packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
     tried = [(n, v) for n in VIEW_PATTERNS if n not in ("on", "roles", "arrows") for v in [*GOOD[n], *BAD[n]]]
     queries = ["", *(f"{name}={quote(value)}" for name, value in tried)]
     default, *views = ask_packet(*[{"packet": raw, "ask": "view", "query": query} for query in queries])

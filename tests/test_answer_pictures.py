@@ -32,7 +32,7 @@ def test_each_gradient_is_the_one_of_the_output_times_the_slice_of_its_head() ->
 
 
 def test_every_head_gets_all_tokens_and_only_narrow_ones_a_chunk() -> None:
-    wide, narrow = answers.widths(LIGHT)
+    wide, narrow = answers.draw_widths(LIGHT)
     for drawing, fed in ((wide, [LIGHT.muted] * COUNT), (narrow, list(HEADS))):
         rects = [mark for mark in drawing.marks if isinstance(mark, Rect)]
         assert [mark.fill for mark in rects[::2]] == fed

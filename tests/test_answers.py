@@ -111,7 +111,7 @@ def test_words_with_and_without_heads_are_those_of_transformers(family: str, tin
     pieces = list_tokens(before, after, question.piece)
     assert answer.before == pytest.approx(np.exp(before[pieces]), abs=1e-5)
     assert answer.after == pytest.approx(np.exp(after[pieces]), abs=1e-5)
-    assert answer.words == tuple(answers.word_name(encoder, piece) for piece in pieces)
+    assert answer.words == tuple(answers.format_word(encoder, piece) for piece in pieces)
     assert answer.divergence == pytest.approx(
         sum(np.exp(p) * (p - q) for p, q in zip(before, after, strict=True)), abs=1e-5
     )
@@ -239,7 +239,7 @@ def test_a_word_of_the_vocabulary_keeps_its_name(tiny: Tiny) -> None:
     for family in ("bert", "gpt2", "llama", "roberta", "xlm-roberta"):
         encoder = tiny(f"{family} words")
         for piece in range(len(encoder.vocabulary)):
-            name = answers.word_name(encoder, piece)
+            name = answers.format_word(encoder, piece)
             assert name, (family, piece)
             assert name.isprintable() or not encoder.vocabulary.convert_ids_to_tokens(piece).isprintable()
 

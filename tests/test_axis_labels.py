@@ -21,7 +21,7 @@ from mha_viz.figures import files
 from mha_viz.figures.drawing.marks import CellPicture, Drawing, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.figure import Figure
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.packet import build_packet
 
 NAMES = ["[CLS]", "the", "ord", "##ina", "##ry", "word", "[SEP]"]
 PIECES = ("ord", "##ina", "##ry")
@@ -95,7 +95,7 @@ def test_a_piece_keeps_its_mark_in_every_file_of_a_reading(suffix: str) -> None:
 
 
 def test_the_pages_get_pieces_with_their_marks_and_words_without() -> None:
-    packed = packet(split(), [])
+    packed = build_packet(split(), [])
     header = json.loads(packed[4 : 4 + int.from_bytes(packed[:4], "little")])
     assert header["tokens"] == NAMES
     assert header["words"] == ["[CLS]", "the", "ordinary", "word", "[SEP]"]

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, ViewportSize, expect
 
 from mha_viz.app.inside.steps import STEPS
 from mha_viz.app.lab.learning import TOYS
-from mha_viz.app.lab.small_tasks import small_tasks
+from mha_viz.app.lab.small_tasks import load_small_tasks
 from mha_viz.lab.lab import EXPERIMENTS
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
 from tests.waiting import until
@@ -43,7 +43,7 @@ STOP = """() => {
 }"""
 SCENES = [
     *({"experiment": name} for name in (*EXPERIMENTS, *TOYS)),
-    *({"experiment": "tasks", "task": str(number)} for number in range(1, len(small_tasks()) + 1)),
+    *({"experiment": "tasks", "task": str(number)} for number in range(1, len(load_small_tasks()) + 1)),
 ]
 
 

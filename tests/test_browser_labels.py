@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext
 
 import mha_viz as mv
-from mha_viz.app.lab.small_tasks import small_tasks
+from mha_viz.app.lab.small_tasks import load_small_tasks
 from mha_viz.lab.lab import EXPERIMENTS
 from mha_viz.models.reading.encoder import Encoder
 from tests.browser_tab import BrowserTab
@@ -40,7 +40,7 @@ def test_words_of_all_maps_stand_beside_their_rows(newcomer: Callable[..., Brows
     visitor = newcomer()
     visitor.is_altered = True
     visitor.page.add_init_script(f"({NOTE})()")
-    for number in range(1, len(small_tasks()) + 1):
+    for number in range(1, len(load_small_tasks()) + 1):
         visitor.visit("/why_heads_differ", experiment="tasks", task=str(number))
         stand_beside_their_rows(visitor.page)
     for experiment in EXPERIMENTS:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from mha_viz.app.lab import learning
-from mha_viz.app.lab.small_tasks import small_tasks
+from mha_viz.app.lab.small_tasks import load_small_tasks
 from mha_viz.app.widgets import navigation
 from mha_viz.lab import toy_maps
 from mha_viz.lab.lab import EXPERIMENTS
@@ -74,11 +74,11 @@ def test_the_link_to_small_tasks_leads_to_the_task(visitor: BrowserTab) -> None:
     page = visitor.explore()
     page.get_by_role("link", name="Why do they differ?").click()
     page.get_by_role("radio", name=re.compile("Small tasks")).click()
-    task = page.get_by_role("heading", name=small_tasks()[0].task)
+    task = page.get_by_role("heading", name=load_small_tasks()[0].task)
     expect(task).to_be_in_viewport()
     expect(page.locator(".mha-player canvas").first).to_be_in_viewport()
     page.get_by_role("radio", name="2", exact=True).click()
-    expect(page.get_by_role("heading", name=small_tasks()[1].task)).to_be_visible()
+    expect(page.get_by_role("heading", name=load_small_tasks()[1].task)).to_be_visible()
 
 
 def lights(page: Page, place: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

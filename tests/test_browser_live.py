@@ -19,7 +19,7 @@ import mha_viz as mv
 from mha_viz.analysis.shipped import list_head_recipes, load_bundled_roles
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText
-from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.figures.layout.packet import collect_axis_tokens
 from mha_viz.figures.words.role_words import group_by_head, plain_name
 from mha_viz.models.reading import onnx
 from mha_viz.models.reading.encoder import Encoder
@@ -65,7 +65,7 @@ def same(model: Encoder, text: str, answer: Read) -> None:
     except EmptyText:
         assert answer.refusal
         return
-    tokens = axis_tokens(expected.queries)
+    tokens = collect_axis_tokens(expected.queries)
     assert {field: answer.reading[field] for field in tokens} == tokens
     assert np.abs(answer.weights - expected.weights).max() <= CLOSE
 

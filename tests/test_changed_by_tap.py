@@ -58,8 +58,8 @@ def test_a_reading_says_which_tap_changed_it(tiny: Tiny, tap: type[mv.Tap], made
 def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny, tmp_path: Path) -> None:
     encoder = tiny("bert")
     usual, even = encoder.encode("The cat sat."), encoder.through("The cat sat.", tap=Even)[0]
-    assert "changed by Even" in caption.reading(even)
-    assert "changed by" not in caption.reading(usual)
+    assert "changed by Even" in caption.describe_reading(even)
+    assert "changed by" not in caption.describe_reading(usual)
     figure = mv.difference((usual, "L1H1"), (even, "L1H1"))
     assert figure.caption.count("changed by Even") == 2, "of the panel, and of the colours"
     assert "changed by Even" in even.heatmap("L1H1").caption

@@ -35,21 +35,21 @@ def test_every_chapter_is_shown_but_for_those_that_the_site_writes() -> None:
     whole = {path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.md")}
     written = {name for name, text in whole.items() if "\n::: " in text}
     drawn = {name.removesuffix(".md") for name in docs.WITH_FIGURES}
-    assert chapters.chapters().keys() == whole.keys() - written - drawn
-    assert len(chapters.chapters()) > 20
+    assert chapters.list_chapters().keys() == whole.keys() - written - drawn
+    assert len(chapters.list_chapters()) > 20
 
 
 def test_chapters_travel_with_the_wheel() -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
     taken = {PurePosixPath(place): PurePosixPath(to) for place, to in wheel["force-include"].items()}
-    for name, file in chapters.chapters().items():
+    for name, file in chapters.list_chapters().items():
         path = PurePosixPath(file.relative_to(ROOT).as_posix())
         place = path if path in taken else path.parent
         assert taken[place] == PurePosixPath("mha_viz/_app") / place, name
 
 
 def test_links_between_chapters_lead_to_a_heading_and_others_stay_plain() -> None:
-    texts = {name: chapters._read_chapter(name)[1] for name in chapters.chapters()}
+    texts = {name: chapters._read_chapter(name)[1] for name in chapters.list_chapters()}
     headings = {name: {slug(h) for h in re.findall(r"^#+ (.+)$", text, re.MULTILINE)} for name, text in texts.items()}
     to_chapters = 0
     for name, text in texts.items():
@@ -63,7 +63,7 @@ def test_links_between_chapters_lead_to_a_heading_and_others_stay_plain() -> Non
 
 
 def test_a_chapter_is_text_alone() -> None:
-    for name in chapters.chapters():
+    for name in chapters.list_chapters():
         assert not NOT_TEXT.search(CODE.sub("`", chapters._read_chapter(name)[1])), name
     shown = PageSession({"chapter": "glossary"}, PAGE)
     assert not [element for element in shown.at.markdown if element.allow_html]
@@ -88,7 +88,7 @@ def test_about_links_to_chapters_that_there_are() -> None:
     (text,) = [e.value for e in PageSession({}, PAGE).at.markdown if "**More**" in e.value]
     linked = [target.removeprefix("?chapter=") for target in LINK.findall(text)]
     assert len(linked) >= 4
-    assert set(linked) <= chapters.chapters().keys()
+    assert set(linked) <= chapters.list_chapters().keys()
 
 
 def test_a_chapter_opens_in_place_on_a_phone_and_leads_on_and_back(visitor: BrowserTab) -> None:

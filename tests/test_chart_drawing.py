@@ -24,11 +24,11 @@ from mha_viz.figures.charts.chart import (
     Plot,
     Series,
     iter_text_marks,
-    spans,
+    divide_width,
     strip_markup,
     width,
 )
-from mha_viz.figures.charts.chart_drawing import draw_chart, scale
+from mha_viz.figures.charts.chart_drawing import draw_chart, build_scale
 from mha_viz.figures.drawing.marks import CellPicture, Polyline, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT, Theme
 from mha_viz.figures.layout import Size
@@ -121,7 +121,7 @@ def test_the_points_of_a_curve_have_its_colour() -> None:
 
 def test_labels_titles_and_the_legend_are_written() -> None:
     axis = Axis(at=[0, 1], names=["a &lt; b", "c"], title="step")
-    titles = zip(["left W<sub>Q</sub>", "<b>right</b>"], spans((1, 1), 0.1), strict=True)
+    titles = zip(["left W<sub>Q</sub>", "<b>right</b>"], divide_width((1, 1), 0.1), strict=True)
     lines = [Line([0, 1], [0, 1], INK, name=name, plot=plot) for plot, name in enumerate(["one", "two"])]
     plots = [Plot(axis, Axis(), title, across) for title, across in titles]
     chart = replace(chart_of(*lines), plots=plots)
@@ -162,9 +162,9 @@ def test_text_that_looks_like_markup_stays_text() -> None:
 
 def test_round_numbers_stand_along_an_axis() -> None:
     bars = chart_of(Bars([0, 1], [0.0, 7.3], INK))
-    assert [text for _, text in scale(bars, 0, "y").ticks()] == ["0", "2", "4", "6"]
+    assert [text for _, text in build_scale(bars, 0, "y").ticks()] == ["0", "2", "4", "6"]
     shares = chart_of(y=Axis(form=".0%", range=(0, 1), most=3))
-    assert [text for _, text in scale(shares, 0, "y").ticks()] == ["0%", "50%", "100%"]
+    assert [text for _, text in build_scale(shares, 0, "y").ticks()] == ["0%", "50%", "100%"]
 
 
 def test_a_square_stays_square() -> None:

@@ -22,17 +22,17 @@ from mha_viz.figures.charts.chart import (
     Plot,
     Points,
     divide_height,
-    spans,
+    divide_width,
 )
 from mha_viz.figures.charts.chart_plotly import plotly
 from mha_viz.figures.drawing.theme import LIGHT
 
 USUAL, BELOW = Axis(is_fixed=False), Axis(is_fixed=False, same_as=2, has_labels=False)
-BOTTOM, TOP = spans((1, 6), 0.14)
-WIDE = spans((1, 2, 2), 0.03)
+BOTTOM, TOP = divide_width((1, 6), 0.14)
+WIDE = divide_width((1, 2, 2), 0.03)
 GRIDS: dict[str, tuple[list[Plot], dict[str, Any]]] = {
     "a row": (
-        [Plot(USUAL, USUAL, title, across) for title, across in zip("abc", spans((1, 1, 1), 0.04), strict=True)],
+        [Plot(USUAL, USUAL, title, across) for title, across in zip("abc", divide_width((1, 1, 1), 0.04), strict=True)],
         {"rows": 1, "cols": 3, "subplot_titles": ["a", "b", "c"], "horizontal_spacing": 0.04},
     ),
     "one axis below": (
@@ -72,7 +72,7 @@ def test_plots_stand_where_plotly_would_put_them(grid: str) -> None:
 
 
 def test_series_and_frames_go_to_their_plot() -> None:
-    plots = [Plot(USUAL, USUAL, "", across) for across in spans((1, 1), 0.1)]
+    plots = [Plot(USUAL, USUAL, "", across) for across in divide_width((1, 1), 0.1)]
     frames = [Frame((0, 1), (0, 1), "#000000", 2, plot=1), Frame(None, (1, 1), "#000000", 2, "dot", plot=1)]
     drawn = plotly(chart_of(plots, Bars([0, 1], [1, 2], "#000000", plot=1), frames=frames))
     (bars,), (frame, line) = drawn.data, drawn.layout.shapes
@@ -82,7 +82,7 @@ def test_series_and_frames_go_to_their_plot() -> None:
 
 
 def test_plotly_s_check_finds_nothing_and_changes_nothing() -> None:
-    plots = [Plot(USUAL, USUAL, "title", across) for across in spans((1, 1), 0.1)]
+    plots = [Plot(USUAL, USUAL, "title", across) for across in divide_width((1, 1), 0.1)]
     series = [Band([0, 1], [0, 1], [1, 2], "#000000", 0.3), Points([0.5], [1.0], 6, "#00ff00", plot=1)]
     for frames in ([Frame((0, 1), (0, 1), "#000000", 2, plot=1)], []):
         drawn = plotly(chart_of(plots, *series, frames=frames))
@@ -100,7 +100,7 @@ def test_what_is_changed_of_a_drawn_chart_is_checked() -> None:
 
 def test_the_tokens_along_each_axis_reach_the_browser() -> None:
     tokens = Axis(tokens=[4, 7])
-    plots = [Plot(tokens, Axis(), "", across) for across in spans((1, 1), 0.1)]
+    plots = [Plot(tokens, Axis(), "", across) for across in divide_width((1, 1), 0.1)]
     assert plotly(chart_of(plots)).layout.meta == {"tokens": [4, 7], "axes": ["x", "x2"]}
     assert plotly(chart_of([Plot(Axis(), Axis())])).layout.meta is None
 

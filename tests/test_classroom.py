@@ -19,7 +19,7 @@ from mha_viz.analysis import unusual
 from mha_viz.app.explore.badges import encode_badges
 from mha_viz.app.url import lesson
 from mha_viz.app.url.address import Url
-from mha_viz.app.url.lesson import MAX_ENCODED, MAX_REMARK, MOST_VIEWS, LessonView
+from mha_viz.app.url.lesson import MAX_ENCODED, MAX_REMARK, MAX_VIEWS, LessonView
 from mha_viz.app.widgets import classroom
 from mha_viz.app.widgets.classroom import TEXT_SCALE
 from mha_viz.app.widgets.inference import PageReading
@@ -82,12 +82,12 @@ def test_a_lesson_that_unpacks_to_megabytes_is_not_read() -> None:
 @given(st.text(max_size=60))
 def test_any_value_is_read_without_an_error(value: str) -> None:
     views, _ = lesson.read(value)
-    assert len(views) <= MOST_VIEWS
+    assert len(views) <= MAX_VIEWS
 
 
 def test_a_lesson_has_a_bound() -> None:
     views: lesson.Lesson = ()
-    for number in range(MOST_VIEWS):
+    for number in range(MAX_VIEWS):
         views = lesson.add(views, "explore", {"head": f"L0H{number}"}, "a")
     with pytest.raises(LessonFull, match="at most 12 views"):
         lesson.add(views, "explore", {}, "")

@@ -36,7 +36,7 @@ PINS = st.builds(
 )
 
 
-@given(st.lists(PINS, max_size=comparison.MOST_HEADS))
+@given(st.lists(PINS, max_size=comparison.MAX_HEADS))
 def test_what_is_written_is_read_again(pins: list[Pin]) -> None:
     assert comparison.read(comparison.write(pins)) == (tuple(pins), True)
 

@@ -21,7 +21,7 @@ from mha_viz import process
 from mha_viz.app.service.reader import Reader, starting, verbs
 from mha_viz.app.service.reader.__main__ import serve
 from mha_viz.process import apart, template
-from mha_viz.process.confined import ALL, NETWORK, PROCESSES, WRITING, find_missing
+from mha_viz.process.confined import ALL, NETWORK, PROCESSES, WRITING, find_missing_rights
 from mha_viz.process.template import Template
 from mha_viz.request import Request
 from tests.children import ATTEMPTS
@@ -84,7 +84,7 @@ def taken() -> set[str]:
             assert WRITING in reported
         if Path("/proc/sys/kernel/seccomp").is_dir() and platform.machine() in ("x86_64", "aarch64"):
             assert {NETWORK, PROCESSES} <= reported
-    assert reported == ALL - find_missing()
+    assert reported == ALL - find_missing_rights()
     return reported
 
 

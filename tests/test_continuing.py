@@ -18,7 +18,7 @@ from mha_viz.attention.steps import WRITTEN, find_first_written, parse_wordings
 from mha_viz.cli import main
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout import recipe
-from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.figures.layout.packet import collect_axis_tokens
 from mha_viz.models.reading.continuing import continue_text, write_more
 from mha_viz.models.reading.loading import load
 from tests import tiny_unlisted
@@ -126,7 +126,7 @@ def test_captions_and_files_say_what_the_model_wrote(tmp_path: Path) -> None:
     marked = mark_written(read, len(WROTE))
     assert find_first_written(marked) == first
     assert find_first_written(read) is None
-    assert axis_tokens(marked.text)["tokens"] == axis_tokens(read.text)["tokens"]
+    assert collect_axis_tokens(marked.text)["tokens"] == collect_axis_tokens(read.text)["tokens"]
     assert f"“{WROTE.strip()}” written by the model" in marked.heatmap("L1H0").caption
     opened = mv.load_attention(marked.save(tmp_path / "a.npz"))
     assert opened.made == marked.made

@@ -388,7 +388,7 @@ def test_a_save_waits_ten_times_as_long_as_the_last_one_took(
     monkeypatch.setattr(Cases, "save", save)
     monkeypatch.setattr(TextCases, "cases", measure)
     many = replace(trees, sentences=(trees.sentences * 30)[:30])
-    for _ in LocalRun(tiny("bert"), many, TextCases(1), folder=tmp_path).reports():
+    for _ in LocalRun(tiny("bert"), many, TextCases(1), folder=tmp_path).iter_progress():
         pass
     assert begun == [6, 41, 66]
 

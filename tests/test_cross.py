@@ -21,10 +21,10 @@ from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures import files
-from mha_viz.figures.layout.difference import signed
-from mha_viz.figures.layout.packet import RankedLink, link_weights, packet
+from mha_viz.figures.layout.difference import compute_difference
+from mha_viz.figures.layout.packet import RankedLink, get_link_weights, build_packet
 from mha_viz.figures.layout.panels import Panel, find_pins, pack_comparison
-from mha_viz.figures.layout.view import View, block, shown, units
+from mha_viz.figures.layout.view import View, build_block, compute_shown, list_units
 from tests import lanes
 from tests.packets import matrix, unpack, unpack_panels
 from tests.page_scripts import ask_packet, ask_panels
@@ -170,14 +170,14 @@ def test_heads_differ_by_as_many_rows_as_there_are_queries(cross: Attention) -> 
 
 def test_a_view_takes_rows_from_queries_and_columns_from_keys(cross: Attention) -> None:
     view = View(special="hide")
-    rows, cols = units(cross, view)
+    rows, cols = list_units(cross, view)
     assert [unit.text for unit in rows] == ["Das", "Tier", "war"]
     assert [unit.text for unit in cols] == ["The", "animal", "was", "tired", "."]
-    part = block(cross, Head(1, 2), view, units(cross, view))
+    part = build_block(cross, Head(1, 2), view, list_units(cross, view))
     expected = cross.by_words().content()
     np.testing.assert_allclose(part.w, expected.weights[1, 2], atol=1e-6)
     np.testing.assert_allclose(part.hidden, expected.hidden[1, 2], atol=1e-6)
-    numbers = shown(cross, [Head(1, 2)], view)
+    numbers = compute_shown(cross, [Head(1, 2)], view)
     assert (numbers.row_index, numbers.col_index) == ((1, 2, 3), (0, 1, 2, 3, 4))
 
 
@@ -185,11 +185,11 @@ VIEWS = [View(unit=unit, special=special) for unit in ("words", "pieces") for sp
 
 
 def test_the_page_decodes_what_python_draws(cross: Attention) -> None:
-    raw = packet(cross, [Head(0, 0)])
+    raw = build_packet(cross, [Head(0, 0)])
     asked = [(view, place, head) for view in VIEWS for place, head in enumerate(cross.every_head())]
     answers = ask_packet(*({"packet": raw, "ask": "block", "head": at, "view": vars(view)} for view, at, _ in asked))
     for (view, _, head), answer in zip(asked, answers, strict=True):
-        part = block(cross, head, view, units(cross, view))
+        part = build_block(cross, head, view, list_units(cross, view))
         assert np.abs(matrix(answer) - part.w).max() <= 8 * STEP, view
         assert np.abs(np.array(answer["hidden"]) - part.hidden).max() <= 8 * STEP, view
 
@@ -197,17 +197,17 @@ def test_the_page_decodes_what_python_draws(cross: Attention) -> None:
 def test_the_page_ranks_heads_by_a_link_between_the_texts(cross: Attention) -> None:
     links = RankedLink(3, 2, True), RankedLink(3, 2, False)  # of words, and of pieces
     views = [{"unit": unit, "link": {"query": 3, "key": 2}} for unit in ("words", "pieces")]
-    packets = [packet(cross, [Head(0, 0)], link) for link in links]
+    packets = [build_packet(cross, [Head(0, 0)], link) for link in links]
     asked = [{"packet": raw, "ask": "ranking", "view": view} for raw, view in zip(packets, views, strict=True)]
     weights = cross[1, 1][2:4, 1:3].sum(axis=1).mean(), cross[1, 1][3, 2]
     for link, weight, answer in zip(links, weights, ask_packet(*asked), strict=True):
-        expected = link_weights(cross, link).ravel()
+        expected = get_link_weights(cross, link).ravel()
         assert expected[5] == pytest.approx(weight)
         assert max(abs(a["weight"] - expected[a["head"]]) for a in answer) <= 4 * STEP
 
 
 def test_a_pin_counts_tokens_of_its_own_text(cross: Attention) -> None:
-    raw = packet(cross, [Head(0, 0)])
+    raw = build_packet(cross, [Head(0, 0)])
     pins = {"k6": {"query": None, "key": 6}, "q6": None, "q4k6": {"query": 4, "key": 6}}
     questions = [{"packet": raw, "ask": "view", "query": {"pin": pin}} for pin in pins]
     assert [view["pin"] for view in ask_packet(*questions)] == list(pins.values())
@@ -220,7 +220,7 @@ def test_a_long_text_travels_as_thumbnails_of_both_axes() -> None:
     n, m = 60, 180
     weights = np.random.default_rng(0).dirichlet(np.full(m, 0.1), (12, 12, n)).astype(np.float32)
     long = Attention.from_tensors(weights, [f"▁a{i}" for i in range(n)], [f"▁b{i}" for i in range(m)])
-    raw = packet(long, [Head(0, 0)])
+    raw = build_packet(long, [Head(0, 0)])
     bins = unpack(raw).header["bins"]
     rows, columns = bins["starts"], bins["keys"]["starts"]
     assert (rows[-1] < n, columns[-1] < m, len(rows) < len(columns) or len(columns) < m) == (True, True, True)
@@ -286,8 +286,8 @@ def test_a_difference_is_that_of_the_two_matrices(cross: Attention, other: Atten
     raw = pack_comparison(pair)
     answers = ask_panels(*({"packet": raw, "ask": "difference", "view": vars(view), "of": [0, 1]} for view in VIEWS))
     for view, answer in zip(VIEWS, answers, strict=True):
-        subtracted = signed(*pair, view)
-        parts = [block(panel.attention, panel.head, view, units(panel.attention, view)) for panel in pair]
+        subtracted = compute_difference(*pair, view)
+        parts = [build_block(panel.attention, panel.head, view, list_units(panel.attention, view)) for panel in pair]
         np.testing.assert_allclose(subtracted.d, parts[1].w - parts[0].w, atol=1e-6)
         rows, cols = ([one.text for one in side] for side in subtracted.axes)
         assert "Das / Hund" in rows, view
@@ -300,7 +300,7 @@ def test_the_page_draws_the_panels_that_python_draws(cross: Attention, other: At
     panels = [Panel(cross, Head(0, 1)), Panel(other, Head(2, 0)), Panel(cross, Head(1, 1))]
     (answer,) = ask_panels({"packet": pack_comparison(panels), "ask": "blocks", "view": {}})
     for panel, drawn in zip(panels, answer, strict=True):
-        part = block(panel.attention, panel.head, View(), units(panel.attention, View()))
+        part = build_block(panel.attention, panel.head, View(), list_units(panel.attention, View()))
         assert (drawn["R"], drawn["C"]) == part.w.shape
         assert np.abs(np.array(drawn["w"]).reshape(part.w.shape) - part.w).max() <= 8 * STEP
 
@@ -316,7 +316,7 @@ def test_what_is_held_in_one_panel_is_held_in_the_others(cross: Attention, other
             continue
         held = find_pins(panels, View(pin=pin), at)
         for panel, spot, words in zip(panels, held, answer["held"], strict=True):
-            axes = units(panel.attention, View())
+            axes = list_units(panel.attention, View())
             places = [] if spot is None else [(axes.rows, spot.row), (axes.cols, spot.col)]
             assert words == [side[place].text for side, place in places if place is not None], (pin, at)
 

@@ -12,8 +12,8 @@ import pytest
 from transformers import BigBirdConfig, BigBirdModel, GPT2Config, GPT2Model
 
 import mha_viz as mv
-from mha_viz.figures.layout.packet import packet
-from mha_viz.models.reading.properties import piece_limit
+from mha_viz.figures.layout.packet import build_packet
+from mha_viz.models.reading.properties import compute_piece_limit
 from mha_viz.models.reading.tokenizer import CHARACTERS_PER_PIECE, TextPieces
 from mha_viz.text import Cut
 from tests import tiny_models
@@ -40,7 +40,7 @@ def test_the_limit_of_a_model_is_bounded_by_the_bytes_of_its_weights(
     monkeypatch.setenv("MHA_VIZ_WEIGHTS_MB", megabytes)
     config = SimpleNamespace(max_position_embeddings=positions)
     model = SimpleNamespace(config=config, named_modules=lambda: iter(()))
-    assert piece_limit(model, SimpleNamespace(model_max_length=10**9), heads) == limit
+    assert compute_piece_limit(model, SimpleNamespace(model_max_length=10**9), heads) == limit
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("block_sparse", (5 + 2 * 1) * 4), ("original_full", 64)])
@@ -59,7 +59,7 @@ def test_a_gpt2_reads_a_thousand_pieces(tmp_path: Path) -> None:
     with pytest.warns(mv.errors.TextCutWarning, match="reads at most 1,024 tokens"):
         attention = mv.load(str(folder)).encode("dog " * 3000)
     assert attention.weights.shape == (2, 4, 1024, 1024)
-    assert len(packet(attention, [mv.Head(1, 1)])) < 1_500_000
+    assert len(build_packet(attention, [mv.Head(1, 1)])) < 1_500_000
 
 
 def test_a_text_that_just_fits_is_whole(minilm: Encoder) -> None:

@@ -20,7 +20,7 @@ from mha_viz.analysis.unusual import read_habits
 from mha_viz.errors import CorpusError, MhaVizError, ModelBroken
 from mha_viz.files import assets, digests, npm
 from mha_viz.models.getting import catalog, snapshots
-from mha_viz.models.getting.hub import local_folder
+from mha_viz.models.getting.hub import find_local_folder
 from mha_viz.study import sums
 from mha_viz.study.cases import Cases, read_cases
 from mha_viz.study.sums import Sums
@@ -197,7 +197,7 @@ def test_no_bit_of_a_downloaded_model_changes_it_silently(hub: FakeHub) -> None:
     def read() -> bytes:
         return mv.load("someone/tiny").encode("the street").weights.tobytes()
 
-    before, folder = read(), local_folder(catalog.resolve("someone/tiny"))
+    before, folder = read(), find_local_folder(catalog.resolve("someone/tiny"))
     assert folder is not None
     assert {path.name for path in folder.iterdir()} == {*tiny_bert_files(), digests.FILE_NAME}
     for path in sorted(folder.iterdir()):
@@ -208,7 +208,7 @@ def test_no_bit_of_weights_that_another_program_downloaded_changes_them_silently
     """The Hub's own client names the file to which a folder has a link by its digest."""
     hub.add("someone/tiny", Repository(tiny_bert_files()))
     mv.load("someone/tiny")
-    folder = local_folder(catalog.resolve("someone/tiny"))
+    folder = find_local_folder(catalog.resolve("someone/tiny"))
     assert folder is not None
     (folder / digests.FILE_NAME).unlink()
     path = folder / snapshots.WEIGHTS
@@ -229,7 +229,7 @@ def test_a_damaged_step_of_the_toy_is_unpacked_again(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(assets.HOME_VARIABLE, str(tmp_path))
-    folder = local_folder(catalog.resolve("toy"))
+    folder = find_local_folder(catalog.resolve("toy"))
     assert folder is not None
     step = snapshots.list_steps(folder)[0]
     into, before = snapshots.unpack(folder, step), dict[str, bytes]()

@@ -26,7 +26,7 @@ from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelError, ModelUnreac
 from mha_viz.models.getting import budget, catalog, storage, transfer
 from mha_viz.models.getting import hub as hub_module
 from mha_viz.models.getting.catalog import Model, resolve
-from mha_viz.models.getting.hub import fetch, local_folder
+from mha_viz.models.getting.hub import fetch, find_local_folder
 from mha_viz.process import apart
 from mha_viz.request import Request
 from tests.copies import Copy, readers_are_copies
@@ -55,7 +55,7 @@ def test_a_server_that_drips_is_given_up(hub: FakeHub, hub_cache: Path, monkeypa
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))  # 2 s in all, and never silent
     with pytest.raises(ModelUnreachable, match="too slowly"):
         fetch(TINY)
-    assert local_folder(TINY) is None
+    assert find_local_folder(TINY) is None
 
 
 def test_a_large_model_may_take_longer(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_a_large_model_may_take_longer(hub: FakeHub, hub_cache: Path, monkeypatc
 
     monkeypatch.setattr(hub_module, "MIN_BYTES_PER_SECOND", 100.0)  # bytes a second
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))
-    assert fetch(TINY, spare_nothing) == local_folder(TINY)
+    assert fetch(TINY, spare_nothing) == find_local_folder(TINY)
     assert hub_module.SPARE_SECONDS == 0.0
 
 
@@ -158,7 +158,7 @@ def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, clock: Clo
     clock.now += KINDS["download"].timeout_s + 1
     assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
-    assert local_folder(TINY) is None
+    assert find_local_folder(TINY) is None
 
 
 def test_on_ones_own_machine_a_forgotten_download_ends_well(hub: FakeHub, visitors: Visitors, clock: Clock) -> None:
@@ -183,7 +183,7 @@ def test_after_a_cancellation_the_same_model_can_be_fetched(hub: FakeHub, visito
     assert again.error is None
     assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
-    assert local_folder(TINY) is not None
+    assert find_local_folder(TINY) is not None
 
 
 def test_a_download_tells_how_far_it_is(hub: FakeHub, visitors: Visitors) -> None:
@@ -208,7 +208,7 @@ def test_two_visitors_share_one_transfer(hub: FakeHub, visitors: Visitors) -> No
     hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.fraction == 1.0
-    assert local_folder(TINY) is not None
+    assert find_local_folder(TINY) is not None
     assert sum(r.endswith("/cdn/someone/tiny/model.safetensors") for r in hub.requests) == 1
 
 
@@ -224,7 +224,7 @@ def test_one_visitor_who_leaves_does_not_stop_the_other(hub: FakeHub, visitors: 
     hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.error is None
-    assert local_folder(TINY) is not None
+    assert find_local_folder(TINY) is not None
 
 
 def test_the_last_visitor_who_leaves_stops_the_transfer(hub: FakeHub, visitors: Visitors) -> None:
@@ -261,7 +261,7 @@ def test_a_child_lists_the_files_of_a_model_and_another_brings_them(
 ) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files()))
     bytes_and_total: list[tuple[int, int]] = []
-    assert fetch(TINY, lambda *done: bytes_and_total.append(done)) == local_folder(TINY)
+    assert fetch(TINY, lambda *done: bytes_and_total.append(done)) == find_local_folder(TINY)
     assert len(children) == 2
     assert bytes_and_total[-1][0] == bytes_and_total[-1][1] > len(tiny_bert_files()["model.safetensors"])
     hub.add("someone/other", Repository(tiny_bert_files(), code="GatedRepo", file_status=403))
@@ -417,7 +417,7 @@ def age(name: str, seconds: float) -> None:
 
 
 def here(*names: str) -> list[str]:
-    return [name for name in names if local_folder(resolve(name)) is not None]
+    return [name for name in names if find_local_folder(resolve(name)) is not None]
 
 
 def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -564,10 +564,10 @@ def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, hub_cache: Path
         assert process.kill() == -signal.SIGKILL
     partial = next(storage.model_storage("someone/tiny").glob("partial-*"))
     assert (partial / "config.json").exists(), "it was killed too early"
-    assert local_folder(TINY) is None
+    assert find_local_folder(TINY) is None
     os.utime(partial, (0, 0))
     hub.add("someone/tiny", Repository(tiny_bert_files()))
-    assert fetch(TINY) == local_folder(TINY)
+    assert fetch(TINY) == find_local_folder(TINY)
     assert not partial.exists()
 
 
@@ -592,10 +592,10 @@ def test_a_download_killed_while_it_is_put_in_place_is_never_used(
     try:
         hub_module._download(TINY, watch)
     except KeyboardInterrupt:
-        assert local_folder(TINY) is None
+        assert find_local_folder(TINY) is None
     else:
         assert moves[-1] == "main"
-        assert local_folder(TINY) is not None
+        assert find_local_folder(TINY) is not None
     monkeypatch.undo()
 
 

@@ -217,7 +217,7 @@ def test_cells_keep_sharp_edges_in_every_format() -> None:
 
 def test_right_to_left_and_joined_letters_are_drawn_and_found_again() -> None:
     drawing = heatmap(labelled("שלום", "مرحبا", "naïve", "Привет", "e\u0301"), Head(0, 0))
-    assert fonts.missing(drawing.texts()) == []
+    assert fonts.describe_missing_fonts(drawing.texts()) == []
     copied = text_of(files.drawing_bytes(drawing, ".pdf"))
     assert "Привет" in copied
     assert "naïve" in copied
@@ -230,7 +230,7 @@ def test_right_to_left_and_joined_letters_are_drawn_and_found_again() -> None:
 )
 def test_text_of_a_pdf_is_copied_and_found_as_it_is_read(text: str) -> None:
     drawing = Drawing(300, 40, (Text(20, 20, text, 20, "#000000"),))
-    assert fonts.missing(drawing.texts()) == []
+    assert fonts.describe_missing_fonts(drawing.texts()) == []
     page = pypdfium2.PdfDocument(files.drawing_bytes(drawing, ".pdf"))[0].get_textpage()
     copied = page.get_text_range()
     assert unicodedata.normalize("NFC", copied) == unicodedata.normalize("NFC", text)  # marks in any order
@@ -301,7 +301,7 @@ def test_chinese_is_drawn_where_a_font_has_it(tmp_path: Path, fresh_fonts: Calla
     square_font(tmp_path / f"squares.{'otf' if cff else 'ttf'}", "猫好", cff)
     fresh_fonts(str(tmp_path))
     drawing = Drawing(60, 40, (Text(10, 20, "猫好", 20, "#000000"),), "#ffffff")
-    assert fonts.missing(drawing.texts()) == []
+    assert fonts.describe_missing_fonts(drawing.texts()) == []
     assert fonts.width("猫好", 20) == pytest.approx(40)
     for image in (
         rendered(files.drawing_bytes(drawing, ".pdf"), 2),
@@ -315,7 +315,7 @@ def test_chinese_is_drawn_where_a_font_has_it(tmp_path: Path, fresh_fonts: Calla
 def test_a_missing_script_is_named_with_what_to_install(fresh_fonts: Callable[[str], None], tmp_path: Path) -> None:
     (tmp_path / "broken.ttf").write_bytes(b"no font at all")
     fresh_fonts(str(tmp_path))
-    sentences = fonts.missing(["a猫", "猫好", "क", "👩"])
+    sentences = fonts.describe_missing_fonts(["a猫", "猫好", "क", "👩"])
     assert len(sentences) == 3
     assert "CJK ideographs (猫, 好)" in sentences[0]
     assert "Noto Sans CJK" in sentences[0]

@@ -24,7 +24,7 @@ def test_the_stored_cases_are_those_of_the_profiles(name: str) -> None:
             one
             for one in list_bundled_cases(evidence, head)
             if one.role in elsewhere.LINKING_ROLES
-            and 0 <= one.answer < len(one.sentence.forms) >= elsewhere.LEAST_WORDS
+            and 0 <= one.answer < len(one.sentence.forms) >= elsewhere.MIN_WORDS
         ]
     assert stored
 
@@ -45,7 +45,7 @@ def test_of_a_long_sentence_the_words_around_the_link_are_shown() -> None:
 def test_a_click_reads_the_sentence_in_place_of_this_one() -> None:
     page = PageSession({"head": "L2H8", "text": "Cats sleep.", "unit": "pieces"})
     offered = page.at.session_state["explorer_elsewhere"]
-    assert len(offered) == elsewhere.MOST_RIGHT + elsewhere.MOST_WRONG
+    assert len(offered) == elsewhere.MAX_RIGHT + elsewhere.MAX_WRONG
     page.send("mha_explorer", "elsewhere", 1)
     there = elsewhere.make_case_parameters(offered[1])
     assert page.url == there

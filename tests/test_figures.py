@@ -27,7 +27,7 @@ from mha_viz.figures.layout.grid import grid, pool_matrix
 from mha_viz.figures.layout.heatmap import heatmap
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
-from mha_viz.figures.layout.view import Block, View, block, chosen, find_focus, shades, shown, units
+from mha_viz.figures.layout.view import Block, View, build_block, chosen, find_focus, shades, compute_shown, list_units
 from mha_viz.files.assets import app_root
 from tests import hostile
 from tests.readings import long_reading, reading
@@ -48,7 +48,7 @@ def pair_reading() -> Attention:
 
 def test_words_are_those_of_the_reading_by_words(pair_reading: Attention) -> None:
     view = View(unit="words")
-    part = block(pair_reading, H, view, units(pair_reading, view))
+    part = build_block(pair_reading, H, view, list_units(pair_reading, view))
     assert part.w == pytest.approx(pair_reading.by_words()[H], abs=1e-6)
     assert part.hidden == pytest.approx(0, abs=1e-6)
 
@@ -61,26 +61,26 @@ def test_hidden_and_rescaled_are_those_of_the_reading_itself(pair_reading: Atten
         ("rescale", whole.without_special().weights, whole.without_special().hidden),
     ):
         view = View(unit=unit, special=special)
-        part = block(pair_reading, H, view, units(pair_reading, view))
+        part = build_block(pair_reading, H, view, list_units(pair_reading, view))
         assert part.w == pytest.approx(expected[H], abs=1e-6)
         assert part.hidden == pytest.approx(hidden[H], abs=1e-6)
 
 
 def test_a_reading_that_was_rescaled_before_still_says_what_is_hidden(pair_reading: Attention) -> None:
     done = pair_reading.without_special()
-    part = block(done, H, View(unit="pieces"), units(done, View(unit="pieces")))
+    part = build_block(done, H, View(unit="pieces"), list_units(done, View(unit="pieces")))
     assert part.hidden == pytest.approx(done.hidden[H], abs=1e-5)
 
 
 def test_one_side_of_a_pair() -> None:
     attention = reading(words=(1, 3, 1), pair=(2, 1))
     view = View(unit="pieces", side="ab", special="hide")
-    axes = units(attention, view)
+    axes = list_units(attention, view)
     assert {u.segment for u in axes.rows} == {0}
     assert {u.segment for u in axes.cols} == {1}
-    part = block(attention, H, view, axes)
+    part = build_block(attention, H, view, axes)
     assert part.hidden == pytest.approx(1 - part.w.sum(axis=1), abs=1e-6)
-    assert units(reading(), View(side="ab")) == units(reading(), View())  # one sentence has no sides
+    assert list_units(reading(), View(side="ab")) == list_units(reading(), View())  # one sentence has no sides
 
 
 @given(st.integers(1, 10))
@@ -154,15 +154,15 @@ def test_a_size_that_no_page_has_is_refused(size: dict[str, Any]) -> None:
 
 def test_a_pin_counts_pieces_and_holds_the_unit_around_them() -> None:
     attention = reading(words=(1, 3, 1))
-    assert find_focus(units(attention, View(pin="q3")), View(pin="q3")) == (2, None)
-    assert find_focus(units(attention, View(unit="pieces")), View(unit="pieces", pin="q3k1")) == (3, 1)
+    assert find_focus(list_units(attention, View(pin="q3")), View(pin="q3")) == (2, None)
+    assert find_focus(list_units(attention, View(unit="pieces")), View(unit="pieces", pin="q3k1")) == (3, 1)
     hidden = View(special="hide", pin="q0")
-    assert find_focus(units(attention, hidden), hidden) is None
-    assert find_focus(units(attention, View()), View(pin="q99")) is None
+    assert find_focus(list_units(attention, hidden), hidden) is None
+    assert find_focus(list_units(attention, View()), View(pin="q99")) is None
 
 
 def test_the_numbers_of_a_picture(pair_reading: Attention) -> None:
-    table = shown(pair_reading, [H, Head(0, 0)], View(special="hide"))
+    table = compute_shown(pair_reading, [H, Head(0, 0)], View(special="hide"))
     assert table.weights.shape == (2, 5, 5)
     assert table.rows == table.cols
     assert table.row_index == (1, 2, 3, 5, 6)  # counted among all units, [CLS] is 0
@@ -275,7 +275,7 @@ def test_a_difference_says_in_the_picture_what_is_minus_what() -> None:
 
 
 def test_nothing_hidden_is_no_less_than_nothing() -> None:
-    assert caption.hidden([Block(np.ones((1, 1), np.float32), np.array([-1e-7], np.float32))]) == 0
+    assert caption.compute_hidden_share([Block(np.ones((1, 1), np.float32), np.array([-1e-7], np.float32))]) == 0
 
 
 def test_a_long_text_is_pooled_in_the_grid_so_that_peaks_stay() -> None:
@@ -306,7 +306,7 @@ def test_captions_say_model_text_head_what_was_done_and_what_is_hidden() -> None
     assert "Only the links from “it” are drawn." in caption
     assert "rows rescaled to sum to 1; " in caption
     view = View(special="rescale")
-    gone = block(attention, Head(3, 1), view, units(attention, view)).hidden.mean()
+    gone = build_block(attention, Head(3, 1), view, list_units(attention, view)).hidden.mean()
     assert f"{numerals.percent(float(gone))} of this head’s attention went to hidden tokens" in caption
     about = heatmap(attention, Head(3, 1), View(special="hide")).about
     assert about["heads"] == "L3H1"

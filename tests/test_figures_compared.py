@@ -16,12 +16,12 @@ from mha_viz.figures.drawing.marks import POINTS_PER_MM, CellPicture, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT, palette
 from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.compare import compare
-from mha_viz.figures.layout.difference import difference, quantise_levels, signed
+from mha_viz.figures.layout.difference import difference, quantise_levels, compute_difference
 from mha_viz.figures.layout.grid import grid
 from mha_viz.figures.layout.heatmap import choose_labelled, heatmap
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel, convert_pin, explain_mismatch, pack_comparison, transfer_pin
-from mha_viz.figures.layout.view import View, units
+from mha_viz.figures.layout.view import View, list_units
 from mha_viz.text import Cut
 from tests.page_scripts import ask_panels
 from tests.readings import long_reading, reading
@@ -53,7 +53,7 @@ def test_no_panel_and_too_many(count: int) -> None:
 
 def test_a_difference_by_hand() -> None:
     one, two = reading(seed=1), reading(seed=2)
-    subtracted = signed(Panel(one, H), Panel(two, Head(0, 0)), View(unit="pieces"))
+    subtracted = compute_difference(Panel(one, H), Panel(two, Head(0, 0)), View(unit="pieces"))
     assert subtracted.d == pytest.approx(two[Head(0, 0)] - one[H])
     assert quantise_levels(np.array([-0.5, 0, 0.25, 0.5], np.float32), 0.5).tolist() == [1, 128, 192, 255]
     assert quantise_levels(np.zeros(2, np.float32), 0).tolist() == [128, 128]
@@ -69,7 +69,7 @@ def test_no_difference_has_the_colour_of_no_weight() -> None:
 
 def test_a_replaced_word_is_compared_in_its_place() -> None:
     tired, wide = read(TIRED), read(WIDE)
-    subtracted = signed(Panel(tired, Head(3, 1)), Panel(wide, Head(3, 1)), View())
+    subtracted = compute_difference(Panel(tired, Head(3, 1)), Panel(wide, Head(3, 1)), View())
     assert "tired / wide" in [u.text for u in subtracted.axes.rows]
     assert subtracted.d == pytest.approx(wide.by_words()[Head(3, 1)] - tired.by_words()[Head(3, 1)], abs=1e-6)
 
@@ -91,7 +91,7 @@ def test_a_pin_is_held_in_every_panel_where_the_word_stands() -> None:
     at = transfer_pin(tired, other, view)
     assert at is not None
     assert at.row is not None
-    assert units(other, view).rows[at.row].text == "animal"
+    assert list_units(other, view).rows[at.row].text == "animal"
     assert transfer_pin(tired, other, View(pin="q10")) is None  # no “it” there
     assert transfer_pin(tired, other, View()) is None
 

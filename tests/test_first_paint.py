@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Route, expect
 
-from mha_viz.app.serving.first_paint import MOST_CHARACTERS, first_paint
+from mha_viz.app.serving.first_paint import MAX_CHARACTERS, first_paint
 from tests.browser_tab import BrowserTab
 
 FIRST = "The animal didn't cross the street because it was too tired."
@@ -18,7 +18,7 @@ FIRST = "The animal didn't cross the street because it was too tired."
         ("", b"text=Cats+sleep.&model=toy", "Cats sleep."),
         ("", b"text=one&text=%3Cscript%3Ealert(1)%3C/script%3E", "&lt;script&gt;alert(1)&lt;/script&gt;"),
         ("inside_a_head", b"text=%C3%84pfel", "Äpfel"),
-        ("", b"text=" + b"a" * 10_000, "a" * MOST_CHARACTERS),
+        ("", b"text=" + b"a" * 10_000, "a" * MAX_CHARACTERS),
         ("", b"text=+", ""),
         ("roles", b"text=Cats+sleep.", ""),
     ],

@@ -118,7 +118,7 @@ def test_long_texts_are_not_kept_in_memory() -> None:
 
 
 def test_each_character_has_the_first_font_that_knows_it() -> None:
-    families = [(run.text, run.font.family if run.font else None) for run in fonts.runs(f"it {HEBREW}")]
+    families = [(run.text, run.font.family if run.font else None) for run in fonts.split_runs(f"it {HEBREW}")]
     assert families == [("it ", "Source Sans Pro"), (HEBREW, "DejaVu Sans")]
 
 
@@ -165,8 +165,8 @@ def test_a_broken_font_is_passed_over(damage: str, search: Callable[..., None], 
 
 def test_what_is_missing_is_said_once_a_script_with_what_to_install(search: Callable[..., None]) -> None:
     search()
-    assert fonts.missing(["The", f"{HEBREW} {ARABIC}", "naïve", "\u200b\ufeff", "a\nb"]) == []
-    sentences = fonts.missing(["猫", "犬" + "一二三四五六", "한", "𐤀"])
+    assert fonts.describe_missing_fonts(["The", f"{HEBREW} {ARABIC}", "naïve", "\u200b\ufeff", "a\nb"]) == []
+    sentences = fonts.describe_missing_fonts(["猫", "犬" + "一二三四五六", "한", "𐤀"])
     assert len(sentences) == 3
     assert sentences[0].startswith("No font on this machine has CJK ideographs (猫, 犬, 一, 二, 三, 四 and 2 more)")
     assert "Install Noto Sans CJK, or name a font file in MHA_VIZ_FONTS." in sentences[0]
@@ -178,9 +178,9 @@ def test_a_setting_that_names_no_font_is_told(search: Callable[..., None], tmp_p
     named = "or name a font file in MHA_VIZ_FONTS, which now names a place without one."
     for place in (tmp_path, tmp_path / "gone"):
         search(place)
-        assert named in fonts.missing(["猫"])[0]
+        assert named in fonts.describe_missing_fonts(["猫"])[0]
     search(font_file(tmp_path / "letters.ttf", "a", "Letters"))
-    assert named not in fonts.missing(["猫"])[0]
+    assert named not in fonts.describe_missing_fonts(["猫"])[0]
 
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
@@ -188,12 +188,12 @@ def test_any_text_is_measured_cut_ordered_and_judged(text: str) -> None:
     assert fonts.width(text[:5000], 10) >= 0
     assert fonts.width(fonts.cut_text(text, 10, 80), 10) <= 80
     plain = fonts.replace_unwritable(text[:5000])
-    assert "".join(run.text for run in fonts.runs(text[:5000])) == plain
+    assert "".join(run.text for run in fonts.split_runs(text[:5000])) == plain
     assert len(plain) == len(text[:5000])
     drawn = [c for run in fonts.place_runs(text[:5000]) for c in run.text if unicodedata.category(c) != "Cf"]
     shown = [c for c in plain if unicodedata.category(c) != "Cf"]
     assert sorted(drawn) == sorted(shown)
-    assert all(sentence.isprintable() for sentence in fonts.missing([text[:5000]]))
+    assert all(sentence.isprintable() for sentence in fonts.describe_missing_fonts([text[:5000]]))
 
 
 @pytest.mark.app

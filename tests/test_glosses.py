@@ -15,7 +15,7 @@ from mha_viz.figures.words.glosses import (
     PATTERNS,
     RELATIONS,
     describe_rule,
-    explained,
+    explain_relation,
     find_gloss,
     find_roles,
     label_relation,
@@ -61,17 +61,17 @@ def test_a_subtype_without_a_gloss_has_that_of_its_relation() -> None:
 
 
 def test_an_explanation_names_the_linked_words_of_its_example() -> None:
-    assert explained("case dep_to_head") == "preposition → its noun, as “in” → “house” in “they live in the house”"
-    assert explained("obj") == "object and its verb, as “books” and “reads” in “she reads books”"
-    assert explained("obj head_row") == "its verb → object, as “reads” → “books” in “she reads books”"
+    assert explain_relation("case dep_to_head") == "preposition → its noun, as “in” → “house” in “they live in the house”"
+    assert explain_relation("obj") == "object and its verb, as “books” and “reads” in “she reads books”"
+    assert explain_relation("obj head_row") == "its verb → object, as “reads” → “books” in “she reads books”"
     assert (
-        explained("obj head_to_dep")
+        explain_relation("obj head_to_dep")
         == "object ← its verb, more than any other word, as “books” ← “reads” in “she reads books”"
     )
-    assert explained("third_person").startswith("pronoun → what it refers to, as “she” → “Anna” in “Anna called")
-    assert explained("dep dep_to_head") == "unclear link → its head"
-    assert explained("unheard") == ""
-    assert not [relation for relation in RELATIONS if re.search("[*_]", explained(relation))]
+    assert explain_relation("third_person").startswith("pronoun → what it refers to, as “she” → “Anna” in “Anna called")
+    assert explain_relation("dep dep_to_head") == "unclear link → its head"
+    assert explain_relation("unheard") == ""
+    assert not [relation for relation in RELATIONS if re.search("[*_]", explain_relation(relation))]
 
 
 def test_rules_name_parts_of_speech_in_words() -> None:

@@ -25,7 +25,7 @@ from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.figures.drawing.marks import Curve, Text
 from mha_viz.figures.drawing.theme import LIGHT
-from mha_viz.figures.layout.arcs import LABEL, SIZE, Span, colour, draw_sentence
+from mha_viz.figures.layout.arcs import LABEL, SIZE, Span, choose_arc_colour, draw_sentence
 from mha_viz.text import Token, TokenizedText
 from tests.page_session import PageSession
 
@@ -164,9 +164,9 @@ def test_gold_stands_above_the_words_and_the_rest_below() -> None:
     drawn = draw_sentence(THREE.forms, spans, LIGHT, "three words")
     (y,) = {m.y for m in drawn.marks if isinstance(m, Text) and m.size == SIZE}
     curves = {m.colour: m for m in reversed(drawn.marks) if isinstance(m, Curve)}  # the arcs come before their key
-    assert curves[colour("hit", LIGHT)].points[1][1] < y
-    assert curves[colour("miss", LIGHT)].points[1][1] < y
-    assert curves[colour("extra", LIGHT)].points[1][1] > y
+    assert curves[choose_arc_colour("hit", LIGHT)].points[1][1] < y
+    assert curves[choose_arc_colour("miss", LIGHT)].points[1][1] < y
+    assert curves[choose_arc_colour("extra", LIGHT)].points[1][1] > y
     assert all(
         0 <= x <= drawn.width and 0 <= high <= drawn.height
         for c in curves.values()

@@ -22,7 +22,7 @@ from transformers import (
 )
 
 import mha_viz as mv
-from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.figures.layout.packet import collect_axis_tokens
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import TokenizedText
 from tests.packets import in_page, pages_of
@@ -168,13 +168,13 @@ def test_names_alone_give_the_tokens_and_words_of_the_model_that_is_loaded(kind:
         read = model.encode(text)
         names = tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)
         assert "<unk>" not in names
-        expected = axis_tokens(read.text)
+        expected = collect_axis_tokens(read.text)
         layers = [*read.weights]
         by_names = mv.Attention.from_tensors(layers, names)
-        assert axis_tokens(by_names.text) == expected, text
-        assert axis_tokens(by_names.by_words().text) == axis_tokens(read.by_words().text), text
+        assert collect_axis_tokens(by_names.text) == expected, text
+        assert collect_axis_tokens(by_names.by_words().text) == collect_axis_tokens(read.by_words().text), text
         cached = mv.Attention.from_cache({"blocks.0.attn.hook_pattern": layers[0]}, names)
-        assert axis_tokens(cached.text) == expected, text
+        assert collect_axis_tokens(cached.text) == expected, text
         (page,) = pages_of(mv.bertviz.head_view(layers, names, html_action="return"))
         header = in_page(page)[0].header
         assert {field: header[field] for field in expected} == expected, text

@@ -15,7 +15,7 @@ from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding, OtherCorpus
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
 from mha_viz.analysis.shipped import HeadRecipe, RecipePart
 from mha_viz.app.widgets import head_search
-from mha_viz.app.widgets.head_search import MOST_LISTED, NO_ROLE, RECIPE, HeadAnswer
+from mha_viz.app.widgets.head_search import MAX_LISTED, NO_ROLE, RECIPE, HeadAnswer
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.words.glosses import RULE_WORDS
 from mha_viz.figures.words.role_words import (
@@ -294,7 +294,7 @@ def test_heads_are_ranked_by_the_link_between_two_words() -> None:
     attention = ducks()
     group = head_search.find_between_words(("ducks", "=x"), attention)
     assert group is not None
-    assert len(group.answers) == MOST_LISTED == 6
+    assert len(group.answers) == MAX_LISTED == 6
     by_words = attention.by_words().weights[:, :, 1, 5]  # [layer, head]; [CLS] Ducks , +1 [SEP] =x [SEP]
     order = sorted(range(6), key=lambda place: -by_words.flat[place])
     assert [answer.head for answer in group.answers] == [Head(*divmod(place, 3)) for place in order]

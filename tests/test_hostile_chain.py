@@ -27,7 +27,7 @@ from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import EmptyText, MhaVizError
 from mha_viz.figures import Figure, files
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.layout.panels import Panel, pack_comparison
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import messages
@@ -101,7 +101,7 @@ def is_what_was_typed(attention: Attention, typed: str) -> None:
 
 
 def goes_to_the_browser(attention: Attention) -> None:
-    header, matrices, _ = unpack(packet(attention, [HEAD]))
+    header, matrices, _ = unpack(build_packet(attention, [HEAD]))
     assert header["tokens"] == [token.drawn for token in attention.text.tokens]
     assert header["words"] == [token.drawn for token in attention.text.by_words().tokens]
     number = HEAD.layer * attention.heads + HEAD.head
@@ -179,7 +179,7 @@ def figures_of(label: str) -> dict[str, Figure]:
 
 def test_the_browser_reads_the_tokens_of_every_hostile_text(encoder: Encoder) -> None:
     readings = {name: encoder.encode(text).only([HEAD]) for name, text in hostile.TEXTS.items() if name not in NOTHING}
-    packets = [packet(attention, [Head(0, 0)]) for attention in readings.values()]
+    packets = [build_packet(attention, [Head(0, 0)]) for attention in readings.values()]
     headers = ask_packet(*[{"packet": data, "ask": "header"} for data in packets])
     for (name, attention), header in zip(readings.items(), headers, strict=True):
         assert header["tokens"] == [token.drawn for token in attention.text.tokens], name

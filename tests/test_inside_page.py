@@ -31,14 +31,14 @@ from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Floats, Parameters, Trace, traced
+from mha_viz.attention.trace import Floats, Parameters, Trace, compute_trace
 from mha_viz.figures.charts import inside as draw
 from mha_viz.figures.charts import score_parts
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.figures.charts.chart_plotly import plotly
-from mha_viz.figures.charts.inside import MAX_TOKENS, apart, choose_first_tokens, choose_tokens, distances
+from mha_viz.figures.charts.inside import MAX_TOKENS, score_by_distance, choose_first_tokens, choose_tokens, draw_distance_scores
 from mha_viz.figures.drawing.theme import LIGHT
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
@@ -155,7 +155,7 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
 
 def named(parts: ScoreParts) -> list[str]:
     """The names of the parts on the page."""
-    return [both(Head.parse(name)) if name[0] == "L" else name for name in parts.names]
+    return [format_both_numberings(Head.parse(name)) if name[0] == "L" else name for name in parts.names]
 
 
 def on_page(make: Callable[..., Chart], *arguments: Any) -> go.Figure:
@@ -172,16 +172,16 @@ def expected(t: Trace, step: str, divided: bool, parts: ScoreParts) -> list[go.F
     head, query, key, every = 5, 7, 3, list(range(t.n))
     pair = (every, query, key, LIGHT)
     drawn: dict[str, Callable[[], list[go.Figure]]] = {
-        "x": lambda: [on_page(draw.vectors, t, *pair)],
-        "linear": lambda: [on_page(draw.draw_all_matrices, t, head, LIGHT), on_page(draw.slices, t, head, LIGHT)],
+        "x": lambda: [on_page(draw.draw_inputs, t, *pair)],
+        "linear": lambda: [on_page(draw.draw_all_matrices, t, head, LIGHT), on_page(draw.draw_head_matrices, t, head, LIGHT)],
         "products": lambda: [on_page(draw.draw_products, t, head, query, key, LIGHT)],
         "scale": lambda: [
             on_page(draw.draw_softmaxes, t, head, query, every, key, LIGHT, divided),
-            on_page(score_parts.pairs, parts, named(parts), LIGHT),
+            on_page(score_parts.draw_part_pairs, parts, named(parts), LIGHT),
         ],
-        "mask": lambda: [on_page(draw.mask, t, *pair)],
-        "softmax": lambda: [on_page(draw.square, t, t.weights[head] if divided else t.undivided(head), *pair)],
-        "values": lambda: [on_page(draw.values, t, head, query, every, LIGHT)],
+        "mask": lambda: [on_page(draw.draw_mask, t, *pair)],
+        "softmax": lambda: [on_page(draw.draw_token_matrix, t, t.weights[head] if divided else t.undivided(head), *pair)],
+        "values": lambda: [on_page(draw.draw_values, t, head, query, every, LIGHT)],
         "concat": lambda: [on_page(draw.draw_concatenation, t, head, query, LIGHT)],
         "output": lambda: [
             on_page(draw.draw_output_matrix, t, head, LIGHT),
@@ -295,13 +295,13 @@ def test_the_score_at_another_distance_is_that_of_tokens_who_stand_there() -> No
         np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32), np.zeros((0, 0), np.float32)
     )
     of = (one.model, one.revision, one.layer, one.text, np.tile(one.x[:1], (one.n, 1)), one.parameters, one.mask)
-    trace = traced(*of, heads=3, scaling=0.5, rotation=rotation)  # the same vector everywhere: only positions differ
-    other = apart(trace, rotation, 1, 5, 4)
+    trace = compute_trace(*of, heads=3, scaling=0.5, rotation=rotation)  # the same vector everywhere: only positions differ
+    other = score_by_distance(trace, rotation, 1, 5, 4)
     assert other.places == list(range(one.n))
     for place, score in zip(other.places, other.scores, strict=True):
         for key in range(one.n - place):
             assert score == pytest.approx(trace.scores[1, key + place, key], abs=1e-4)
-    figure = on_page(distances, trace, rotation, 1, 5, 4, LIGHT)
+    figure = on_page(draw_distance_scores, trace, rotation, 1, 5, 4, LIGHT)
     assert [colour == LIGHT.heads[1] for colour in figure.data[0].marker.color] == [place == 1 for place in range(7)]
 
 
@@ -729,7 +729,7 @@ def made(
     tokens = tuple(Token(WORDS[i % 7], i, 0, i, i + 1) for i in range(n))
     mask = np.triu(np.full((n, n), causal), 1)
     of = ("made", "", 0, TokenizedText("a" * n, "", tokens))
-    return traced(*of, numbers(n, d_model), parameters, mask, heads=heads, scaling=scaling or d_k**-0.5)
+    return compute_trace(*of, numbers(n, d_model), parameters, mask, heads=heads, scaling=scaling or d_k**-0.5)
 
 
 def same(drawn: Any, numbers: Any) -> None:
@@ -765,7 +765,7 @@ def sizes(matrix: Floats, high: int, wide: int) -> list[list[float]]:
 
 def test_x_is_drawn_row_by_row() -> None:
     trace = made()
-    figure = on_page(draw.vectors, trace, TOKENS, QUERY, KEY, LIGHT)
+    figure = on_page(draw.draw_inputs, trace, TOKENS, QUERY, KEY, LIGHT)
     same(figure.data[0].z, trace.x[TOKENS])
     marked(figure.layout.yaxis, {QUERY, KEY})
     assert figure.layout.yaxis.autorange == "reversed"  # the first token at the top
@@ -790,7 +790,7 @@ def test_the_three_matrices_are_drawn_in_blocks_with_the_head_s_columns_framed()
 @pytest.mark.parametrize("head", range(3))
 def test_the_slices_are_this_head_s(head: int) -> None:
     trace = made()
-    figure, p = on_page(draw.slices, trace, head, LIGHT), trace.parameters
+    figure, p = on_page(draw.draw_head_matrices, trace, head, LIGHT), trace.parameters
     for i, (name, matrix) in enumerate(zip("QKV", (p.w_q, p.w_k, p.w_v), strict=True)):
         same(figure.data[i].z, matrix[:, 4 * head : 4 * head + 4])
         assert titles(figure)[i] == f"W<sub>{name}</sub> of H{head}"
@@ -848,19 +848,19 @@ def test_scores_and_weights_are_drawn_with_and_without_the_division(causal: bool
 
 
 def test_the_mask_is_drawn_cell_by_cell() -> None:
-    figure = on_page(draw.mask, made(causal=True), TOKENS, QUERY, KEY, LIGHT)
+    figure = on_page(draw.draw_mask, made(causal=True), TOKENS, QUERY, KEY, LIGHT)
     later = [[key > query for key in TOKENS] for query in TOKENS]
     same(figure.data[0].z, later)
     assert np.asarray(figure.data[0].hovertext).tolist() == [
         ["masked" if cell else "open" for cell in row] for row in later
     ]
     assert figure.data[0].colorscale[-1][1] == LIGHT.muted  # masked is grey
-    assert not on_page(draw.mask, made(), TOKENS, QUERY, KEY, LIGHT).data[0].z.any()
+    assert not on_page(draw.draw_mask, made(), TOKENS, QUERY, KEY, LIGHT).data[0].z.any()
 
 
 def test_the_map_is_the_weights_queries_down_and_keys_across() -> None:
     trace = made()
-    figure = on_page(draw.square, trace, trace.weights[HEAD], TOKENS, QUERY, KEY, LIGHT)
+    figure = on_page(draw.draw_token_matrix, trace, trace.weights[HEAD], TOKENS, QUERY, KEY, LIGHT)
     drawn = figure.data[0]
     same(drawn.z, [[trace.weights[HEAD, query, key] for key in TOKENS] for query in TOKENS])
     assert drawn.customdata.tolist() == [[f"{hovers(q)} to {hovers(k)}" for k in TOKENS] for q in TOKENS]
@@ -880,7 +880,7 @@ def test_the_map_is_the_weights_queries_down_and_keys_across() -> None:
 @pytest.mark.parametrize("tokens", [TOKENS, list(range(7))])
 def test_the_values_are_this_head_s_and_their_sum_is_what_it_says(tokens: list[int]) -> None:
     trace = made()
-    figure = on_page(draw.values, trace, HEAD, QUERY, tokens, LIGHT)
+    figure = on_page(draw.draw_values, trace, HEAD, QUERY, tokens, LIGHT)
     p, columns = trace.parameters, slice(4, 8)
     v = (trace.x @ p.w_v[:, columns] + p.b_v[columns])[tokens]
     weights = trace.weights[HEAD, QUERY, tokens]

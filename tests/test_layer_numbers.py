@@ -18,7 +18,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.unusual import find_active
 from mha_viz.app.widgets.head_search import find_between_words
 from mha_viz.errors import MhaVizError, ShapeError, UnknownHead
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.words.known import describe_roles
 from tests.packets import unpack
 
@@ -90,12 +90,12 @@ def test_pictures_captions_and_files_say_them(reading: mv.Attention, tmp_path: P
 
 
 def test_the_browser_gets_them_with_the_place_of_each_head(reading: mv.Attention) -> None:
-    header = unpack(packet(reading, [mv.Head(7, 1)])).header
+    header = unpack(build_packet(reading, [mv.Head(7, 1)])).header
     assert header["layer_numbers"] == [3, 7]
     assert header["full"] == [0, 1, 2, 3]
     assert header["start"]["head"] == "L3H0"
     drawn = (mv.Head(7, 0), mv.Head(7, 1))
-    chosen = unpack(packet(reading, drawn[:1], everything=True, drawn=drawn)).header
+    chosen = unpack(build_packet(reading, drawn[:1], everything=True, drawn=drawn)).header
     assert (chosen["full"], chosen["drawn"]) == ([2, 3], {"layers": [1], "heads": [0, 1]})
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.errors import EmptyText
-from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.figures.layout.packet import collect_axis_tokens
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
 from mha_viz.text import Piece, build_text, is_punctuation
@@ -47,7 +47,7 @@ def cut(model: Encoder, text: str) -> dict[str, Any] | None:
         return None
     tokens = read.tokenized()
     marks = [not t.special and is_punctuation(tokens.typed(t).strip()) for t in tokens.tokens]
-    return {**axis_tokens(tokens), "ids": list(read.ids), "marks": marks}
+    return {**collect_axis_tokens(tokens), "ids": list(read.ids), "marks": marks}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -131,7 +131,7 @@ def test_pieces_of_every_vocabulary_are_named_and_joined_alike(texts: list[list[
         {"grouped": [{"text": text, "pieces": [one._asdict() for one in each]} for text, each in made]}
     )
     for (text, each), answer in zip(made, answers, strict=True):
-        expected = axis_tokens(build_text(text, "", each))
+        expected = collect_axis_tokens(build_text(text, "", each))
         assert {field: answer[field] for field in expected} == expected, (text, each)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mha_viz.app.widgets.download_panel import parse_view
 from mha_viz.attention import Head
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.packet import build_packet
 from mha_viz.view.settings import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
 from tests.page_scripts import ask_packet
 from tests.readings import long_reading
@@ -23,7 +23,7 @@ def _parameters(query: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("tokens", "first"), [(LONG_TOKENS, SHORT), (LONG_TOKENS + 1, LONG)])
 def test_what_the_address_says_wins_over_how_a_text_begins(tokens: int, first: dict[str, str]) -> None:
-    raw = packet(long_reading(1, 2, tokens), [Head(0, 0)])
+    raw = build_packet(long_reading(1, 2, tokens), [Head(0, 0)])
     questions = [{"packet": raw, "ask": ask, "query": query} for ask in ("view", "address") for query in QUERIES]
     answers = ask_packet(*questions)
     for query, view, address in zip(QUERIES, answers[: len(QUERIES)], answers[len(QUERIES) :], strict=True):

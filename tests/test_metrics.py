@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis import metrics
-from mha_viz.analysis.metrics import METRICS, mass_at, measure_all
+from mha_viz.analysis.metrics import METRICS, compute_mass_at, measure_all
 from mha_viz.attention import Attention, Weights, tensors
 from mha_viz.text import Token, TokenizedText
 from tests.readings import reading
@@ -129,7 +129,7 @@ def test_the_axes_are_layer_and_head() -> None:
 def test_mass_at_an_offset_is_the_mean_of_that_diagonal(n: int, offset: int, seed: int) -> None:
     weights = np.random.default_rng(seed).dirichlet(np.full(n, 0.5), (2, 2, n)).astype(np.float32)
     diagonal = np.diagonal(weights.astype(float), offset, axis1=2, axis2=3)
-    measured = mass_at(read(weights, *["a"] * n), offset)
+    measured = compute_mass_at(read(weights, *["a"] * n), offset)
     if abs(offset) >= n:
         assert np.isnan(measured).all()
     else:

@@ -64,15 +64,15 @@ def test_the_page_says_how_many_heads_are_used() -> None:
     shipped = mv.load_profile("minilm")
     heads = shipped.tables["used"].groupby(["layer", "head"])["used"].agg(lambda used: "True" in [*map(str, used)])
     changes = "change their word more than neighbours"
-    assert f" **{len(heads)}** link words (**{sum(heads)}** {changes})." == headline._count_linking(
+    assert f" **{len(heads)}** link words (**{sum(heads)}** {changes})." == headline._describe_linking_heads(
         Evidence("", (shipped,))
     )
-    assert headline._count_linking(Evidence("", (mv.load_profile("repeater"),))) == ""
+    assert headline._describe_linking_heads(Evidence("", (mv.load_profile("repeater"),))) == ""
     both = load_bundled("minilm")  # on the other corpus a head links pronouns, which nobody measured without it
     assert both is not None
     linking = {finding.head for finding in both.findings() if finding.role in ("syntax", "coreference")}
     assert (
-        headline._count_linking(both) == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} {changes})."
+        headline._describe_linking_heads(both) == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} {changes})."
     )
     assert len(linking) > len(heads)
 
@@ -100,7 +100,7 @@ def test_the_page_says_how_sure_roles_are_where_that_was_computed(
 def test_without_switching_off_the_page_says_how_many_heads_link_words() -> None:
     shipped = mv.load_profile("toy")
     without = {name: table for name, table in shipped.tables.items() if name not in ("used", "chance")}
-    assert headline._count_linking(Evidence("", (Profile(shipped.facts, without),))) == " **5** link words."
+    assert headline._describe_linking_heads(Evidence("", (Profile(shipped.facts, without),))) == " **5** link words."
 
 
 def test_the_command_takes_means_over_a_corpus_that_is_named(

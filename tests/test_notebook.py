@@ -28,7 +28,7 @@ from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.charts.chart import Axis, Bars, Chart, Margin, Plot
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout import Size, recipe
-from mha_viz.figures.layout.difference import signed
+from mha_viz.figures.layout.difference import compute_difference
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
 from mha_viz.models.reading.encoder import Encoder
@@ -221,7 +221,7 @@ def test_the_numbers_of_a_comparison() -> None:
 def test_the_numbers_of_a_difference(minilm: Encoder) -> None:
     one, two = (Panel(minilm.encode(text), Head(3, 1)) for text in (TIRED, TIRED.replace("tired", "wide")))
     figure = mv.difference(one, two, special="rescale")
-    expected = signed(one, two, View(special="rescale"))
+    expected = compute_difference(one, two, View(special="rescale"))
     rows = table(figure)
     named = ["query_index", "query_token", "key_index", "key_token", "first", "second", "difference"]
     assert list(rows[0])[:7] == named

@@ -18,7 +18,7 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.words.known import recipes_of
+from mha_viz.figures.words.known import collect_recipes
 from mha_viz.files.assets import PROFILES_VARIABLE, asset_path
 from mha_viz.request import Request
 from mha_viz.study.corpus_effects import EffectSettings, Measurement
@@ -70,7 +70,7 @@ def test_they_are_found_however_deep_and_are_those_that_are_given(
         head.head for head in shipped.describe_recipes(own)
     ]
     shape = int(own.facts["layers"]), int(own.facts["heads"])
-    assert recipes_of(model.name, model.revision, shape) is recipes_of(model.name, model.revision, shape) is not None
+    assert collect_recipes(model.name, model.revision, shape) is collect_recipes(model.name, model.revision, shape) is not None
 
 
 @pytest.mark.usefixtures("folder")
@@ -163,7 +163,7 @@ def test_commands_take_them(
 
 
 def test_pages_are_sent_the_sentences_of_recipes_and_the_interval_of_each_explained_share() -> None:
-    sent, recipes = recipes_of("minilm", "", (6, 12)), mv.recipes.load("minilm")
+    sent, recipes = collect_recipes("minilm", "", (6, 12)), mv.recipes.load("minilm")
     assert sent is not None
     assert sent["on"] == recipes.where
     chosen, scored = "every 7th sentence of UD English EWT test", "every 6th sentence of UD English GUM dev"

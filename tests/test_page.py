@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.files.page import embed_page, packed, page
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.files.page import embed_page, compress_packet, render_page
+from mha_viz.figures.layout.packet import build_packet
 from mha_viz.options import AnyFigure
 from tests import hostile
 from tests.page_scripts import ask_packet
@@ -223,7 +223,7 @@ def test_inside_a_notebook_the_page_lives_in_a_sandbox(tab: Tab, tmp_path: Path)
 
 
 def test_only_the_pages_own_script_may_run() -> None:
-    written = page("explorer", packet(reading(), [Head(0, 0)]), title="<b>", caption="</p><script>1</script>").decode()
+    written = render_page("explorer", build_packet(reading(), [Head(0, 0)]), title="<b>", caption="</p><script>1</script>").decode()
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', written)
     assert policy
     assert "default-src 'none'" in policy[1]
@@ -235,7 +235,7 @@ def test_only_the_pages_own_script_may_run() -> None:
 
 def test_what_is_packed_is_unpacked_the_same() -> None:
     for data in (b"", b"a", b"abc", bytes(range(256)) * 9):
-        planes = zlib.decompress(base64.b64decode(packed(data)))
+        planes = zlib.decompress(base64.b64decode(compress_packet(data)))
         half = (len(data) + 1) // 2
         assert bytes(planes[i // 2 + (i % 2) * half] for i in range(len(data))) == data
 
@@ -253,7 +253,7 @@ def test_a_frame_holds_the_whole_page() -> None:
 def test_twelve_bits_are_right_to_a_part_in_eight_thousand() -> None:
     attention = long_reading(2, 3, 40)
     every = [Head(layer, head) for layer in range(2) for head in range(3)]
-    sent = [packet(attention, every, bits=bits) for bits in (16, 12)]
+    sent = [build_packet(attention, every, bits=bits) for bits in (16, 12)]
     asked = [{"packet": p, "ask": "block", "head": i, "view": {"unit": "pieces"}} for p in sent for i in range(6)]
     readings = np.array([answer["w"] for answer in ask_packet(*asked)]).reshape(2, *attention.weights.shape)
     tops = attention.weights.max(axis=3, keepdims=True)

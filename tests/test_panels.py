@@ -11,9 +11,9 @@ from mha_viz.analysis.distance import divergence
 from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.figures.layout.difference import quantise_levels, signed
+from mha_viz.figures.layout.difference import quantise_levels, compute_difference
 from mha_viz.figures.layout.panels import Panel, pack_comparison
-from mha_viz.figures.layout.view import View, block, shades, units
+from mha_viz.figures.layout.view import View, build_block, shades, list_units
 from mha_viz.text import Token, TokenizedText, align, clean
 from tests import hostile, lanes
 from tests.packets import unpack_panels
@@ -208,7 +208,7 @@ def test_the_page_subtracts_what_the_figure_subtracts() -> None:
     views = [{"unit": u, "special": s} for u in ("words", "pieces") for s in ("keep", "hide", "rescale")]
     ask = {"packet": pack_comparison(panels), "ask": "difference", "of": [0, 1]}
     for view, answer in zip(views, ask_panels(*[ask | {"view": view} for view in views]), strict=True):
-        expected = signed(*panels, View(**view))
+        expected = compute_difference(*panels, View(**view))
         assert answer["d"] == pytest.approx(expected.d.ravel(), abs=5e-5), view
         assert answer["rows"] == [u.text for u in expected.axes.rows], view
         top = float(np.abs(expected.d).max())
@@ -219,7 +219,7 @@ def test_the_page_subtracts_what_the_figure_subtracts() -> None:
 def test_the_page_labels_replaced_words_as_the_figure_does() -> None:
     panels = (Panel(first(), Head(3, 1)), Panel(read(WIDE), Head(3, 1)))
     (answer,) = ask_panels({"packet": pack_comparison(panels), "ask": "difference", "of": [0, 1]})
-    expected = signed(*panels, View())
+    expected = compute_difference(*panels, View())
     assert answer["d"] == pytest.approx(expected.d.ravel(), abs=5e-5)
     assert answer["rows"] == [u.text for u in expected.axes.rows]
     assert "tired / wide" in answer["rows"]
@@ -232,7 +232,7 @@ def test_one_scale_on_the_page_and_in_the_figure() -> None:
     answers = ask_panels(*[ask | {"view": {"special": "hide", "scale": scale}} for scale in scales])
     for scale, shaded in zip(scales, answers, strict=True):
         view = View(special="hide", scale=scale)
-        parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
+        parts = [build_block(p.attention, p.head, view, list_units(p.attention, view)) for p in panels]
         top = max(part.top for part in parts)
         assert len({part.top for part in parts}) == 3  # so that separate scales for the panels would differ
         for answer, part in zip(shaded, parts, strict=True):

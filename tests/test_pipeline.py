@@ -18,8 +18,8 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.getting import pipeline
 from mha_viz.models.getting.catalog import CATALOG
 from mha_viz.models.getting.folder import check_folder
-from mha_viz.models.getting.hub import local_folder
-from mha_viz.models.getting.pipeline import check_added, check_sentencepiece, check_tokenizer, check_tokenizer_settings
+from mha_viz.models.getting.hub import find_local_folder
+from mha_viz.models.getting.pipeline import check_extra_tokens, check_sentencepiece, check_tokenizer, check_tokenizer_settings
 from mha_viz.models.reading.encoder import Encoder
 from tests import lanes, tiny_models
 from tests.oracles import SENTENCE
@@ -79,7 +79,7 @@ def test_the_tokenizer_of_every_family_passes(family: str) -> None:
 def test_the_apps_own_tokenizers_pass() -> None:
     for row in CATALOG.values():
         if row.kind in ("own", "bundled"):
-            folder = local_folder(row)
+            folder = find_local_folder(row)
             assert folder is not None
             check_folder(folder)
 
@@ -290,8 +290,8 @@ def test_other_files_of_a_tokenizer_are_bounded_too() -> None:
             check_tokenizer_settings(settings, "x")
     check_tokenizer_settings({"added_tokens_decoder": {"0": {"content": "[PAD]"}}, "model_max_length": 512}, "x")
     with pytest.raises(ModelUnsupported):
-        check_added({str(i): i for i in range(20_001)}, "x")
-    check_added({"<mask>": 3}, "x")
+        check_extra_tokens({str(i): i for i in range(20_001)}, "x")
+    check_extra_tokens({"<mask>": 3}, "x")
 
 
 def field(number: int, value: bytes) -> bytes:

@@ -42,7 +42,7 @@ JsonObject = dict[str, Any]
 
 
 def _folder(name: str) -> Path:
-    folder = hub.local_folder(resolve(name))
+    folder = hub.find_local_folder(resolve(name))
     assert folder is not None
     return folder
 

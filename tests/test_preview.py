@@ -13,7 +13,7 @@ from fontTools.ttLib import TTFont
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import files
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.files.letters import _subset_font, rule
+from mha_viz.figures.files.letters import _subset_font, build_font_rule
 from mha_viz.figures.files.preview import render_preview
 from mha_viz.figures.layout.heatmap import heatmap
 from mha_viz.figures.layout.view import View
@@ -37,9 +37,9 @@ def test_every_letter_is_inside_in_its_strength() -> None:
 
 def test_the_same_letters_are_the_same_bytes_and_name_their_licence() -> None:
     written = [
-        rule("a", fonts.get_face(400), 400, "it"),
+        build_font_rule("a", fonts.get_face(400), 400, "it"),
         _subset_font.cache_clear(),
-        rule("a", fonts.get_face(400), 400, "ti"),
+        build_font_rule("a", fonts.get_face(400), 400, "ti"),
     ]
     assert written[0] == written[2]
     names = inside(str(written[0]).encode())["a 400"]["name"]

@@ -16,7 +16,7 @@ from mha_viz.figures import files
 from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
 from mha_viz.figures.drawing.theme import GREY, LIGHT, THEMES, Theme, palette
 from mha_viz.figures.layout import Size, arcs
-from mha_viz.figures.layout.difference import difference, quantise_levels, signed
+from mha_viz.figures.layout.difference import difference, quantise_levels, compute_difference
 from mha_viz.figures.layout.heatmap import DEEP, FAINT
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
@@ -94,7 +94,7 @@ def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, lo
     drawing = difference(first, second, None, Size(look=look))  # type: ignore[arg-type]
     picture = RENDERED[how](drawing)
     cells = next(m for m in drawing.marks if isinstance(m, CellPicture))
-    d = signed(first, second, View()).d
+    d = compute_difference(first, second, View()).d
     clear = d <= -FAINT * np.abs(d).max()
     assert all(kind.any() for kind in (clear, d > 0, ~clear & (d < 0)))
     marked = clear & (look == "grey")
@@ -109,7 +109,7 @@ def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, lo
 @pytest.mark.parametrize("width", [85, 178])
 def test_the_legend_and_the_caption_say_what_a_minus_means(width: float) -> None:
     first, second = (Panel(reading(words=(1,) * 8, seed=seed), H) for seed in (1, 2))
-    d = signed(first, second, View()).d
+    d = compute_difference(first, second, View()).d
     least = f"−{FAINT * float(np.abs(d).max()):.3f}"
     drawing = difference(first, second, None, Size(width, look="grey"))
     assert any(text.endswith(f"with a minus from {least} down") for text in drawing.texts())

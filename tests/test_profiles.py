@@ -22,7 +22,7 @@ HOUR = 3600
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(assets.HOME_VARIABLE, str(tmp_path))
-    monkeypatch.setenv(profiles.DISK, "1")
+    monkeypatch.setenv(profiles.SIZE_VARIABLE, "1")
     return tmp_path / "profiles"
 
 
@@ -135,15 +135,15 @@ def test_a_folder_that_is_no_profile_is_left_alone(home: Path) -> None:
 
 @pytest.mark.parametrize("odd", ["-1", "5 GB", "1e3", "٣", "9" * 12])
 def test_a_budget_that_is_no_number_is_named(home: Path, odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(profiles.DISK, odd)
-    with pytest.raises(SettingError, match=profiles.DISK):
+    monkeypatch.setenv(profiles.SIZE_VARIABLE, odd)
+    with pytest.raises(SettingError, match=profiles.SIZE_VARIABLE):
         read_budget()
 
 
 def test_the_usual_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(profiles.DISK, raising=False)
+    monkeypatch.delenv(profiles.SIZE_VARIABLE, raising=False)
     assert read_budget() == 500_000_000
-    monkeypatch.setenv(profiles.DISK, "0")
+    monkeypatch.setenv(profiles.SIZE_VARIABLE, "0")
     assert read_budget() == 0
 
 

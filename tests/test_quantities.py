@@ -32,14 +32,14 @@ from mha_viz.figures.drawing.marks import Curve, Text
 from mha_viz.figures.drawing.theme import LIGHT, palette
 from mha_viz.figures.files import load_attention
 from mha_viz.figures.files.formats import ORIGIN_COLUMNS
-from mha_viz.figures.files.shown import shown_bytes
+from mha_viz.figures.files.shown import encode_shown
 from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.grid import grid
 from mha_viz.figures.layout.links import links
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.recipe import write_head_recipe
-from mha_viz.figures.layout.view import View, block, chosen, colour_cells, describe_range, shown, units
+from mha_viz.figures.layout.view import View, build_block, chosen, colour_cells, describe_range, compute_shown, list_units
 from mha_viz.models.decomposing.contributions import norm_weighted
 from mha_viz.models.intervening import ablation
 from mha_viz.models.intervening.gradients import gradient_weighted
@@ -424,7 +424,7 @@ def test_only_some_layers_of_rollout_are_all_reached_and_saved(minilm: Encoder, 
     table = pd.read_csv(some.save(tmp_path / "some.csv"), keep_default_na=False)
     assert [*dict.fromkeys(table["layer"])] == [5, 0]
     assert table["made"][0] == "typed; rollout; only layer 5 (6), layer 0 (1)"
-    assert json.loads(shown_bytes(shown(some, [Head(0, 0)], View()), ".json"))["heads"] == ["layer 5"]
+    assert json.loads(encode_shown(compute_shown(some, [Head(0, 0)], View()), ".json"))["heads"] == ["layer 5"]
     with pytest.raises(UnknownHead, match=r"Give a list such as \['L0'\]"):
         followed.only([])
 
@@ -446,8 +446,8 @@ def test_the_heads_that_were_kept_are_called_as_in_the_model(minilm: Encoder) ->
     assert "columns: heads" in names
     table = pd.read_csv(io.BytesIO(files.to_bytes(some, ".csv")), keep_default_na=False)
     assert [*table[["layer", "head"]].drop_duplicates().itertuples(index=False, name=None)] == [(3, 1), (0, 2)]
-    assert json.loads(shown_bytes(shown(some, [Head(0, 1)], View()), ".json"))["heads"] == ["L0H2"]
-    assert unpack(packet(some, [Head(0, 0)])).header["in_model"] == [[3, 1], [0, 2]]
+    assert json.loads(encode_shown(compute_shown(some, [Head(0, 1)], View()), ".json"))["heads"] == ["L0H2"]
+    assert unpack(build_packet(some, [Head(0, 0)])).header["in_model"] == [[3, 1], [0, 2]]
     with pytest.raises(ShapeError, match="of all heads"):
         mv.quantities.rollout(whole.only(["L0H2"]))
 
@@ -462,8 +462,8 @@ def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -
         assert "layer 0" not in caption
         assert "H0" not in caption
         assert some.heatmap("L0").drawing.about["heads"] == "L5"
-        assert unpack(packet(some, [Head(0, 0)])).header["in_model"] == [[5, 0]]
-    assert "in_model" not in unpack(packet(followed, [Head(0, 0)])).header
+        assert unpack(build_packet(some, [Head(0, 0)])).header["in_model"] == [[5, 0]]
+    assert "in_model" not in unpack(build_packet(followed, [Head(0, 0)])).header
     assert {"L5", "L1"} <= {mark.text for mark in grid(followed.only(["L5", "L1"])).marks if isinstance(mark, Text)}
     assert parse_wordings(["only layer 5 (6), layer 0 (1)"]) == followed.only(["L5", "L0"]).made[-1:]
     assert parse_wordings(["only layer 5 (6), layer 0 (1)"])[0].row == followed.only(["L5", "L0"]).made[-1].row
@@ -554,7 +554,7 @@ def test_a_table_of_another_quantity_says_which_of_which_model_and_text(minilm: 
     followed = rollout(minilm.encode("It rains."))
     followed.save(path)
     assert set(pd.read_csv(path, keep_default_na=False)["head"]) == {""}  # one map per layer
-    assert json.loads(shown_bytes(shown(followed, [Head(2, 0)], View()), ".json"))["heads"] == ["layer 2"]
+    assert json.loads(encode_shown(compute_shown(followed, [Head(2, 0)], View()), ".json"))["heads"] == ["layer 2"]
 
 
 # ---- Gradients on pages --------------------------------------------------------------------------------
@@ -638,7 +638,7 @@ def signed_reading() -> Attention:
 
 
 def test_numbers_with_a_sign_diverge_from_the_paper() -> None:
-    part = block(signed_reading(), Head(0, 0), View(scale="head"), units(signed_reading(), View()))
+    part = build_block(signed_reading(), Head(0, 0), View(scale="head"), list_units(signed_reading(), View()))
     assert part.signed
     assert part.top == 1
     pixels = colour_cells(part, "head", LIGHT)
@@ -660,7 +660,7 @@ def test_links_of_numbers_with_a_sign_have_two_colours_and_rank_by_size() -> Non
 @pytest.mark.parametrize(("quantity", "scale"), [("weight", "fixed"), ("norm", "head"), ("gradient", "head")])
 def test_numbers_that_are_no_shares_have_a_scale_per_head_unless_the_view_states_one(quantity: str, scale: str) -> None:
     reading = replace(signed_reading(), weights=np.full((1, 1, 2, 2), 0.5, np.float32), quantity=quantity)
-    raw = packet(reading, [Head(0, 0)])
+    raw = build_packet(reading, [Head(0, 0)])
     queries = ("", "scale=fixed", "scale=row")
     asked = [{"packet": raw, "ask": ask, "query": query} for ask in ("view", "address") for query in queries]
     views, addresses = (answers := ask_packet(*asked))[:3], answers[3:]
@@ -674,16 +674,16 @@ def test_numbers_that_are_no_shares_have_a_scale_per_head_unless_the_view_states
 
 
 def test_measures_of_numbers_that_are_no_shares_are_plain_numbers_without_entropy() -> None:
-    metrics = {one["name"]: one for one in unpack(packet(signed_reading(), [Head(0, 0)])).header["metrics"]}
+    metrics = {one["name"]: one for one in unpack(build_packet(signed_reading(), [Head(0, 0)])).header["metrics"]}
     assert {one["unit"] for one in metrics.values()} == {"number"}
     assert set(metrics) == {*METRICS} - {"entropy"}
     assert metrics["following"]["values"] == [-1.0]
     tiny = replace(signed_reading(), weights=signed_reading().weights * np.float32(1.23456e-7))
-    assert unpack(packet(tiny, [Head(0, 0)])).header["metrics"][1]["values"] == [-1.2346e-07]
+    assert unpack(build_packet(tiny, [Head(0, 0)])).header["metrics"][1]["values"] == [-1.2346e-07]
 
 
 def test_a_packet_keeps_signs() -> None:
-    shown = unpack(packet(signed_reading(), [Head(0, 0)]))
+    shown = unpack(build_packet(signed_reading(), [Head(0, 0)]))
     assert np.abs(shown.matrices[0] - signed_reading()["L0H0"]).max() < 1e-4
 
 

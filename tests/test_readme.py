@@ -91,7 +91,7 @@ def another_program() -> dict[str, Any]:
     import torch
     from transformers import AutoModel, AutoTokenizer, T5Config, T5Model
 
-    folder = hub.local_folder(catalog.CATALOG[catalog.DEFAULT])
+    folder = hub.find_local_folder(catalog.CATALOG[catalog.DEFAULT])
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     inputs = tokenizer("The cat sat on the mat.", return_tensors="pt")

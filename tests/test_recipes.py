@@ -36,7 +36,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.recipe import write_head_recipe
 from mha_viz.figures.layout.view import View
 from mha_viz.models.getting.catalog import resolve
-from mha_viz.models.getting.hub import local_folder
+from mha_viz.models.getting.hub import find_local_folder
 from mha_viz.models.intervening import ablation
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
@@ -648,7 +648,7 @@ def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(
     predicts, for two heads of the first layer and one of the third, whose inputs have changed."""
     text, off = "The old cat sat on the mat, and the dog barked.", (Head(0, 2), Head(0, 7), Head(2, 3))
     ids = torch.tensor([minilm.pieces(text).ids])
-    plain: Any = AutoModel.from_pretrained(local_folder(resolve("minilm")), attn_implementation="eager").eval()
+    plain: Any = AutoModel.from_pretrained(find_local_folder(resolve("minilm")), attn_implementation="eager").eval()
     rows = torch.from_numpy(described.predict_attention(minilm.encode(text)))
 
     def hook(layer: int, module: Any, args: Any, options: Any, output: Any) -> Any:

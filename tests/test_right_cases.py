@@ -24,7 +24,7 @@ OWN = "The cat slept because it was tired."
 
 
 def evidence(model: catalog.Model) -> Evidence:
-    found = studies.reference_evidence(model)
+    found = studies.load_reference_evidence(model)
     assert found is not None
     return found
 

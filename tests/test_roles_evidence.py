@@ -338,7 +338,7 @@ def test_a_search_that_is_stopped_gives_what_it_found(monkeypatch: pytest.Monkey
     monkeypatch.setattr("mha_viz.study.search.LinkCases.size", 10)
     toy = catalog.resolve("toy")
     order = {
-        "folder": str(hub.local_folder(toy)),
+        "folder": str(hub.find_local_folder(toy)),
         "name": "toy",
         "revision": "",
         "head": [1, 2],

@@ -831,7 +831,7 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    large = StudyCorpus("large.txt", "0" * 64, studies_room.MOST_WORDS + 1, (), b"words")
+    large = StudyCorpus("large.txt", "0" * 64, studies_room.MAX_WORDS + 1, (), b"words")
     monkeypatch.setattr(studies_room.apart, "run", waiting)
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
     new_server()

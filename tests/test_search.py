@@ -148,7 +148,7 @@ def test_nothing_depends_on_the_parts(few: Corpus, monkeypatch: pytest.MonkeyPat
     whole = search_links(few, (1, 2), toy, query_pos="NOUN")
     monkeypatch.setattr(LinkCases, "size", 7)
     searching = Searching(toy, open_measurable(few), "L1H2", Conditions(query_pos="NOUN"))
-    parts = [searching.result() for _ in searching.run.reports()]
+    parts = [searching.result() for _ in searching.run.iter_progress()]
     assert [part.sentences_read for part in parts] == [7, 14, 21, 28, 30]
     assert [part.matches for part in parts] == sorted(part.matches for part in parts)
     pd.testing.assert_frame_equal(parts[-1].table(), whole.table())

@@ -38,7 +38,7 @@ from mha_viz.app.serving.back_messages import AllowedMessage
 from mha_viz.app.serving.session_limit import Gate, SessionLimit, _Tab, get_client_address
 from mha_viz.app.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT
-from mha_viz.app.serving.sweeping import MOST_WAITING, WaitingSessions, sweep
+from mha_viz.app.serving.sweeping import MAX_WAITING, WaitingSessions, sweep
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.browser.promise import OLDER
 from mha_viz.errors import SettingError
@@ -874,7 +874,7 @@ class _Session:
 def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    waiting, made = WaitingSessions(45), [_Session(number) for number in range(MOST_WAITING + 3)]
+    waiting, made = WaitingSessions(45), [_Session(number) for number in range(MAX_WAITING + 3)]
     for session in made:
         waiting.save(session)  # type: ignore[arg-type]
     assert [session.ended.total() for session in made[:4]] == [1, 1, 1, 0]
@@ -884,7 +884,7 @@ def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytes
     assert waiting.get("4") is None
     waiting.end_expired()
     assert waiting.list() == []
-    assert [session.ended.total() for session in made] == [1, 1, 1, 0] + [1] * (MOST_WAITING - 1)
+    assert [session.ended.total() for session in made] == [1, 1, 1, 0] + [1] * (MAX_WAITING - 1)
 
 
 class _Rounds:

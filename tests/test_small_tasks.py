@@ -8,9 +8,9 @@ import json
 import numpy as np
 import pytest
 
-from mha_viz.app.lab.small_tasks import MEASURES, SmallTask, small_tasks, write_feedback
+from mha_viz.app.lab.small_tasks import MEASURES, SmallTask, load_small_tasks, write_feedback
 from mha_viz.attention import Head
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 from tests.page_session import PageSession
@@ -45,7 +45,7 @@ def by_definition(task: SmallTask, words: list[str], rows: list[list[float]]) ->
 
 @pytest.mark.parametrize("number", range(6))
 def test_the_answer_is_measured_and_leaves_no_doubt(number: int, minilm: Encoder) -> None:
-    task = small_tasks()[number]
+    task = load_small_tasks()[number]
     words = minilm.encode(task.text).by_words()
     texts = [token.text for token in words.queries.tokens]
     numbers = MEASURES[task.measure].of(words, task)
@@ -57,7 +57,7 @@ def test_the_answer_is_measured_and_leaves_no_doubt(number: int, minilm: Encoder
 
 
 def test_an_answer_is_right_or_wrong_by_the_numbers(minilm: Encoder) -> None:
-    task = small_tasks()[0]
+    task = load_small_tasks()[0]
     words = minilm.encode(task.text).by_words()
     assert write_feedback(task, words, "L0H2").startswith("You were right. Mean weight on the word before: L0H2 0.9")
     assert "it is L0H2" in write_feedback(task, words, "L1H8")
@@ -66,19 +66,19 @@ def test_an_answer_is_right_or_wrong_by_the_numbers(minilm: Encoder) -> None:
 def test_the_first_task_is_open_and_another_is_a_step_of_the_address() -> None:
     page = visit()
     assert page.at.pills(key="small_task").value == "1"
-    assert small_tasks()[0].task in page.said.replace("\\", "")
+    assert load_small_tasks()[0].task in page.said.replace("\\", "")
     page.at.pills(key="small_task").set_value("2").run()
     page.check()
     assert page.url["task"] == "2"
-    assert small_tasks()[1].task in page.said.replace("\\", "")
+    assert load_small_tasks()[1].task in page.said.replace("\\", "")
 
 
 @pytest.mark.parametrize("number", lanes.some(range(6), 0, 3))
 def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: int, minilm: Encoder) -> None:
-    task = small_tasks()[number]
+    task = load_small_tasks()[number]
     page = visit(task=str(number + 1))
     content = json.loads(page._drawn()["mha_player"].json)
-    assert [head["name"] for head in content["heads"]] == [both(Head.parse(name)) for name in task.heads]
+    assert [head["name"] for head in content["heads"]] == [format_both_numberings(Head.parse(name)) for name in task.heads]
     words = minilm.encode(task.text).by_words()
     cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(4, len(content["words"]), -1)
     np.testing.assert_allclose(cells[2] / 255, words[task.heads[2]], atol=3e-3)
@@ -97,13 +97,13 @@ def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: i
 
 @pytest.mark.parametrize("odd", lanes.some(["0", "7", "x", "", "１"], "0", "7", "x"))
 def test_odd_tasks_and_answers_of_a_link_are_survived(odd: str) -> None:
-    assert small_tasks()[0].task in visit(task=odd, answer=odd).said.replace("\\", "")
+    assert load_small_tasks()[0].task in visit(task=odd, answer=odd).said.replace("\\", "")
     assert verdict(visit(task="1", answer=odd)) == ""
 
 
 def test_a_task_that_is_answered_leads_to_the_next_and_the_last_to_nothing() -> None:
-    page = visit(task="5", answer=small_tasks()[4].heads[0])
+    page = visit(task="5", answer=load_small_tasks()[4].heads[0])
     assert json.loads(page._drawn()["mha_player"].json)["next"] == "Task 6"
     page.send("mha_player", "next", True)
     assert (page.url["task"], "answer" in page.url) == ("6", False)
-    assert json.loads(visit(task="6", answer=small_tasks()[5].heads[0])._drawn()["mha_player"].json)["next"] == ""
+    assert json.loads(visit(task="6", answer=load_small_tasks()[5].heads[0])._drawn()["mha_player"].json)["next"] == ""

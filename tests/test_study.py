@@ -501,10 +501,10 @@ def test_the_number_of_workers_changes_nothing_at_all(small: Encoder) -> None:
 def sums_of(encoder: Encoder, corpus: Corpus, numbers: Sequence[int], chunks: Sequence[int]) -> Sums:
     """The sums over some of the sentences and chunks, one at a time."""
     run = StudyRun((encoder,), corpus)
-    total = run._empty(run.shard.labels)
+    total = run._make_empty_sums(run.shard.labels)
     for kind, places in (("sentences", numbers), ("chunks", chunks)):
         for place in places:
-            total.add(run._batch(PASSES[0], kind, [place], total))
+            total.add(run._measure_batch(PASSES[0], kind, [place], total))
     return total
 
 

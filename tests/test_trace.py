@@ -18,9 +18,9 @@ import torch
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import trace
 from mha_viz.attention.rotary import Rotation, rotate
-from mha_viz.attention.trace import Parameters, Trace, split_heads, traced
+from mha_viz.attention.trace import Parameters, Trace, split_heads, compute_trace
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
-from mha_viz.models.families import FAMILIES, OPAQUE_SETTINGS, opaque
+from mha_viz.models.families import FAMILIES, OPAQUE_SETTINGS, find_opaque_reason
 from mha_viz.models.reading import capture, linear
 from mha_viz.models.reading import encoder as encoder_module
 from mha_viz.models.reading.encoder import Encoder
@@ -135,7 +135,7 @@ def test_shapes_and_bytes(family: str, tiny: Tiny, trace_of: Traces) -> None:
     assert split_heads(trace.parameters.w_k, g).shape == split_heads(trace.parameters.w_v, g).shape == (g, d, d_k)
     assert trace.key_heads == g
     assert trace.pre_norm is (FAMILIES[family].pre_norm is not False)
-    assert trace.divides == (family != "gpt_neo")
+    assert trace.has_standard_scaling == (family != "gpt_neo")
     assert trace.causal == (family in tiny_models.CAUSAL)
     assert trace.windowed == (family in WINDOWS)
     assert trace.masked == (trace.causal or trace.windowed)
@@ -190,7 +190,7 @@ def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("family", sorted({*FAMILIES, *OPAQUE_ALONE}.difference(tiny_models.TRACED)))
 def test_other_families_are_refused_with_the_reason(family: str, tiny: Tiny) -> None:
-    why = opaque(tiny(family).config)
+    why = find_opaque_reason(tiny(family).config)
     assert why in (FAMILIES[tiny(family).family].opaque, *OPAQUE_SETTINGS.values())
     with pytest.raises(ModelUnsupported, match=why):
         tiny(family).trace(SENTENCE)
@@ -344,7 +344,7 @@ def by_hand(mask: list[list[bool]] | None = None, scaling: float = 1.0) -> Trace
     zero = np.zeros(2, np.float32)
     parameters = Parameters(eye, eye, eye, w_o, zero, zero, zero, np.array([100, 200], np.float32))
     tokens = tuple(Token(t, i, 0, i, i + 1) for i, t in enumerate("ab"))
-    return traced(
+    return compute_trace(
         *("by hand", "", 0, TokenizedText("ab", "", tokens)),
         np.array([[0, 1], [2, 3]], np.float32),
         parameters,
@@ -395,8 +395,8 @@ def test_norm_weighted_attention_by_definition(family: str, trace_of: Traces) ->
 def test_the_mask_and_the_missing_division() -> None:
     trace = by_hand([[False, True], [False, False]], scaling=0.5)
     assert trace.weights[:, 0].tolist() == [[1, 0], [1, 0]]
-    assert not trace.divides
-    assert by_hand(scaling=1.0).divides  # √1
+    assert not trace.has_standard_scaling
+    assert by_hand(scaling=1.0).has_standard_scaling  # √1
     e9, e3 = np.exp(-6), np.exp(-3)
     assert trace.weights[1, 1] == pytest.approx([e3 / (1 + e3), 1 / (1 + e3)], abs=1e-6)
     assert trace.undivided(1)[1] == pytest.approx([e9 / (1 + e9), 1 / (1 + e9)], abs=1e-6)
@@ -411,7 +411,7 @@ def test_entropy() -> None:
 def test_heads_that_do_not_divide_are_refused() -> None:
     one = by_hand()
     with pytest.raises(ShapeError, match="3 heads cannot share 2 columns"):
-        traced("", "", 0, one.text, one.x, one.parameters, one.mask, heads=3, scaling=1)
+        compute_trace("", "", 0, one.text, one.x, one.parameters, one.mask, heads=3, scaling=1)
 
 
 def test_a_trace_cannot_be_changed() -> None:

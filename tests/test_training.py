@@ -23,7 +23,7 @@ from mha_viz.lab.attention import (
     SAME_QKV,
     attend,
     compute_penalty,
-    initial_heads,
+    draw_initial_heads,
     iter_wide_matrices,
 )
 from mha_viz.lab.experiments import (
@@ -33,7 +33,7 @@ from mha_viz.lab.experiments import (
     compute_loss,
     grade,
     measure,
-    new_model,
+    make_model,
     remove_heads,
     run,
     train,
@@ -99,7 +99,7 @@ def test_a_random_start_is_different_from_the_beginning() -> None:
 
 def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
     """d_model 4, two heads, two words: with Y = Σ_h C_h O_h and C_h = A_h V_h, ∂L/∂C_h = G O_hᵀ; all in numpy."""
-    heads = initial_heads(Shape(4, 2), torch.Generator().manual_seed(1), SAME_QKV)
+    heads = draw_initial_heads(Shape(4, 2), torch.Generator().manual_seed(1), SAME_QKV)
     x = torch.randn(1, 2, 4, generator=torch.Generator().manual_seed(2))
     wanted = torch.randn(2, 4, generator=torch.Generator().manual_seed(3))  # G = ∂L/∂Y
     (attend(heads, heads.slice_by_head(), x).parts.sum(0) * wanted).sum().backward()
@@ -128,11 +128,11 @@ def test_the_start_that_is_asked_for() -> None:
         (SAME_ALL, (True, True)),
         (SAME_TWO, (False, False)),
     ):
-        heads = initial_heads(Shape(16, 4), torch.Generator().manual_seed(0), start)
+        heads = draw_initial_heads(Shape(16, 4), torch.Generator().manual_seed(0), start)
         same = [all(torch.equal(w[0], one) for one in w) for w in (heads.query, heads.output)]
         assert tuple(same) == alike
     with pytest.raises(SettingError):
-        initial_heads(Shape(16, 4), torch.Generator(), "another")
+        draw_initial_heads(Shape(16, 4), torch.Generator(), "another")
 
 
 # ---- What a head is worth ----------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_the_start_that_is_asked_for() -> None:
 @pytest.mark.parametrize("seed", range(3 if lanes.everything else 1))
 def test_two_equal_heads_are_one_head_with_twice_its_slice_of_w_o(seed: int) -> None:
     steps, shape = 300 if lanes.everything else 40, EXPERIMENTS[PAIR].layers(Settings(PAIR))[EQUAL_PAIR]
-    model = new_model(shape, seed, SAME_TWO)
+    model = make_model(shape, seed, SAME_TWO)
     settings = Settings(PAIR, seed=seed, steps=steps)
     (before, after) = train(model, settings, 0.0, (0, steps), lambda _: None)
     assert after["same"][2, 3]
@@ -170,7 +170,7 @@ def test_all_heads_are_redundant_where_only_the_current_position_matters(seed: i
 
 
 def test_the_same_task_without_the_residual_connection_needs_its_heads() -> None:
-    model = new_model(Shape(32, 4), 0, task=tasks.OWN_LETTER._replace(is_residual=False))
+    model = make_model(Shape(32, 4), 0, task=tasks.OWN_LETTER._replace(is_residual=False))
     list(train(model, Settings(CURRENT), 0.0, (0, 100), lambda _: None))
     removal = remove_heads(model, 0)
     assert removal.least[0] > 0.95
@@ -181,7 +181,7 @@ def test_the_same_task_without_the_residual_connection_needs_its_heads() -> None
 
 
 def test_heads_apart_are_the_papers_wide_matrices() -> None:
-    heads = initial_heads(Shape(16, 4), torch.Generator().manual_seed(0))
+    heads = draw_initial_heads(Shape(16, 4), torch.Generator().manual_seed(0))
     x = torch.randn(3, 5, 16, generator=torch.Generator().manual_seed(1))
     query, key, value, output = iter_wide_matrices(heads)
     assert query.shape == (16, 16)
@@ -196,7 +196,7 @@ def test_heads_apart_are_the_papers_wide_matrices() -> None:
 @pytest.mark.parametrize("heads", [1, 2, 4])
 def test_costs_are_those_that_can_be_counted(cut: str, heads: int) -> None:
     shape = Shape(16, heads, cut)
-    layer = initial_heads(shape, torch.Generator().manual_seed(0))
+    layer = draw_initial_heads(shape, torch.Generator().manual_seed(0))
     assert count_parameters(shape) == sum(w.numel() for w in layer.tensors())
     with FlopCounterMode(display=False) as counter:
         attend(layer, layer.slice_by_head(), torch.zeros(1, 7, 16))
@@ -212,7 +212,7 @@ def test_heads_cost_nothing_and_cuts_save() -> None:
 
 def test_a_chunk_is_all_that_a_head_of_a_cut_vector_sees() -> None:
     for cut, seen in (("narrow", 4), ("shared", 4), ("overlapping", 8)):
-        heads = initial_heads(Shape(16, 4, cut), torch.Generator().manual_seed(0))
+        heads = draw_initial_heads(Shape(16, 4, cut), torch.Generator().manual_seed(0))
         assert heads.columns is not None
         assert heads.columns.shape == (4, seen)
         x = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(1))
@@ -250,7 +250,7 @@ def test_answers_are_the_letters_at_the_two_places() -> None:
 
 
 def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
-    model, probe = new_model(Shape(16, 2), 3), draw_sentences(32, (5,))
+    model, probe = make_model(Shape(16, 2), 3), draw_sentences(32, (5,))
     values = measure(model, probe)
     attended = model.attend(probe, model.heads.slice_by_head())
     maps = attended.maps.detach().numpy()
@@ -269,7 +269,7 @@ def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
 
 
 def test_the_norm_of_a_heads_gradient_is_that_of_its_slices() -> None:
-    model, probe = new_model(Shape(16, 2), 3), draw_sentences(8, (5,))
+    model, probe = make_model(Shape(16, 2), 3), draw_sentences(8, (5,))
     compute_loss(model.logits(model.attend(probe, model.heads.slice_by_head()).parts, probe), probe).backward()
     slices = [torch.cat([w.grad[h].flatten() for w in model.heads.tensors()]) for h in range(2)]  # type: ignore[index]
     values = measure(model, probe)
@@ -288,7 +288,7 @@ def test_the_penalty_is_nothing_for_heads_that_point_at_different_words() -> Non
 
 
 def test_importance_is_the_mean_of_absolute_products_per_word() -> None:
-    model, probe = new_model(Shape(16, 4), 0), draw_sentences(8, (5,))
+    model, probe = make_model(Shape(16, 4), 0), draw_sentences(8, (5,))
     values = compute_importance(model, probe)
     attended = model.attend(probe, model.heads.slice_by_head())
     attended.contexts.retain_grad()
@@ -301,7 +301,7 @@ def test_importance_is_the_mean_of_absolute_products_per_word() -> None:
 
 
 def test_a_removed_head_is_a_slice_of_the_concatenation_set_to_zero() -> None:
-    model = new_model(Shape(16, 4), 0)
+    model = make_model(Shape(16, 4), 0)
     removal = remove_heads(model, 0)
     assert removal.least[0] == removal.most[0] == removal.random[0, 0]
     assert removal.least[-1] == removal.most[-1] == pytest.approx(CHANCE, abs=0.03)

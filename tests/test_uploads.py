@@ -45,7 +45,7 @@ def here(data: bytes, name: str) -> Any:
     except CorpusError as error:
         return error.problem, error.remedy
     left_out = getattr(corpus, "left_out", ())
-    return name, corpus.digest, uploads.words(corpus), left_out[: uploads.MAX_REASONS], data
+    return name, corpus.digest, uploads.count_words(corpus), left_out[: uploads.MAX_REASONS], data
 
 
 def there(data: bytes, name: str) -> Any:
@@ -64,7 +64,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             return uploads._work(order, print, bool)
         except CorpusError as error:
-            kind, problem, remedy = json.loads(json.dumps(apart._describe(error)))
+            kind, problem, remedy = json.loads(json.dumps(apart._describe_error(error)))
             raise getattr(errors, kind)(problem, remedy) from error
 
     monkeypatch.setattr(apart, "run", run)
@@ -104,7 +104,7 @@ def test_any_bytes_are_answered_as_reading_them_here_answers(data: bytes, name: 
 def test_a_text_without_blanks_is_no_single_word() -> None:
     name, data = FILES["gap"]
     longer = b"she left." + b"so,then," * 100
-    assert uploads.words(reading.read_gap(data.decode(), name)) == 7
+    assert uploads.count_words(reading.read_gap(data.decode(), name)) == 7
     assert there(data.replace(b"she left.", longer), name)[2] == 7 + 400
 
 

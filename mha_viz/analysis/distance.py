@@ -138,14 +138,14 @@ class Distances:
             for row in range(0, n, sums * rows):
                 block = batch.weights[:, start : start + sentences_at_once, row : min(n, row + sums * rows)]
                 full_rows = block.shape[2] // rows * rows
-                self._take(block[:, :, :full_rows], rows, buffers)
+                self._add_block(block[:, :, :full_rows], rows, buffers)
                 if full_rows < block.shape[2]:
-                    self._take(block[:, :, full_rows:], block.shape[2] - full_rows, buffers)
+                    self._add_block(block[:, :, full_rows:], block.shape[2] - full_rows, buffers)
         self.sums["rows"] += sentences * n
         entropies: FloatSums = before - self.sums["own"]
         return entropies
 
-    def _take(self, block: Weights, rows: int, buffers: Weights) -> None:
+    def _add_block(self, block: Weights, rows: int, buffers: Weights) -> None:
         """Add Σ x·log x of ``block`` [head, sentence, query, key], for every head and for every sum of two heads.
 
         ``rows`` is the number of rows per float32 sum; ``buffers`` are three arrays to compute in.

@@ -117,7 +117,7 @@ class Selection:
 
     def add(self, batch: Batch) -> None:
         """Add the cases of position, delimiter and broad roles in a batch."""
-        self._take(list(self._iter_row_answers(batch)))
+        self._merge_best(list(self._iter_row_answers(batch)))
 
     def add_syntax(self, sentences: JoinedSentences, blocks: Sequence[Weights], numbers: Sequence[int]) -> None:
         """Add the syntax cases of sentences.
@@ -125,7 +125,7 @@ class Selection:
         ``blocks`` are the weights [head, word, word] from which ``sentences`` were computed; ``numbers`` are those of
         the sentences in the corpus.
         """
-        self._take(list(self._iter_syntax_answers(sentences, blocks, np.array(numbers, np.int64))))
+        self._merge_best(list(self._iter_syntax_answers(sentences, blocks, np.array(numbers, np.int64))))
 
     def add_coreference(self, block: Weights, chunk: Chunk) -> None:
         """Add the coreference cases of a chunk. ``block`` is [head, word, word]."""
@@ -140,9 +140,9 @@ class Selection:
             right[:, number] = np.isin(answers[:, number], list(anaphor.right))
         weights = block[np.arange(self.heads)[:, None], words, answers]
         role = self.roles.index(("coreference", "third_person"))
-        self._take([_make_answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])])
+        self._merge_best([_make_answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])])
 
-    def _take(self, parts: Sequence[Answers]) -> None:
+    def _merge_best(self, parts: Sequence[Answers]) -> None:
         """Merge the best cases of each text."""
         if parts:
             self.merge(
@@ -193,7 +193,7 @@ class Selection:
             targets = targets[ordinary[targets + offset] - ordinary[targets] == offset]
             query_tokens, answer_tokens = ordinary[targets], answers[..., targets]
             role = "position", name
-            yield self._rows(
+            yield self._make_row_answers(
                 role,
                 batch,
                 words,
@@ -208,14 +208,14 @@ class Selection:
         cls, sep = answers < ordinary[0], answers > ordinary[-1]
         hits = cls, sep, marks[np.arange(len(marks))[:, None], answers], cls | sep
         for name, right in zip(ON_DELIMITERS, hits, strict=True):
-            yield self._rows(("delimiter", name), batch, words, ordinary, answers, weights, right)
+            yield self._make_row_answers(("delimiter", name), batch, words, ordinary, answers, weights, right)
         entropies = np.concatenate(
             [_compute_entropies(rows[i : i + HEADS_PER_STEP]) for i in range(0, self.heads, HEADS_PER_STEP)]
         )
         right = entropies >= BROAD_THRESHOLD * math.log(rows.shape[3])
-        yield self._rows(("broad", "entropy"), batch, words, ordinary, answers, weights, right)
+        yield self._make_row_answers(("broad", "entropy"), batch, words, ordinary, answers, weights, right)
 
-    def _rows(
+    def _make_row_answers(
         self, role: tuple[str, str], batch: Batch, words: Integers, rows: Any, answers: Any, weights: Any, right: Any
     ) -> Answers:
         """Return the cases of one role.

@@ -79,7 +79,7 @@ def metric(
     return register
 
 
-def mass_at(attention: Attention, offset: int) -> PerHead:
+def compute_mass_at(attention: Attention, offset: int) -> PerHead:
     """Return the mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists.
 
     It is NaN if there are no such rows, or if queries and keys are of different texts, which have no offsets.
@@ -89,7 +89,7 @@ def mass_at(attention: Attention, offset: int) -> PerHead:
     return _divide_by_rows(attention, *sum_mass_at(_make_batch(attention), _find_ordinary(attention), offset))
 
 
-def maxima_at(attention: Attention, offset: int) -> PerHead:
+def compute_maxima_share(attention: Attention, offset: int) -> PerHead:
     """Return the share of rows of ordinary tokens whose largest weight, ignoring special columns, is at ``offset``.
 
     Only rows with an ordinary token at the offset count; NaN if there are none.
@@ -139,19 +139,19 @@ def _divide_by_rows(attention: Attention, total: npt.ArrayLike, rows: int | None
 @metric("previous token", table="position")
 def previous(attention: Attention) -> PerHead:
     """Mean weight from a token to the token before it."""
-    return mass_at(attention, -1)
+    return compute_mass_at(attention, -1)
 
 
 @metric("next token", detail="next", table="position")
 def following(attention: Attention) -> PerHead:
     """Mean weight from a token to the token after it."""
-    return mass_at(attention, 1)
+    return compute_mass_at(attention, 1)
 
 
 @metric("same token", table="position")
 def same(attention: Attention) -> PerHead:
     """Mean weight from a token to itself."""
-    return mass_at(attention, 0)
+    return compute_mass_at(attention, 0)
 
 
 @metric("on [CLS]", table="delimiter")

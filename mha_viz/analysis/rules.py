@@ -230,7 +230,7 @@ def _mark_last_stop(text: RuleText) -> Marks:
     return text.mark_words(stops[-1:])
 
 
-def _mark_followed(text: RuleText) -> Marks:
+def _mark_induction_targets(text: RuleText) -> Marks:
     """Mark, for each token, the token after its last earlier occurrence; nothing unless the text is causal."""
     marks = np.zeros((len(text), len(text)), bool)
     last: dict[int, int] = {}
@@ -348,7 +348,7 @@ RULES: tuple[AttentionRule, ...] = (
         "all words", "even", NO_ANNOTATION, lambda text: np.broadcast_to(text.ordinary, (len(text), len(text)))
     ),
     AttentionRule(EVERYWHERE, "even", NO_ANNOTATION, lambda text: np.ones((len(text), len(text)), bool)),
-    AttentionRule("what followed this token last time", "form", NO_ANNOTATION, _mark_followed),
+    AttentionRule("what followed this token last time", "form", NO_ANNOTATION, _mark_induction_targets),
     *(_make_tag_rule(name, frozenset({tag})) for tag, name in TAG_NAMES.items()),
     _make_tag_rule("content words", CONTENT_TAGS),
     _make_tag_rule("function words", FUNCTION_TAGS),

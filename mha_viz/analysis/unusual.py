@@ -88,7 +88,7 @@ def _iter_measures(
             by_mass = [f for f in with_detail if math.isnan(f.low)]
             by_share = [f for f in with_detail if not math.isnan(f.low)]
             yield from ((_MEASURES[detail], above(MASS_THRESHOLD, 1), part) for part in (by_mass,) if part)
-            by_maxima = partial(metrics.maxima_at, offset=OFFSETS_BY_DETAIL[detail])
+            by_maxima = partial(metrics.compute_maxima_share, offset=OFFSETS_BY_DETAIL[detail])
             yield from ((by_maxima, MAXIMA_THRESHOLD, part) for part in (by_share,) if part)
         elif role == "delimiter":
             yield _MEASURES[detail], above(DELIMITER_THRESHOLD, 1), with_detail
@@ -255,20 +255,20 @@ class WordReading:
 
         The result is zero for fewer than MIN_WORDS such tokens.
         """
-        cells = self._diagonal(offset)
+        cells = self._get_diagonal(offset)
         return cells.mean(1, dtype=np.float64) if cells.shape[1] >= MIN_WORDS else np.zeros(len(self.every))
 
     def find_strongest_at(self, head: int, offset: int) -> int:
         """Return the token with the largest weight of a head on the token at an offset."""
-        return int(self._queries(offset)[np.argmax(self._diagonal(offset)[head])])
+        return int(self._list_queries(offset)[np.argmax(self._get_diagonal(offset)[head])])
 
-    def _diagonal(self, offset: int) -> Weights:
-        """Return [head, query], the weights of :meth:`_queries` on the tokens at an offset."""
-        queries = self._queries(offset)
+    def _get_diagonal(self, offset: int) -> Weights:
+        """Return [head, query], the weights of :meth:`_list_queries` on the tokens at an offset."""
+        queries = self._list_queries(offset)
         weights = self.attention.weights
         return weights.reshape(len(self.every), *weights.shape[2:])[:, queries, queries + offset]
 
-    def _queries(self, offset: int) -> npt.NDArray[np.intp]:
+    def _list_queries(self, offset: int) -> npt.NDArray[np.intp]:
         """Return the ordinary tokens, without punctuation, that have a token of another word at an offset."""
         tokens = self.attention.text.tokens
         targets = {i: tokens[i + offset] for i in range(len(tokens)) if 0 <= i + offset < len(tokens)}

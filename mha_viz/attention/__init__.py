@@ -513,7 +513,7 @@ class Attention:
             return self
         rows, columns = self.queries.groups, self.keys.groups
         weights, hidden = merge_to_words(self.weights, rows, columns), average_groups(self.hidden, rows, -1)
-        return self._next(
+        return self._apply_step(
             BY_WORDS,
             *self._change_texts(TokenizedText.by_words),
             tensors.make_read_only(weights),
@@ -562,7 +562,7 @@ class Attention:
             uniform = np.float32(1 / len(keys))
             weights = np.divide(weights, remaining, out=np.full_like(weights, uniform), where=remaining > 1e-12)
         before = self.hidden[:, :, np.logical_not(self.queries.special)]
-        return self._next(
+        return self._apply_step(
             SPECIAL_HIDDEN,
             queries,
             keys,
@@ -575,7 +575,7 @@ class Attention:
         queries = change(self.queries)
         return queries, change(self.keys) if self.is_cross else queries
 
-    def _next(
+    def _apply_step(
         self, step: Step, queries: TokenizedText, keys: TokenizedText, weights: Weights, hidden: Weights
     ) -> Attention:
         """Return the reading that results from ``step``."""

@@ -169,7 +169,7 @@ class Trace:
         return _read_only(self.rotation.normalised(q, 0)), _read_only(self.rotation.normalised(k, 1))
 
     @property
-    def divides(self) -> bool:
+    def has_standard_scaling(self) -> bool:
         """True if the products are divided by √d_k and nothing else."""
         return math.isclose(self.scaling, 1 / math.sqrt(self.d_k), rel_tol=1e-6)
 
@@ -260,7 +260,7 @@ class Trace:
         return float(np.abs(self.context - one_after_other).max())
 
 
-def traced(
+def compute_trace(
     model: str,
     revision: str,
     layer: int,

@@ -1,4 +1,4 @@
-// Numbers and positions only: no page, no colours. Tested with `node --test`.
+// Compute numbers and positions; no DOM access, no colours. Tested with `node --test`.
 import { headName, keysOf } from "./reading.js";
 import { eachRow, gathered, greatest, heaviest, piecesOf, sumShown } from "./rows.js";
 import { LONG_TOKENS, firstValues, lastOf, settingsIn, settingsOut } from "./view.js";
@@ -6,7 +6,7 @@ import { LONG_TOKENS, firstValues, lastOf, settingsIn, settingsOut } from "./vie
 /** @import { Kind, Settings } from "./view.js" */
 
 /**
- * Tokens that a view holds, null for none; `at`: the panel that they are counted in.
+ * The tokens pinned in a view, or null; `at`: the panel whose tokens they are.
  *
  * @typedef {{ query: number | null, key: number | null, at?: number }} Pin
  */
@@ -19,7 +19,7 @@ import { LONG_TOKENS, firstValues, lastOf, settingsIn, settingsOut } from "./vie
  */
 
 /**
- * A row or column: a word, a piece or a special token; `tokens` are indices of pieces. `written`: by the model.
+ * A row or column: a word, a subword or a special token. `tokens` are token indices. `written`: by the model.
  *
  * @typedef {{ text: string, tokens: number[], special: boolean, segment: number, written?: boolean }} Unit
  */
@@ -27,7 +27,7 @@ import { LONG_TOKENS, firstValues, lastOf, settingsIn, settingsOut } from "./vie
 /** @typedef {{ rows: Unit[], cols: Unit[] }} Axes */
 
 /**
- * What a view shows of one head: w[row * C + col]; hidden[row] is the share of the row that is not shown.
+ * The visible part of one head: w[row * C + col]; hidden[row] is the share of the row that is not shown.
  *
  * @typedef {Kind & { w: Float32Array, R: number, C: number, max?: number, hidden?: Float32Array }} Block
  */
@@ -35,22 +35,22 @@ import { LONG_TOKENS, firstValues, lastOf, settingsIn, settingsOut } from "./vie
 /** @typedef {Block & { max: number }} ShownBlock */
 
 /**
- * With what it hides.
+ * A block with its hidden shares.
  *
  * @typedef {ShownBlock & { hidden: Float32Array }} WholeBlock
  */
 
 /** @typedef {{ head: number, weight: number }} Rank */
 
-// ---- The view: what is shown of a reading, and its form in the URL ----------------------------------
+// ---- The view: the visible part of a reading, and its form in the URL -------------------------------
 
 /** @type {(reading: Reading) => boolean} */
 export const isLong = (reading) => Math.max(reading.n, keysOf(reading).n) > LONG_TOKENS;
-// The default view of a reading: for a long text only the strongest links.
+// Return the default view of a reading. For a long text it shows only the strongest links.
 /** @type {(reading: Reading) => Record<string, string>} */
 export const firstView = (reading) => firstValues("explorer", [reading], isLong(reading));
 
-// URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
+// Parse URLSearchParams into a view. Unknown or out-of-range values become the default; never throws.
 /** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */
 export function parseView(params, reading) {
   const start = reading.start || {};
@@ -71,7 +71,7 @@ export function parseView(params, reading) {
   return view;
 }
 
-// "q10": a pinned query; "k1": a key; "q10k1": one link.
+// Parse a pin: "q10" is a query, "k1" a key, "q10k1" one link.
 /** @type {(value: string | null | undefined, reading: Reading) => Pin | null} */
 export function pinOf(value, reading) {
   const match = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(value || "");
@@ -84,7 +84,7 @@ export function pinOf(value, reading) {
 export const pinName = (pin) =>
   pin ? (pin.query === null ? "" : `q${pin.query}`) + (pin.key === null ? "" : `k${pin.key}`) : null;
 
-// view -> the URL parameters that differ from the defaults (null: remove it from the URL).
+// Return the URL parameters of a view that differ from the defaults; null removes a parameter.
 /** @type {(view: ReadingView, reading: Reading) => Record<string, string | null>} */
 export function encodeView(view, reading) {
   const start = reading.start || {};
@@ -118,18 +118,18 @@ function linkOf(value, reading) {
 
 // ---- Units and blocks: the part of one head's matrix that a view shows -------------------------------
 
-// Rows and columns of a view. A unit is {text, tokens, special, segment}; words join their pieces.
+// Return the rows and columns of a view. A unit is {text, tokens, special, segment}; words join their tokens.
 /** @type {(reading: Reading, view: Settings) => Axes} */
 export const units = (reading, view) => ({
   rows: unitsAlong(reading, view, sidesOf(view)[0]),
   cols: unitsAlong(keysOf(reading), view, sidesOf(view)[1]),
 });
 
-// The sentences of a pair that rows and columns show: "a" or "b", "" for both.
+// Return the sentences of a pair shown by rows and columns: "a" or "b", "" for both.
 /** @type {(view: Settings) => string[]} */
 const sidesOf = ({ side = "all" }) => (side === "all" ? ["", ""] : [...side]);
 
-// The units of one axis.
+// Return the units of one axis.
 /** @type {(axis: Axis, view: Settings, side: string) => Unit[]} */
 function unitsAlong(axis, view, side) {
   const words = view.unit === "words";
@@ -154,7 +154,7 @@ const hasSecond = (axis) => axis.segments.some((s) => s === 1);
 /** @type {(reading: Reading) => boolean} */
 export const isPair = (reading) => hasSecond(reading) || hasSecond(keysOf(reading));
 
-// One head as a view shows it: w[row * C + column], and hidden[row]: the share of the row that is not shown.
+// Return the block of one head: w[row * C + column], and hidden[row], the share of the row that is not shown.
 /** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => WholeBlock} */
 export function block(reading, head, view, axes = units(reading, view)) {
   const part = shownBlock(reading, head, view, axes);
@@ -162,12 +162,12 @@ export function block(reading, head, view, axes = units(reading, view)) {
   return Object.assign(part, { quantity, signed, hidden: hiddenShares(reading, head, axes) });
 }
 
-// The weights of a head that the browser has.
+// Return the weights of a head, which the browser must have.
 /** @type {(reading: Reading, head: number) => Float32Array} */
 const matrixOf = (reading, head) => /** @type {Float32Array} */ (reading.matrices.get(head));
 
-// The same without what is hidden. To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).
-// Where everything is shown as it is, w is the matrix itself.
+// Return a block without hidden shares. The weight to a word is the sum over its tokens, the weight from a word the
+// mean (Clark et al. 2019, 4.1). If everything is shown unchanged, w is the matrix itself.
 /** @type {(reading: Reading, head: number, view: Settings, axes: Axes) => ShownBlock} */
 export function shownBlock(reading, head, view, { rows, cols }) {
   const raw = matrixOf(reading, head);
@@ -189,7 +189,7 @@ export function shownBlock(reading, head, view, { rows, cols }) {
   return shownOf(w, R, C, signed);
 }
 
-// With the largest of its numbers, which is looked for where it is needed.
+// Make a block whose largest number is computed on first use.
 /** @type {(w: Float32Array, R: number, C: number, signed?: boolean) => ShownBlock} */
 const shownOf = (w, R, C, signed) => ({
   w,
@@ -201,7 +201,7 @@ const shownOf = (w, R, C, signed) => ({
   },
 });
 
-// [row]: what of it no column shows, and what was hidden before, of a reading that was rescaled already.
+// Return for each row the share that no column shows. If a reading was rescaled, add the share hidden before that.
 /** @type {(reading: Reading, head: number, axes: Axes) => Float32Array} */
 function hiddenShares(reading, head, { rows, cols }) {
   const hidden = new Float32Array(rows.length);
@@ -225,7 +225,7 @@ function hiddenShares(reading, head, { rows, cols }) {
 /** @type {(values: number[]) => number} */
 export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
 
-// The same for the grid if only pooled thumbnails were sent: first the rows and columns of a view…
+// If only pooled thumbnails were sent: return the rows and columns of a view for the grid…
 /** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
 export function pooledUnits(reading, view) {
   const bins = binsOf(reading);
@@ -241,14 +241,14 @@ export function pooledUnits(reading, view) {
   };
 }
 
-// The pooled rows and columns, of a reading that has them.
+// Return the pooled rows and columns of a reading that has them.
 /** @type {(reading: Reading) => { rows: Bins, cols: Bins }} */
 function binsOf(reading) {
   const bins = /** @type {NonNullable<Reading["bins"]>} */ (reading.bins);
   return { rows: bins, cols: bins.keys ?? bins };
 }
 
-// …then the block of one head.
+// …and the block of one head.
 /** @type {(reading: Reading, head: number, bins: { rows: number[], cols: number[] }) => ShownBlock} */
 export function pooled(reading, head, { rows, cols }) {
   const bins = binsOf(reading);
@@ -268,17 +268,17 @@ export function pooled(reading, head, { rows, cols }) {
   return { w, R, C, max };
 }
 
-// ---- Which links, which shade -------------------------------------------------------------------------
+// ---- Rules for links and shades -----------------------------------------------------------------------
 
-// links setting -> {mode, value}
+// Parse the links setting into {mode, value}.
 /** @type {(links: string) => { mode: string, value: number }} */
 export function linkRule(links) {
   const [, mode = "all", value = ""] = /^(all|top|min|mass)(.*)$/.exec(links) ?? [];
   return { mode, value: +value };
 }
 
-// 1 for each cell whose link is drawn. top: the k largest keys of a query; min: weight >= value; mass: the fewest keys
-// of a query that contain this share of what its row shows.
+// Mark with 1 each cell whose link is drawn. top: the k largest keys of a query; min: weight >= value; mass: the fewest
+// keys of a query that hold this share of the visible row.
 /** @type {(part: Block, links: string) => Uint8Array} */
 export function chosen({ w: values, R, C, signed }, links) {
   const w = signed ? values.map(Math.abs) : values;
@@ -310,7 +310,8 @@ export function chosen({ w: values, R, C, signed }, links) {
 const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
 
 /**
- * How numbers are shaded: each times the factor of its row, of which `shade` makes 0…255; above, it is clipped.
+ * Shading of numbers: each is multiplied by the factor of its row, `shade` maps it to 0…255, and larger values are
+ * clipped.
  *
  * @typedef {{ factors: Float64Array, shade: (size: number) => number }} Shading
  */
@@ -320,7 +321,7 @@ const linear = (size) => size;
 /** @type {(size: number) => number} */
 const logarithmic = (size) => (size > 0 ? 255 * (1 + Math.log10(size) / LOG_DECADES) : 0);
 
-// fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
+// Return the shading of a block. fixed: 0–1; head: up to the largest weight shown; row: up to the largest of each row.
 /** @type {(part: ShownBlock, scale: string) => Shading} */
 export function shading(part, scale) {
   const { w, R, C } = part;
@@ -331,17 +332,17 @@ export function shading(part, scale) {
   return { factors, shade: linear };
 }
 
-// The shade of every cell, 0…255.
+// Return the shade of every cell, 0…255.
 /** @type {(part: ShownBlock, scale: string) => Uint8ClampedArray} */
 export function shades(part, scale) {
   const { w, R, C } = part;
   const { factors, shade } = shading(part, scale);
-  const out = new Uint8ClampedArray(R * C); // rounds and clips its values
+  const out = new Uint8ClampedArray(R * C); // rounds and clips values
   for (let r = 0, i = 0; r < R; r++) for (const end = i + C; i < end; i++) out[i] = shade(Math.abs(w[i]) * factors[r]);
   return out;
 }
 
-// Every head's weight from one unit to another, largest first; null if the browser lacks the matrices.
+// Rank all heads by their weight between two units, largest first; return null if the browser lacks the matrices.
 /** @type {(reading: Reading, view: ReadingView & { link: Link }) => Rank[] | null} */
 export function ranking(reading, view) {
   const { query, key } = view.link;

@@ -1,4 +1,4 @@
-// The matrix of one head: rows are queries, columns are keys, the first row is at the top.
+// Draw the matrix of one head: rows are queries, columns are keys, the first row is at the top.
 import { diverging, fit, widest, write } from "./ink.js";
 import { heatmapLayout, within } from "./layouts.js";
 /** @import { Axes, Block, Unit } from "./geometry.js" */
@@ -8,31 +8,31 @@ import { heatmapLayout, within } from "./layouts.js";
 /** @import { Settings } from "./view.js" */
 
 /**
- * What a heatmap is drawn from; of a difference also the largest of its numbers, for their sign is marked.
+ * The data of a heatmap; for a difference also its largest number, because signs are marked.
  *
  * @typedef {Pick<ShownHead, "shade" | "picture" | "largest"> & { part: Block }} Pictured
  */
 
 /** @typedef {Axes & { head: Pictured, focus: Span | null, marked?: boolean[] | null, view?: Settings }} HeatScene */
 
-const LABEL = 96; // the greatest width of labels, pixels
-const MARKED = 4; // from this cell size on, cells below 0 carry a minus, and marked ones an outline
-const FRAMED = 6; // from this cell size on, what is focused has a frame; smaller cells would be hidden by it
-const [FRAME, HALO, TICK] = [1.5, 3.5, 4]; // pixels: a frame, the paper around it, and a tick beside small cells
-export const EDGE = 2; // pixels beyond the last row and column, where half of a frame around them is
-const FAINT = 0.1; // of the largest difference: smaller ones need no minus, because their colour is hardly visible
-const DEEP = 0.52; // of the largest difference: from here on a cell is nearer to the ink than to the paper
+const LABEL = 96; // maximum width of labels, pixels
+const MARKED = 4; // from this cell size on, cells below 0 get a minus, and marked cells an outline
+const FRAMED = 6; // from this cell size on, the focus has a frame, which would hide smaller cells
+const [FRAME, HALO, TICK] = [1.5, 3.5, 4]; // pixels: a frame, the halo around it, and a tick beside small cells
+export const EDGE = 2; // pixels beyond the last row and column, for half of the frame around them
+const FAINT = 0.1; // of the largest difference; smaller ones need no minus, because their colour is hardly visible
+const DEEP = 0.52; // of the largest difference; from here on a cell is closer to the ink than to the paper
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
 
 /** @type {(cell: number, least?: number) => number} */
 export const labelSize = (cell, least = 0) => Math.max(least, cell < 10 ? 9 : 10, Math.min(13, cell - 1));
-// If cells are smaller than letters, only one label in this many is written. The same as
-// `label_step` in figures/layout/heatmap.py.
+// Return the interval at which labels are written, which is above 1 if cells are smaller than letters. Keep in step
+// with `label_step` in figures/layout/heatmap.py.
 /** @type {(cell: number, least?: number) => number} */
 export const labelStep = (cell, least) => Math.ceil(labelSize(cell, least) / cell);
-// What is said of labels that are left out, "Every 2nd token is named."; empty if all are there.
+// Say which labels are left out: "Every 2nd token is named."; return "" if all are shown.
 /** @type {(cell: number | undefined, least?: number) => string} */
 export function thinned(cell, least) {
   const every = cell ? labelStep(cell, least) : 1;
@@ -40,7 +40,8 @@ export function thinned(cell, least) {
   return every === 1 ? "" : `Every ${every}${ending} token is named.`;
 }
 
-// Which of `total` rows or columns get a label: every `every`-th, and held ones in place of those too near to them.
+// Choose the labelled ones of `total` rows or columns: every `every`-th, with focused ones replacing those too close to
+// them.
 /** @type {(total: number, every: number, focused: number | null, count?: number) => Set<number>} */
 export function labelled(total, every, focused, count = 1) {
   const held = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
@@ -50,7 +51,7 @@ export function labelled(total, every, focused, count = 1) {
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
 // `look.label` and `look.most`, the room for labels and the numbers of rows and columns; `look.above` is the room above
-// them where it is another.
+// them, if it differs.
 /** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
@@ -71,13 +72,13 @@ export function drawHeatmap(canvas, scene, look) {
   minuses(context, scene, look, layout);
   if (scene.marked) mark(context, scene.marked, scene, look, layout);
   focusOn(context, scene, look, layout);
-  if (layout.left) axis(context, scene, look, layout, true); // beside another map that has these words, no room is left
+  if (layout.left) axis(context, scene, look, layout, true); // next to another map with these words, there is no room
   if (layout.top) axis(context, scene, look, layout, false);
   return layout;
 }
 
-// Only the focus, on a canvas over a drawing without one, so that moving the pointer redraws no cells. Labels beside a
-// focused one become paler; no cell does, because its colour is its number.
+// Draw only the focus, on a canvas above a drawing without one, so that moving the pointer redraws no cells. Labels
+// near a focused one become paler; cells do not, because their colour is their number.
 /**
  * @type {(canvas: HTMLCanvasElement, scene: HeatScene & { focus: Span }, look: Look, layout: HeatmapLayout) =>
  *   void}
@@ -106,8 +107,8 @@ function cells(context, { head }, look, { left, top, cell }) {
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
 }
 
-// In the grey theme, a minus in every cell that is clearly below 0, for a difference or another signed quantity: both
-// ends of the scale look alike there.
+// In the grey theme, draw a minus in every cell that is clearly below 0, for a difference or another signed quantity,
+// because both ends of the scale look alike.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function minuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
   if (!look.hasMinus || !largest || cell < MARKED) return;
@@ -120,7 +121,7 @@ function minuses(context, { head: { part, largest = part.signed ? part.max : 0 }
   });
 }
 
-// An outline around each marked cell, thin around small ones; the smallest would be hidden by it.
+// Draw an outline around each marked cell, thin around small ones. Skip the smallest cells, which it would hide.
 /**
  * @type {(context: CanvasRenderingContext2D, marked: boolean[], scene: HeatScene, look: Look, layout: HeatmapLayout) =>
  *   void}
@@ -138,7 +139,7 @@ function mark(context, marked, { head: { part } }, look, { left, top, cell }) {
   });
 }
 
-// A frame that is seen on cells of every colour.
+// Draw a frame that is visible on cells of every colour.
 /** @type {(context: CanvasRenderingContext2D, look: Look, ...box: [number, number, number, number]) => void} */
 function frame(context, look, ...box) {
   for (const [colour, width] of /** @type {const} */ ([
@@ -164,7 +165,7 @@ function picture({ part, shade }, look) {
   return pixels;
 }
 
-// A frame around what is focused; of cells that a frame would hide, a tick beside their row and above their column.
+// Draw a frame around the focus; for cells that a frame would hide, a tick beside their row and above their column.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function focusOn(context, { focus, head: { part } }, look, { left, top, cell }) {
   if (!focus) return;
@@ -192,7 +193,7 @@ export function axis(context, scene, look, layout, isRow) {
     const held = within(i, focused, count);
     if (!held && !written.has(i)) return;
     context.font = look.textFont(size, held ? 600 : 400);
-    const quiet = unit.special || focused !== null; // beside a held one: paler, and still easy to read
+    const quiet = unit.special || focused !== null; // labels near a focused one are paler, but still legible
     context.fillStyle = held ? look.accent : quiet ? look.muted : look.ink;
     const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
@@ -205,7 +206,7 @@ export function axis(context, scene, look, layout, isRow) {
     if (unit.written) context.fillRect(isRow ? -wide : 0, size * 0.6, wide, 1);
     context.restore();
     if (every === 1) return;
-    context.fillStyle = look.muted; // which of several rows a label belongs to
+    context.fillStyle = look.muted; // shows which of several rows a label belongs to
     if (isRow) context.fillRect(layout.left - 5, at - 0.5, 4, 1);
     else context.fillRect(at - 0.5, layout.top - 5, 1, 4);
   });

@@ -1,11 +1,11 @@
-// Colours and canvas basics shared by the drawings.
+// Colours and canvas helpers shared by the drawings.
 /** @import { Block, Shading, Unit } from "./geometry.js" */
 /** @import { Look } from "./stage.js" */
 
 /** @type {(hex: string) => number[]} */
 const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
-// 256 shades between the stops of a ramp, as little-endian RGBA words for ImageData.
+// Interpolate a ramp into 256 shades, as little-endian RGBA words for ImageData.
 /** @type {(stops: readonly string[]) => Uint32Array} */
 export function palette(stops) {
   const shades = new Uint32Array(256);
@@ -19,7 +19,7 @@ export function palette(stops) {
   return shades;
 }
 
-// Whether the page is dark, read from its background, so that it also follows the user's own theme.
+// Whether the page is dark, judged by its background, so that it also follows the user's own theme.
 /** @type {(element: Element) => boolean} */
 export function isDark(element) {
   const background = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
@@ -28,15 +28,15 @@ export function isDark(element) {
   return 0.3 * r + 0.59 * g + 0.11 * b < 128;
 }
 
-// The pixels of the screen per CSS pixel of a canvas, which a part of the page may enlarge.
+// Return the screen pixels per CSS pixel of a canvas, which a part of the page may enlarge.
 /** @type {(canvas: HTMLCanvasElement) => number} */
 export const resolution = (canvas) => (window.devicePixelRatio || 1) * (canvas.currentCSSZoom || 1);
 
-// The colours of positive numbers and of those below 0.
+// Return the colours of positive and of negative numbers.
 /** @type {(look: Look) => { colour: string, below: string }} */
 export const signColours = ({ signed }) => ({ colour: signed[signed.length - 2], below: signed[1] });
 
-// Fit a canvas to CSS pixels at the screen's resolution; returns its cleared context, in CSS pixels.
+// Fit a canvas to CSS pixels at the screen's resolution; return its cleared context, in CSS pixels.
 /** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
 export function fit(canvas, width, height) {
   const ratio = resolution(canvas);
@@ -53,15 +53,16 @@ export function fit(canvas, width, height) {
   return context;
 }
 
-// The shades of signed numbers on a scale that diverges from 128. The same as `painted` in figures/layout/view.py.
+// Return the shades of signed numbers on a scale that diverges from 128. Keep in step with `painted` in
+// figures/layout/view.py.
 /** @type {(part: { w: ArrayLike<number> }, shade: Uint8ClampedArray) => Uint8ClampedArray} */
 export const diverging = ({ w }, shade) =>
   shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));
 
-let square = new Float64Array(0); // what is painted, before it has colours: kept for the next one
+let square = new Float64Array(0); // values before they are coloured; reused by the next call
 
-// Paint a block as a square of pixels into `target`, where `met` rows and columns meet them: the nearest cell if there
-// is room; if cells share a pixel, the one farthest from zero.
+// Paint a block as a square of pixels into `target`. `met` maps cells to pixels along both sides. If there is room, a
+// pixel shows the nearest cell; if cells share a pixel, the one farthest from zero.
 /**
  * @type {(part: Block, shading: Shading, met: Meetings[], colours: Uint32Array, target: Uint32Array, stride: number,
  *   offset: number) => void}
@@ -78,7 +79,7 @@ export function paint({ w, C, signed }, { factors, shade }, [down, across], colo
       if (Math.abs(product) > Math.abs(square[at])) square[at] = product;
     }
   }
-  const sizes = new Uint8ClampedArray(size * size); // rounds and clips its values
+  const sizes = new Uint8ClampedArray(size * size); // rounds and clips values
   for (let i = 0; i < sizes.length; i++) sizes[i] = shade(Math.abs(square[i]));
   const shades = signed ? diverging({ w: square }, sizes) : sizes;
   for (let y = 0, i = 0; y < size; y++)
@@ -86,7 +87,8 @@ export function paint({ w, C, signed }, { factors, shade }, [down, across], colo
 }
 
 /**
- * Which cell meets which of `size` pixels along a side: at each pixel one if there is room, otherwise every cell once.
+ * Pairs of cells and pixels along a side of `size` pixels: one cell per pixel if there is room, otherwise every cell
+ * once.
  *
  * @typedef {{ size: number, cells: Int32Array, pixels: Int32Array }} Meetings
  */
@@ -103,7 +105,7 @@ export function meetings(cells, size) {
   return met;
 }
 
-const measured = new Map(); // the width of a text in a font
+const measured = new Map(); // text widths by font
 /** @type {(context: CanvasRenderingContext2D, text: string) => number} */
 function widthOf(context, text) {
   const key = `${context.font}|${text}`;
@@ -115,7 +117,7 @@ function widthOf(context, text) {
   return width;
 }
 
-// Text cut to a width, with an ellipsis; cuts are cached.
+// Cut a text to a width, with an ellipsis; results are cached.
 const cuts = new Map();
 /** @type {(context: CanvasRenderingContext2D, text: string, width: number) => string} */
 export function cutText(context, text, width) {
@@ -127,7 +129,7 @@ export function cutText(context, text, width) {
       const letters = Array.from(text);
       /** @type {(count: number) => string} */
       const shortened = (count) => letters.slice(0, count).join("") + "…";
-      let [fits, exceeds] = [0, letters.length]; // halved each time, because a token may be thousands of letters long
+      let [fits, exceeds] = [0, letters.length]; // binary search, because a token may be thousands of letters long
       while (exceeds - fits > 1) {
         const half = (fits + exceeds) >> 1;
         if (context.measureText(shortened(half)).width > width) exceeds = half;
@@ -141,15 +143,15 @@ export function cutText(context, text, width) {
   return cut;
 }
 
-const UNKNOWN = "[UNK]"; // what the model reads in place of a word that the tokenizer has no piece for
-const TWO_LINES = 18; // pixels of a row, or a column, with room for them
+const UNKNOWN = "[UNK]"; // the model reads this in place of a word for which the tokenizer has no token
+const TWO_LINES = 18; // minimum pixels of a row or column with room for two lines
 
-// What was typed of a word as packets name it: one that was read as [UNK] follows that.
+// Return the typed part of a word in a packet: for a word that was read as [UNK], the part after it.
 /** @type {(name: string) => string} */
 export const typedOf = (name) => (name.startsWith(`${UNKNOWN} `) ? name.slice(UNKNOWN.length + 1) : name);
 
-// Isolated left-to-right placement of text in any script; returns how wide it is. A word that was read as [UNK] stands
-// beneath that, if the height has `room` for two lines.
+// Write isolated left-to-right text in any script; return its width. A word that was read as [UNK] is written below
+// that, if the height has `room` for two lines.
 /**
  * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
  *   CanvasTextAlign, room?: number) => number}
@@ -177,7 +179,7 @@ export function write(context, text, x, y, width, align, room = 0) {
   return Math.max(above, below);
 }
 
-// Width of the widest text among rows and columns; measured once for each list of rows.
+// Return the width of the widest text among rows and columns, measured once for each list of rows.
 const widths = new WeakMap();
 /** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
 export function widest(rows, cols, font) {
@@ -190,7 +192,7 @@ export function widest(rows, cols, font) {
   return byFont[font];
 }
 
-const MEASURED = 16; // of many texts, only those are measured whose letters are the widest together
+const MEASURED = 16; // of many texts, measure only this many, chosen by the total width of their letters
 /** @type {OffscreenCanvasRenderingContext2D | null} */
 let ruler = null;
 /** @type {(texts: string[], font: string) => number[]} */

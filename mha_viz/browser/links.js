@@ -1,5 +1,5 @@
-// Token links: queries on the left, keys on the right, one line per weight, whose width and darkness are the shade of
-// the weight on one scale for all lines.
+// Draw token links: queries on the left, keys on the right, and one line per weight. Its width and darkness show the
+// weight on one scale for all lines.
 import { chosen, shades } from "./geometry.js";
 import { fit, widest, write } from "./ink.js";
 import { linksLayout, spanWeight, within } from "./layouts.js";
@@ -11,7 +11,7 @@ import { isShare, unitsInWords } from "./view.js";
 /** @import { Settings } from "./view.js" */
 
 /**
- * A head as it is drawn, with its links where these are drawn.
+ * A head as it is drawn, with its links if they are drawn.
  *
  * @typedef {object} ShownHeadFields
  * @property {number} head
@@ -28,14 +28,14 @@ import { isShare, unitsInWords } from "./view.js";
 
 /** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean, view: Settings }} LinkScene */
 
-const TEXT = 16; // pixels of the largest letters, which hints may make much wider than those of 15
+const TEXT = 16; // size of the largest letters in pixels; font hinting can make them much wider than at 15
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
-const BEHIND = 6; // pixels between a word and the number behind it
-const WRITTEN = 3; // the most heads whose weights are written behind a word
-const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
+const BEHIND = 6; // pixels between a word and the number after it
+const WRITTEN = 3; // show weights after a word for at most this many heads
+const LEVELS = 24; // the number of line strengths; all lines of one strength are drawn as one stroke
 
-// How dark a line of a strength from 0 to 1 is: weak ones darker than in proportion, since a line of the least weight
-// that is written would hardly be seen.
+// Return the opacity of a line of strength 0 to 1. Weak lines are darker than in proportion, since a line of the
+// smallest weight that is labelled would otherwise be almost invisible.
 /** @type {(strength: number) => number} */
 const opacity = (strength) => Math.round(1000 * strength ** 0.7) / 1000;
 
@@ -57,8 +57,8 @@ export const linksLabel = (rows, cols, look) =>
   Math.max(widest(rows, cols, look.textFont(15)) + 8, widest(rows, cols, look.textFont(TEXT)) + 1);
 
 // scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
-// quiet: no numbers, which would give an answer away}. Drawings of equal size share `look.label` and `look.most`, the
-// room for labels and the number of tokens.
+// quiet: hide the numbers, because they would reveal an answer}. Drawings of equal size share `look.label` and
+// `look.most`, the width of labels and the number of tokens.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
   const label = look.label ?? linksLabel(scene.rows, scene.cols, look);
@@ -82,14 +82,14 @@ export function drawLinks(canvas, scene, look, scroll) {
   return layout;
 }
 
-// How far up or down the lines of each head are moved, so that equal links of two heads are drawn side by side.
+// Return the vertical shift of each head's lines, so that equal links of two heads are drawn side by side.
 /** @type {(heads: number, layout: LinksLayout) => number[]} */
 function shiftsOf(heads, layout) {
   const step = Math.min(BESIDE, layout.rowHeight / 2 / heads);
   return Array.from({ length: heads }, (_, place) => (place - (heads - 1) / 2) * step);
 }
 
-// How wide a number is, in heights of its letters, and how many may stand behind a word.
+// Return the width of a number, relative to the height of its letters, and how many numbers fit after a word.
 /** @type {(heads: ShownHead[], width: number) => [number, number]} */
 function numbersWide(heads, width) {
   const wide = heads.every(({ part }) => isShare(part)) ? 3.2 : 7.2;
@@ -106,7 +106,7 @@ function strokes(context, { focus }, head, layout, [above, below], shift) {
   const paths = new Array(2 * LEVELS + 1).fill(null);
   const { C } = part;
   const { right, wide, written } = layout;
-  // Where numbers stand behind the queries, lines begin behind these.
+  // If numbers follow the queries, lines begin after the numbers.
   const left = layout.left + (focus && focus.row === null ? wide * written + BEHIND : 0);
   /** @type {(i: number) => number} */
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
@@ -169,8 +169,8 @@ function tokens(context, scene, layout, look, [above, below]) {
 
 /** @typedef {{ head: ShownHead, weight: number }} LinkNumber */
 
-// The weights written behind a word: those of a held word, one for each head; where nothing is held, of the strongest
-// link that reaches a key.
+// Return the weights to show after a word: for a pinned word, one weight per head; if nothing is pinned, the weight of
+// the strongest link that reaches a key.
 /** @type {(scene: LinkScene, isQuery: boolean, i: number) => LinkNumber[]} */
 function numbered({ heads, focus, quiet }, isQuery, i) {
   if (!focus) return isQuery || quiet ? [] : strongestTo(heads, i);
@@ -201,7 +201,7 @@ function strongestTo(heads, key) {
   return best ? [best] : [];
 }
 
-// The weight between a held word and word `i` of the other side, and how strong its line is, 0 for none.
+// Return the weight between a pinned word and word `i` of the other side, and the strength of its line, or 0 if none.
 /** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, level: number }} */
 function linkTo(head, isQuery, i, focus) {
   const ofQuery = { row: i, col: focus.col ?? 0, cols: focus.cols };
@@ -217,7 +217,7 @@ function linkTo(head, isQuery, i, focus) {
   return { weight: spanWeight(head.part, link), level };
 }
 
-// Numbers behind a word, over the colours of their heads if there are several.
+// Write numbers after a word, on the colours of their heads if there are several.
 /**
  * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], x: number, y: number, scene: LinkScene,
  *   layout: LinksLayout, look: Look) => void}
@@ -238,34 +238,34 @@ function numbers(context, list, x, y, { heads }, { digits, wide, written }, look
 
 // ---- Which links are drawn, and with how much ink -----------------------------------------------------------
 
-const CROWDED = { words: 25, links: 20 }; // from so many words on, so many links are drawn where nothing is held
+const CROWDED = { words: 25, links: 20 }; // with this many words, draw only this many links unless a word is pinned
 
-// Whether so many words are shown that all their links together could not be told apart.
+// Whether there are too many words to tell all their links apart.
 /** @type {(axes: Axes) => boolean} */
 const isCrowded = ({ rows, cols }) =>
   [rows, cols].some((list) => list.filter(({ special }) => !special).length >= CROWDED.words);
 
-// The words for a diagram that draws only the strongest links; empty if it draws all.
+// Describe a diagram that draws only the strongest links; return "" if it draws all.
 /** @type {(axes: Axes, unit: string) => string} */
 export const fewLinks = (axes, unit) =>
   isCrowded(axes) ? `the ${CROWDED.links} strongest links between ${unitsInWords(unit)}` : "";
 
-// The scale of links: one for all lines of a figure, because a scale for each row would give a weak link the ink of a
-// strong one.
+// Return the scale of links. All lines of a figure share one scale, because a scale per row would draw a weak link as
+// dark as a strong one.
 /** @type {(scale: string) => string} */
 export const linkScale = (scale) => (scale === "row" ? "head" : scale);
 
-const NUMBERED = 0.05; // smaller shares, or smaller parts of the largest of other numbers, are not written
+const NUMBERED = 0.05; // smaller shares, or smaller fractions of the largest number, are not labelled
 
 /**
- * The links of a head in a diagram: `chosen`, those that the view's rule leaves, which a held word shows; `lines`,
- * those that are drawn where nothing is held; `ink`, their shades on the scale of the diagram; `least`, the smallest
- * weight that is written.
+ * The links of a head in a diagram. `chosen`: the links that the view's rule keeps, shown for a pinned word; `lines`:
+ * the links drawn if nothing is pinned; `ink`: their shades on the diagram's scale; `least`: the smallest weight that
+ * is labelled.
  *
  * @typedef {{ chosen: Uint8Array, lines: Uint8Array, ink: Uint8ClampedArray, least: number }} HeadLinks
  */
 
-// The links of heads that are drawn together; `top`: the end of a scale that other diagrams share.
+// Choose the links of heads that are drawn together. `top`: the end of a scale shared with other diagrams.
 /** @type {(parts: ShownBlock[], axes: Axes, links: string, scale: string, top?: number) => HeadLinks[]} */
 export function linksOf(parts, axes, links, scale, top = Math.max(0, ...parts.map(({ max }) => max))) {
   const drawn = drawnLinks(parts, links, axes);
@@ -277,9 +277,9 @@ export function linksOf(parts, axes, links, scale, top = Math.max(0, ...parts.ma
   }));
 }
 
-// Which links of heads in one diagram are drawn where nothing is held: those that the rule of the view leaves; of many
-// words the strongest of those between words. The rule is then one about words, too: most heads give a special token so
-// much that the heaviest key of every word is [CLS] or [SEP].
+// Choose the links of each head that are drawn if nothing is pinned: those that the view's rule keeps; if there are
+// many words, the strongest links between words. The rule then applies to words only, because most heads give special
+// tokens so much weight that the largest key of every word is [CLS] or [SEP].
 /** @type {(parts: Block[], links: string, axes: Axes) => Uint8Array[]} */
 function drawnLinks(parts, links, axes) {
   if (!isCrowded(axes)) return parts.map((part) => chosen(part, links));

@@ -1,4 +1,4 @@
-// What interactive drawings share: what the pointer is on and what is held, keys, the address, size and theme.
+// State shared by interactive drawings: hovered and pinned spots, keys, the address, size and theme.
 import { isDark, palette } from "./ink.js";
 import { isUnanswered } from "./mount.js";
 /** @import { Pin } from "./geometry.js" */
@@ -7,7 +7,7 @@ import { isUnanswered } from "./mount.js";
 /** @import { Reading } from "./reading.js" */
 
 /**
- * Colours and fonts of the page, and of one drawing its size.
+ * Colours and fonts of the page, and the size of one drawing.
  *
  * @typedef {object} Look
  * @property {string} theme
@@ -36,7 +36,7 @@ import { isUnanswered } from "./mount.js";
  */
 
 /**
- * What a drawing gives to its stage.
+ * The functions that a drawing provides to its stage.
  *
  * @template View
  * @typedef {object} Drawing
@@ -51,7 +51,7 @@ import { isUnanswered } from "./mount.js";
  */
 
 /**
- * What keys on a canvas need.
+ * The data that key handling on a canvas needs.
  *
  * @typedef {object} Walk
  * @property {Spot | null} from the focused spot
@@ -63,14 +63,14 @@ import { isUnanswered } from "./mount.js";
  */
 
 const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a view: quick clicks are one message
-const COUNTS_ROWS = ["unit", "special", "side"]; // settings of a view that decide which rows there are
+const COUNTS_ROWS = ["unit", "special", "side"]; // view settings that determine the rows
 /** @type {Record<string, readonly [number, number]>} */
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 /** @type {Record<string, number>} */
 const ENDS = { Home: -Infinity, End: Infinity };
 
-// [rows, columns] of an arrow key; Home and End go as far as a row goes, with Ctrl to the corners. Undefined for other
-// keys, and with other modifiers.
+// Return the step of an arrow key as [rows, columns]. Home and End go to the ends of a row, with Ctrl to the corners.
+// Undefined for other keys, and with other modifiers.
 /** @type {(event: KeyboardEvent) => readonly [number, number] | undefined} */
 export function arrow({ key, altKey, ctrlKey, metaKey }) {
   if (altKey || metaKey) return undefined;
@@ -84,8 +84,8 @@ export const bounded = (i, count) => Math.max(0, Math.min(count - 1, i));
 /** @type {(a: Spot | null, b: Spot | null) => boolean} */
 export const sameSpot = (a, b) => a === b || (!!a && !!b && a.at === b.at && a.row === b.row && a.col === b.col);
 
-// The neighbouring spot in the direction of an arrow key. Heatmap: from cell to cell. Links: up and down along a column
-// of tokens, left and right between the two columns; Home and End to the ends of a column.
+// Return the neighbouring spot in the direction of an arrow key. Heatmap: from cell to cell. Links: up and down within
+// a column of tokens, left and right between the two columns; Home and End go to the ends of a column.
 /** @type {(spot: Spot, step: readonly [number, number], isHeat: boolean, R: number, C: number) => Spot} */
 export function moved(spot, [down, right], isHeat, R, C) {
   const { row, col } = spot;
@@ -95,14 +95,15 @@ export function moved(spot, [down, right], isHeat, R, C) {
   return isQuery ? { ...spot, row: bounded(next, R), col: null } : { ...spot, row: null, col: bounded(next, C) };
 }
 
-// Scroll a box until a row that begins at `y` is visible.
+// Scroll a box until the row that begins at `y` is visible.
 /** @type {(box: HTMLElement, y: number) => void} */
 export function reveal(box, y) {
   if (y < box.scrollTop) box.scrollTop = y;
   else if (y + 40 > box.scrollTop + box.clientHeight) box.scrollTop = y + 40 - box.clientHeight;
 }
 
-// The position of an event in an element, in the element's own pixels, which differ from the event's on a zoomed page.
+// Return the position of an event in an element, in the element's own pixels, which differ from the event's on a zoomed
+// page.
 /** @type {(element: HTMLElement, event: MouseEvent) => [number, number]} */
 export function pointOn(element, event) {
   const box = element.getBoundingClientRect();
@@ -110,13 +111,13 @@ export function pointOn(element, event) {
   return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
 }
 
-// Colours and fonts of the page and of its theme, read into `look`. `quiet` is an element with muted text.
+// Read colours and fonts of the page and its theme into `look`. `quiet` is an element with muted text.
 /** @type {(look: Partial<Look>, root: Element, themes: Reading["themes"], quiet: Element) => void} */
 export function readLook(look, root, themes, quiet) {
   const style = getComputedStyle(root);
   /** @type {(name: string, other: string) => string} */
   const value = (name, other) => style.getPropertyValue(name).trim() || other;
-  const isGrey = value("--mha-look", "") === "grey"; // a file for print without colour
+  const isGrey = value("--mha-look", "") === "grey"; // a file for printing without colour
   const theme = (isGrey && themes.grey) || themes[isDark(root) ? "dark" : "light"];
   const name = theme.ramp.join();
   if (look.theme !== name) {
@@ -124,28 +125,28 @@ export function readLook(look, root, themes, quiet) {
     const colours = { colours: palette(ramp), signedColours: palette(signed) };
     Object.assign(look, { theme: name, ramp, signed, heads, dashes, hasMinus, ...colours });
   }
-  const isForced = window.matchMedia?.("(forced-colors: active)").matches; // then muted text has the colour of all text
+  const isForced = window.matchMedia?.("(forced-colors: active)").matches; // then muted text has the normal colour
   look.ink = isForced ? "CanvasText" : value("--st-text-color", "#222");
   look.paper = isForced ? "Canvas" : value("--st-background-color", "#fff");
   look.accent = value("--st-primary-color", look.ink);
   look.muted = getComputedStyle(quiet).color;
   const [sans, mono] = [value("--st-font", "sans-serif"), value("--st-code-font", "monospace")];
-  look.letters = Number(value("--mha-letters", "0")); // the least size of labels: for a class, on a projector
+  look.letters = Number(value("--mha-letters", "0")); // minimum size of labels, for class mode on a projector
   look.small = `${look.letters || 11}px ${mono}`;
   look.textFont = (size, weight = 400) => `${weight} ${size}px ${sans}`;
   look.numberFont = (size) => `600 ${size}px ${mono}`;
 }
 
 /**
- * The view of one drawing and what is focused in it. What to draw is decided by the drawing.
+ * The view of one drawing and its focus. The drawing decides what to draw.
  *
  * @template {{ pin: Pin | null }} View
  */
 export class Stage {
-  view = /** @type {View} */ ({}); // none until there are data
-  hovered = /** @type {Spot | null} */ (null); // what the pointer or an arrow key is on
+  view = /** @type {View} */ ({}); // empty until data arrive
+  hovered = /** @type {Spot | null} */ (null); // the spot under the pointer or the arrow keys
   #telling = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
-  #changed = /** @type {Record<string, any>} */ ({}); // the last changes of the view
+  #changed = /** @type {Record<string, any>} */ ({}); // the latest changes of the view
   #resizing = 0;
 
   /**
@@ -170,14 +171,14 @@ export class Stage {
     window.removeEventListener("resize", this.#onResize);
   }
 
-  // Changes of the view that the server may not know yet.
+  // Return the changes of the view that the server may not know yet.
   get #untold() {
     return this.#telling || isUnanswered("view") ? this.#changed : {};
   }
 
   /**
-   * Take over the view in the address, or `view` if it is known already. Changes that the server may not know yet are
-   * dropped, or made in this view too if it `keeps` them.
+   * Adopt the view in the address, or `view` if it is given. Changes that the server may not know yet are dropped or,
+   * if `keeps` is set, applied to this view too.
    *
    * @param {View} view
    */
@@ -192,7 +193,7 @@ export class Stage {
     if (lost.length) this.change(Object.fromEntries(lost));
   }
 
-  // Drop the changes of the view that wait to be sent.
+  // Drop unsent changes of the view.
   quiet() {
     clearTimeout(this.#telling);
     this.#telling = undefined;
@@ -216,7 +217,7 @@ export class Stage {
     this.drawing.draw();
   }
 
-  // ---- What is focused: what the pointer is on, or else what is held ----------------------------------------
+  // ---- Focus: the hovered spot or, if there is none, the pinned one -----------------------------------------
 
   focused() {
     return this.hovered ?? this.drawing.held();
@@ -230,7 +231,7 @@ export class Stage {
   }
 
   /**
-   * Hold a spot; release it if it is already held.
+   * Pin a spot, or unpin it if it is already pinned.
    *
    * @param {Spot | null} spot
    */
@@ -241,7 +242,7 @@ export class Stage {
   // ---- Pointer and keys ------------------------------------------------------------------------------------
 
   /**
-   * Handle pointer and arrow keys on a canvas. `where` returns the spot of an event, `about` what the keys need.
+   * Handle pointer and arrow keys on a canvas. `where` returns the spot of an event, `about` the data that keys need.
    *
    * @param {HTMLCanvasElement} canvas
    * @param {(event: MouseEvent) => Spot | null} where

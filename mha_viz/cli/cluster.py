@@ -20,10 +20,10 @@ from mha_viz.errors import CorpusMissing, SettingError
 from mha_viz.numerals import counted, duration
 from mha_viz.quotes import did_you_mean
 
-MOST_WORKERS = 1000
+MAX_WORKERS = 1000
 PARTS_FOLDER = ".parts"  # subfolder for partial results of a stopped command, or of workers
 MAX_LISTED_WORKERS = 8  # for at most this many workers, each worker's count of sentences is shown
-parse_workers = make_int_parser(1, MOST_WORKERS, "a number of workers")
+parse_workers = make_int_parser(1, MAX_WORKERS, "a number of workers")
 
 
 def add_cluster_options(command: Parser) -> None:

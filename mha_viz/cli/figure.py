@@ -31,7 +31,7 @@ from mha_viz.figures.drawing.marks import DPI_RANGE
 from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import did_you_mean, quote
-from mha_viz.view.settings import OPTIONS, ViewSetting, default_scale, make_file_refusal, only_on_page
+from mha_viz.view.settings import OPTIONS, ViewSetting, default_scale, make_file_refusal, iter_page_only_settings
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",
@@ -91,7 +91,7 @@ def _add_view_options(parser: Parser, kind: str) -> None:
     for name, setting in OPTIONS.items():
         if kind in setting.kinds:
             default = setting.default or "none"
-            help_text = f"{setting.get_help(kind)} (default: {default}){_page_note(setting, kind)}"
+            help_text = f"{setting.get_help(kind)} (default: {default}){_describe_page_note(setting, kind)}"
             default_value = None if setting.not_shares else setting.default  # None: the quantity decides
             choices = setting.listed(kind) or None
             parser.add_argument(
@@ -99,7 +99,7 @@ def _add_view_options(parser: Parser, kind: str) -> None:
             )
 
 
-def _page_note(setting: ViewSetting, kind: str) -> str:
+def _describe_page_note(setting: ViewSetting, kind: str) -> str:
     """Return a note on where a setting has an effect; empty if it has one in every file."""
     if kind not in setting.only_on_page:
         return ""
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _draw(args: argparse.Namespace) -> None:
-    destination = _check(args)
+    destination = _check_options(args)
     requests = [quantities.build_request(args, args.model, text) for text in (read_text(args.text), *args.others)]
     scale = OPTIONS["scale"]
     default_scale_name = scale.default if args.kind in scale.only_on_page else default_scale(args.quantity)
@@ -166,7 +166,7 @@ def _draw(args: argparse.Namespace) -> None:
         print(f"mha-viz: {line}", file=sys.stderr)
 
 
-def _check(args: argparse.Namespace) -> Destination:
+def _check_options(args: argparse.Namespace) -> Destination:
     """Check the options and return the output file or folder.
 
     Raises every error that can be found before a model is loaded.
@@ -237,7 +237,7 @@ def _read_settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     if suffix == ".html" and args.columns:
         raise SettingError("--columns does not go with .html, whose panels fill the window.", "Leave it out.")
     if suffix != ".html" or args.kind not in FULL_PAGE_KINDS:
-        for name in only_on_page(args.kind, view, args.as_ or ""):
+        for name in iter_page_only_settings(args.kind, view, args.as_ or ""):
             raise make_file_refusal(name, args.kind, "--")
     return view | sizes
 

@@ -63,5 +63,5 @@ def _make_row(model: Model) -> dict[str, Any]:
     notes = ", ".join(filter(None, (notes, "weights only" if facts and facts.weights_only else "")))
     where = "folder" if model.kind == "folder" else "bundled"
     if model.kind == "hub":
-        where = "cached" if hub.local_folder(model) else "not downloaded"
+        where = "cached" if hub.find_local_folder(model) else "not downloaded"
     return {"name": model.name, **numbers, "where": where, "about": notes}

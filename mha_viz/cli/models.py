@@ -33,7 +33,7 @@ def choose_model(name: str) -> Model:
 
 def load_model(model: Model, device: str = "cpu", dtype: str = DTYPES[0], name: str = "") -> Any:
     """Load a model, downloading it first if necessary."""
-    if hub.local_folder(model) is None:
+    if hub.find_local_folder(model) is None:
         with catalog.add_suggestions(model.name, CHOOSE_LISTED), show_download(model.name) as show:
             hub.fetch(model, progress=show)
     from mha_viz.models.reading.loading import load  # imports torch, which takes 2 s: not for `models` and `serve`

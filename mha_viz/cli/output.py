@@ -46,7 +46,7 @@ class Destination:
         if self.path is not None:
             files.write(attention, self.path, self.suffix)
         else:
-            _write_stdout(lambda file: files.stream(attention, self.suffix, file))
+            _write_stdout(lambda file: files.write_stream(attention, self.suffix, file))
 
     def write_table(self, rows: pd.DataFrame) -> None:
         """Write a table as CSV or JSON. Raises ExportError."""

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.figures.publishing import check_texts, publication, publish
 
     requests = [quantities.build_request(args, args.model, text) for text in (read_text(args.text), *args.others)]
-    destination = _destination(args)
+    destination = _parse_destination(args)
     panels = len(args.head) * (1 + len(args.others))
     if len(args.remark) > panels:
         raise SettingError(f"There are {len(args.remark)} remarks for {panels} heads.", "Give one for each head.")
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     destination.report(f"{destination.path}: {counted(panels, kind)} on one page")
 
 
-def _destination(args: argparse.Namespace) -> Destination | None:
+def _parse_destination(args: argparse.Namespace) -> Destination | None:
     """Return the file to write; None if a folder is written. Raises SettingError."""
     if args.live and (args.out or args.format):
         raise SettingError("--live and --out were both given.", "Give a folder with --live, or a file with --out.")

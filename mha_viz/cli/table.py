@@ -89,7 +89,7 @@ EXAMPLES = """examples:
   mha-viz completion zsh > ~/.zfunc/_mha-viz
   mha-viz completion fish > ~/.config/fish/completions/mha-viz.fish
 """
-FIRST = f"""first steps (the help of each command has more: mha-viz figure --help):
+FIRST_STEPS = f"""first steps (the help of each command has more: mha-viz figure --help):
   mha-viz serve
   mha-viz figure grid "The cat sat on the mat." --out grid.png
   mha-viz example treebank.conllu
@@ -104,7 +104,7 @@ def build_parser() -> Parser:
         "See what each attention head of a model does with a sentence.",
         argparse.RawDescriptionHelpFormatter,
     )
-    root = Parser("mha-viz", description=description, epilog=FIRST, formatter_class=raw, allow_abbrev=False)
+    root = Parser("mha-viz", description=description, epilog=FIRST_STEPS, formatter_class=raw, allow_abbrev=False)
     root.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 

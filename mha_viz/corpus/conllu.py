@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from mha_viz.corpus.coreference import BracketParser
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
-from mha_viz.corpus.rows import NumberedLines, WordLine, declared, find_new_document, iter_blocks, parse_words
+from mha_viz.corpus.rows import NumberedLines, WordLine, update_declarations, find_new_document, iter_blocks, parse_words
 from mha_viz.corpus.treebank import (
     EMPTY_FORM,
     FILE_START,
@@ -43,14 +43,14 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = FILE_START, 
     for block in iter_blocks(text, start.lines):
         reader.read(block)
     reader.brackets.close(reader.sentences)
-    if not (is_part or reader.sentences or reader.not_given):
+    if not (is_part or reader.sentences or reader.withheld_words):
         raise reader.refused or CorpusError(
             f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
         )
     has_trees = any(word.relation for sentence in reader.sentences for word in sentence.words)
     sentences, left_out = tuple(reader.sentences), tuple(reader.left_out)
     has_chains = reader.brackets.any_mentions
-    corpus = Corpus(name, sentences, digest_text(text), has_trees, has_chains, left_out, reader.not_given)
+    corpus = Corpus(name, sentences, digest_text(text), has_trees, has_chains, left_out, reader.withheld_words)
     if not is_part:
         check_forms(name, *count_empty_forms(corpus))
     return corpus
@@ -66,7 +66,7 @@ class _Reader:
         self.sentences: list[Sentence] = []
         self.left_out: list[str] = []
         self.refused: CorpusError | None = None
-        self.not_given = 0  # number of withheld words
+        self.withheld_words = 0  # number of withheld words
         self.brackets = BracketParser(self.left_out)
         self._name, self._sentences_before, self._is_part = name, start.sentences, is_part
         self._document, self._declared = start.document, start.declared
@@ -78,7 +78,7 @@ class _Reader:
         if document is not None:
             self.brackets.close(self.sentences)
             self._document = document or f"document {self._sentences_before + len(self.sentences)}"
-        self._declared = declared((line for _, line in block), self._declared)
+        self._declared = update_declarations((line for _, line in block), self._declared)
         try:
             for number, line in block:
                 check_line(line, number, self._name)
@@ -98,7 +98,7 @@ class _Reader:
             return
         first_line, forms = block[0][0], {word.form for word in words}
         if len(words) > 1 and forms == {EMPTY_FORM}:
-            self.not_given += len(words)
+            self.withheld_words += len(words)
             self.left_out.append(f"line {first_line}: a sentence of which no word is given, “_”. {SENTENCE_NOTE}")
             return
         if problem:

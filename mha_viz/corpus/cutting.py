@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from mha_viz.corpus import limits, stored
 from mha_viz.corpus.reading import CONLLU, GAP, detect_kind
-from mha_viz.corpus.rows import declared
+from mha_viz.corpus.rows import update_declarations
 from mha_viz.corpus.treebank import Declarations
 from mha_viz.errors import CorpusError
 
@@ -28,13 +28,13 @@ DOCUMENT_BEGIN = re.compile(rb"^" + NEW_DOCUMENT, re.MULTILINE)
 ENTITY = b"Entity="
 DECLARATION = re.compile(rb"^(?:\xef\xbb\xbf)?(#[ \t]*global\.[^\r\n]*)", re.MULTILINE)
 
-Boundary = Callable[[bytes, int], int]
+FindBoundary = Callable[[bytes, int], int]
 
 
 class Shard(NamedTuple):
     """A byte range of a file's decompressed content, from ``start`` to ``stop`` (exclusive), with its SHA-256.
 
-    ``declared`` holds the declarations made before the shard.
+    ``update_declarations`` holds the declarations made before the shard.
     """
 
     path: str
@@ -72,7 +72,7 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
         shards: list[Shard] = []
         start, has_chains = len(BOM) * head.startswith(BOM), False
         declarations = Declarations()
-        find_boundary: Boundary = _find_line_end
+        find_boundary: FindBoundary = _find_line_end
         if kind == CONLLU:
             find_boundary = (
                 _find_document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _find_sentence_end
@@ -81,7 +81,7 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
             text_hash.update(part)
             has_chains = has_chains or ENTITY in part
             shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest(), declarations))
-            declarations = declared(
+            declarations = update_declarations(
                 (line.decode("utf-8", "replace") for line in DECLARATION.findall(part)), declarations
             )
             start += len(part)
@@ -144,7 +144,7 @@ def _find_blank_line(data: bytes, search_start: int, end: int) -> int:
     return 0
 
 
-def _iter_parts(stream: BinaryIO, head: bytes, size: int, find_boundary: Boundary, name: str) -> Iterator[bytes]:
+def _iter_parts(stream: BinaryIO, head: bytes, size: int, find_boundary: FindBoundary, name: str) -> Iterator[bytes]:
     """Yield the content of a file, ``head`` first, in parts of at least ``size`` bytes that end at a boundary."""
     buffer, block = b"", head
     while block:

@@ -55,7 +55,7 @@ def extract_excerpts(sentences: Sequence[Sentence], spans: Iterable[SentenceSpan
     return tuple(merge_sentences(sentences[first : last + 1]) for first, last in spans)
 
 
-CHILD = "mha_viz.corpus.excerpts"
+CHILD_MODULE = "mha_viz.corpus.excerpts"
 
 
 def read_excerpts(data: bytes, spans: Sequence[SentenceSpan]) -> dict[SentenceSpan, Sentence]:
@@ -63,7 +63,7 @@ def read_excerpts(data: bytes, spans: Sequence[SentenceSpan]) -> dict[SentenceSp
 
     Raises CorpusError, and the errors of :func:`mha_viz.process.apart.run`.
     """
-    text = apart.run(CHILD, {"spans": [*map(tuple, spans)], "data": data}, BOUNDS)
+    text = apart.run(CHILD_MODULE, {"spans": [*map(tuple, spans)], "data": data}, BOUNDS)
     return dict(zip(spans, read_conllu(text, NEUTRAL_NAME).sentences, strict=True)) if text else {}
 
 

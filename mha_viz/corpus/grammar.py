@@ -71,7 +71,7 @@ class _Generator:
         self.past = rng.random() < 0.25
         self.budget = rng.choice((1, 2, 2, 3))  # how many optional phrases may follow
 
-    def is_drawn(self, share: float) -> bool:
+    def draw_bool(self, share: float) -> bool:
         """Return True with probability ``share``."""
         return self.rng.random() < share
 
@@ -96,7 +96,7 @@ class _Generator:
         """Return a noun phrase of one of the ``kinds``: a pronoun with probability ``share``, or else a new entity."""
         candidates = self.find_unambiguous(kinds, excluded, acting=case == "nominative")
         is_single = len(set(self.mentioned)) <= 1  # with one entity there is no choice to learn: use fewer pronouns
-        if candidates and self.is_drawn(share / 3 if is_single else share):
+        if candidates and self.draw_bool(share / 3 if is_single else share):
             return self.pronoun(self.choose_antecedent(candidates), case)
         return self.new(self.rng.choice(kinds), case, long)
 
@@ -121,7 +121,7 @@ class _Generator:
         choices = ("she", "he", "they") if kind == "person" else ("it", "they")
         used = {entity.pronoun for entity in self.mentioned if entity.is_living == (kind in LIVING_KINDS)}
         pronoun = self.rng.choices(choices, [1 if pronoun in used else 6 for pronoun in choices])[0]
-        if kind == "person" and pronoun != "they" and self.is_drawn(0.3):
+        if kind == "person" and pronoun != "they" and self.draw_bool(0.3):
             return self.name(pronoun)
         return self.noun(kind, pronoun, long)
 
@@ -129,10 +129,10 @@ class _Generator:
         """Introduce a new person by name."""
         gender = "Fem" if pronoun == "she" else "Masc"
         name = self.rng.choice([n for n in NAMES[gender] if n not in {e.lemma for e in self.mentioned}])
-        entity = self.introduce(pronoun, "person", name)
+        entity = self.record_entity(pronoun, "person", name)
         return Node(name, "PROPN", features=f"Animacy=Anim|{FEATURES[pronoun]}", chain=entity.chain), entity
 
-    def introduce(self, pronoun: str, kind: str, lemma: str) -> _Entity:
+    def record_entity(self, pronoun: str, kind: str, lemma: str) -> _Entity:
         """Record a new entity."""
         entity = _Entity(str(len(set(self.mentioned)) + 1), pronoun, kind, lemma)
         self.mentioned.append(entity)
@@ -150,7 +150,7 @@ class _Generator:
         animacy = "Anim" if noun.kind in LIVING_KINDS else "Inan"
         node = Node(form, "NOUN", features=f"Animacy={animacy}|{gender}Number={number}")
         node.before = [self.determiner(kind, pronoun), *self.adjectives(kind)]
-        entity = self.introduce(pronoun, kind, noun.singular)
+        entity = self.record_entity(pronoun, kind, noun.singular)
         node.chain = entity.chain
         if long:
             node.after += self.postmodifiers(entity)
@@ -158,7 +158,7 @@ class _Generator:
 
     def determiner(self, kind: str, pronoun: str) -> Node:
         """Return an article, a demonstrative or a possessor."""
-        owned = self.is_drawn({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
+        owned = self.draw_bool({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
         if owned and (self.budget > 0 or self.find_unambiguous(LIVING_KINDS)):
             return self.owner()
         choices = ("the", "the", "the", "some", "these") if pronoun == "they" else ("the", "the", "the", "a", "this")
@@ -167,7 +167,7 @@ class _Generator:
     def owner(self) -> Node:
         """Return a possessor, as in "her" or "the king 's"."""
         candidates = self.find_unambiguous(LIVING_KINDS)
-        if candidates and (self.budget < 1 or self.is_drawn(0.75)):
+        if candidates and (self.budget < 1 or self.draw_bool(0.75)):
             return self.pronoun(self.choose_antecedent(candidates), "possessive")[0].attach_as("nmod:poss")
         self.budget -= 1
         node, entity = self.new("person", "possessive", long=False)
@@ -176,17 +176,17 @@ class _Generator:
 
     def adjectives(self, kind: str) -> list[Node]:
         """Return zero to two adjectives."""
-        return [Node(self.rng.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.is_drawn(0.2)]
+        return [Node(self.rng.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.draw_bool(0.2)]
 
     def postmodifiers(self, entity: _Entity) -> list[Node]:
         """Return modifiers that follow a noun: a prepositional phrase or a relative clause."""
-        if self.budget > 0 and self.is_drawn(0.45):
+        if self.budget > 0 and self.draw_bool(0.45):
             self.budget -= 1
             return [self.nominal_modifier(entity)]
-        if self.budget > 1 and entity.kind != "place" and self.is_drawn(0.5):
+        if self.budget > 1 and entity.kind != "place" and self.draw_bool(0.5):
             self.budget -= 2
             return [
-                (self.subject_relative if self.is_drawn(0.4) else self.object_relative)(entity).attach_as("acl:relcl")
+                (self.subject_relative if self.draw_bool(0.4) else self.object_relative)(entity).attach_as("acl:relcl")
             ]
         return []
 
@@ -222,15 +222,15 @@ class _Generator:
 
     def predicate(self, subject: Node, actor: _Entity, long: bool = True) -> Node:
         """Return the predicate of a subject."""
-        if self.is_drawn(0.5 if actor.kind in ("thing", "place") else 0.15):
+        if self.draw_bool(0.5 if actor.kind in ("thing", "place") else 0.15):
             return self.adjectival(subject, actor)
-        if actor.kind == "person" and self.is_drawn(0.12):
+        if actor.kind == "person" and self.draw_bool(0.12):
             return self.ditransitive(subject, actor)
         verb = self.rng.choice([v for v in VERBS if actor.kind in v.subjects])
         node = self.verb(verb, subject, actor)
         if verb.objects:
             node.after.append(self.object(verb, actor, long))
-        if long and self.is_drawn(0.3):
+        if long and self.draw_bool(0.3):
             node.after.append(self.adverbial(verb, actor))
         return node
 
@@ -239,14 +239,14 @@ class _Generator:
         if (
             actor in self.find_unambiguous(verb.objects)
             and verb.base in ("admire", "paint", "like", "see")
-            and self.is_drawn(0.35)
+            and self.draw_bool(0.35)
         ):
             return self.pronoun(actor, "reflexive")[0].attach_as("obj")
         return self.phrase(verb.objects, "accusative", 0.35, [actor], long)[0].attach_as("obj")
 
     def adverbial(self, verb: Verb, actor: _Entity) -> Node:
         """Return an adverb or a prepositional phrase that follows the verb."""
-        if verb.static or self.is_drawn(0.5):
+        if verb.static or self.draw_bool(0.5):
             willing = actor.kind == "person" and not verb.static
             return Node(self.rng.choice(MANNER_ADVERBS if willing else TIME_ADVERBS), "ADV", "advmod")
         node, near = self.phrase(("place", "place", "person"), "accusative", 0.0, long=False)
@@ -265,7 +265,7 @@ class _Generator:
         """Return a predicate as in "it is too tired"."""
         node = Node(self.rng.choice(STATE_ADJECTIVES[actor.kind]), "ADJ")
         node.before = [subject.attach_as("nsubj"), self.copula(actor, "cop")]
-        if self.is_drawn(0.4):
+        if self.draw_bool(0.4):
             node.before.append(Node(self.rng.choice(DEGREE_ADVERBS), "ADV", "advmod"))
         return node
 
@@ -288,7 +288,7 @@ class _Generator:
         plural = actor.pronoun == "they"
         features = f"Number={'Plur' if plural else 'Sing'}|Person=3|Tense=Pres|VerbForm=Fin"
         node = Node(verb.base if plural else verb.s, "VERB", features=features, before=[subject])
-        if self.is_drawn(0.3):
+        if self.draw_bool(0.3):
             node.before.append(Node(self.rng.choice(FREQUENCY_ADVERBS), "ADV", "advmod"))
         return node
 
@@ -309,7 +309,7 @@ class _Generator:
 
         With such a phrase, the antecedent is not always the entity mentioned first.
         """
-        if not self.is_drawn(0.55):
+        if not self.draw_bool(0.55):
             return self.clause(0.0)
         near, _ = self.new(self.rng.choice(("person", "animal", "place", "place")), "accusative", long=False)
         near.before.insert(0, Node(self.rng.choice(NOUN_PREPOSITIONS), "ADP", "case"))

@@ -129,7 +129,7 @@ FEATURES = {
 }
 CASES = {"nominative": 0, "accusative": 1, "possessive": 2, "reflexive": 3}
 GENDERS = {"Fem": "she", "Masc": "he", "Neut": "it"}
-_GRAMMAR = _split("a an the this these some is are was were does do did not n't who whom that and but , . 's '")
+_FUNCTION_WORDS = _split("a an the this these some is are was were does do did not n't who whom that and but , . 's '")
 
 
 def _vocabulary() -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def _vocabulary() -> tuple[str, ...]:
         *NOUN_PREPOSITIONS,
         *PLACE_PREPOSITIONS,
         *SUBORDINATORS,
-        *_GRAMMAR,
+        *_FUNCTION_WORDS,
     }
     return tuple(sorted(forms | {form for row in PRONOUNS.values() for form in row}))
 

@@ -60,7 +60,7 @@ def find_new_document(block: NumberedLines) -> str | None:
     return document if is_new else None
 
 
-def declared(lines: Iterable[str], declarations: Declarations) -> Declarations:
+def update_declarations(lines: Iterable[str], declarations: Declarations) -> Declarations:
     """Return the declarations updated with those in these lines.
 
     The chain field of ``Entity=`` is recognised by its name, GRP or eid, wherever it is.

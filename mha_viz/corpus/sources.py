@@ -39,7 +39,7 @@ def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
         for path in _list_paths(source):
             builder = built_in.get(os.fspath(path))
             parts += [builder()] if builder else [_read_file(file) for file in stored.find_files(path)]
-        corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _join(parts), name=name_source(source))
+        corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _join_corpora(parts), name=name_source(source))
     return corpus if name is None else dataclasses.replace(corpus, name=name)
 
 
@@ -118,7 +118,7 @@ def _read_file(path: Path) -> Corpus | Gap:
     return reading.parse_file(data, stored.strip_compression(path))
 
 
-def _join(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
+def _join_corpora(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
     """Join several corpora. Documents stay separate, even those with the same name in two files."""
     corpora = [part for part in parts if isinstance(part, Corpus)]
     if len(corpora) < len(parts):

@@ -95,7 +95,7 @@ def skip_bytes(stream: BinaryIO, count: int) -> None:
 
 def _open_stream(path: Path) -> BinaryIO:
     suffix = path.suffix.lower()
-    if path.is_file() and _is_cut(path, suffix):
+    if path.is_file() and _is_truncated(path, suffix):
         raise EOFError
     if suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
@@ -108,7 +108,7 @@ def _open_stream(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _is_cut(path: Path, suffix: str) -> bool:
+def _is_truncated(path: Path, suffix: str) -> bool:
     """Return whether an archive is truncated.
 
     A truncated archive has only part of the signature with which its format begins, or lacks the signature with which

@@ -221,15 +221,15 @@ def _has_columns(rows: Sequence[str], sign: str) -> bool:
     except csv.Error:  # a cell of more than 131,072 characters
         return False
     like = [cells for cells in others if len(cells) == len(first_row) > 1]
-    tight = [cells for cells in like if _is_tight(cells)]
+    tight = [cells for cells in like if _has_no_prose_gaps(cells)]
     if all(COLUMN.fullmatch(cell.strip()) for cell in first_row):
         numbers = any(all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*like, strict=True))
         return 2 * len(like if numbers else tight) > len(others)
-    columns = [*zip(first_row, *tight, strict=True)] if tight and _is_tight(first_row) else []
+    columns = [*zip(first_row, *tight, strict=True)] if tight and _has_no_prose_gaps(first_row) else []
     return 2 * len(tight) > len(others) and (any(map(_are_data_cells, columns[:-1])) or _are_words(columns))
 
 
-def _is_tight(cells: Sequence[str]) -> bool:
+def _has_no_prose_gaps(cells: Sequence[str]) -> bool:
     """Tell whether no cell begins like the text after a comma in prose, or like the digits after one in a number."""
     neighbours = pairwise(cells)
     return not any(

@@ -87,7 +87,7 @@ class Corpus:
     """Sentences in the order of their file. ``digest`` is the SHA-256 of the text.
 
     ``has_trees`` and ``has_chains`` say what is annotated. ``left_out`` describes each annotation that was left out.
-    ``not_given`` counts the withheld words of sentences that are left out because all their words are “_”.
+    ``withheld_words`` counts the withheld words of sentences that are left out because all their words are “_”.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Corpus:
     has_trees: bool = False
     has_chains: bool = False
     left_out: tuple[str, ...] = ()
-    not_given: int = 0
+    withheld_words: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def count_empty_forms(corpus: Corpus) -> tuple[int, int]:
     Both counts include sentences that are left out because all their words are withheld.
     """
     forms = [word.form for sentence in corpus.sentences for word in sentence.words]
-    return forms.count(EMPTY_FORM) + corpus.not_given, len(forms) + corpus.not_given
+    return forms.count(EMPTY_FORM) + corpus.withheld_words, len(forms) + corpus.withheld_words
 
 
 def check_forms(name: str, empty: int, words: int) -> None:

@@ -13,7 +13,7 @@ from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, TooLarge, TooSlow
 from mha_viz.process import apart
 
-CHILD = "mha_viz.corpus.uploads"
+CHILD_MODULE = "mha_viz.corpus.uploads"
 BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
 # Shown in place of a file's name to others who have the same file or a link to its profile.
 NEUTRAL_NAME = "an uploaded file"
@@ -36,7 +36,7 @@ class StudyCorpus(NamedTuple):
 def parse_in_child(data: bytes, name: str, cancelled: apart.IsCancelled = lambda: False) -> StudyCorpus:
     """Parse a file in a child process. Raises CorpusError if it is invalid or takes too much time or memory."""
     try:
-        facts = apart.run(CHILD, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
+        facts = apart.run(CHILD_MODULE, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
     except TooSlow as error:
         raise CorpusError(f"This file took longer than {BOUNDS.seconds:.0f} s to read.", "Split it.") from error
     except TooLarge as error:
@@ -45,7 +45,7 @@ def parse_in_child(data: bytes, name: str, cancelled: apart.IsCancelled = lambda
     return StudyCorpus(name, **facts, data=data)
 
 
-def words(corpus: Corpus | Gap) -> int:
+def count_words(corpus: Corpus | Gap) -> int:
     """Count the words of a corpus."""
     if isinstance(corpus, Gap):
         return sum(len(reading.PLAIN_WORDS.findall(row.text)) for row in corpus.rows)
@@ -55,7 +55,7 @@ def words(corpus: Corpus | Gap) -> int:
 def _work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> dict[str, Any]:
     corpus = reading.parse_file(order["data"], order["name"])
     left_out = () if isinstance(corpus, Gap) else corpus.left_out
-    return {"digest": corpus.digest, "words": words(corpus), "left_out": tuple(left_out[:MAX_REASONS])}
+    return {"digest": corpus.digest, "words": count_words(corpus), "left_out": tuple(left_out[:MAX_REASONS])}
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.files import Exported
-from mha_viz.figures.files.page import Look, embed_page, page
+from mha_viz.figures.files.page import Look, embed_page, render_page
 from mha_viz.figures.layout import Size
 from mha_viz.process.progress import is_in_notebook
 
@@ -82,7 +82,7 @@ class Figure:
     @cached_property
     def missing_glyphs(self) -> list[str]:
         """One sentence per script with characters that no font on this machine has."""
-        return fonts.missing(self._made.texts())
+        return fonts.describe_missing_fonts(self._made.texts())
 
     @property
     def caption(self) -> str:
@@ -142,7 +142,7 @@ class Figure:
         if suffix == ".html" and self.page:
             return self.to_html().encode()
         if suffix in files.shown_suffixes():
-            return files.shown_bytes(self.numbers(), suffix)
+            return files.encode_shown(self.numbers(), suffix)
         if suffix not in files.drawing_suffixes():
             raise ExportError(*_unknown_format(suffix, self.suffixes))
         _ = self._warned
@@ -156,7 +156,7 @@ class Figure:
         interactive = self.page
         if interactive is None:
             raise ExportError(*_unknown_format(".html", self.suffixes))
-        return page(
+        return render_page(
             interactive.component,
             interactive.packet(),
             title=self._made.alt,

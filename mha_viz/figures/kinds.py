@@ -22,20 +22,20 @@ from mha_viz.figures.drawing.theme import THEMES, Theme
 from mha_viz.figures.figure import Figure, Page
 from mha_viz.figures.files import Several, Subtracted
 from mha_viz.figures.files.page import Look
-from mha_viz.figures.layout import Size, caption, fitted
+from mha_viz.figures.layout import Size, caption, draw_fitted
 from mha_viz.figures.layout import over_image as images
-from mha_viz.figures.layout.compare import PanelKind, check, check_diff, check_panel_kind
+from mha_viz.figures.layout.compare import PanelKind, check_panels, check_diff, check_panel_kind
 from mha_viz.figures.layout.compare import compare as compare_drawing
 from mha_viz.figures.layout.difference import difference as difference_drawing
-from mha_viz.figures.layout.difference import signed
+from mha_viz.figures.layout.difference import compute_difference
 from mha_viz.figures.layout.grid import grid as grid_drawing
 from mha_viz.figures.layout.heatmap import heatmap as heatmap_drawing
 from mha_viz.figures.layout.links import links as links_drawing
-from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.layout.panels import Panel, pack_comparison
-from mha_viz.figures.layout.view import View, check_view, shown
+from mha_viz.figures.layout.view import View, check_view, compute_shown
 from mha_viz.options import GridOptions, HeadOptions, Options
-from mha_viz.view.settings import OPTIONS, check_accepted, make_file_refusal, only_on_page
+from mha_viz.view.settings import OPTIONS, check_accepted, make_file_refusal, iter_page_only_settings
 
 MOST_INCHES = 1_000
 
@@ -49,7 +49,7 @@ def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
     return Figure(
         partial(grid_drawing, attention, strip_page_settings(view, "grid"), heads=chosen_heads),
         _explorer_page(attention, chosen_heads, view, "all"),
-        partial(shown, attention, chosen_heads, view),
+        partial(compute_shown, attention, chosen_heads, view),
         size,
         look,
         list_refusals(view, "grid"),
@@ -112,9 +112,9 @@ def heatmap(
     view, size, look = settings(options, "heatmap")
     check_view(attention, view)
     return Figure(
-        partial(fitted, partial(heatmap_drawing, attention, heads[0], view)),
+        partial(draw_fitted, partial(heatmap_drawing, attention, heads[0], view)),
         _explorer_page(attention, heads, view, "heatmap"),
-        partial(shown, attention, heads, view),
+        partial(compute_shown, attention, heads, view),
         size,
         look,
         name=file_names.name_for_heads([(attention, heads[0])]),
@@ -148,9 +148,9 @@ def links(
         )
     make = partial(links_drawing, attention, heads, view)
     return Figure(
-        partial(fitted, make) if len(heads) == 1 else make,
+        partial(draw_fitted, make) if len(heads) == 1 else make,
         _explorer_page(attention, heads, view, "links"),
-        partial(shown, attention, heads, view),
+        partial(compute_shown, attention, heads, view),
         size,
         look,
         name=file_names.name_for_heads([(attention, head) for head in heads], "links"),
@@ -180,10 +180,10 @@ def compare(
     """
     all_panels = [build_panel(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
     view, size, look = settings(options, "compare")
-    check(all_panels, view, pin_of)
+    check_panels(all_panels, view, pin_of)
     check_panel_kind(kind, columns)
     check_diff(diff, len(all_panels))
-    start = caption.settings(view.of([panel.attention for panel in all_panels])) | {"as": kind, "at": str(pin_of)}
+    start = caption.collect_settings(view.of([panel.attention for panel in all_panels])) | {"as": kind, "at": str(pin_of)}
     start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
     return Figure(
         partial(
@@ -213,12 +213,12 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
     """
     first_panel, second_panel = build_panel(first), build_panel(second)
     view, size, look = settings(options, "difference")
-    check((first_panel, second_panel), replace(view, scale="fixed"), pin_of)
-    start = caption.settings(view.of([first_panel.attention, second_panel.attention]))
+    check_panels((first_panel, second_panel), replace(view, scale="fixed"), pin_of)
+    start = caption.collect_settings(view.of([first_panel.attention, second_panel.attention]))
     start |= {"diff": "0-1", "at": str(pin_of)}
     return Figure(
         partial(
-            fitted,
+            draw_fitted,
             partial(_difference_drawing, first_panel, second_panel, strip_page_settings(view, "difference"), pin_of),
         ),
         Page("compare", partial(pack_comparison, [first_panel, second_panel], everything=True), start, "compare"),
@@ -276,23 +276,23 @@ def _difference_drawing(first: Panel, second: Panel, view: View, pin_of: int, si
 
 
 def _panel_numbers(panels: Sequence[Panel], view: View) -> Several:
-    numbers = tuple(shown(panel.attention, [panel.head], view) for panel in panels)
+    numbers = tuple(compute_shown(panel.attention, [panel.head], view) for panel in panels)
     return Several(numbers, tuple(panel.name for panel in panels))
 
 
 def _difference_numbers(one: Panel, two: Panel, view: View) -> Subtracted:
-    axes = signed(one, two, view).axes
+    axes = compute_difference(one, two, view).axes
     rows, cols = (tuple(unit.text for unit in side) for side in axes)
-    first, second = (shown(p.attention, [p.head], view) for p in (one, two))
+    first, second = (compute_shown(p.attention, [p.head], view) for p in (one, two))
     return Subtracted(first, second, rows, cols)
 
 
 def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
     grid_heads, heads = (heads, heads[:1]) if show == "all" else ((), heads)
-    start = caption.settings(view.of([attention])) | {"head": str(heads[0])}
+    start = caption.collect_settings(view.of([attention])) | {"head": str(heads[0])}
     other_heads = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
     start |= {"on": ".".join(other_heads)} if other_heads else {}
-    return Page("explorer", partial(packet, attention, heads, everything=True, bits=12, drawn=grid_heads), start, show)
+    return Page("explorer", partial(build_packet, attention, heads, everything=True, bits=12, drawn=grid_heads), start, show)
 
 
 def _choose_grid_heads(
@@ -352,12 +352,12 @@ def build_panel(given: Any) -> Panel:
 def strip_page_settings(view: View, kind: str, panels: str = "") -> View:
     """Return the view that the files of a kind of figure show, without the settings that only its interactive page
     shows."""
-    return replace(view, **{name: OPTIONS[name].default for name in only_on_page(kind, asdict(view), panels)})
+    return replace(view, **{name: OPTIONS[name].default for name in iter_page_only_settings(kind, asdict(view), panels)})
 
 
 def list_refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
     """Build the errors for the settings of a view that the files of a kind of figure do not show."""
-    return tuple(make_file_refusal(name, kind) for name in only_on_page(kind, asdict(view), panels))
+    return tuple(make_file_refusal(name, kind) for name in iter_page_only_settings(kind, asdict(view), panels))
 
 
 def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Look]:

@@ -14,7 +14,7 @@ from mha_viz.figures import files as exports
 from mha_viz.figures.files.live import OTHER_SENTENCES, Live, build_site
 from mha_viz.figures.files.page import Look, PagePart
 from mha_viz.figures.layout.packet import build_common_header
-from mha_viz.figures.words.known import heads_of
+from mha_viz.figures.words.known import collect_head_facts
 from mha_viz.files import make_folder
 from mha_viz.files.assets import storage_folder
 from mha_viz.files.npm import Package, fetch_files
@@ -71,7 +71,7 @@ def write_site(
         files |= fetch_files(library, storage_folder() / "libraries")
     description = json.loads(files["model.json"])
     size = (description["bytes"] + len(files[_RUNTIME])) / 1e6
-    about_heads = heads_of(model.name, model.revision, (model.layers, model.heads))
+    about_heads = collect_head_facts(model.name, model.revision, (model.layers, model.heads))
     live = Live(model.name, model.revision, size, description["deviation"], text, part, about_heads)
     files = build_site(parts, live, files, title=title, introduction=introduction, look=look)
     for name, content in files.items():

@@ -11,7 +11,7 @@ from mha_viz.errors import PATH_KIND, ExportError, SettingError, check_kind, lis
 from mha_viz.figures import files
 from mha_viz.figures.files.page import Look, PagePart, render_published_page
 from mha_viz.figures.kinds import build_panel, compare, grid, settings
-from mha_viz.figures.layout.caption import named
+from mha_viz.figures.layout.caption import name_in_model
 from mha_viz.figures.layout.panels import Panel, convert_pin
 from mha_viz.options import Options
 
@@ -156,7 +156,7 @@ def _build_part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, o
 
 
 def _panel_heading(panel: Panel) -> str:
-    head = named(panel.attention, panel.head)
+    head = name_in_model(panel.attention, panel.head)
     return f"{head}: {panel.name}" if panel.name else head
 
 

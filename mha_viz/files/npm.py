@@ -57,7 +57,7 @@ def fetch_files(package: Package, place: Path) -> dict[str, bytes]:
     Raises ExportError if npm is missing or does not get the package, or if the archive has another hash.
     """
     folder = place / f"{package.name.replace('/', '-')}-{package.version}"
-    files = _intact_files(folder, package)
+    files = _read_intact_files(folder, package)
     if files is None:
         with temporary_folder(place) as partial:
             files = _unpack_archive(_fetch_archive(package, partial), package)
@@ -65,24 +65,24 @@ def fetch_files(package: Package, place: Path) -> dict[str, bytes]:
             complete.mkdir()
             for name, content in files.items():
                 (complete / name).write_bytes(content)
-            digests.write(complete, _digests(files))
-            if _intact_files(folder, package) is None:  # unless another process was faster
+            digests.write(complete, _compute_digests(files))
+            if _read_intact_files(folder, package) is None:  # unless another process was faster
                 shutil.rmtree(folder, ignore_errors=True)
                 complete.rename(folder)
     return files
 
 
-def _intact_files(folder: Path, package: Package) -> dict[str, bytes] | None:
+def _read_intact_files(folder: Path, package: Package) -> dict[str, bytes] | None:
     """Return the files of a package in its folder; None if a file is missing or not as it was written."""
     try:
         files = {Path(name).name: (folder / Path(name).name).read_bytes() for name in package.files}
-        is_intact = digests.read(folder) == _digests(files)
+        is_intact = digests.read(folder) == _compute_digests(files)
     except (OSError, ValueError):
         return None
     return files if is_intact else None
 
 
-def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
+def _compute_digests(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 

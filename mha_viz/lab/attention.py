@@ -78,7 +78,7 @@ class AttentionOutput(NamedTuple):
     parts: Tensor
 
 
-def initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RANDOM) -> Heads:
+def draw_initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RANDOM) -> Heads:
     """Draw the initial weights from ``generator`` only. Raises SettingError for an unknown ``start``."""
     shape.check()
     if start not in STARTS:

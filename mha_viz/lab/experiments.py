@@ -33,7 +33,7 @@ from mha_viz.lab.attention import (
     attend,
     compute_penalty,
     draw_normal,
-    initial_heads,
+    draw_initial_heads,
 )
 from mha_viz.lab.lab import ALL_RANDOM, EXPERIMENTS, check_settings, stored_path
 from mha_viz.lab.record import (
@@ -109,11 +109,11 @@ class SmallModel:
         return (out @ self.classifier).view(-1, WORDS, len(self.task.relations), len(LETTERS))
 
 
-def new_model(shape: Shape, seed: int, start: str = ALL_RANDOM, task: LabTask = TWO_RELATIONS) -> SmallModel:
+def make_model(shape: Shape, seed: int, start: str = ALL_RANDOM, task: LabTask = TWO_RELATIONS) -> SmallModel:
     """Return an untrained model that depends on the seed alone; torch's global generator is not used."""
     generator = torch.Generator().manual_seed(seed)
     d_model = shape.d_model
-    heads = initial_heads(shape, generator, start)
+    heads = draw_initial_heads(shape, generator, start)
     answers = len(task.relations) * len(LETTERS)
     axes = [(len(LETTERS), d_model), (len(MARKS), d_model), (WORDS, d_model), (d_model, answers)]
     weights = (draw_normal(generator, *axis_sizes, scale=d_model**-0.5).requires_grad_() for axis_sizes in axes)
@@ -157,7 +157,7 @@ def _train_runs(
 
         weight = settings.weight if experiment.is_penalised and number == len(layers) - 1 else 0.0
         start = experiment.starts.get(label, experiment.start)
-        model = new_model(shape, settings.seed, start, experiment.task)
+        model = make_model(shape, settings.seed, start, experiment.task)
         steps = choose_recorded_steps(settings.steps, choose_recorded_count(len(layers)))
         recorded = list(train(model, settings, weight, steps, on_step))
         arrays = dict[str, Array]()

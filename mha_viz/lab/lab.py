@@ -39,7 +39,7 @@ EQUAL_PAIR = "four, two equal"  # the label of a run
 SettingName = Literal["seed", "heads", "d_model", "steps", "weight"]
 _USUAL_SETTINGS: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
 
-CHILD = "mha_viz.lab.experiments"
+CHILD_MODULE = "mha_viz.lab.experiments"
 BOUNDS = apart.Bounds(
     seconds=300, megabytes=2_000, what="The training", less="Fewer steps or a smaller d_model take less."
 )
@@ -425,4 +425,4 @@ def run(settings: Settings, progress: apart.ReportProgress, cancelled: apart.IsC
     Raises SettingError, Cancelled, and Failed.
     """
     check_settings(settings)
-    return from_bytes(apart.run(CHILD, asdict(settings), BOUNDS, progress, cancelled))
+    return from_bytes(apart.run(CHILD_MODULE, asdict(settings), BOUNDS, progress, cancelled))

@@ -62,7 +62,7 @@ def state_identical(result: Result) -> list[Statement]:
             _describe_difference(
                 "All weights of the heads are equal",
                 "The largest difference between two of their weights is",
-                _largest_difference(run),
+                _find_largest_difference(run),
             ),
         ),
         Statement(
@@ -299,7 +299,7 @@ def state_pair(result: Result) -> list[Statement]:
             f"Are the two equal heads bit-identical after {counted(int(four.steps[-1]), 'step')}?",
             bool(four.same[-1, -2, -1]),
             _describe_difference(
-                "All their weights are equal", "They differ by at most", _largest_difference(four, slice(2, None))
+                "All their weights are equal", "They differ by at most", _find_largest_difference(four, slice(2, None))
             ),
         ),
         Statement(
@@ -361,7 +361,7 @@ def _state_specialists(run: TrainingRun) -> Statement:
     )
 
 
-def _largest_difference(run: TrainingRun, heads: slice = slice(None)) -> float:
+def _find_largest_difference(run: TrainingRun, heads: slice = slice(None)) -> float:
     """Return the largest difference between the weights of two of these heads, W_O included, after the last step."""
     return float(max(run.difference[-1, heads, heads].max(), run.output_difference[-1, heads, heads].max()))
 

@@ -47,7 +47,7 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(5)
 _IGNORED = -100  # nothing is predicted here: the loss skips it
 VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
-_ID = {form: number for number, form in enumerate(VOCABULARY)}
+_ID_BY_FORM = {form: number for number, form in enumerate(VOCABULARY)}
 
 ToyWeights = dict[str, Tensor]
 
@@ -106,7 +106,7 @@ def make_example(sentence: Sentence) -> TrainingExample:
 
 
 def _token_id(form: str) -> int:
-    return _ID.get(form.lower(), _UNKNOWN)
+    return _ID_BY_FORM.get(form.lower(), _UNKNOWN)
 
 
 def _has_agreement(word: Word) -> bool:

@@ -434,7 +434,7 @@ def is_causal(config: Any) -> bool:
     return family is not None and is_setting_true(family.causal, config)
 
 
-def opaque(config: Any, attention: int = 0) -> str:
+def find_opaque_reason(config: Any, attention: int = 0) -> str:
     """Return the reason why the steps inside a head of this model cannot be shown; empty if they can be.
 
     ``attention`` is as for :func:`find_family`.
@@ -453,6 +453,6 @@ def count_key_heads(config: Any) -> int:
     return 1 if getattr(config, "multi_query", True) else heads
 
 
-def layers(config: Any) -> int:
+def count_layers(config: Any) -> int:
     """Return the number of attention layers. ALBERT may run several per entry of ``num_hidden_layers``."""
     return int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))

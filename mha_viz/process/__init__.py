@@ -19,7 +19,7 @@ from mha_viz.errors import SettingError
 PACKAGE = Path(__file__).resolve().parent.parent
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 _OUT_OF_MEMORY_WORDS = ("failed to map segment", "allocate memory")
-_LARGEST_KEPT = 32 << 20  # bytes; glibc raises its own threshold up to this limit
+_MAX_THRESHOLD = 32 << 20  # bytes; glibc raises its own threshold up to this limit
 
 SETTINGS = MappingProxyType(
     {
@@ -73,8 +73,8 @@ def keep_memory() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
-        mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST_KEPT)
+        mallopt(_M_MMAP_THRESHOLD, _MAX_THRESHOLD)
+        mallopt(_M_TRIM_THRESHOLD, 2 * _MAX_THRESHOLD)
 
 
 def release_memory(of_all: bool = True) -> None:

@@ -103,7 +103,7 @@ def run(
 def _start_child(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
     """Start a child; on exit, end it and close its pipes."""
     command, environment = process.build_python_command(
-        "-c", _START_CODE, *bounds.writable, module, json.dumps(_limits(bounds))
+        "-c", _START_CODE, *bounds.writable, module, json.dumps(_compute_limits(bounds))
     )
     threads = dict.fromkeys(THREAD_SETTINGS, str(bounds.threads)) if bounds.threads else {}
     threads |= IMPORT_THREADS
@@ -149,7 +149,7 @@ except MemoryError:
 """
 
 
-def _limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
+def _compute_limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
     """Return the soft and hard limits of a child, by their names in ``resource``.
 
     Memory means writable memory, because numeric libraries reserve gigabytes of address space that they never use.
@@ -292,11 +292,11 @@ def serve(work: Work, network: bool = False) -> None:
         send({"value": value}, arrays)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the parent has ended
-            send({"error": _describe(error)})
+            send({"error": _describe_error(error)})
     os._exit(0)  # the answer is sent; a regular exit takes long with large libraries
 
 
-def _describe(error: BaseException) -> tuple[str, str, str]:
+def _describe_error(error: BaseException) -> tuple[str, str, str]:
     """Return the class name, problem and remedy of an error.
 
     The location of an unexpected error is logged, without its message.

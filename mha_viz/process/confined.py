@@ -178,7 +178,7 @@ def hide_memory() -> None:
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def find_missing() -> frozenset[str]:
+def find_missing_rights() -> frozenset[str]:
     """Return the rights that :func:`confine` could not remove here. This only asks the kernel and confines nothing."""
     if not sys.platform.startswith("linux"):
         return ALL

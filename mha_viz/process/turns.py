@@ -153,7 +153,7 @@ class FairWorker:
         """Do the work of the next request, set its result, and charge its time."""
         with self._lock:
             self._forget()
-            visitor, tab, waiting = self._take()
+            visitor, tab, waiting = self._take_next()
         if waiting is None:  # what this call was for has been cancelled or replaced
             return
         began = time.monotonic()
@@ -168,7 +168,7 @@ class FairWorker:
             with self._lock:
                 # The first work for a visitor may load a model, whose time must not be charged to the visitor.
                 is_first = all(done.visitor != visitor for done in self._done)
-                seconds = self._rate() * waiting.characters if is_first else ended - began
+                seconds = self._estimate_rate() * waiting.characters if is_first else ended - began
                 self._done.append(_FinishedWork(ended, visitor, 0.0 if is_first else seconds, waiting.characters))
                 self._charge(visitor, tab, seconds)
 
@@ -184,17 +184,17 @@ class FairWorker:
         for who in [who for who in self._tabs if who not in self._visitors]:
             del self._tabs[who]
 
-    def _rate(self) -> float:
+    def _estimate_rate(self) -> float:
         """Return the seconds per character of text, estimated from the work within WINDOW_SECONDS."""
         timed = [done for done in self._done if done.seconds and done.characters]
         return sum(done.seconds for done in timed) / max(1, sum(done.characters for done in timed))
 
-    def _take(self) -> tuple[str, Hashable, _WaitingRequest | None]:
+    def _take_next(self) -> tuple[str, Hashable, _WaitingRequest | None]:
         """Remove and return a request of the visitor whose turn it is, and put that visitor last in line."""
         while self._queues:
-            rate = self._rate()
-            visitor = min(self._queues, key=lambda who: self._visitors.start(who) + self._next(who, rate)[1])
-            tab, _ = self._next(visitor, rate)
+            rate = self._estimate_rate()
+            visitor = min(self._queues, key=lambda who: self._visitors.start(who) + self._choose_tab(who, rate)[1])
+            tab, _ = self._choose_tab(visitor, rate)
             queue = self._queues.pop(visitor)
             waiting = queue.pop(tab)
             if queue:
@@ -203,7 +203,7 @@ class FairWorker:
                 return visitor, tab, waiting
         return "", "", None
 
-    def _next(self, visitor: str, rate: float) -> tuple[Hashable, float]:
+    def _choose_tab(self, visitor: str, rate: float) -> tuple[Hashable, float]:
         """Return the tab of a visitor whose turn it is, and the seconds that its request will take at this rate."""
         seconds = {tab: rate * waiting.characters for tab, waiting in self._queues[visitor].items()}
         return min(seconds.items(), key=lambda item: self._tabs[visitor].start(item[0]) + item[1])

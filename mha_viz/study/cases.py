@@ -119,7 +119,7 @@ class CaseKind:
         """Return the cases of some sentences, which come with their numbers in the corpus."""
         raise NotImplementedError
 
-    def reduced(self, cases: Cases) -> Cases:
+    def reduce(self, cases: Cases) -> Cases:
         """Return those of the cases so far that must be kept; by default all."""
         return cases
 
@@ -129,7 +129,7 @@ class CaseRun(Protocol):
 
     cases: Cases
 
-    def reports(self) -> Generator[Progress, None, None]:
+    def iter_progress(self) -> Generator[Progress, None, None]:
         """Read one sentence, or one part, at a time, and yield the progress."""
 
     def forget(self) -> None:
@@ -155,9 +155,9 @@ class LocalRun:
             self.file = folder / f"{self._key}.npz"
         earlier = read_cases(self.file, self._key) if self.file else None
         # Reduce again, because the earlier run may have stopped between adding and reducing.
-        self.cases = kind.reduced(earlier) if earlier else Cases()
+        self.cases = kind.reduce(earlier) if earlier else Cases()
 
-    def reports(self) -> Generator[Progress, None, None]:
+    def iter_progress(self) -> Generator[Progress, None, None]:
         """Read the sentences in steps, and yield the progress after each.
 
         Steps are short at first and grow up to the kind's ``size`` as long as they are fast.
@@ -167,7 +167,7 @@ class LocalRun:
             while batch := self._sentences[self.cases.read : self.cases.read + size]:
                 began = time.monotonic()
                 self.cases.add(self._kind.cases(self._encoder, batch))
-                self.cases = self._kind.reduced(self.cases)
+                self.cases = self._kind.reduce(self.cases)
                 if time.monotonic() - began < SHORT_SECONDS:
                     size = min(2 * size, max_size)
                 if time.monotonic() > self._save_at:
@@ -274,7 +274,7 @@ def collect_cases(
     run: CaseRun, progress: Callable[[Progress], None], cancelled: Callable[[], bool] = lambda: False
 ) -> Cases:
     """Return the cases of a whole corpus. Raises Cancelled soon after ``cancelled`` returns True."""
-    with closing(run.reports()) as reports:
+    with closing(run.iter_progress()) as reports:
         for state in reports:
             progress(state)
             if cancelled():

@@ -295,12 +295,12 @@ class Measurement:
                 step, remaining = choose_step(count, most), count_every(self.kind.step, self._source.count)
                 done_before, sums = count_every(step, count), over.run(self._encoder, OutputSums(step), self._folder)
                 self._sums = sums
-                with closing(sums.reports()) as reports:
+                with closing(sums.iter_progress()) as reports:
                     for state in reports:
                         yield state._replace(total=state.total + remaining)
                 self._start_run(CorpusReplacements(compute_means(self._encoder, sums.cases), over.corpus.name))
         assert self._run is not None
-        with closing(self._run.reports()) as reports:
+        with closing(self._run.iter_progress()) as reports:
             for state in reports:
                 yield state._replace(done=done_before + state.done, total=done_before + state.total)
 
@@ -450,7 +450,7 @@ class OutputSums(CaseKind):
         case = [np.append(sums, tokens)] if tokens else []
         return Cases(case, [("", numbered[0][0])] * len(case), len(numbered))
 
-    def reduced(self, cases: Cases) -> Cases:
+    def reduce(self, cases: Cases) -> Cases:
         """Return the sum of all cases, added in order."""
         if len(cases.cases) < 2:
             return cases

@@ -195,7 +195,7 @@ def compare_answers(encoder: Encoder, question: Question, states: Sequence[Weigh
     if question.kind == COSINE:
         return Answer(question, (), values[:1], values[1:], float(abs(values[1] - values[0])))
     pieces = list_tokens(values[0], values[1], question.piece)
-    words = tuple(answers.word_name(encoder, piece) for piece in pieces)
+    words = tuple(answers.format_word(encoder, piece) for piece in pieces)
     before, after = np.exp(values[:, pieces])
     return Answer(question, words, before, after, float(compute_divergences(values[0], values[1])))
 
@@ -246,8 +246,8 @@ def _compute_changes(encoder: Encoder, question: Question | None, states: Sequen
             score_change = values[1:, question.piece] - values[0, question.piece]
             is_changed = (values[1:].argmax(1) != values[0].argmax()).astype(np.float64)
     return Changes(
-        _cosine_distance(vectors[0], vectors[1:]),
-        _cosine_distance(first[0], first[1:]),
+        _compute_cosine_distance(vectors[0], vectors[1:]),
+        _compute_cosine_distance(first[0], first[1:]),
         answer_change,
         score_change,
         is_changed,
@@ -261,7 +261,7 @@ def _compute_answers(encoder: Encoder, question: Question, states: Sequence[Weig
     return answers.log_probabilities(encoder, states[0][:, question.place])
 
 
-def _cosine_distance(first: Numbers, second: Numbers) -> Numbers:
+def _compute_cosine_distance(first: Numbers, second: Numbers) -> Numbers:
     """Return 1 − cos over the last axis; 0 where both vectors are equal, 1 where one of them is zero."""
     distance: Numbers = np.where((first == second).all(-1), 0.0, 1 - compute_cosines(first, second))
     return distance

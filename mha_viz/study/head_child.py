@@ -45,7 +45,7 @@ def _search_links(
     """
     conditions = Conditions(*order["conditions"])
     searching = Searching(encoder, open_measurable(corpus), order["head"], conditions, order["most"])
-    for state in searching.run.reports():
+    for state in searching.run.iter_progress():
         report(state.fraction)
         if cancelled():
             break

@@ -150,7 +150,7 @@ class DrawnCases(CaseKind):
             sample.add(place, weights[head])
         return Cases(*self._drawn(sample, units), len(numbered)) if read else Cases(read=len(numbered))
 
-    def reduced(self, cases: Cases) -> Cases:
+    def reduce(self, cases: Cases) -> Cases:
         """Keep for each draw the link that comes first."""
         if len(cases.cases) <= self.links:
             return cases
@@ -192,7 +192,7 @@ def _group_in_steps(
     shares = make_shares(recipes)[:, [place]] if recipes else None
     parts = 3 if shares is None else 2
     run = source.run(encoder, DrawnCases(texts.step, head, links, texts.unread), folder)
-    with closing(run.reports()) as reports:
+    with closing(run.iter_progress()) as reports:
         for state in reports:
             yield state.fraction / parts
     if shares is None:

@@ -86,7 +86,7 @@ def compare_heads(
         raise SettingError(f"{quote(direction)} is not a direction.", f"Give one of {', '.join(DIRECTIONS)}.")
     source, encoder = open_measurable(corpus, client), load_one_stack(model, device)
     other = encoder if other_model is None else load_one_stack(other_model, device)
-    heads = Head.among(head, *_shape(encoder)), Head.among(other_head, *_shape(other))
+    heads = Head.among(head, *_get_shape(encoder)), Head.among(other_head, *_get_shape(other))
     pair = tuple(_Question(place, relation, direction) for place in heads)
     return _measure_differences(source, encoder, other, [(pair[0], pair[1])], called(progress), resume)
 
@@ -125,11 +125,11 @@ def compare_roles(
     if not roles:
         raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")
     encoder, other = (load_one_stack(name, device) for name in (model or profile.model, other_model))
-    pairs = [(role, role._replace(head=Head.among(head or role.head, *_shape(other)))) for role in roles]
+    pairs = [(role, role._replace(head=Head.among(head or role.head, *_get_shape(other)))) for role in roles]
     return _measure_differences(open_measurable(corpus, client), encoder, other, pairs, called(progress), resume)
 
 
-def _shape(encoder: Encoder) -> tuple[Sequence[int], int, str]:
+def _get_shape(encoder: Encoder) -> tuple[Sequence[int], int, str]:
     """Return the layer numbers, the number of heads per layer and the name of a model."""
     return encoder.layer_numbers, encoder.heads, encoder.name
 

@@ -216,18 +216,18 @@ class _Study:
 
     def result(self) -> Recipes:
         """Choose the recipes and measure what they explain. Raises CorpusError and Cancelled."""
-        fit = self._saved() or self._fit()
+        fit = self._load_fit() or self._choose_and_save()
         shares = {
             PASSES[0]: [
                 fit.chosen.shares,
-                _even_shares(self.heads),
+                _make_uniform_shares(self.heads),
                 fitting.make_single_rule_shares(fit.chosen.single),
             ],
             PASSES[1]: [fit.by_chance],
         }
         measured = [self._measure_explained(number, shares, CHOICE_SHARE) for number in range(len(self.corpora))]
         self._clean_up()
-        return self._tables(fit, measured)
+        return self._make_recipes(fit, measured)
 
     def scored(self, earlier: Recipes) -> Recipes:
         """Measure what earlier recipes explain of this corpus. Raises CorpusError, SettingError, Cancelled."""
@@ -236,7 +236,7 @@ class _Study:
         shares = {
             PASSES[0]: [
                 make_shares(earlier),
-                _even_shares(self.heads),
+                _make_uniform_shares(self.heads),
                 fitting.make_single_rule_shares(np.array(singles, np.intp)),
             ]
         }
@@ -247,7 +247,7 @@ class _Study:
         columns = dict(zip(("other", "even", "best_rule", UNTRAINED), measured.means(), strict=False))
         columns |= dict(zip(("other_low", "other_high"), measured.interval(), strict=True), iou=measured.mean_iou())
         explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
-        facts = {**earlier.facts, **self._describe_corpus("score", self.corpora[0], measured), **_mean_facts(measured)}
+        facts = {**earlier.facts, **self._describe_corpus("score", self.corpora[0], measured), **_make_mean_facts(measured)}
         return Recipes(facts, {**earlier.tables, "explained": explained})
 
     def _clean_up(self) -> None:
@@ -277,7 +277,7 @@ class _Study:
         rows = fitting.make_rows_by_class(self._read(self.models[0], halves[half], 0.1))
         return half, halves[half], rows, self._read(self.models[0], halves[1 - half], 0.2)
 
-    def _saved(self) -> _Fit | None:
+    def _load_fit(self) -> _Fit | None:
         """Return the choice of an earlier run on the same sentences; None if there is none."""
         try:
             arrays = load_arrays(self._file) if self._file else {}
@@ -297,7 +297,7 @@ class _Study:
         model = [self.encoder.name, self.encoder.revision]
         return json.dumps([FORMAT, *model, self.corpora[0].digest, self.most, NAMES])
 
-    def _fit(self) -> _Fit:
+    def _choose_and_save(self) -> _Fit:
         """Choose rules and shares, and save them. Raises Cancelled."""
         half, texts, rows, others = self._read_halves()
         chosen = fitting.choice(rows, others, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.7 * share)))
@@ -338,8 +338,8 @@ class _Study:
             self.progress(Progress(round(1000 * (begins + part * (number + state.fraction))), 1000))
 
         corpus, models = self.corpora[number], self.models[: len(shares)]
-        drawn = ResamplingUnits.of(self._documents(corpus), count_cells(self.heads, sum(map(len, shares.values()))))
-        kind = RecipeSums(self._step(corpus), drawn, shares)
+        drawn = ResamplingUnits.of(self._list_documents(corpus), count_cells(self.heads, sum(map(len, shares.values()))))
+        kind = RecipeSums(self._choose_step(corpus), drawn, shares)
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:
             layout, passes = self.layouts[number], PASSES[: len(shares)]
@@ -350,7 +350,7 @@ class _Study:
             )
         return Explained.of(sums, [len(recipes) for recipes in shares.values()])
 
-    def _tables(self, fit: _Fit, measured: Sequence[Explained]) -> Recipes:
+    def _make_recipes(self, fit: _Fit, measured: Sequence[Explained]) -> Recipes:
         """Return the recipes with their tables."""
         import pandas as pd
 
@@ -363,14 +363,14 @@ class _Study:
         columns += [*judged.means()[1:], judged.mean_iou()]
         places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
         explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
-        rows = [row for head, place in enumerate(places) for row in _share_rows(chosen, head, place)]
+        rows = [row for head, place in enumerate(places) for row in _iter_share_rows(chosen, head, place)]
         by_chance = chosen._replace(shares=fit.by_chance)
-        others = [row for head, place in enumerate(places) for row in _share_rows(by_chance, head, place)]
+        others = [row for head, place in enumerate(places) for row in _iter_share_rows(by_chance, head, place)]
         tables = {"recipes": rows, "explained": explained, UNTRAINED: others}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
-        return Recipes({**self._facts(chosen, measured), **_mean_facts(judged)}, frames)
+        return Recipes({**self._make_facts(chosen, measured), **_make_mean_facts(judged)}, frames)
 
-    def _facts(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
+    def _make_facts(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
         """Return the facts about the model, the corpora and the choice."""
         encoder = self.encoder
         facts: dict[str, Any] = {"model": encoder.name, "revision": encoder.revision}
@@ -383,24 +383,24 @@ class _Study:
     def _describe_corpus(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
         """Return the facts about what was read of a corpus, under a name."""
         count = int(explained.sentences.sum())
-        documents = explained.documents if len({*self._documents(corpus)}) > 1 else 1
-        read = {"sentences": count, STEP: self._step(corpus), "documents": documents}
+        documents = explained.documents if len({*self._list_documents(corpus)}) > 1 else 1
+        read = {"sentences": count, STEP: self._choose_step(corpus), "documents": documents}
         return {name: corpus.name, f"{name}_sha256": corpus.digest, **{f"{name}_{key}": n for key, n in read.items()}}
 
-    def _step(self, corpus: Corpus) -> int:
+    def _choose_step(self, corpus: Corpus) -> int:
         return choose_step(len(corpus.sentences), self.most)
 
-    def _documents(self, corpus: Corpus) -> list[str]:
+    def _list_documents(self, corpus: Corpus) -> list[str]:
         """Return the document of each sentence that is read."""
-        return [sentence.document for sentence in take_every(self._step(corpus), corpus.sentences)]
+        return [sentence.document for sentence in take_every(self._choose_step(corpus), corpus.sentences)]
 
 
-def _mean_facts(explained: Explained) -> dict[str, list[float | None]]:
+def _make_mean_facts(explained: Explained) -> dict[str, list[float | None]]:
     """Return what is explained on average over heads, with its interval, as facts."""
     return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 
 
-def _share_rows(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
+def _iter_share_rows(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of a head in the table "recipes"; within each class, the largest share first."""
     for number, name in enumerate(CLASSES if chosen.by_class[head] else (ALL,)):
         shares = chosen.shares[number, head]
@@ -430,7 +430,7 @@ def _compute_weights(encoder: Encoder, texts: Sequence[RuleText]) -> list[Weight
     return [*np.moveaxis(weights.reshape(-1, *weights.shape[2:]), 1, 0)]
 
 
-def _even_shares(heads: int) -> Numbers:
+def _make_uniform_shares(heads: int) -> Numbers:
     """Return the shares of a recipe that is uniform attention only, for each head."""
     return fitting.make_single_rule_shares(np.full(heads, EVEN, np.intp))
 

@@ -187,7 +187,7 @@ class StudyRun:
         """
         sums = self.sums()
         if self.shard.trees:
-            sums.arrays |= self._gold(sums)
+            sums.arrays |= self._count_gold(sums)
         corpus, lines = self.shard.corpus, self.shard.plan.left_out
         unread = sum(pieces is None for pieces in self.shard.plan.sentences)
         corpus_lines = corpus.left_out if isinstance(corpus, Corpus) else ()
@@ -204,7 +204,7 @@ class StudyRun:
 
     def sums(self) -> Sums:
         """Measure the sums of all passes. Raises Cancelled."""
-        sums = (read(self.file, self.key) if self.file else None) or self._empty(self.shard.labels)
+        sums = (read(self.file, self.key) if self.file else None) or self._make_empty_sums(self.shard.labels)
         with pass_lock.worker_pool() as workers:
             for name in self.models:
                 self._measure(name, sums, workers)
@@ -215,7 +215,7 @@ class StudyRun:
         self._report(name, sums)
         submitted: deque[Future[Sums]] = deque()
         try:
-            for batch in self._batches(name, sums):
+            for batch in self._iter_batches(name, sums):
                 submitted.append(workers.submit(batch))
                 if len(submitted) > MAX_SUBMITTED:
                     self._merge_first(name, submitted, sums)
@@ -250,31 +250,31 @@ class StudyRun:
             again = "The work so far is saved; start the study again to continue." if self.file else "Start it again."
             raise Cancelled("The study was stopped.", again)
 
-    def _batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
+    def _iter_batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
         """Yield the remaining work of a pass as independent tasks, each of which returns its own sums."""
         for kind, texts in self.texts.items():
             remaining = np.flatnonzero(~_find_done(name, kind, texts, sums)).tolist()
             for places in texts.batches(remaining, self.heads, self.size):
-                yield partial(self._batch, name, kind, places, sums)
+                yield partial(self._measure_batch, name, kind, places, sums)
 
-    def _batch(self, name: str, kind: str, places: Sequence[int], whole: Sums) -> Sums:
+    def _measure_batch(self, name: str, kind: str, places: Sequence[int], whole: Sums) -> Sums:
         """Read one batch and return its sums. They will be added to ``whole``."""
         texts = self.texts[kind]
         labels = [self.shard.labels[texts.sentences[place]] for place in places]
-        sums = self._empty(labels, name, whole)
+        sums = self._make_empty_sums(labels, name, whole)
         texts.add(self.models[name], self.shard, places, sums, name)
         done = sums.arrays[f"done/{name}/{kind}"] = np.zeros(len(texts.lengths), bool)
         done[list(places)] = True
         return sums
 
-    def _empty(self, labels: Sequence[str], name: str = PASSES[0], whole: Sums | None = None) -> Sums:
+    def _make_empty_sums(self, labels: Sequence[str], name: str = PASSES[0], whole: Sums | None = None) -> Sums:
         """Return empty sums for sentences with these document labels. They will be added to ``whole``."""
         selection, relations = None, self.shard.relations
         if name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
             selection = Selection(relations, self.heads, whole.selection if whole else None)
         return Sums(self.heads, relations, number_labels(labels, self.shard.first), selection=selection)
 
-    def _gold(self, sums: Sums) -> dict[str, Array]:
+    def _count_gold(self, sums: Sums) -> dict[str, Array]:
         """Return the counts that depend only on the annotation, over the sentences that were read."""
         shard = self.shard
         documents = Documents.numbered(sums.places("document", shard.labels), len(sums.documents))

@@ -154,7 +154,7 @@ class LinkCases(CaseKind):
                 cases.units.append((sentence.document, number))
         return cases
 
-    def reduced(self, cases: Cases) -> Cases:
+    def reduce(self, cases: Cases) -> Cases:
         """Keep the strongest links; among equal ones, the first."""
         pairs = zip(cases.cases, cases.units, strict=True)
         kept = sorted(pairs, key=lambda pair: (-pair[0][0], pair[1][1]))[: self.most]

@@ -177,7 +177,7 @@ class Sums:
         ``key`` identifies everything that they depend on. Unfinished sums are written often, and therefore not
         compressed.
         """
-        arrays, facts = self._packed()
+        arrays, facts = self._pack()
         write(arrays, {**facts, "key": key}, path, finished)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -185,9 +185,9 @@ class Sums:
 
         Only the contents of the file of these sums are pickled.
         """
-        return _rebuild_sums, self._packed()
+        return _rebuild_sums, self._pack()
 
-    def _packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
+    def _pack(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return all arrays, and facts that JSON can hold."""
         facts = {
             "heads": self.heads,

@@ -108,22 +108,22 @@ def build_tables(measured: MeasuredCorpus, encoder: Encoder) -> tuple[dict[str, 
     """Return all tables that the corpus allows, for the trained and for the untrained weights."""
     heads = [*list_heads(encoder.layer_numbers, encoder.heads)]
     corpus = measured.corpus
-    has_trees, has_chains = (isinstance(corpus, Corpus) and is_annotated for is_annotated in _annotations(corpus))
+    has_trees, has_chains = (isinstance(corpus, Corpus) and is_annotated for is_annotated in _find_annotations(corpus))
     syntax = _count_syntax(measured) if has_trees else None
-    trained = _pass_tables(measured.trained, heads, measured)
+    trained = _make_pass_tables(measured.trained, heads, measured)
     if syntax is not None:
         trained |= {
-            "syntax": _make_frame("syntax", _syntax_rows(syntax, heads)),
-            "syntax_baselines": _make_frame("syntax_baselines", _baseline_rows(syntax, heads)),
-            "syntax_chosen": _make_frame("syntax_chosen", _chosen_head_rows(syntax, heads)),
-            "choice": _make_frame("choice", _choice_rows(syntax, heads)),
+            "syntax": _make_frame("syntax", _iter_syntax_rows(syntax, heads)),
+            "syntax_baselines": _make_frame("syntax_baselines", _iter_baseline_rows(syntax, heads)),
+            "syntax_chosen": _make_frame("syntax_chosen", _iter_chosen_head_rows(syntax, heads)),
+            "choice": _make_frame("choice", _iter_choice_rows(syntax, heads)),
         }
     if has_chains or isinstance(corpus, Gap):
         trained["coreference_baselines"] = _make_frame(
-            "coreference_baselines", _coreference_baseline_rows(measured, heads)
+            "coreference_baselines", _iter_coreference_baseline_rows(measured, heads)
         )
-        trained["coreference_chosen"] = _make_frame("coreference_chosen", _coreference_chosen_rows(measured, heads))
-    trained |= _role_tables(measured, measured.trained, syntax, heads, measured.untrained)
+        trained["coreference_chosen"] = _make_frame("coreference_chosen", _iter_coreference_chosen_rows(measured, heads))
+    trained |= _make_role_tables(measured, measured.trained, syntax, heads, measured.untrained)
     trained |= add_q_values(trained, "candidates", "roles")
     if measured.sums.selection is not None:
         columns = ["layer", "head", "role", "detail"]
@@ -133,19 +133,19 @@ def build_tables(measured: MeasuredCorpus, encoder: Encoder) -> tuple[dict[str, 
         trained["evidence"] = cases
     if measured.untrained is None:
         return trained, {}
-    untrained = _pass_tables(measured.untrained, heads, measured)
+    untrained = _make_pass_tables(measured.untrained, heads, measured)
     if syntax is not None:
         syntax = dataclasses.replace(syntax, **_select_head_counts(measured.untrained), untrained=None)
-    untrained |= _role_tables(measured, measured.untrained, syntax, heads, None)
+    untrained |= _make_role_tables(measured, measured.untrained, syntax, heads, None)
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED_TABLES}
 
 
-def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:
+def _find_annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:
     """Return whether a corpus has trees, and whether it has coreference chains."""
     return (corpus.has_trees, corpus.has_chains) if isinstance(corpus, Corpus) else (False, False)
 
 
-def _role_tables(
+def _make_role_tables(
     measured: MeasuredCorpus,
     pass_sums: PassSums,
     syntax: roles.SyntaxCounts | None,
@@ -159,19 +159,19 @@ def _role_tables(
         *roles.iter_delimiter_roles(pass_sums.patterns, control_patterns),
         *roles.iter_broad_roles(pass_sums.patterns, control_patterns),
     ]
-    if _annotations(measured.corpus)[1]:
+    if _find_annotations(measured.corpus)[1]:
         control_chains = control.coreference if control else None
         without_halves += roles.iter_coreference_roles(pass_sums.coreference, measured.documents, control_chains)
     candidates = [*without_halves, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
     suggested = [*without_halves, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
     status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER_COLUMNS)
     return {
-        "candidates": _make_frame("candidates", _role_rows(candidates, heads)),
+        "candidates": _make_frame("candidates", _iter_role_rows(candidates, heads)),
         "roles": _make_frame(
             "roles",
             (
                 (*line[:MEASURED_COLUMNS], *status, line[4], *line[MEASURED_COLUMNS:-2], *no_other_corpus, *line[-2:])
-                for line in _role_rows(suggested, heads)
+                for line in _iter_role_rows(suggested, heads)
             ),
         ),
     }
@@ -182,28 +182,28 @@ def _make_frame(name: str, lines: TableRows) -> pd.DataFrame:
     return pd.DataFrame(list(lines), columns=list(HEADINGS[name]))
 
 
-def _pass_tables(pass_sums: PassSums, heads: list[Head], measured: MeasuredCorpus) -> dict[str, pd.DataFrame]:
+def _make_pass_tables(pass_sums: PassSums, heads: list[Head], measured: MeasuredCorpus) -> dict[str, pd.DataFrame]:
     """Return the tables of one pass that do not need the other pass."""
     if isinstance(measured.corpus, Gap):
         return {
             "gap": _make_frame(
-                "gap", _accuracy_rows(heads, pass_sums.gap["n"].sum(), pass_sums.gap["correct"].sum(axis=0))
+                "gap", _iter_accuracy_rows(heads, pass_sums.gap["n"].sum(), pass_sums.gap["correct"].sum(axis=0))
             )
         }
     frames = {
-        "position": _make_frame("position", _position_rows(pass_sums, heads)),
-        "delimiter": _make_frame("delimiter", _delimiter_rows(pass_sums, heads)),
-        "entropy": _make_frame("entropy", _entropy_rows(pass_sums, heads)),
-        "distance": _make_frame("distance", _distance_rows(pass_sums, heads)),
+        "position": _make_frame("position", _iter_position_rows(pass_sums, heads)),
+        "delimiter": _make_frame("delimiter", _iter_delimiter_rows(pass_sums, heads)),
+        "entropy": _make_frame("entropy", _iter_entropy_rows(pass_sums, heads)),
+        "distance": _make_frame("distance", _iter_distance_rows(pass_sums, heads)),
     }
     if pass_sums.measures:
-        frames[MEASURES] = _make_frame(MEASURES, _measure_rows(pass_sums, heads))
+        frames[MEASURES] = _make_frame(MEASURES, _iter_measure_rows(pass_sums, heads))
     if measured.corpus.has_trees:
         frames["uas"] = _make_frame(
-            "uas", _accuracy_rows(heads, pass_sums.syntax["edge_count"], pass_sums.syntax["edges"])
+            "uas", _iter_accuracy_rows(heads, pass_sums.syntax["edge_count"], pass_sums.syntax["edges"])
         )
     if measured.corpus.has_chains:
-        frames["coreference"] = _make_frame("coreference", _coreference_rows(pass_sums, measured.documents, heads))
+        frames["coreference"] = _make_frame("coreference", _iter_coreference_rows(pass_sums, measured.documents, heads))
     return frames
 
 
@@ -212,13 +212,13 @@ def _divide(correct: Any, n: Any) -> float:
     return int(correct) / int(n) if n and correct is not None else math.nan
 
 
-def _accuracy_rows(heads: list[Head], n: Any, correct: Any) -> TableRows:
+def _iter_accuracy_rows(heads: list[Head], n: Any, correct: Any) -> TableRows:
     """Yield the accuracy of each head."""
     for index, head in enumerate(heads):
         yield (*head, int(n), int(correct[index]), _divide(correct[index], n))
 
 
-def _position_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+def _iter_position_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
     """Yield the mean weight and the share of maxima at each offset, by head."""
     sums = pass_sums.patterns
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
@@ -231,26 +231,26 @@ def _position_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
             yield (*head, offset, mass[index, i], maxima[index, i], in_word[index, i], rows[i])
 
 
-def _delimiter_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+def _iter_delimiter_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
     for head, shares in zip(heads, metrics.average_on_delimiters(pass_sums.patterns)[0], strict=True):
         yield (*head, *shares)
 
 
-def _entropy_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+def _iter_entropy_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
     sums = pass_sums.patterns
     nats, normalised = compute_share(sums["nats"], sums["rows"]), compute_share(sums["normalised"], sums["sentences"])
     for index, head in enumerate(heads):
         yield (*head, nats[index], normalised[index])
 
 
-def _measure_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+def _iter_measure_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
     for name, (total, sentences) in sorted(pass_sums.measures.items()):
         means = compute_share(total, sentences)
         for index, head in enumerate(heads):
             yield (*head, name, means[index], int(sentences[index]))
 
 
-def _distance_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
+def _iter_distance_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
     matrix = compute_divergences(pass_sums.distances)
     for a, head in enumerate(heads):
         for b in range(a + 1, len(heads)):
@@ -282,7 +282,7 @@ def _select_head_counts(pass_sums: PassSums) -> dict[str, Any]:
     return {name: pass_sums.syntax[name] for name in ("correct", "both", "kinds", "choices")}
 
 
-def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+def _iter_syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the accuracy of each head on each relation and direction."""
     n, correct, both = syntax.gold.n.sum(axis=0), syntax.by_row.sum(axis=0), syntax.both.sum(axis=0)
     rows, directions = range(len(syntax.relations.rows)), range(len(DIRECTIONS))
@@ -297,7 +297,7 @@ def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
                 yield (*row, direction, *head, *accuracy, *bounds, documents[r][d], *comparison)
 
 
-def _baseline_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+def _iter_baseline_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the accuracy of simple rules and of the best untrained head on each relation and direction."""
     n = syntax.gold.n.sum(axis=0)
     offset, ruled = syntax.gold.offset.sum(axis=0), syntax.ruled.sum(axis=(0, 1))
@@ -318,7 +318,7 @@ def _score(correct: Any, cases: int) -> tuple[int, float]:
     return int(correct), _divide(correct, cases)
 
 
-def _choice_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+def _iter_choice_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield kind and choice of every head, for relations with enough cases for a role."""
     cases = syntax.gold.kinds.sum(axis=0)
     for b, relation in enumerate(syntax.relations.bases):
@@ -337,7 +337,7 @@ def _choice_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
                     )
 
 
-def _chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+def _iter_chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the best head of each relation and direction on the even half, and its accuracy on the odd half."""
     for choice in roles.iter_best_heads(syntax):
         (n_even, n_odd), (even, odd) = choice.n, choice.correct
@@ -359,7 +359,7 @@ def _chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRow
 # ---- coreference, roles ---------------------------------------------------------------------------------
 
 
-def _coreference_rows(pass_sums: PassSums, documents: Documents, heads: list[Head]) -> TableRows:
+def _iter_coreference_rows(pass_sums: PassSums, documents: Documents, heads: list[Head]) -> TableRows:
     """Yield the accuracy of each head on each kind of mention."""
     by_document = [pass_sums.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
     n, correct = (counts.sum(axis=0) for counts in by_document)
@@ -384,10 +384,10 @@ def _coreference_rows(pass_sums: PassSums, documents: Documents, heads: list[Hea
             )
 
 
-def _coreference_baseline_rows(measured: MeasuredCorpus, heads: list[Head]) -> TableRows:
+def _iter_coreference_baseline_rows(measured: MeasuredCorpus, heads: list[Head]) -> TableRows:
     """Yield the accuracy of simple rules and of the best untrained head on each kind of mention, or on GAP."""
     if isinstance(measured.corpus, Gap):
-        yield from _gap_baselines(measured, measured.corpus, heads)
+        yield from _iter_gap_baseline_rows(measured, measured.corpus, heads)
         return
     sums = measured.trained.coreference
     n, baseline = sums["n"].sum(axis=(0, 1)), sums["baseline"].sum(axis=(0, 1))
@@ -404,7 +404,7 @@ def _coreference_baseline_rows(measured: MeasuredCorpus, heads: list[Head]) -> T
         yield (name, "untrained", str(heads[head]), int(n[i]), *_score(untrained[i, head], int(n[i])))
 
 
-def _gap_baselines(measured: MeasuredCorpus, gap: Gap, heads: list[Head]) -> TableRows:
+def _iter_gap_baseline_rows(measured: MeasuredCorpus, gap: Gap, heads: list[Head]) -> TableRows:
     """Yield the accuracy of the nearer name and of the best untrained head on GAP."""
     rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
     yield (
@@ -421,7 +421,7 @@ def _gap_baselines(measured: MeasuredCorpus, gap: Gap, heads: list[Head]) -> Tab
     yield ("gap", "untrained", str(heads[head]), n, *_score(correct[head], n))
 
 
-def _coreference_chosen_rows(measured: MeasuredCorpus, heads: list[Head]) -> TableRows:
+def _iter_coreference_chosen_rows(measured: MeasuredCorpus, heads: list[Head]) -> TableRows:
     """Yield for every kind of mention, or for GAP, the best head on the even half, and its accuracy on the odd half."""
     corpus, control = measured.corpus, measured.untrained
     if isinstance(corpus, Gap):
@@ -430,7 +430,7 @@ def _coreference_chosen_rows(measured: MeasuredCorpus, heads: list[Head]) -> Tab
         rules = (sum(map(is_nearest_name_right, odd)), None, None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
         documents = len(odd)  # each row counts as a document
-        yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
+        yield from _iter_best_head_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
         return
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
     for i, name in enumerate(TYPES):
@@ -438,10 +438,10 @@ def _coreference_chosen_rows(measured: MeasuredCorpus, heads: list[Head]) -> Tab
         agreement = int(sums["agreement"][1]) if name == THIRD_PERSON else None
         rules = (*sums["baseline"][1, i].tolist(), agreement, untrained)
         documents = count_documents_with_cases(measured.trained.coreference["n"][:, 1, i])
-        yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads, documents)
+        yield from _iter_best_head_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads, documents)
 
 
-def _chosen_row(
+def _iter_best_head_row(
     name: str,
     n: np.ndarray,
     correct: np.ndarray,
@@ -460,7 +460,7 @@ def _chosen_row(
     yield (name, *heads[head], *accuracy, *wilson_interval(right, n_odd), *rule_accuracies, documents)
 
 
-def _role_rows(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
+def _iter_role_rows(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
     """Yield the rows of roles by head, with the largest gain first within each kind of role."""
     order = {name: i for i, name in enumerate(roles.ROLES)}
     for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):

@@ -95,7 +95,7 @@ def ablate_roles(
     source = _apply_profile_name(open_measurable(corpus, client), profile)
     settings = EffectSettings(Request(method=method), most=most, means=means, recipes=recipes)
     runs = [*_iter_measurements(encoder, source, _group_heads(profile.findings()), settings, resume, called(progress))]
-    rows = [row for role, run in runs for row in _role_rows(role, run)]
+    rows = [row for role, run in runs for row in _iter_role_rows(role, run)]
     if not rows:
         problem = f"No role of this profile can be measured on {source.corpus.name}."
         raise CorpusError(problem, "Give a treebank with the same relations.")
@@ -143,7 +143,7 @@ def _group_heads(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:
     return roles
 
 
-def _role_rows(role: _Role, run: Measurement) -> Iterator[tuple[object, ...]]:
+def _iter_role_rows(role: _Role, run: Measurement) -> Iterator[tuple[object, ...]]:
     """Yield the table rows of a role; none if the corpus has no case of it."""
     try:
         result: CorpusEffect = run.result()

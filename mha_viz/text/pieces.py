@@ -152,11 +152,11 @@ class Spelling(NamedTuple):
             return bytes(BYTE_LETTERS[letter] for letter in name)
         if self.blanks == "▁":
             byte = BYTE_NAME.fullmatch(name)
-            return bytes([int(byte[1], 16)]) if byte else _encoded(name.replace("▁", " "))
+            return bytes([int(byte[1], 16)]) if byte else _encode_name(name.replace("▁", " "))
         if self.blanks:
             bare = name.lstrip(self.blanks)
-            return b" " * (len(name) - len(bare)) + (_encoded(bare) if bare or not name else b"")
-        return _encoded(name)
+            return b" " * (len(name) - len(bare)) + (_encode_name(bare) if bare or not name else b"")
+        return _encode_name(name)
 
 
 UNMARKED = Spelling()  # interprets no marks: every name is a word of its own
@@ -208,7 +208,7 @@ def read_offsets(
     numbers = spelling.number_words(names, second_from)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):
-        is_added = number is None or (start == end and bool(name) and not _find_blanks(name))
+        is_added = number is None or (start == end and bool(name) and not _get_white_space(name))
         segment = int(second_from is not None and index >= second_from)
         pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWN_NAMES))
     if any(_belong_to_one_word(*pair, typed) for pair in pairwise(pieces)):
@@ -256,7 +256,7 @@ def _strip_mark(name: str) -> str:
     )
 
 
-def _encoded(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
     return (clean(name) or EMPTY_NAME).encode()
 
 
@@ -322,7 +322,7 @@ def _decode(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
 # ---- Spans and words -------------------------------------------------------------------------------------------
 
 
-def set_places(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
+def adjust_spans(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
     """Adjust the spans of pieces to the characters they stand for.
 
     Blanks before a piece, which byte-level tokenizers include, are removed. Accents after it, which tokenizers that
@@ -349,7 +349,7 @@ def _adjust_span(piece: Piece, text: str, limit: int, is_before_letter: bool) ->
     start, end = piece.start, piece.end
     if _is_blank_mark(piece.name) and (is_before_letter or text[start:end].strip() not in ("", piece.name)):
         end = start
-    if start == end and (blanks := _find_blanks(piece.name)):
+    if start == end and (blanks := _get_white_space(piece.name)):
         start -= min(len(blanks), start - len(text[:start].rstrip()))
     while start < end < limit and is_accent(text[end]) and not text[end - 1].isspace():
         end += 1
@@ -360,7 +360,7 @@ def _is_blank_mark(name: str) -> bool:
     return bool(name) and not name.strip("▁")
 
 
-def _find_blanks(name: str) -> str:
+def _get_white_space(name: str) -> str:
     """Return the white space that a name consists of; empty for other names."""
     written = name.translate(_BLANK_LETTERS)
     return written if written.isspace() else ""
@@ -369,7 +369,7 @@ def _find_blanks(name: str) -> str:
 def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
     """Return the number of each piece's word, None for special tokens.
 
-    The pieces must have the spans that :func:`set_places` returns. Words are separated by white space and punctuation:
+    The pieces must have the spans that :func:`adjust_spans` returns. Words are separated by white space and punctuation:
     "didn't" is one word although BERT splits it into three pieces, and the full stop of "tired." is a separate word
     although SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits.
     Every other punctuation mark or sign, including the underscore and a leading apostrophe, is a word of its own;
@@ -449,7 +449,7 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed
         continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues(pieces, i, typed)
         is_marked = piece.name.startswith(CONTINUATION_MARK) or (marks_beginnings and piece.name[:1] not in BLANKS)
         is_marked |= not marks_beginnings and _meet_in_letters(pieces[i - 1], piece, typed)
-        written = _find_typed(pieces, i, typed)
+        written = _make_visible_text(pieces, i, typed)
         texts.append(f"{CONTINUATION_MARK if continues and is_marked and written != UNKNOWN else ''}{written}")
     return tuple(texts)
 
@@ -458,7 +458,7 @@ def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> b
     """Tell whether the word has text other than blanks before this piece. Llama's "▁" alone begins a word."""
     previous = pieces[index - 1]
     if previous.end <= previous.start:
-        return not _find_blanks(previous.name)
+        return not _get_white_space(previous.name)
     return bool(typed[previous.segment][previous.start : previous.end].strip())
 
 
@@ -477,14 +477,14 @@ def _meet_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> b
     )
 
 
-def _find_typed(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+def _make_visible_text(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
     """Return the typed text of a piece in visible form, or the name of a piece that was not typed."""
     piece = pieces[index]
     text = typed[piece.segment][piece.start : piece.end]
     if piece.word is not None and _is_blank_mark(piece.name) and not text.strip():
-        return make_visible(_find_blanks(piece.name))  # the blanks it stands for, whatever white space was typed
+        return make_visible(_get_white_space(piece.name))  # the blanks it stands for, whatever white space was typed
     if not text:
-        return make_visible(_find_blanks(piece.name)) or piece.name or EMPTY_NAME
+        return make_visible(_get_white_space(piece.name)) or piece.name or EMPTY_NAME
     part = 1  # byte-level pieces of one character share its span: number them
     while index >= part and pieces[index - part][1:3] == piece[1:3] and pieces[index - part].segment == piece.segment:
         part += 1

@@ -18,7 +18,7 @@ from mha_viz.text.pieces import (
     number_words,
     read_names,
     read_offsets,
-    set_places,
+    adjust_spans,
 )
 
 
@@ -157,7 +157,7 @@ class WordPieces:
         """All pieces as :class:`Piece` objects."""
         fields = zip(self.names, self.spans, self.words, self.in_vocabulary, strict=True)
         pieces = [Piece(name, *span, word, 0, known) for name, span, word, known in fields]
-        return tuple(set_places(pieces, (self.text, "")))
+        return tuple(adjust_spans(pieces, (self.text, "")))
 
     @cached_property
     def punctuation(self) -> tuple[bool, ...]:
@@ -181,7 +181,7 @@ def build_text(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = 
     Words are numbered by :func:`number_words`, and drawn texts made by :func:`make_drawn_texts`.
     """
     typed = (text, pair)
-    placed = set_places(pieces, typed)
+    placed = adjust_spans(pieces, typed)
     words = number_words(placed, typed)
     tokens = []
     for piece, word, drawn in zip(placed, words, make_drawn_texts(placed, words, typed), strict=True):

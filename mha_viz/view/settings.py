@@ -207,7 +207,7 @@ def keep_accepted(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in OPTIONS or kind in OPTIONS[name].kinds}
 
 
-def only_on_page(kind: str, stated: Mapping[str, object], panels: str = "") -> Iterator[str]:
+def iter_page_only_settings(kind: str, stated: Mapping[str, object], panels: str = "") -> Iterator[str]:
     """Yield the stated settings that only the interactive page of a kind of figure shows, not its files."""
     for name, value in stated.items():
         if OPTIONS[name].is_only_on_page(kind, panels) and value not in ("", OPTIONS[name].default):

@@ -16,12 +16,12 @@ from mha_viz.figures.drawing.marks import CellPicture, Curve, Mark, Rect, Text, 
 from mha_viz.figures.drawing.theme import GREY, LIGHT, Theme
 from mha_viz.figures.layout import HeatmapLayout, grid_layout
 from mha_viz.figures.layout.compare import draw_panels
-from mha_viz.figures.layout.difference import build_difference_matrix, signed
+from mha_viz.figures.layout.difference import build_difference_matrix, compute_difference
 from mha_viz.figures.layout.grid import draw_grid_marks
-from mha_viz.figures.layout.heatmap import Matrix, draw_matrix, label_step, note_missing_labels
+from mha_viz.figures.layout.heatmap import Matrix, draw_matrix, compute_label_step, note_missing_labels
 from mha_viz.figures.layout.links import TOP, build_strands, draw_link_marks
 from mha_viz.figures.layout.panels import Panel, choose_difference_pin, find_pins, pack_comparison
-from mha_viz.figures.layout.view import Axes, Unit, View, block, colour_cells, find_focus, units
+from mha_viz.figures.layout.view import Axes, Unit, View, build_block, colour_cells, find_focus, list_units
 from mha_viz.text import Piece, TokenizedText, build_text
 
 FILE = Path(__file__).resolve().parent / "figures.json"
@@ -136,7 +136,7 @@ def _labels_at(cell: float) -> list[object]:
     layout = HeatmapLayout(cell, 96, 96, 96 + 100 * cell, 96 + 100 * cell)
     axis = tuple(Unit(str(i), (i,), False, 0) for i in range(100))
     notes = note_missing_labels(layout, (96, 96), [Axes(axis, axis)])
-    return [*label_step(layout), notes[0].caption if notes else ""]
+    return [*compute_label_step(layout), notes[0].caption if notes else ""]
 
 
 def _reading(attention: Attention) -> dict[str, Any]:
@@ -172,12 +172,12 @@ def plain_cut(text: str, size: float, room: float, weight: int = 400) -> str:
 
 def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
     """The marks of one view."""
-    axes = units(attention, view)
+    axes = list_units(attention, view)
     held = find_focus(axes, view)
-    part = block(attention, HEADS[0], view, axes)
+    part = build_block(attention, HEADS[0], view, axes)
     matrix = Matrix(colour_cells(part, view.scale, theme), axes, held, part.w if part.signed else None)
     heat, _ = draw_matrix(matrix, WIDTH, theme, largest=44)
-    parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
+    parts = [[build_block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
     columns = [*map(str, range(attention.heads))]
     grid = draw_grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, theme, ["L0"], columns)
     marks = {"heatmap": heat, "grid": grid}
@@ -189,7 +189,7 @@ def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
 
 
 def _links(attention: Attention, view: View, theme: Theme) -> list[dict[str, Any]]:
-    axes = units(attention, view)
+    axes = list_units(attention, view)
     strands = build_strands(attention, HEADS, view, axes, theme)
     marks, _ = draw_link_marks(strands, axes, find_focus(axes, view), WIDTH, theme)
     links = shift_marks(marks[2:], 0, -TOP)  # without the names of the columns, which are outside the canvas
@@ -207,7 +207,7 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
         case[kind] = [[as_dict(m) for m in shift_marks(drawing.marks[above:], 0, down)] for drawing in drawings]
     if diff is not None:
         two = [panels[i] for i in diff]
-        subtracted = signed(two[0], two[1], view)
+        subtracted = compute_difference(two[0], two[1], view)
         side, pin = choose_difference_pin(panels, diff, pin_of, view)
         matrix = build_difference_matrix(subtracted, two[side], replace(view, pin=pin), LIGHT)
         marks, _ = draw_matrix(matrix, WIDTH, LIGHT, largest=44)

@@ -35,7 +35,7 @@ from mha_viz.app.widgets.parts import (
 from mha_viz.app.widgets.request import ask_part, set_part
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.layout.caption import both, steps
+from mha_viz.figures.layout.caption import format_both_numberings, list_applied_steps
 from mha_viz.figures.layout.compare import PanelKind
 from mha_viz.figures.layout.difference import find_most_changed
 from mha_viz.figures.layout.panels import MAX_PANELS, Panel, explain_mismatch
@@ -57,7 +57,7 @@ COMPARISONS = {
     "off": "Heads switched off",
 }
 OLD_COMPARISONS = {"map": "similar"}  # names in older links
-MOST_SIMILAR = 5
+SIMILAR_COUNT = 5
 DEFAULT_SPECIAL = "hide"  # how special tokens are shown, unless the URL says otherwise
 # Comparisons of two panels that open with their difference.
 OPEN_DIFFERENCES = dict.fromkeys(("word", "models", "off"), "0-1")
@@ -86,14 +86,14 @@ def show_comparison(url: Url) -> None:
     ignored = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
     say_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
     pins, is_complete = comparison.read(url.where.tray)
-    with _row_for_controls():
+    with _make_controls_container():
         chosen = _choose_comparison(pins)
         _show_quantity_control(url.where, is_of_weights=chosen in WEIGHT_COMPARISONS, has_second=chosen != "word")
     if not is_complete:
         others = "; the others are shown" if pins else ""
         remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
     if chosen == "tray":
-        say_unused(url.where.unused("compare"))
+        say_unused(url.where.list_unused("compare"))
         if url.where.request.prefix:
             remark("The texts of My heads are read without the prefix in this link.")
         _show_my_heads(pins, url.where)
@@ -103,10 +103,10 @@ def show_comparison(url: Url) -> None:
     where = url.where.but(off=(), other=other)
     page = inference.read_whole_model(url) if chosen in WEIGHT_COMPARISONS else inference.read_nearest(url, where)
     if page is not None:
-        _show_ready_made(page, chosen)
+        _show_ready_made_comparison(page, chosen)
 
 
-def _row_for_controls() -> Any:
+def _make_controls_container() -> Any:
     """Return a container for the controls: a row, or a popover in the view for a class.
 
     In that view, the drawing needs the space.
@@ -116,7 +116,7 @@ def _row_for_controls() -> Any:
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def _show_ready_made(page: PageReading, chosen: str) -> None:
+def _show_ready_made_comparison(page: PageReading, chosen: str) -> None:
     """Show a ready-made comparison: of the reading with another reading, or of its heads with each other."""
     head = request.read_linked_head(page.url, page.attention, "compare")
     _show_sentence(page.attention, head)
@@ -137,9 +137,9 @@ def _show_ready_made(page: PageReading, chosen: str) -> None:
 
 def _show_sentence(attention: Attention, head: Head | None = None) -> None:
     """Show the sentence and whose heads are compared, with a link to change them."""
-    owner = f"{both(head)} of {shorten_name(attention.model)}" if head else shorten_name(attention.model)
+    owner = f"{format_both_numberings(head)} of {shorten_name(attention.model)}" if head else shorten_name(attention.model)
     request_of_reading = attention.request
-    owner += f", {steps(attention)}" if request_of_reading is not None and request_of_reading.off else ""
+    owner += f", {list_applied_steps(attention)}" if request_of_reading is not None and request_of_reading.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
     pair = f"{' → ' * attention.is_cross} {_quote_html(second)}" if second else ""
@@ -216,7 +216,7 @@ def _load_panel(pin: Pin, number: int, where: Address) -> Panel | None:
             return Panel(attention, head, pin.name)
         _say_missing(model, f"Head {number + 1} of My heads needs")
     except MhaVizError as error:
-        remark(f"Head {number + 1} of My heads, {both(pin.head)}, cannot be shown.")
+        remark(f"Head {number + 1} of My heads, {format_both_numberings(pin.head)}, cannot be shown.")
         complain(error)
     st.button(f"Remove {pin.head} from My heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
     return None
@@ -315,8 +315,8 @@ def _make_layer_panels(page: PageReading, head: Head) -> list[Panel]:
 def _make_similar_panels(page: PageReading, head: Head) -> list[Panel]:
     attention = page.attention
     with st.spinner("Comparing all pairs of heads…"):
-        similar = model_service().similar(attention, head, MOST_SIMILAR)
-    st.markdown(f"The {len(similar)} heads most like {both(head)} here (0% = identical, 100% = no overlap).")
+        similar = model_service().similar(attention, head, SIMILAR_COUNT)
+    st.markdown(f"The {len(similar)} heads most like {format_both_numberings(head)} here (0% = identical, 100% = no overlap).")
     similar_panels = [Panel(attention, other, f"{format_divergence(nats)} different") for other, nats in similar]
     return [Panel(attention, head), *similar_panels]
 
@@ -404,11 +404,11 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     other = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, where))
     if other is None:
         return [Panel(attention, head)]
-    similar, nats = model_service().most_similar_head(attention, head, other)
+    similar, nats = model_service().find_most_similar_head(attention, head, other)
     closeness = (
         "" if nats is None else f": its most similar head, compared word by word ({format_divergence(nats)} different)"
     )
-    st.markdown(f"{both(head)} and {both(similar)} of {escape_markdown(model.label)}{closeness}.")
+    st.markdown(f"{format_both_numberings(head)} and {format_both_numberings(similar)} of {escape_markdown(model.label)}{closeness}.")
     return [Panel(attention, head), Panel(other, similar)]
 
 

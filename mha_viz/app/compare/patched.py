@@ -25,15 +25,15 @@ from mha_viz.figures.charts.chart import Chart
 from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.figures.layout.recipe import IMPORT_LINE
 from mha_viz.model_names import cite_model
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.request import TEXT, Request
 
-MOST_NAMED = 3  # maximum heads named in a sentence
-LEAST_SHARE = 0.05  # heads with a smaller share are not named
+MAX_NAMED = 3  # maximum heads named in a sentence
+MIN_SHARE = 0.05  # heads with a smaller share are not named
 WAIT_NOTE = "Taking each head from the other text…"
 
 
@@ -54,7 +54,7 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
         request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
         with guarded(complain):
             patched = inference.wait_for_result(model_service().cached(verbs.patch_outputs, request), WAIT_NOTE)
-            charts.append(_show(patched, pinned, where.like))
+            charts.append(_show_head_shares(patched, pinned, where.like))
         bound(
             st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
             change=_set_third_sentence, keeps=True, max_chars=2_000,
@@ -68,7 +68,7 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
     return charts
 
 
-def _show(patched: Patched, pinned: Head, like: str) -> PageChart:
+def _show_head_shares(patched: Patched, pinned: Head, like: str) -> PageChart:
     words = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
     pin_hint = "Click a head to pin it; click again to unpin it."
     st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {pin_hint}")
@@ -99,7 +99,7 @@ def _say_unread(model: str, third: str) -> None:
 def _choose_side(pinned: Head, side: str) -> str:
     """Show the control for the side of the pinned head at which paths end, and return the side; none by default."""
     bound(
-        st.segmented_control, f"Follow paths from earlier heads into {both(pinned)} by", "path", side or None, SIDES,
+        st.segmented_control, f"Follow paths from earlier heads into {format_both_numberings(pinned)} by", "path", side or None, SIDES,
         wrap=True,
     )  # fmt: skip
     return side
@@ -107,7 +107,7 @@ def _choose_side(pinned: Head, side: str) -> str:
 
 def _show_paths(paths: Patched, like: str) -> PageChart:
     """Show the shares of single paths. All other heads keep their outputs on the first text."""
-    end = f"the {paths.side} of {both(paths.to or Head(0, 0))}"
+    end = f"the {paths.side} of {format_both_numberings(paths.to or Head(0, 0))}"
     words = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
     st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {words}.")
     return _draw(paths, "patched_paths", paths.to, like)
@@ -115,10 +115,10 @@ def _show_paths(paths: Patched, like: str) -> PageChart:
 
 def _name_largest(patched: Patched) -> str:
     """Name the heads with the largest shares; empty if all shares are small."""
-    shares = patched.table()["share"].nlargest(MOST_NAMED)
+    shares = patched.table()["share"].nlargest(MAX_NAMED)
     return ", ".join(
-        f"**{both(Head.of(name))}** restores {percent(share, 0)}"
-        for name, share in shares[shares >= LEAST_SHARE].items()
+        f"**{format_both_numberings(Head.of(name))}** restores {percent(share, 0)}"
+        for name, share in shares[shares >= MIN_SHARE].items()
     )
 
 
@@ -126,7 +126,7 @@ def _draw(patched: Patched, key: str, pinned: Head | None, like: str) -> PageCha
     to = f" through the {patched.side} of {patched.to}" if patched.to else ""
     label = f"How much of the other text’s answer each head alone restores{to}"
     draw = partial(_draw_chart, patched.shares, pinned)
-    grid.head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square, key))
+    grid.head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
     cited = cite_model(patched.model, patched.revision)
     about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {cited}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
@@ -151,7 +151,7 @@ def _make_table(patched: Patched, about: str) -> Table:
 
 
 @guarded()
-def _on_square(key: str) -> None:
+def _on_square_click(key: str) -> None:
     """Pin the clicked head, in the panels too; a click on the pinned head unpins it."""
     head = parse_picked_head(st.session_state.get(key))
     if head is not None:

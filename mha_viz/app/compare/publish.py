@@ -13,13 +13,13 @@ from mha_viz.app.widgets import download_panel
 from mha_viz.app.widgets.download_panel import SideBySide
 from mha_viz.app.widgets.parts import guarded
 from mha_viz.figures.file_names import name_for_heads
-from mha_viz.figures.layout.caption import named
+from mha_viz.figures.layout.caption import name_in_model
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.publishing import MOST_REMARK, MOST_TITLE, TITLE
 from mha_viz.text import clean
 
 REMARKS_KEY = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
-MOST_REMARKS = 64  # remarks per visit
+MAX_REMARKS = 64  # remarks per visit
 
 
 def show_publishing(shown: SideBySide) -> None:
@@ -54,7 +54,7 @@ def show_publishing(shown: SideBySide) -> None:
 
 
 def _name_panel(panel: Panel) -> str:
-    name = named(panel.attention, panel.head)
+    name = name_in_model(panel.attention, panel.head)
     return f"{name}, {panel.name}" if panel.name else name
 
 
@@ -86,5 +86,5 @@ def _save_text(field: str) -> None:
     texts = _load_texts()
     texts.pop(field, None)
     texts[field] = str(st.session_state.get(f"publish_{field}", ""))[:MOST_REMARK]
-    while len(texts) > MOST_REMARKS:
+    while len(texts) > MAX_REMARKS:
         del texts[next(iter(texts))]

@@ -25,7 +25,7 @@ from mha_viz.model_names import cite_model
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
 
-MOST_LINES = 50  # the most lines that are read
+MAX_LINES = 50  # the most lines that are read
 CACHED_LINES = 256  # readings whose measures are cached
 
 _Measurement: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # heads, and the measures of each
@@ -51,9 +51,9 @@ def show_averages(page: PageReading) -> list[PageChart]:
     with st.expander(title, on_change="rerun", key="averages", icon=":material/table_rows:") as box:
         if not box.open:
             return []
-        if len(sentences) > MOST_LINES:
-            remark(f"The first {MOST_LINES} of {len(sentences)} lines are read.")
-        measurements = _measure_sentences(page.model.name, sentences[:MOST_LINES])
+        if len(sentences) > MAX_LINES:
+            remark(f"The first {MAX_LINES} of {len(sentences)} lines are read.")
+        measurements = _measure_sentences(page.model.name, sentences[:MAX_LINES])
         heads = measurements[0][0] if measurements else ()
         means = average_measures([values for _, values in measurements])
         cited = cite_model(page.model.name, page.attention.revision)

@@ -38,7 +38,7 @@ from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures.layout.packet import choose_full_heads
-from mha_viz.figures.words.known import describe_roles, recipes_of
+from mha_viz.figures.words.known import describe_roles, collect_recipes
 from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.numerals import counted
 from mha_viz.view.quantities import QUANTITIES
@@ -71,7 +71,7 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
 
     def encode_text() -> bytes:
         are_active = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
-        roles = _role_badges(attention, dict(zip(summary.roles, are_active, strict=True)), gold) if are_active else []
+        roles = _make_role_badges(attention, dict(zip(summary.roles, are_active, strict=True)), gold) if are_active else []
         role_fields = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
         encoded_findings = _encode_findings(
             attention, find_unusual(attention, summary.roles, are_active, summary.habits, quiet)
@@ -138,7 +138,7 @@ def _encode_findings(attention: Attention, findings: Iterable[Unusual]) -> list[
     ]
 
 
-def _role_badges(
+def _make_role_badges(
     attention: Attention, is_active: Mapping[Finding, bool], gold: Sentence | None
 ) -> list[dict[str, Any]]:
     """Return the roles as a list for the browser. ``is_active`` tells whether the text shows a role.
@@ -210,7 +210,7 @@ def load_arrows(page: PageReading) -> tuple[Arrow, ...] | None:
 
 
 def encode_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | None = None) -> dict[str, Any] | None:
-    """Return the recipes for the explorer: :func:`mha_viz.figures.words.known.recipes_of`, extended for this text.
+    """Return the recipes for the explorer: :func:`mha_viz.figures.words.known.collect_recipes`, extended for this text.
 
     Keys:
         "cells": the cells that each rule predicts, as a bit mask, row by row. Only for rules of the heads in ``full``.
@@ -219,7 +219,7 @@ def encode_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | 
 
     The first two are empty for a long text. None if the model has no recipes.
     """
-    recipe_fields = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
+    recipe_fields = collect_recipes(attention.model, attention.revision, (attention.layers, attention.heads))
     if recipe_fields is None or len(attention.queries) > MAX_TOKENS:
         return recipe_fields
     is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made

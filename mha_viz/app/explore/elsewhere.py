@@ -19,8 +19,8 @@ from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.excerpts import extract_excerpts
 from mha_viz.view.quantities import WEIGHT
 
-MOST_RIGHT, MOST_WRONG = 3, 1  # maximum sentences in which the head is right, and wrong
-LEAST_WORDS = 3  # minimum words of a sentence
+MAX_RIGHT, MAX_WRONG = 3, 1  # maximum sentences in which the head is right, and wrong
+MIN_WORDS = 3  # minimum words of a sentence
 CONTEXT_WORDS = 4  # words of a long sentence that are shown on each side of a link
 LINKING_ROLES = ("coreference", "syntax", "position")  # roles that link words
 
@@ -28,7 +28,7 @@ LINKING_ROLES = ("coreference", "syntax", "position")  # roles that link words
 def find_cases(page: PageReading) -> list[Example]:
     """Return the shortest cases of the open head, first those that it gets right, then those that it gets wrong.
 
-    These are at most ``MOST_RIGHT`` and ``MOST_WRONG`` cases. Empty for models without stored cases, for roles without
+    These are at most ``MAX_RIGHT`` and ``MAX_WRONG`` cases. Empty for models without stored cases, for roles without
     links between words, and in the view for a class.
     """
     if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.where.request.off:
@@ -41,7 +41,7 @@ def find_cases(page: PageReading) -> list[Example]:
         if " ".join(case.sentence.forms) != page.url.sentence
     ]
     right, wrong = ([case for case in cases if case.right is is_right] for is_right in (True, False))
-    return [*_sort_by_length(right)[:MOST_RIGHT], *_sort_by_length(wrong)[:MOST_WRONG]] if right else []
+    return [*_sort_by_length(right)[:MAX_RIGHT], *_sort_by_length(wrong)[:MAX_WRONG]] if right else []
 
 
 def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _load_cases(name: str) -> dict[Head, list[Example]]:
         for row in rows:
             span = int(row["first"]), int(row["last"])
             case = make_example({**row, "right": row["right"] == "True"}, sentence_by_span.get(span))
-            if case and case.role in LINKING_ROLES and 0 <= case.answer < len(case.sentence.forms) >= LEAST_WORDS:
+            if case and case.role in LINKING_ROLES and 0 <= case.answer < len(case.sentence.forms) >= MIN_WORDS:
                 cases.setdefault(case.head, []).append(case)
     return cases
 

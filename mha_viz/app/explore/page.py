@@ -40,7 +40,7 @@ from mha_viz.app.widgets.request import read_model, say_part, set_part
 from mha_viz.app.widgets.study_progress import show_progress
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
-from mha_viz.figures.layout.packet import RankedLink, is_coarse, view_key
+from mha_viz.figures.layout.packet import RankedLink, is_coarse, compute_view_key
 from mha_viz.figures.layout.view import View
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import format_done
@@ -51,7 +51,7 @@ from mha_viz.view.settings import DEFAULTS
 ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases of other sentences that the page offers
 DRAWN_KEY = "explorer_drawn"  # session key: the request and the view key of the drawing on screen
 INTRODUCTION = "Each square shows where one attention head looks."
-MOST_LISTED = 3  # list at most this many groups of heads
+MAX_LISTED = 3  # list at most this many groups of heads
 _SKELETON = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
 
 
@@ -98,19 +98,19 @@ def _say_what_is_shown(page: PageReading) -> None:
     unread = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
     beyond = [f"token {token}" for token in where.tokens if token >= page.tokens]
     missing = [str(head) for head, is_there in page.wanted.items() if not is_there]
-    say_unused([*missing, *where.unused("explore"), *beyond, *unread])
+    say_unused([*missing, *where.list_unused("explore"), *beyond, *unread])
     say_part(attention)
     if is_coarse(attention):
         remark(
             "In a text as long as this one, numbers on the page are accurate to within 0.2% of the largest in their "
             "row. Files have the exact numbers."
         )
-    show_measuring(page)
+    show_study_progress(page)
 
 
 def _show_heads(page: PageReading, mode: PageMode | None, on_toggle: Callable[[], None]) -> list[PageChart]:
     """Show the drawing below the output of the ``mode``. Return the mode's charts."""
-    st.session_state[DRAWN_KEY] = _identify_request(page.url), view_key(page.attention)
+    st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
     above = st.container()
     view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.drawn if mode else None)
     packet = model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.begin)
@@ -297,11 +297,11 @@ def say_shared_keys(page: PageReading) -> None:
             joiner = " and " if shared == 2 else " to "
             heads = range(0, page.attention.heads, shared)
             groups = [f"H{first}{joiner}H{first + shared - 1}" for first in heads]
-            listed = ", ".join(groups[:MOST_LISTED]) + (", and so on," if len(groups) > MOST_LISTED else "")
+            listed = ", ".join(groups[:MAX_LISTED]) + (", and so on," if len(groups) > MAX_LISTED else "")
             remark(f"In each layer {listed} share a key and a value; their queries differ.")
 
 
-def show_measuring(page: PageReading) -> None:
+def show_study_progress(page: PageReading) -> None:
     """Show the progress of the study of this model over the built-in sentences, while it runs."""
     if page.summary.is_measured:
         return

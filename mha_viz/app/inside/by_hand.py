@@ -52,7 +52,7 @@ def compute_softmax_row(trace: Trace, head: int, query: int, divided: bool) -> S
 def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
     """Return the row as a Markdown table: the given ``tokens``, all other tokens together, and the sum."""
     row = compute_softmax_row(trace, head, query, divided)
-    scaling = r"÷ $\sqrt{d_k}$" if trace.divides else f"× {trace.scaling:.3g}"
+    scaling = r"÷ $\sqrt{d_k}$" if trace.has_standard_scaling else f"× {trace.scaling:.3g}"
     power = "$e^{s - " + f"{row.shift:.1f}" + "}$" if row.shift else "$e^s$"
     columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), f"power {power}", "share"]
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]

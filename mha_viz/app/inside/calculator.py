@@ -137,7 +137,7 @@ ROWS = (
     CostRow("memory: weights, h · n · n", "memory: weights, h · n · n", lambda c: _format_bytes(c.weight_bytes), True),
 )
 # Fields of Costs, which are also the column names in files.
-NUMBERS = (
+COST_FIELDS = (
     *("d_model", "heads", "n", "d_k", "parameters", "with_biases", "projections", "products", "multiply_adds"),
     *("parameter_bytes", "vector_bytes", "weight_bytes"),
 )
@@ -170,13 +170,13 @@ def _make_chart(columns: Mapping[str, Costs]) -> PageChart:
     names = [escape(name) for name in columns]
     cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
     about = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."
-    rows = tuple((name, *(getattr(cost, number) for number in NUMBERS)) for name, cost in columns.items())
+    rows = tuple((name, *(getattr(cost, number) for number in COST_FIELDS)) for name, cost in columns.items())
     return PageChart(
         "What one layer of attention costs",
         "costs",
         lambda theme: draw_text_table([row.drawn for row in ROWS], names, cells, theme),
         about,
-        lambda: Table(("of", *NUMBERS), rows, {"caption": about}),
+        lambda: Table(("of", *COST_FIELDS), rows, {"caption": about}),
     )
 
 

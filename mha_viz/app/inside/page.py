@@ -40,7 +40,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts.inside import choose_tokens
-from mha_viz.figures.layout.caption import both, reading
+from mha_viz.figures.layout.caption import format_both_numberings, describe_reading
 from mha_viz.quotes import shorten
 
 COST_STEP = "cost"  # no step is open: the calculator follows the map directly
@@ -117,7 +117,7 @@ def _describe_charts(attention: Attention, head: Head, query: int, key: int) -> 
     """Describe what the charts of this page show, for their captions."""
     words = [f"{name} “{shorten(attention.text.tokens[t].drawn, 30)}” (token {t})" for name, t in
              (("query", query), ("key", key))]  # fmt: skip
-    return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
+    return f"{format_both_numberings(head)} of {describe_reading(attention)}, {', '.join(words)}."
 
 
 def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:
@@ -213,7 +213,7 @@ def _show_map(trace: Trace, head: Head, step: str) -> None:
         "heads": [get_theme().heads[i % len(get_theme().heads)] for i in range(trace.heads)],
         "head": head.head,
     }
-    draw_block(content, "inside_map", _on_step, _on_chip)
+    draw_block(content, "inside_map", _on_step, _on_head)
 
 
 @guarded()
@@ -224,7 +224,7 @@ def _on_step() -> None:
 
 
 @guarded()
-def _on_chip() -> None:
+def _on_head() -> None:
     layer, chosen = read_control_number("inside_layer"), parse_browser_number(read_sent_value("inside_map", "head"))
     if layer is not None and chosen is not None and 0 <= chosen < 1000:
         address.go(**_open_head(Head(layer, chosen)))

@@ -18,10 +18,10 @@ from mha_viz.attention.parts import HEADS, ScoreParts
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures.charts import score_parts as draw
 from mha_viz.figures.drawing.table import Table
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.numerals import decimal
 
-MOST_REASONS = 3  # maximum pairs of parts in the sentence
+MAX_REASONS = 3  # maximum pairs of parts in the sentence
 
 
 def explain_score(o: OpenStep, below: Any) -> None:
@@ -41,7 +41,7 @@ def explain_score(o: OpenStep, below: Any) -> None:
         return
     parts = parts_by_key[o.key]
     names = [
-        both(Head.parse(name)) if group == HEADS else name
+        format_both_numberings(Head.parse(name)) if group == HEADS else name
         for name, group in zip(parts.names, parts.groups, strict=True)
     ]
     with below:
@@ -50,10 +50,10 @@ def explain_score(o: OpenStep, below: Any) -> None:
                 f'<div class="inside-each">{"".join(write(o, split, names) for split in parts_by_key.values())}</div>'
             )
     alt = "What makes this score, by query and key"
-    o.charts.append(o.make_chart("why", alt, lambda theme: draw.sides(parts, names, theme)))
+    o.charts.append(o.make_chart("why", alt, lambda theme: draw.draw_sides(parts, names, theme)))
     with below, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
-        draw_pairs, table = partial(draw.pairs, parts, names), partial(_make_table, parts, o.about)
+        draw_pairs, table = partial(draw.draw_part_pairs, parts, names), partial(_make_table, parts, o.about)
         chart(st.container(), o, "pairs", alt, draw_pairs, table)
 
 
@@ -69,7 +69,7 @@ def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     An earlier head in the sentence is a link.
     """
     above_mean = parts.above_mean
-    order = np.argsort(-above_mean, axis=None, kind="stable")[:MOST_REASONS]
+    order = np.argsort(-above_mean, axis=None, kind="stable")[:MAX_REASONS]
     largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above_mean.shape), strict=True)]
     query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].drawn[:24])}</bdi>”" for token in (o.query, parts.key))
     reasons = [
@@ -90,7 +90,7 @@ def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
 
 
 def _draw_bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
-    """Return the chart ``draw.sides`` as two HTML tables, because there is one for each key that is drawn."""
+    """Return the chart ``draw.draw_sides`` as two HTML tables, because there is one for each key that is drawn."""
     tables = []
     for title, shown_parts in draw.iter_listed_parts(parts, names):
         values = [part.above_mean for part in shown_parts]
@@ -107,7 +107,7 @@ def _draw_bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
 def _draw_bar(o: OpenStep, value: float, low: float, length: float) -> str:
     """Return an HTML bar from 0 to a value, on an axis of length ``length`` that begins at ``low``."""
     sides = f"left: {100 * (min(value, 0) - low) / length:.1f}%; width: {100 * abs(value) / length:.1f}%"
-    return f'<i style="{sides}; background: {draw.signed(value, o.theme)}"></i>'
+    return f'<i style="{sides}; background: {draw.choose_bar_colour(value, o.theme)}"></i>'
 
 
 def _write_visibility(o: OpenStep, parts: ScoreParts) -> str:

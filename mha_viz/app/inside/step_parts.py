@@ -70,7 +70,7 @@ def split_columns() -> tuple[Any, Any]:
     return left, right
 
 
-def open_more() -> Any:
+def make_more_expander() -> Any:
     """Return a closed expander for the rest of a step's text, so that the picture is seen first."""
     return st.expander("More")
 

@@ -11,7 +11,7 @@ from mha_viz.app.inside.step_parts import (
     ALL_HEADS,
     OpenStep,
     chart,
-    open_more,
+    make_more_expander,
     say_left_out,
     show_shapes,
     split_columns,
@@ -40,7 +40,7 @@ $$\mathrm{head} = A\,v$$
 """
         )
         show_shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
-    with text, open_more():
+    with text, make_more_expander():
         st.markdown(
             f"""What a token hands over is not its x but its value; {o.word(o.query)} gives each its weight. The result
 is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.word(top)}
@@ -52,7 +52,7 @@ decide *what* it takes from there.
         say_left_out(o)
         remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
     alt = "Weights, values, and weight times value"
-    chart(charts, o, "values", alt, lambda theme: draw.values(t, o.head, o.query, o.tokens, theme, o.key))
+    chart(charts, o, "values", alt, lambda theme: draw.draw_values(t, o.head, o.query, o.tokens, theme, o.key))
     return text
 
 
@@ -69,7 +69,7 @@ Each head has computed {t.d_k} numbers for {o.word(o.query)}. Nothing is mixed y
 """
         )
         show_shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
-    with text, open_more():
+    with text, make_more_expander():
         st.markdown(
             f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width}. Columns {first} to
 {first + t.d_k - 1} are head {o.head}'s. This is also where training makes heads differ: the gradient of a head comes
@@ -95,7 +95,7 @@ def show_output(o: OpenStep) -> Any:
 $$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W_O = \sum_i \mathrm{head}_i W_O^{(i)}$$
 """
         )
-    with text, open_more():
+    with text, make_more_expander():
         st.markdown(
             f"""The concatenation is multiplied by one last matrix ({ALL_HEADS}). Head {o.head} is multiplied only by
 its own {t.d_k} rows of $W_O$. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.

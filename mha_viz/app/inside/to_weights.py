@@ -17,7 +17,7 @@ from mha_viz.app.inside.step_parts import (
     ONE_HEAD,
     OpenStep,
     chart,
-    open_more,
+    make_more_expander,
     say_left_out,
     show_shapes,
     split_columns,
@@ -52,8 +52,8 @@ Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads recei
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
     if t.pre_norm:
         before = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
-        chart(charts, o, "entered", before, lambda theme: draw.entered(t, tokens, o.query, o.key, theme))
-    chart(charts, o, "x", alt, lambda theme: draw.vectors(t, tokens, o.query, o.key, theme))
+        chart(charts, o, "entered", before, lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme))
+    chart(charts, o, "x", alt, lambda theme: draw.draw_inputs(t, tokens, o.query, o.key, theme))
     return text
 
 
@@ -72,7 +72,7 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
 """
         )
         _show_product_shapes(t)
-    with text, open_more():
+    with text, make_more_expander():
         st.markdown(
             f"""Models store the matrices of all heads side by side in one {t.d_model} × {t.heads * t.d_k} matrix; head
 {o.head} owns columns {first} to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads
@@ -90,7 +90,7 @@ of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
         )
     matrices_alt = "W_Q, W_K and W_V with the head’s columns framed"
     chart(charts, o, "stacked", matrices_alt, lambda theme: draw.draw_all_matrices(t, o.head, theme))
-    chart(charts, o, "slices", f"The three matrices of head {o.head}", lambda theme: draw.slices(t, o.head, theme))
+    chart(charts, o, "slices", f"The three matrices of head {o.head}", lambda theme: draw.draw_head_matrices(t, o.head, theme))
     return text
 
 
@@ -146,7 +146,7 @@ $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
 """
         )
         show_shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
-    with text, open_more():
+    with text, make_more_expander():
         st.markdown(
             rf"""The query of {o.word(o.query)} and the key of {o.word(o.key)} are multiplied number by number, and the
 {t.d_k} products are summed. Where both have the same sign the product is above zero (orange) and counts for the pair;
@@ -165,13 +165,13 @@ def show_scale(o: OpenStep) -> Any:
     t = o.trace
     text, charts = split_columns()
     with text:
-        st.markdown("## Divided, so that softmax stays soft" if t.divides else "## Scaled before softmax")
-        if not t.divides:
+        st.markdown("## Divided, so that softmax stays soft" if t.has_standard_scaling else "## Scaled before softmax")
+        if not t.has_standard_scaling:
             remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
         st.markdown("Softmax of large scores **saturates**: one weight takes nearly all.")
         _show_division_switch(o)
         show_shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
-    with text, open_more():
+    with text, make_more_expander():
         st.markdown(
             rf"""A sum of {t.d_k} products grows with their number: for numbers of mean 0 and variance 1 its standard
 deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Where softmax saturates, the gradient nearly vanishes, and the
@@ -223,7 +223,7 @@ def show_mask(o: OpenStep) -> Any:
     with text:
         st.markdown(f"## Who may look at whom\n{sentence}")
         show_shapes(f"mask {t.n} × {t.n}")
-    with text, open_more():
+    with text, make_more_expander():
         st.markdown(
             "The mask is the same for all heads. A model that reads left to right, such as GPT-2, masks the upper "
             "triangle; padding in a batch masks whole columns."
@@ -231,7 +231,7 @@ def show_mask(o: OpenStep) -> Any:
     with text:
         say_left_out(o)
     alt = f"Which keys each query may look at; {hidden} cells are masked"
-    chart(charts, o, "mask", alt, lambda theme: draw.mask(t, o.tokens, o.query, o.key, theme))
+    chart(charts, o, "mask", alt, lambda theme: draw.draw_mask(t, o.tokens, o.query, o.key, theme))
     return text
 
 
@@ -253,13 +253,13 @@ def show_softmax(o: OpenStep) -> Any:
         if not o.divided:
             remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
         show_shapes(f"A {t.heads} heads × {t.n} × {t.n}")
-        open_more().markdown(words)
+        make_more_expander().markdown(words)
         say_left_out(o)
     with charts, st.container(key="wide_inside_by_hand"):
         st.markdown(f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum.")
         st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
-    chart(charts, o, "softmax", alt, lambda theme: draw.square(t, weights, o.tokens, o.query, o.key, theme))
+    chart(charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme))
     o.charts.append(_make_row_chart(o))
     return text
 
@@ -301,4 +301,4 @@ $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \math
 
 def _write_scaled_scores(t: Trace) -> str:
     """Return the input of the softmax in TeX."""
-    return r"\frac{q k^\top}{\sqrt{d_k}}" if t.divides else rf"{t.scaling:.4g} \cdot q k^\top"
+    return r"\frac{q k^\top}{\sqrt{d_k}}" if t.has_standard_scaling else rf"{t.scaling:.4g} \cdot q k^\top"

@@ -26,8 +26,8 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.charts.role_map import draw_score_curves
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout.caption import both
-from mha_viz.figures.layout.frames import Curves, Recording, Strip, build_frames, losses
+from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.frames import Curves, Recording, Strip, build_frames, scale_losses
 from mha_viz.files.assets import asset_path
 from mha_viz.lab import toy_maps
 from mha_viz.lab.jobs import RULE, SIGNS, describe_jobs
@@ -40,7 +40,7 @@ from mha_viz.numerals import counted, format_weight, percent
 
 TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
 TRAINING, PARAMETER = "trained", "snapshot"  # parameters of the URL
-LEAST_GAIN = 0.1  # minimum gain over the baseline for a head to count as doing a task
+MIN_GAIN = 0.1  # minimum gain over the baseline for a head to count as doing a task
 LENGTHS = range(9, 14)  # possible word counts of the drawn sentence
 
 
@@ -94,15 +94,15 @@ def show_toy(name: str, following: FollowingStep | None) -> None:
     toy = TOYS[name]
     stage.ask_question(toy.short, toy.question)
     guess = stage.ask_guess(name, toy.prediction, toy.options)
-    _show(name, guess, get_theme(), navigation.find_page("explore"), following)
+    _show_training(name, guess, get_theme(), navigation.find_page("explore"), following)
 
 
 @st.fragment
 @guarded(complain)
-def _show(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
+def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
     toy, model = TOYS[name], read_training(name)
     read_option(TRAINING, toy.trainings, ".+")
-    saved, step = snapshots.list_steps(asset_path(name)), step_in_view(name)
+    saved, step = snapshots.list_steps(asset_path(name)), read_step_in_view(name)
     read_option(PARAMETER, [*map(str, saved)], r"\d+")
     verdict = write_verdict(toy.options, toy.outcome(model), guess, describe_maps(name, model))
     stage.play(
@@ -144,7 +144,7 @@ def _show(name: str, guess: str | None, colours: Theme, explore: Any, following:
 
 def make_charts(name: str) -> list[PageChart]:
     """Return one chart per task: the scores of every head over training, with the step in the URL marked."""
-    model, step = read_training(name), step_in_view(name)
+    model, step = read_training(name), read_step_in_view(name)
     about = f"Every head of {TOYS[name].trainings[model]} over its training; step {step:,} is marked."
     return [
         PageChart(f"Training: {skill.name}", f"training-{task}", partial(_draw_scores, name, model, task, step), about)
@@ -152,7 +152,7 @@ def make_charts(name: str) -> list[PageChart]:
     ]
 
 
-def step_in_view(toy: str) -> int:
+def read_step_in_view(toy: str) -> int:
     """Return the training step in the URL if it was saved, else the first saved step."""
     saved = snapshots.list_steps(asset_path(toy))
     value = address.get_parameters().get(PARAMETER, "")
@@ -198,10 +198,10 @@ def read_head(row: Any) -> Head:
 
 
 def find_first_step(model: str, task: str) -> int | None:
-    """Return the first saved step from which the best head stays ``LEAST_GAIN`` above the baseline, if any."""
+    """Return the first saved step from which the best head stays ``MIN_GAIN`` above the baseline, if any."""
     by_step = _select_history(model, task).groupby("step")
     gain = by_step["accuracy"].max() - by_step["baseline"].first()
-    below = gain.index[(gain < LEAST_GAIN).to_numpy()]
+    below = gain.index[(gain < MIN_GAIN).to_numpy()]
     later = gain.index[gain.index > below.max()] if len(below) else gain.index
     return int(later[0]) if len(later) else None
 
@@ -223,18 +223,18 @@ def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         asked=toy.about,
         places=_find_marked_places(toy, count),
         notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in task_rows] for task_rows in rows],
-        curves=Curves(toy.loss, losses([training.loss for training in trainings], [*toy.trainings].index(model))),
+        curves=Curves(toy.loss, scale_losses([training.loss for training in trainings], [*toy.trainings].index(model))),
         strip=Strip(
             "W_Q",
             bundled.queries.reshape(len(steps), len(heads), -1),
             max(float(np.abs(training.queries).max()) for training in trainings),
         ),
-        large=_best_heads(name, model) if toy.is_divided else (),
+        large=_list_best_heads(name, model) if toy.is_divided else (),
     )
     return build_frames(recording, 0, colours)
 
 
-def _best_heads(name: str, model: str) -> list[int]:
+def _list_best_heads(name: str, model: str) -> list[int]:
     """Return the numbers of the best heads at the end of training, in the order of tasks."""
     heads = _list_heads(toy_maps.load_bundled(model))
     return list(dict.fromkeys(heads.index(str(read_head(find_best_row(model, task)))) for task in TOYS[name].skills))
@@ -285,7 +285,7 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
         )
         score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
         scored = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
-        lines.append(f"| {skill.name} | {both(read_head(row))} | {scored} | {link} |")
+        lines.append(f"| {skill.name} | {format_both_numberings(read_head(row))} | {scored} | {link} |")
     return lines
 
 
@@ -311,7 +311,7 @@ def _tabulate_end(name: str) -> list[str]:
 def _describe_end(model: str, task: str) -> str:
     row, since = find_best_row(model, task), find_first_step(model, task)
     when = "less than 10 points above the simple rule" if since is None else f"from step {since:,}"
-    return f"{both(read_head(row))} **{percent(row['accuracy'])}**, {when}"
+    return f"{format_both_numberings(read_head(row))} **{percent(row['accuracy'])}**, {when}"
 
 
 # ---- The sentence of the first toy ----------------------------------------------------------------------------

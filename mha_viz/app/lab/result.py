@@ -29,7 +29,7 @@ from mha_viz.figures.layout.frames import (
     Strip,
     build_frames,
     compare_heads,
-    losses,
+    scale_losses,
 )
 from mha_viz.lab import lab
 from mha_viz.lab.jobs import RULE
@@ -47,7 +47,7 @@ SLICES = (
 
 # The drawings in the answers of some experiments.
 DRAWINGS: Mapping[str, Callable[[Theme], Sequence[Drawing]]] = MappingProxyType(
-    {OUTPUT: answers.draw_gradients, CUT: answers.widths, COUNT: real.draw_two_heads}
+    {OUTPUT: answers.draw_gradients, CUT: answers.draw_widths, COUNT: real.draw_two_heads}
 )
 
 
@@ -240,7 +240,7 @@ def _record_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str
         )
         for shown in results
     ]
-    curves = [line for shown in results for line in losses([shown.runs[0].loss], 0, [run.loss for run in runs])]
+    curves = [line for shown in results for line in scale_losses([shown.runs[0].loss], 0, [run.loss for run in runs])]
     recording = first._replace(
         key=f"{first.key}|{second.key}",
         names=[*first.names, *second.names],
@@ -286,7 +286,7 @@ def _make_recording(result: Result, arm: TrainingRun, numbers: bool, together: t
         note=task.note,
         places=lab.find_marked_keys(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
-        curves=Curves("loss", losses(run_losses, result.runs.index(arm), [run.loss for run in together])),
+        curves=Curves("loss", scale_losses(run_losses, result.runs.index(arm), [run.loss for run in together])),
         strip=Strip("W_Q", extend(arm.queries), largest),
     )
     if result.removal is not None:

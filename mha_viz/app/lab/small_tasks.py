@@ -20,7 +20,7 @@ from mha_viz.app.widgets import classroom, inference, navigation
 from mha_viz.app.widgets.bound import bound, read_option
 from mha_viz.app.widgets.parts import escape_markdown, get_theme
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.figures.layout.frames import Recording, build_frames
 from mha_viz.files.assets import asset_path
 from mha_viz.numerals import decimal
@@ -50,7 +50,7 @@ class TaskMeasure(NamedTuple):
 
 
 @cache
-def small_tasks() -> tuple[SmallTask, ...]:
+def load_small_tasks() -> tuple[SmallTask, ...]:
     """Load all tasks, in order."""
     entries = json.loads(asset_path("small_tasks.json").read_text("utf-8"))
     return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
@@ -58,9 +58,9 @@ def small_tasks() -> tuple[SmallTask, ...]:
 
 def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
     """Show the task in the URL, by default the first, with a control to choose another."""
-    numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
+    numbers = [str(number) for number in range(1, len(load_small_tasks()) + 1)]
     number = read_option(TASK, numbers, ".+") or numbers[0]
-    task = small_tasks()[int(number) - 1]
+    task = load_small_tasks()[int(number) - 1]
     stage.ask_question(f"Small task {number}", escape_markdown(task.task), has_switch=False)
     bound(
         st.pills, "Task", TASK, number, numbers, key="small_task", label_visibility="collapsed", required=True,
@@ -80,7 +80,7 @@ def _show_task(task: SmallTask, following: FollowingStep | None) -> None:
         st.markdown("My answer:", width="content")
         bound(
             st.pills, "Your answer", ANSWER, chosen, task.heads, key="small_answer",
-            format_func=lambda name: both(Head.parse(name)), label_visibility="collapsed",
+            format_func=lambda name: format_both_numberings(Head.parse(name)), label_visibility="collapsed",
         )  # fmt: skip
     verdict = write_feedback(task, words, chosen) if chosen else ""
     if chosen and address.is_class_view():
@@ -101,7 +101,7 @@ def _make_recording(task: SmallTask, words: Attention) -> Recording:
         key=f"{words.key}|{','.join(task.heads)}",
         steps=[0],
         words=texts,
-        names=[both(Head.parse(name)) for name in task.heads],
+        names=[format_both_numberings(Head.parse(name)) for name in task.heads],
         maps=np.stack([words[name] for name in task.heads])[None],
         relations=[],
         places=np.empty((0, len(texts))),

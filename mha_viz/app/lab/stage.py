@@ -23,7 +23,7 @@ from mha_viz.app.widgets.parts import (
 from mha_viz.figures.drawing.marks import Drawing
 
 PLAYER_KEY = "lab_player"
-MOST_NARROW = 4  # with more heads, maps at the full size of the class view do not fit a projector's low window
+MAX_NARROW_MAPS = 4  # with more heads, maps at the full size of the class view do not fit a projector's low window
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
 # Session keys: how often an answer started the player; the parameters of the last step.
 _PLAYS, _END = "lab_plays", "lab_end"
@@ -126,7 +126,7 @@ def play(
 
     st.session_state[_END] = dict(on_step(recorded["steps"][-1]))
     plays = {"play": 0 if follows else st.session_state.get(_PLAYS, 0), "follows": bool(follows)}
-    has_many = len(recorded["heads"]) > MOST_NARROW and not follows
+    has_many = len(recorded["heads"]) > MAX_NARROW_MAPS and not follows
     with (
         st.container(key=f"{follows}_stage" if follows else "lab_stage"),
         st.container(key="lab_many") if has_many else nullcontext(),

@@ -10,7 +10,7 @@ from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.models.getting import catalog
 from mha_viz.text import clean
 
-MOST_CHARACTERS = 60  # maximum length of the typed text
+MAX_CHARACTERS = 60  # maximum length of the typed text
 LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
 
 
@@ -34,7 +34,7 @@ def read_filters() -> Filters:
     chosen_level = parameters.get("level", "")
     return Filters(
         kinds=tuple(kind for kind in COLOURS if kind in parameters.get("kinds", "").split(".")),
-        relation=clean(parameters.get("relation", ""))[:MOST_CHARACTERS],
+        relation=clean(parameters.get("relation", ""))[:MAX_CHARACTERS],
         level=chosen_level if chosen_level in LEVELS else "base",
     )
 
@@ -54,7 +54,7 @@ def show_relation_filter(place: Any) -> str:
         read_filters().relation,
         default=LATE_CONTROLS["relation"],
         go=go,
-        max_chars=MOST_CHARACTERS,
+        max_chars=MAX_CHARACTERS,
         placeholder="subject, or nsubj",
     )
     return str(typed).strip().lower()

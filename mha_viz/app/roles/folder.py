@@ -22,7 +22,7 @@ from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
 
 CHOICE = "folder"  # the URL parameter
 SLIDER = "training_step"
-MOST_OPEN = 8  # profiles kept in memory
+MAX_OPEN = 8  # profiles kept in memory
 STEP = re.compile(r"(.*\D)(\d{1,12})")
 
 
@@ -41,7 +41,7 @@ def load_evidence(model: str) -> Evidence | None:
     return Evidence(join_names([profile.corpus for profile in profiles]), profiles)
 
 
-@lru_cache(maxsize=MOST_OPEN)
+@lru_cache(maxsize=MAX_OPEN)
 def _read_profile(folder: Path, _: int) -> Profile:
     return read_profile(folder)
 

@@ -16,7 +16,7 @@ from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.shipped import HeadRecipe, find_recipes
 from mha_viz.analysis.syntax import Arc, Pointers, list_arcs
 from mha_viz.app.roles import link_groups, link_search, readable, score_rows, used
-from mha_viz.app.roles.overview import identify_weights, load_recipes, show_found_by, show_role_lines
+from mha_viz.app.roles.overview import identify_weights, load_recipes, show_key_shares, show_role_lines
 from mha_viz.app.roles.relations import INTERVAL_HELP
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import role_cases, studies
@@ -32,17 +32,17 @@ from mha_viz.attention import Head
 from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts.plotly_settings import CONFIG
-from mha_viz.figures.charts.role_map import offsets, shares
-from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import label_link, label_relation, link, simplify_rule
+from mha_viz.figures.charts.role_map import draw_offsets, draw_shares
+from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.words.glosses import label_link, label_relation, describe_link, simplify_rule
 from mha_viz.figures.words.report_columns import capitalise
 from mha_viz.figures.words.role_words import DIRECTIONS, group_by_head
 from mha_viz.figures.words.use_words import describe_unused, is_used
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import percent
 
-MOST_RELATIONS = 8  # maximum relations in the table
-MOST_SENTENCES = 4  # maximum sentences for, and against
+MAX_RELATIONS = 8  # maximum relations in the table
+MAX_SENTENCES = 4  # maximum sentences for, and against
 BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}
 DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "both": "both", "punctuation": "punctuation"}
 
@@ -62,7 +62,7 @@ class SentenceAnswers(NamedTuple):
 def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show a head's roles, whether the model uses them, an example sentence, and a link to Explore."""
     with st.container(key="head_card"):
-        st.markdown(f"### {both(head)}")
+        st.markdown(f"### {format_both_numberings(head)}")
         findings = group_by_head(evidence.findings()).get(head, [])
         if not findings:
             st.markdown("No role was found for this head.")
@@ -73,10 +73,10 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         if recipe:
             why = _explain_missing_relation(evidence, recipe, findings)
             st.markdown(f"{capitalise(escape_markdown(recipe.words(simplify_rule)))}.{why}")
-        show_found_by(evidence, head)
+        show_key_shares(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
-            relation_words = f"{len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
+            relation_words = f"{len(details)} relations" if len(details) > 1 else describe_link(details[0]).partition(",")[0]
             st.caption(describe_unused(escape_markdown(relation_words), effects["measure"].iloc[0]))
         case = None
         if findings:
@@ -110,10 +110,10 @@ def _explain_missing_relation(evidence: Evidence, recipe: HeadRecipe, findings: 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show all measurements of a head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_numbers"):
-        st.markdown(f"### {both(head)} in full")
+        st.markdown(f"### {format_both_numberings(head)} in full")
         _show_patterns(evidence, head)
         _show_key_shares(evidence, head)
-        _show_where_recipe_is_from(evidence, head)
+        _show_recipe_source(evidence, head)
         used.show_use(_select_rows(evidence, "used", head))
         readable.show_sentences(model, evidence, head)
         link_groups.show_link_groups(model, evidence, head)
@@ -132,8 +132,8 @@ def _show_patterns(evidence: Evidence, head: Head) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.markdown("**Where it looks**, in tokens from the token itself")
-        chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
-        alt = f"Where {both(head)} looks: its mean weight by distance, in tokens from the token itself."
+        chart = draw_offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
+        alt = f"Where {format_both_numberings(head)} looks: its mean weight by distance, in tokens from the token itself."
         st.plotly_chart(draw_legible(chart), key="card_offsets", theme=None, config=CONFIG, alt=alt)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
@@ -143,8 +143,8 @@ def _show_patterns(evidence: Evidence, head: Head) -> None:
     with right:
         st.markdown("**Weight on delimiters**")
         values = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
-        bars = shares(tuple(DELIMITERS.values()), values, colours)
-        alt = f"Weight of {both(head)} on delimiters."
+        bars = draw_shares(tuple(DELIMITERS.values()), values, colours)
+        alt = f"Weight of {format_both_numberings(head)} on delimiters."
         st.plotly_chart(draw_legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
     line, untrained = entropy.iloc[0], select_head_rows(evidence.profiles[0].untrained.get("entropy"), head)
     comparison = "" if untrained is None else f"; with random weights {untrained.iloc[0]['normalised']:.2f}"
@@ -164,7 +164,7 @@ def _show_key_shares(evidence: Evidence, head: Head) -> None:
         st.dataframe(shown, hide_index=True, width="content", column_config=config)
 
 
-def _show_where_recipe_is_from(evidence: Evidence, head: Head) -> None:
+def _show_recipe_source(evidence: Evidence, head: Head) -> None:
     """Show the sentences on which the head's recipe was chosen, and how similar a recipe from another corpus is."""
     recipe, measured = load_recipes(evidence).get(head), find_recipes(*identify_weights(evidence))
     if recipe and measured:
@@ -194,7 +194,7 @@ def _show_relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     table = syntax.merge(rules, on=keys)
     table = table[(table["level"] != "full") & (table["n"] >= 20)]
     table = table.assign(gain=table["accuracy"] - table["offset"])
-    table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(MOST_RELATIONS)
+    table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(MAX_RELATIONS)
     if not len(table):
         return None
     st.markdown("**Relations it comes closest to**, over all sentences, with simple rules")
@@ -290,11 +290,11 @@ def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation:
     left_side, right_side = st.columns(2, gap="large")
     gold = f"{name}.{direction}"
     with left_side:
-        _show_sentences("Most often right", [case for case in best[:MOST_SENTENCES] if case.right], head, gold)
+        _show_sentences("Most often right", [case for case in best[:MAX_SENTENCES] if case.right], head, gold)
     with right_side:
         _show_sentences(
             "Least often right",
-            [case for case in best[::-1][:MOST_SENTENCES] if case.right < len(case.arcs)],
+            [case for case in best[::-1][:MAX_SENTENCES] if case.right < len(case.arcs)],
             head,
             gold,
         )

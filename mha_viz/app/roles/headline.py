@@ -47,11 +47,11 @@ def _write_sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
     head_count = len({finding.head for finding in evidence.findings()})
     if not head_count:
         return f"None of the {heads} heads has a role."
-    return f"**{head_count}** have a role.{'' if is_open else f' Click one.{_count_linking(evidence)}'}"
+    return f"**{head_count}** have a role.{'' if is_open else f' Click one.{_describe_linking_heads(evidence)}'}"
 
 
 @cache_results(CACHED_RESULTS)
-def _count_linking(evidence: Evidence) -> str:
+def _describe_linking_heads(evidence: Evidence) -> str:
     """Say how many heads link words and how many of them are used, as far as they were switched off.
 
     If only some were switched off, also say how many.

@@ -25,12 +25,12 @@ from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.figures.charts.link_map import draw_link_map
 from mha_viz.figures.charts.plotly_settings import CONFIG
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import format_done, format_weight, percent
 
 PARAMETER = "groups"
-MOST_LISTED = 6  # larger groups are shown one by one, all others in one line
+MAX_LISTED = 6  # larger groups are shown one by one, all others in one line
 SENTENCES_PER_GROUP = 3
 
 
@@ -65,7 +65,7 @@ def show_running(model: catalog.Model, head: Head) -> None:
     """
     link_request = make_link_request("groups", model, make_built_in_corpus().digest, head)
     if PARAMETER in address.get_parameters() and get_queue("groups").under_way(link_request) is not None:
-        st.markdown(f"Sampling links of **{both(head)}**:")
+        st.markdown(f"Sampling links of **{format_both_numberings(head)}**:")
         _show_outcome(link_request)
 
 
@@ -99,9 +99,9 @@ def _show_groups(groups: LinkGroups) -> None:
     with right:
         _show_map(groups)
     with left:
-        for group in groups.groups[:MOST_LISTED]:
+        for group in groups.groups[:MAX_LISTED]:
             _show_group(groups, group)
-        smaller_groups = "; ".join(f"{percent(group.share, 0)} {group.name}" for group in groups.groups[MOST_LISTED:])
+        smaller_groups = "; ".join(f"{percent(group.share, 0)} {group.name}" for group in groups.groups[MAX_LISTED:])
         if smaller_groups:
             st.caption(escape_markdown(f"Smaller groups: {smaller_groups}."))
 

@@ -29,7 +29,7 @@ from mha_viz.text import clean
 
 PARAMETER = "search"
 ALL = "all"  # a search without conditions
-MOST_CHARACTERS = 60  # maximum length of a condition
+MAX_CHARACTERS = 60  # maximum length of a condition
 ROWS = {
     "From": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
     "To": {"key_word": "Word", "key_pos": "Part of speech", "key_relation": "Relation to its head"},
@@ -58,7 +58,7 @@ def show_link_search(model: catalog.Model, evidence: Evidence, head: Head) -> No
 def read(parameter: str) -> dict[str, str]:
     """Return the conditions in the URL parameter."""
     values = dict(parse_qsl(parameter))
-    return {name: clean(values[name])[:MOST_CHARACTERS].strip() for name in FIELDS if values.get(name, "").strip()}
+    return {name: clean(values[name])[:MAX_CHARACTERS].strip() for name in FIELDS if values.get(name, "").strip()}
 
 
 def choose_source(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
@@ -82,7 +82,7 @@ def _show_form(
             label.markdown(f"**{title}**")
             for column, (name, words) in zip(columns, row.items(), strict=True):
                 value = conditions.get(name, "")
-                column.text_input(words, value, key=_make_key(name, parameter), max_chars=MOST_CHARACTERS)
+                column.text_input(words, value, key=_make_key(name, parameter), max_chars=MAX_CHARACTERS)
         st.form_submit_button("Search", key="search_links", on_click=_start, args=(model, source, head, parameter))
 
 
@@ -94,7 +94,7 @@ def _make_key(name: str, parameter: str) -> str:
 @guarded()
 def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str) -> None:
     typed = {
-        name: clean(str(st.session_state.get(_make_key(name, parameter)) or ""))[:MOST_CHARACTERS].strip()
+        name: clean(str(st.session_state.get(_make_key(name, parameter)) or ""))[:MAX_CHARACTERS].strip()
         for name in FIELDS
     }
     parameter_value = urlencode({name: value for name, value in typed.items() if value})

@@ -24,7 +24,7 @@ from mha_viz.app.widgets.parts import PERCENT, say_unused, to_percentages
 from mha_viz.attention import Head
 from mha_viz.figures.charts.role_map import colour_strength
 from mha_viz.figures.drawing.theme import DARK, LIGHT
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.figures.words.glosses import simplify_rule
 from mha_viz.figures.words.role_words import (
     COLOURS,
@@ -48,7 +48,7 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.figures.words.use_words import USE, describe_most, describe_use, explain_use, is_used
 from mha_viz.numerals import counted
 
-MOST_IN_TIP = 2  # maximum roles in a square's tooltip, so that it does not cover the map; the card shows all
+MAX_IN_TIP = 2  # maximum roles in a square's tooltip, so that it does not cover the map; the card shows all
 CACHED_MAPS = 24  # cached tables of roles: one per evidence and filter
 # Columns in percent of the table of all numbers.
 PERCENTAGES = (
@@ -113,7 +113,7 @@ def _draw_static_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[
     """
     roles, profile = group_by_head(filter_findings(evidence, kinds)), evidence.profiles[0]
     recipes = load_recipes(evidence)
-    by_keys = _load_keys(evidence)
+    by_keys = _load_key_shares(evidence)
     return {
         head: _draw_square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in profile.heads()
     }
@@ -138,17 +138,17 @@ def _draw_square(head: Head, findings: list[Finding], recipe: HeadRecipe | None,
         keys and f"attention depends on {keys.words}",
     )
     addition = "".join(f"; {words}" for words in extras if words)
-    description = escape(f"{both(head)}: {does}{addition}")
-    in_short = "; ".join(map(summarise_role, findings[:MOST_IN_TIP])) or no_role
-    more_note = f"; {len(findings) - MOST_IN_TIP} more" if len(findings) > MOST_IN_TIP else ""
-    tip = escape(f"{both(head)}: {in_short}{more_note}{addition}")
+    description = escape(f"{format_both_numberings(head)}: {does}{addition}")
+    in_short = "; ".join(map(summarise_role, findings[:MAX_IN_TIP])) or no_role
+    more_note = f"; {len(findings) - MAX_IN_TIP} more" if len(findings) > MAX_IN_TIP else ""
+    tip = escape(f"{format_both_numberings(head)}: {in_short}{more_note}{addition}")
     style, content, state = "", "", ""
     if findings:
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
         colour = COLOURS[findings[0].role]
         style = f"{_write_colours(colour)}--strength:{100 * colour_strength(findings[0]):.0f}%"
         content = (
-            f"{_draw_sign(glyph_name(findings[0]))}<span>"
+            f"{_draw_symbol(glyph_name(findings[0]))}<span>"
             f"{''.join(map(_draw_dot, _list_further_kinds(findings)))}</span>"
         )
     return f'{state}aria-label="{description}" data-tip="{tip}" style="{style}">{content}'
@@ -163,9 +163,9 @@ def _draw_dot(role: str) -> str:
     return f'<i class="{role}" style="{_write_colours(COLOURS[role])}"></i>'
 
 
-def show_found_by(evidence: Evidence, head: Head) -> None:
+def show_key_shares(evidence: Evidence, head: Head) -> None:
     """Show what a head's attention depends on, as a bar with a legend. The tooltip has the shares."""
-    keys = _load_keys(evidence).get(head)
+    keys = _load_key_shares(evidence).get(head)
     if keys is not None:
         description = escape(f"Its attention depends on {keys.words}")
         bar = f'<s role="img" aria-label="{description}" data-tip="{description}">{_draw_parts(keys)}</s>'
@@ -176,7 +176,7 @@ def show_found_by(evidence: Evidence, head: Head) -> None:
 
 
 @cache_results(CACHED_MAPS)
-def _load_keys(evidence: Evidence) -> Mapping[Head, HeadShares]:
+def _load_key_shares(evidence: Evidence) -> Mapping[Head, HeadShares]:
     return load_head_shares(evidence.table(WHY))
 
 
@@ -193,7 +193,7 @@ def _draw_part(kind: str, share: float, number: int | None) -> str:
     return f'<u class="{kind}" style="{colour}flex:{share:.4f} 0 0"></u>'
 
 
-def _draw_sign(name: str) -> str:
+def _draw_symbol(name: str) -> str:
     return f'<b class="{name}"></b>'
 
 
@@ -212,7 +212,7 @@ def _draw_legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
             links.append(
                 f'<a href="{_make_link(kinds=".".join(shown_kinds))}" target="_self" '
                 f'aria-current="{str(role in kinds).lower()}" tabindex="{-1 if links else 0}" '
-                f'style="{_write_colours(colour)}">{_draw_sign("previous" if role == "position" else role)}{role}</a>'
+                f'style="{_write_colours(colour)}">{_draw_symbol("previous" if role == "position" else role)}{role}</a>'
             )
     return f'<p role="toolbar" aria-label="Show">{"".join(links)}</p>'
 
@@ -304,7 +304,7 @@ def _draw_used_mark(measure: str) -> str:
 
 
 def _link_head(head: Head) -> str:
-    return f'<a href="{_make_link(head=str(head))}" target="_self">{both(head)}</a>'
+    return f'<a href="{_make_link(head=str(head))}" target="_self">{format_both_numberings(head)}</a>'
 
 
 def show_strongest(evidence: Evidence) -> None:
@@ -363,7 +363,7 @@ def tabulate_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     uses = _describe_uses(evidence.table("used"))
     rows = [
         {
-            "head": both(f.head),
+            "head": format_both_numberings(f.head),
             "role": f.role,
             "what": label_role(f),
             "status": f.status,

@@ -23,13 +23,13 @@ from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, remark
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.glosses import find_roles, label_relation, link
+from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.words.glosses import find_roles, label_relation, describe_link
 from mha_viz.figures.words.role_words import DIRECTIONS
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import signed
 
-LEAST_CASES = 20  # minimum held-out cases of a listed relation
+MIN_CASES = 20  # minimum held-out cases of a listed relation
 CACHED_TABLES = 16  # cached tables: one per evidence and level
 INTERVAL_HELP = "Wilson interval: cases of one document count as independent, too."
 # The columns with shares, and their help texts.
@@ -80,7 +80,7 @@ def _show_syntax(evidence: Evidence) -> None:
         table = table[contains if contains.any() else table["relation"].isin(meant_relations)]
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
-        remark(f"No relation{matches} has {LEAST_CASES} held-out cases or more.")
+        remark(f"No relation{matches} has {MIN_CASES} held-out cases or more.")
         return
     columns = {
         "best fixed offset": "offset",
@@ -108,14 +108,14 @@ def tabulate_relations(evidence: Evidence, level: str) -> Any:
     import pandas as pd
 
     all_relations = evidence.table("syntax_chosen")
-    chosen = all_relations[(all_relations["level"] == level) & (all_relations["n_odd"] >= LEAST_CASES)]
+    chosen = all_relations[(all_relations["level"] == level) & (all_relations["n_odd"] >= MIN_CASES)]
     # The columns are sorted from simple to complex, so that the simpler one wins a tie.
     rules = {"offset": chosen["offset_odd"], "parts of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
     table = pd.DataFrame(
         {
             "relation": chosen["relation"],
-            "in words": [link(" ".join(pair)) for pair in zip(chosen["relation"], chosen["direction"], strict=True)],
-            "best head": [both(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
+            "in words": [describe_link(" ".join(pair)) for pair in zip(chosen["relation"], chosen["direction"], strict=True)],
+            "best head": [format_both_numberings(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
             "direction": chosen["direction"].map(DIRECTIONS),
             "score": chosen["accuracy_odd"],
             "low": chosen["ci_low"],
@@ -209,7 +209,7 @@ def tabulate_mentions(evidence: Evidence) -> Any:
     return pd.DataFrame(
         {
             "mention": table["mention_type"].str.replace("_", " "),
-            "best head": [both(Head(*pair)) for pair in zip(table["layer"], table["head"], strict=True)],
+            "best head": [format_both_numberings(Head(*pair)) for pair in zip(table["layer"], table["head"], strict=True)],
             "score": table["accuracy_odd"],
             "low": table["ci_low"],
             "high": table["ci_high"],
@@ -288,11 +288,11 @@ def _join_best(table: Any, other_table: Any, first: str, second: str) -> Any:
     import pandas as pd
 
     merged = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
-    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= LEAST_CASES)]
+    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= MIN_CASES)]
     shown = {"relation": merged["relation"].map(label_relation)}
     for number, name in (("1", first), ("2", second)):
         pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
-        shown[f"{name}: head"] = [both(Head(*pair)) for pair in pairs]
+        shown[f"{name}: head"] = [format_both_numberings(Head(*pair)) for pair in pairs]
         shown[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
         shown[f"{name}: offset"] = merged[f"offset_odd_{number}"]
         shown[f"{name}: n"] = merged[f"n_odd_{number}"]

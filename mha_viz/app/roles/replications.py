@@ -18,8 +18,8 @@ from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.widgets.bound import go
 from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, guarded, to_percentages
-from mha_viz.figures.layout.caption import both
-from mha_viz.figures.words.role_words import DIRECTIONS, plain_name, standing
+from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.words.role_words import DIRECTIONS, plain_name, describe_role_status
 from mha_viz.models.getting import catalog
 
 CACHED_TABLES = 8  # cached tables
@@ -76,7 +76,7 @@ def _load_reference(model: catalog.Model) -> Evidence | None:
     None if there are none, or, with an error on the page, if they cannot be read.
     """
     with guarded(complain):
-        return studies.reference_evidence(model)
+        return studies.load_reference_evidence(model)
     return None
 
 
@@ -104,9 +104,9 @@ def _tabulate(reference: Evidence, profile: Profile) -> Any:
     rows = []
     for finding, measured, outcome in _find_replications(reference, profile):
         row = {
-            "head": both(finding.head),
+            "head": format_both_numberings(finding.head),
             "role": f"{finding.role}: {_name_role(finding)}",
-            "status": standing(finding),
+            "status": describe_role_status(finding),
             "outcome": outcome,
             "score there": finding.score,
             "baseline there": finding.baseline,

@@ -30,8 +30,8 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
-from mha_viz.figures.layout.packet import OpenHead, Overview, RankedLink, compute_overview, packet
-from mha_viz.figures.layout.panels import Panel, opened, pack_comparison
+from mha_viz.figures.layout.packet import OpenHead, Overview, RankedLink, compute_overview, build_packet
+from mha_viz.figures.layout.panels import Panel, set_initial_state, pack_comparison
 from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog, hub
 from mha_viz.models.getting.folder import Facts, read_stamps
@@ -158,7 +158,7 @@ class ModelService:
 
     def __init__(self) -> None:
         self._turns = FairWorker("inference")
-        self.asker: Callable[[], tuple[str, str]] = _get_nobody  # returns the visitor and the tab that send a request
+        self.asker: Callable[[], tuple[str, str]] = _get_no_asker  # returns the visitor and the tab that send a request
         self._reader = _reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
@@ -171,9 +171,9 @@ class ModelService:
         )
         self._answers = BoundedCache[Key, Any](PACKET_BYTES, estimate_size)
         self._warming = False
-        self._begin()
+        self._cache_first_reading()
 
-    def _begin(self) -> None:
+    def _cache_first_reading(self) -> None:
         first = load_first_reading()
         self.readings.put(_make_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
 
@@ -183,7 +183,7 @@ class ModelService:
         The process that runs models is kept if it holds nothing but the default model, because the next visitor needs
         that.
         """
-        self._begin()
+        self._cache_first_reading()
         if self._reader.loaded - {catalog.choose_default().name}:
             self._reader.close()
             self._warming = False
@@ -228,7 +228,7 @@ class ModelService:
         thumbnails = self._overviews.get(attention.key) or self._overviews.put(
             attention.key, compute_overview(attention)
         )
-        return self._packets.get(key) or self._packets.put(key, packet(attention, heads, link, start, thumbnails))
+        return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, start, thumbnails))
 
     def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
         """Return heads side by side, packed for the browser.
@@ -236,14 +236,14 @@ class ModelService:
         Args:
             panels: the heads.
             places: their places in the list of compared heads; None if they are not from that list.
-            start: how they open (:func:`mha_viz.figures.layout.panels.opened`).
+            start: how they open (:func:`mha_viz.figures.layout.panels.set_initial_state`).
         """
         key = (places, *sorted(start.items()), *((p.attention.key, p.head, p.name) for p in panels))
         editable = False if places is None else places
 
         def pack_and_open() -> bytes:
             together = pack_comparison(panels, editable=editable)
-            return opened(together, **start)
+            return set_initial_state(together, **start)
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
 
@@ -259,7 +259,7 @@ class ModelService:
         heads = attention.every_head()
         return [(heads[other], float(distances[other])) for other in others]
 
-    def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
+    def find_most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """Return the head of ``other`` that is most similar to ``head`` word by word, with the divergence in nats.
 
         If the words of the two texts do not correspond one to one, return the head with the same number, or with the
@@ -330,7 +330,7 @@ class ModelService:
         return value
 
 
-def _get_nobody() -> tuple[str, str]:
+def _get_no_asker() -> tuple[str, str]:
     return "", ""
 
 

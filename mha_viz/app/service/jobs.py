@@ -367,12 +367,12 @@ class JobQueue(Generic[K, R]):
         entry.job.finish(error)
 
 
-def _new_queue(kind: str) -> JobQueue[Any, Any]:
+def _make_queue(kind: str) -> JobQueue[Any, Any]:
     return JobQueue(KINDS[kind])
 
 
 QUEUES: Mapping[str, Once[JobQueue[Any, Any]]] = MappingProxyType(
-    {kind: Once(partial(_new_queue, kind)) for kind in KINDS}
+    {kind: Once(partial(_make_queue, kind)) for kind in KINDS}
 )
 
 

@@ -20,7 +20,7 @@ from mha_viz.files import OLD_SECONDS, assets, remove_if_stale
 from mha_viz.models.getting import catalog, hub
 from mha_viz.models.getting.budget import PROFILES_SETTING, read_megabytes
 
-DISK = PROFILES_SETTING  # the environment variable for the limit, in 10^6 bytes
+SIZE_VARIABLE = PROFILES_SETTING  # the environment variable for the limit, in 10^6 bytes
 NAME = re.compile(r"[0-9a-f]{32}")  # name of a profile's folder; nothing with another name is ever deleted
 
 
@@ -31,12 +31,12 @@ def home() -> Path:
 
 def read_budget() -> int:
     """Return the limit on the bytes of all profiles. Raises SettingError."""
-    return read_megabytes(DISK) * 10**6
+    return read_megabytes(SIZE_VARIABLE) * 10**6
 
 
 def key(model: catalog.Model, digest: str) -> str:
     """Return the folder name for a model and a corpus. Other weights under the same name count as another model."""
-    folder = hub.local_folder(model)
+    folder = hub.find_local_folder(model)
     files = sorted(folder.glob("*.safetensors")) if folder else []
     stamp = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(repr((model.name, stamp, digest)).encode()).hexdigest()[:32]
@@ -77,7 +77,7 @@ def delete_excess(at_work: Path | None = None) -> None:
     for folder in folders:
         if folder != at_work:
             with contextlib.suppress(OSError):
-                _forget_unfinished(folder)
+                _delete_unfinished(folder)
     sizes = {folder: _count_folder_bytes(folder) for folder in folders}
     total = sum(sizes.values())
     for folder in sorted(sizes, key=_read_last_use):
@@ -88,7 +88,7 @@ def delete_excess(at_work: Path | None = None) -> None:
             total -= sizes[folder]
 
 
-def _forget_unfinished(folder: Path) -> None:
+def _delete_unfinished(folder: Path) -> None:
     """Delete partial sums and files that are a day old; remove the folder if it is then empty."""
     idle = _read_last_use(folder) < time.time() - OLD_SECONDS
     for path in folder.rglob(".*"):

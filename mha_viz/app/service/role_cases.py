@@ -28,7 +28,7 @@ from mha_viz.numerals import format_weight
 from mha_viz.request import Request
 
 CONTEXT_WORDS, SHORT_CONTEXT_WORDS = 12, 5  # words on each side of a link: in general, and in a head's card
-LEAST_WORDS = 4  # minimum words of a sentence in a head's card
+MIN_WORDS = 4  # minimum words of a sentence in a head's card
 PATIENCE_S = 10  # seconds to wait for the model
 
 
@@ -51,7 +51,7 @@ def find_right_case(
 ) -> RoleCase | None:
     """Find a sentence in which a head is right.
 
-    This is the recorded case with the largest weight, preferably in a sentence of at least ``LEAST_WORDS`` words. If no
+    This is the recorded case with the largest weight, preferably in a sentence of at least ``MIN_WORDS`` words. If no
     sentence for a coreference role may be shown, the model reads the example in the role's gloss; that is the result if
     the head is right in it.
 
@@ -69,7 +69,7 @@ def find_right_case(
         right = [example for example in shown if (example.role, example.detail) == name and example.right]
         if right:
             return describe_case(
-                next((e for e in right if len(e.sentence.forms) >= LEAST_WORDS), right[0]), SHORT_CONTEXT_WORDS
+                next((e for e in right if len(e.sentence.forms) >= MIN_WORDS), right[0]), SHORT_CONTEXT_WORDS
             )
         if finding.role == "coreference" and (meaning := find_gloss(finding.detail)):
             in_gloss = _check_gloss_example(model, head, meaning.example)

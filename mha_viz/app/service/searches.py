@@ -19,7 +19,7 @@ from mha_viz.models.getting import catalog, hub
 from mha_viz.process import apart
 
 CHILD_MODULE = "mha_viz.study.head_child"
-MOST_LISTED = 20  # sentences per search
+MAX_LISTED = 20  # sentences per search
 SUBJECTS = {"search": "The search", "groups": "The sampling of links"}  # subjects of sentences in messages
 GRACE_S = 10.0  # seconds for a stopped search to hand over its results
 
@@ -54,7 +54,7 @@ def start(model: catalog.Model, source: StudyCorpus, request: LinkRequest) -> Jo
 
 
 def _run_child(model: catalog.Model, source: StudyCorpus, request: LinkRequest, job: Job) -> dict[str, Any]:
-    folder = hub.local_folder(model)
+    folder = hub.find_local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
     order = {
@@ -64,7 +64,7 @@ def _run_child(model: catalog.Model, source: StudyCorpus, request: LinkRequest, 
         "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
         "head": list(request.head),
         "conditions": list(request.conditions),
-        "most": MOST_LISTED,
+        "most": MAX_LISTED,
         "data": source.data,
     }
     result: dict[str, Any] | None = apart.run(

@@ -32,7 +32,7 @@ from mha_viz.app.url.annotated import built_in
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpts import SentenceSpan, read_excerpts
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.corpus.uploads import NEUTRAL_NAME, StudyCorpus, words
+from mha_viz.corpus.uploads import NEUTRAL_NAME, StudyCorpus, count_words
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
 from mha_viz.models.getting import catalog, hub
 from mha_viz.process import apart
@@ -46,7 +46,7 @@ CACHE_BYTES = 200_000_000  # maximum size of profiles that could not be written 
 UNWRITTEN_BYTES = 20_000_000  # the same when all visitors have left
 SOURCE_BYTES = 60_000_000  # maximum size of uploaded files
 BYTES_PER_WORD = 500  # memory of an annotated word
-MOST_WORDS = 100_000  # maximum words of a corpus on a public server
+MAX_WORDS = 100_000  # maximum words of a corpus on a public server
 GRACE_S = 20.0  # seconds in which a stopped study can save its partial sums
 BUILT_IN = ("the built-in sentences",)  # the corpora of a model that was measured here
 CACHED_RESULTS = 16  # Evidence objects whose roles and baselines are cached
@@ -75,11 +75,11 @@ class Evidence(NamedTuple):
 
     def findings(self) -> tuple[Finding, ...]:
         """Return all roles: each kind from the first profile that has any, then those found on repeated tokens only."""
-        return _findings(self)
+        return _merge_findings(self)
 
 
 @cache_results(CACHED_RESULTS)
-def _findings(evidence: Evidence) -> tuple[Finding, ...]:
+def _merge_findings(evidence: Evidence) -> tuple[Finding, ...]:
     roles = merge_roles(measured.findings() for measured in evidence.profiles)
     known = {(f.head, f.role, f.detail) for f in roles}
     on_repeats = evidence.repeats.findings() if evidence.repeats else ()
@@ -107,7 +107,7 @@ def _read_bundled(name: str) -> Evidence | None:
 def make_built_in_corpus() -> StudyCorpus:
     """Return the built-in sentences as a corpus that can be measured."""
     corpus = built_in()
-    return StudyCorpus(*BUILT_IN, corpus.digest, words(corpus))
+    return StudyCorpus(*BUILT_IN, corpus.digest, count_words(corpus))
 
 
 class UnwrittenProfile(NamedTuple):
@@ -180,7 +180,7 @@ def find_write_error(model: catalog.Model, digest: str) -> MhaVizError | None:
     return unwritten.error if unwritten else None
 
 
-def reference_evidence(model: catalog.Model) -> Evidence | None:
+def load_reference_evidence(model: catalog.Model) -> Evidence | None:
     """Return the evidence that a model's roles come from: its bundled profiles, else the one of the built-in sentences.
 
     None if neither exists. Raises what :func:`profile` raises.
@@ -234,9 +234,9 @@ def start(model: catalog.Model, source: StudyCorpus) -> Job:
     Raises CorpusError if the corpus has more words than a public server measures, and Busy if this visitor has another
     study or too many are waiting.
     """
-    if catalog.is_hosted() and source.words > MOST_WORDS:
+    if catalog.is_hosted() and source.words > MAX_WORDS:
         raise CorpusError(
-            f"This file has {source.words:,} words; this server measures at most {MOST_WORDS:,}.",
+            f"This file has {source.words:,} words; this server measures at most {MAX_WORDS:,}.",
             "Split it, or measure it on your own machine: mha-viz profile.",
         )
     key = profiles.key(model, source.digest)
@@ -266,7 +266,7 @@ def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyC
 
 
 def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> Profile:
-    folder = hub.local_folder(model)
+    folder = hub.find_local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
     sums = profiles.ensure_folder(profiles.home() / key)

@@ -105,14 +105,14 @@ class Bounded(_BASE_PROTOCOL):  # type: ignore[misc]
 
     def _await_head(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_S, self._end_late)
+            self._deadline = self.loop.call_later(HEAD_S, self._abort_late)
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _end_late(self) -> None:
+    def _abort_late(self) -> None:
         self._deadline = None
         if self._lacks_head():
             self.transport.abort()

@@ -16,7 +16,7 @@ from typing import Any
 
 from streamlit.runtime import Runtime
 
-LONGEST_WAIT_S = 30.0  # seconds; after that, build the file from the current state
+MAX_WAIT_S = 30.0  # seconds; after that, build the file from the current state
 POLL_INTERVAL_S = 0.1  # seconds; the first pause lets typed text arrive, which a browser may send after the click
 
 
@@ -45,7 +45,7 @@ def wait_for_the_run(original: Callable[[Any, Any, str], Awaitable[Any]]) -> Cal
     @wraps(original)
     async def handle(self: Any, request: Any, session_id: str) -> Any:
         clock = asyncio.get_running_loop().time
-        end = clock() + LONGEST_WAIT_S
+        end = clock() + MAX_WAIT_S
         await asyncio.sleep(POLL_INTERVAL_S)
         while _is_running(session_id) and clock() < end:
             await asyncio.sleep(POLL_INTERVAL_S)

@@ -12,7 +12,7 @@ from mha_viz.files.assets import asset_path, page_files
 from mha_viz.text import clean
 
 SENTENCE_PAGES = ("", "explore", "inside_a_head")
-MOST_CHARACTERS = 400  # maximum characters of the sentence
+MAX_CHARACTERS = 400  # maximum characters of the sentence
 
 
 def first_paint(path: str, query: bytes) -> str:
@@ -24,7 +24,7 @@ def first_paint(path: str, query: bytes) -> str:
     """
     parameters = parse_qs(query.decode("latin-1"), keep_blank_values=True)
     sentence = (
-        clean(parameters.get("text", [_load_first_sentence()])[-1])[:MOST_CHARACTERS] if path in SENTENCE_PAGES else ""
+        clean(parameters.get("text", [_load_first_sentence()])[-1])[:MAX_CHARACTERS] if path in SENTENCE_PAGES else ""
     )
     sentence_html = f"<p>{escape(sentence)}</p>" if sentence.strip() else ""
     names = "" if parameters.get("class", [""])[-1] == "1" else _draw_names(path)

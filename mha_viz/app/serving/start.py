@@ -63,7 +63,7 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
         os.environ[catalog.ACCESS] = "here"
         print(_LOCAL_MODELS, flush=True)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
-    if missing := confined.find_missing() if sys.platform.startswith("linux") or not is_private else ():
+    if missing := confined.find_missing_rights() if sys.platform.startswith("linux") or not is_private else ():
         print(_UNCONFINED.format(", ".join(sorted(missing))), flush=True)
     confined.hide_memory()
     inspection.use_child_processes()

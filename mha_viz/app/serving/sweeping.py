@@ -32,8 +32,8 @@ QUIET_S = 60  # seconds without a visitor after which caches are freed
 FETCH_BYTES = 256_000_000  # maximum size of all files that wait for a download; the oldest are deleted first
 FETCH_S = 60  # seconds that a browser has to download a file that was made for it
 COLLECT_S = 60  # seconds between two garbage collections while there are visitors
-LEAST_ENDED = 25  # minimum ended sessions that are worth a garbage collection
-MOST_WAITING = 128  # maximum sessions that wait for a reconnect
+MIN_ENDED = 25  # minimum ended sessions that are worth a garbage collection
+MAX_WAITING = 128  # maximum sessions that wait for a reconnect
 _DESCRIPTORS = 1 << 20
 
 
@@ -79,7 +79,7 @@ class WaitingSessions(SessionStorage):
         """Store a session; shut down the oldest ones if there are too many."""
         self._stored[session_info.session.id] = (session_info, time.monotonic() + self._seconds)
         self.end_expired()
-        while len(self._stored) > MOST_WAITING:
+        while len(self._stored) > MAX_WAITING:
             self._end(next(iter(self._stored)))
 
     def delete(self, session_id: str) -> None:
@@ -127,7 +127,7 @@ class _Sweeper:
         now = time.monotonic()
         if self._session_limit.taken:
             self._freed = False
-            if now - self._collected_at >= COLLECT_S and self._waiting.ended - self._collected >= LEAST_ENDED:
+            if now - self._collected_at >= COLLECT_S and self._waiting.ended - self._collected >= MIN_ENDED:
                 self._collected_at, self._collected = now, self._waiting.ended
                 gc.collect()
         elif not self._freed and now - self._session_limit.emptied >= QUIET_S:

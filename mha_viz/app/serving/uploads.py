@@ -16,7 +16,7 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 
 from mha_viz.app.serving.paths import UPLOADS, get_relative_path
 
-MOST_FILES = 2  # per session: the one in use and the one that replaces it
+MAX_FILES = 2  # per session: the one in use and the one that replaces it
 SESSION_BYTES = 16_000_000
 ALL_BYTES = 256_000_000
 UPLOAD_S = 120.0  # maximum duration of an upload: 8 MB at half a megabit per second
@@ -31,7 +31,7 @@ _NOT_YOURS = "This upload belongs to another visitor."
 class Uploads:
     """ASGI middleware that limits the files of a session.
 
-    A session keeps at most ``MOST_FILES`` files, the newest, and only its own browser may change them.
+    A session keeps at most ``MAX_FILES`` files, the newest, and only its own browser may change them.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -115,7 +115,7 @@ def _count_stored_bytes() -> int:
 def _trim(session: str) -> None:
     """Delete the oldest files of a session until it is within the limits."""
     files = list(_get_store().file_storage.get(session, {}).values())
-    while len(files) > MOST_FILES or sum(len(file.data) for file in files) > SESSION_BYTES:
+    while len(files) > MAX_FILES or sum(len(file.data) for file in files) > SESSION_BYTES:
         _get_store().remove_file(session, files.pop(0).file_id)
 
 

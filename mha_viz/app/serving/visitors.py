@@ -10,7 +10,7 @@ from starlette.types import Scope
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-MOST_VISITORS = 4096  # visitors that are remembered
+MAX_VISITORS = 4096  # visitors that are remembered
 _COOKIE = re.compile(r"2\|[0-9a-f]{8}\|[0-9a-f]{2,128}\|\d{1,12}")  # the form that Streamlit writes
 
 
@@ -42,7 +42,7 @@ class RecentVisitors:
         count = self._count(visitor) + 1
         self._noted.pop(visitor, None)
         self._noted[visitor] = time.monotonic(), count
-        while len(self._noted) > MOST_VISITORS:
+        while len(self._noted) > MAX_VISITORS:
             del self._noted[next(iter(self._noted))]
 
     def take(self, visitor: str) -> bool:

@@ -22,9 +22,9 @@ from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
 from mha_viz.app.serving.back_messages import AllowedMessage
 
 RECENT_S = 30.0  # seconds for which waits count
-LEAST_WAITS = 20  # with fewer recent waits, the numbers mean nothing
-LEAST_SLOW_VISITORS = 3  # minimum visitors who wait too long; fewer may have caused it themselves
-MOST_MODELS = 256  # maximum models that are remembered as loaded
+MIN_WAITS = 20  # with fewer recent waits, the numbers mean nothing
+MIN_SLOW_VISITORS = 3  # minimum visitors who wait too long; fewer may have caused it themselves
+MAX_MODELS = 256  # maximum models that are remembered as loaded
 SHORT_MESSAGE_BYTES = 300  # the message that a run has ended is always shorter
 ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
 
@@ -95,7 +95,7 @@ class Waits:
             return
         if action.counts:
             self._ended.append(_Wait(now, action.visitor, max(0.0, now - action.began - blocked)))
-        if len(self._models) < MOST_MODELS:
+        if len(self._models) < MAX_MODELS:
             self._models.add(action.model)
 
     def forget(self, tab: object) -> None:
@@ -109,7 +109,7 @@ class Waits:
     def p95(self) -> float:
         """The 95th percentile, in seconds, over visitors of their median waits.
 
-        Only waits of the last ``RECENT_S`` seconds count; 0 if there are fewer than ``LEAST_WAITS`` of them.
+        Only waits of the last ``RECENT_S`` seconds count; 0 if there are fewer than ``MIN_WAITS`` of them.
         """
         medians = self._compute_medians()
         return medians[math.ceil(0.95 * len(medians)) - 1] if medians else 0.0
@@ -132,12 +132,12 @@ class Waits:
                 unfinished[action.visitor] = max(now - action.began, unfinished.get(action.visitor, 0.0))
         for visitor, seconds in unfinished.items():
             waits[visitor].append(seconds)
-        return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= LEAST_WAITS else []
+        return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= MIN_WAITS else []
 
     def refusal(self) -> str:
         """Return why nobody new is let in; "" if visitors are let in."""
         slow = sum(seconds > self._longest for seconds in self._compute_medians())
-        if slow < LEAST_SLOW_VISITORS or self.p95 <= self._longest:
+        if slow < MIN_SLOW_VISITORS or self.p95 <= self._longest:
             return ""
         return f"This server is busy: its visitors wait more than {self._longest:g} seconds for an answer."
 

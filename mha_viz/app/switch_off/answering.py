@@ -18,7 +18,7 @@ from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer
 from mha_viz.figures.charts import answers as charts
-from mha_viz.figures.layout.caption import reading
+from mha_viz.figures.layout.caption import describe_reading
 from mha_viz.numerals import decimal, percent
 from mha_viz.quotes import join_names
 from mha_viz.request import BOTH, COSINE, MASK, Question, Request
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     pass
 
 R = TypeVar("R")
-MOST_BARS = 5  # maximum words with a bar
+MAX_BARS = 5  # maximum words with a bar
 EFFECT_TARGETS = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
@@ -50,7 +50,7 @@ def show_answer(attention: Attention, request: Request, about: str) -> list[Page
     if not answer.words:
         return []
     draw = partial(charts.draw_word_bars, answer, bool(off))
-    about = about if off else f"No head is off; {reading(attention)}."
+    about = about if off else f"No head is off; {describe_reading(attention)}."
     return [PageChart("The most probable words", "words", draw, about, text=request.text)]
 
 
@@ -105,7 +105,7 @@ def _select_largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
     """
     words = answer.words or ("how alike",)
     shares = zip(words, zip(answer.before.tolist(), answer.after.tolist(), strict=True), strict=True)
-    return sorted(shares, key=lambda share: -max(share[1]))[:MOST_BARS]
+    return sorted(shares, key=lambda share: -max(share[1]))[:MAX_BARS]
 
 
 def _show_bars(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> None:

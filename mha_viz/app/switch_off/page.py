@@ -31,7 +31,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts import effects as charts
 from mha_viz.figures.drawing.table import Table
-from mha_viz.figures.layout.caption import both, reading
+from mha_viz.figures.layout.caption import format_both_numberings, describe_reading
 from mha_viz.heads import NONE
 from mha_viz.numerals import percent
 from mha_viz.request import TEXT, Question, Request
@@ -76,7 +76,7 @@ class SwitchOffMode:
             whole_attention.model, text.text, text.pair, question=self.question, prefix=where.request.prefix
         )
         each_head = replace(request, **where.get_method_fields(text.text))
-        self.each, self.request = each_head, replace(each_head, off=self.off)
+        self.head_request, self.request = each_head, replace(each_head, off=self.off)
 
     @property
     def drawn(self) -> str:
@@ -104,8 +104,8 @@ class SwitchOffMode:
         """
         apply_style("switch_off")
         page_charts: list[PageChart] = []
-        if self.each.method == TEXT:
-            ask_other_text(self.each.source)
+        if self.head_request.method == TEXT:
+            ask_other_text(self.head_request.source)
         if inference.lacks_source(self.where):
             st.button(SWITCH_ALL_ON, key="ended", type="tertiary", on_click=address.go, kwargs=MODE_PARAMETERS)
             return page_charts
@@ -121,29 +121,29 @@ class SwitchOffMode:
                 with answer:
                     page_charts = answering.show_answer(self.whole, self.request, self._describe_charts(self.off))
             with sentence_place:
-                effects = _measure_effects(self.whole, self.each)
+                effects = _measure_effects(self.whole, self.head_request)
                 st.markdown(self._write_sentence(effects), width="content")
             page_charts.append(self._make_effects_chart(effects))
         with links_row:
             if not address.is_class_view():
-                self._show_choice()  # first, so that it does not move
-            self._show_way_back(opened)
+                self._show_choice_popover()  # first, so that it does not move
+            self._show_switch_on_button(opened)
             if self.question is None:
                 label = ":primary[Watch a prediction change (toy model)]"  # opens another text
                 st.button(label, key="guess", type="tertiary", on_click=_open_toy_example)
         return page_charts
 
-    def _show_choice(self) -> None:
+    def _show_choice_popover(self) -> None:
         """Show a popover to choose the heads that are off, what replaces them, and the answer to follow."""
         with st.popover(":primary[Choose heads]", type="tertiary", width="content"):
-            show_controls(self.whole, self.off, self.each)
+            show_controls(self.whole, self.off, self.head_request)
             if not QUANTITIES[
                 self.where.request.quantity
             ].of_answer:  # for gradients, the question is already above the drawing
                 asking.show_panel(self.model, self.whole, self.where)
             st.caption(CAUTION)
 
-    def _show_way_back(self, opened: Head) -> None:
+    def _show_switch_on_button(self, opened: Head) -> None:
         """Show a button that switches all heads on, unless the switch of the ``opened`` head does the same."""
         if self.off in ((), (opened,)):
             return
@@ -158,9 +158,9 @@ class SwitchOffMode:
         target = "sentence" if self.question is None else "answer"
         changes = f"changes {answering.name_effect_target(self.question)}"
         ranked, values = effects.ranked(target), effects.on(target)
-        largest_effect = f"Removing **{both(ranked[0])}** {changes} most here"
+        largest_effect = f"Removing **{format_both_numberings(ranked[0])}** {changes} most here"
         if not self.off:
-            return f"{largest_effect}; removing **{both(ranked[-1])}**, least."
+            return f"{largest_effect}; removing **{format_both_numberings(ranked[-1])}**, least."
         largest = max(values[ranked[0]], 1e-12)
         if len(self.off) > 1:
             future = model_service().cached(verbs.measure_losses, self.request, (self.off,))
@@ -193,8 +193,8 @@ class SwitchOffMode:
 
     def _describe_charts(self, off: tuple[Head, ...]) -> str:
         """Describe what the charts show, for their captions."""
-        subject = f"Without {', '.join(map(both, off))}" if off else "Each head switched off alone"
-        return f"{subject} ({self.each.manner}{describe_off_texts(self.question)}); {reading(self.whole)}."
+        subject = f"Without {', '.join(map(format_both_numberings, off))}" if off else "Each head switched off alone"
+        return f"{subject} ({self.head_request.manner}{describe_off_texts(self.question)}); {describe_reading(self.whole)}."
 
 
 @guarded()

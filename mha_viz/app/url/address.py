@@ -132,7 +132,7 @@ class Address:
         source = self.request.source if self.request.source or self.emptied else replace_word(text)
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
-    def unused(self, page: str) -> list[str]:
+    def list_unused(self, page: str) -> list[str]:
         """Return the complaints about parameters that this page reads."""
         return [
             complaint
@@ -363,11 +363,11 @@ def _shorten(text: str, room: int) -> str:
     text = text[:room]
     if len(quote(clean(text))) <= room:
         return text
-    return text[: bisect_right(list(accumulate(map(_encoded_length, text))), room)]
+    return text[: bisect_right(list(accumulate(map(_count_encoded_bytes, text))), room)]
 
 
 @lru_cache(maxsize=4096)  # a text has few different characters, so this cache stays small
-def _encoded_length(character: str) -> int:
+def _count_encoded_bytes(character: str) -> int:
     return len(quote(clean(character)))
 
 

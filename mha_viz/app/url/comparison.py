@@ -23,7 +23,7 @@ from mha_viz.heads import format_heads, parse_heads
 from mha_viz.request import METHODS, Request
 from mha_viz.text import clean
 
-MOST_HEADS = 8
+MAX_HEADS = 8
 MAX_NAME = 60  # maximum characters of a head's name
 MAX_ENCODED = 3_500  # maximum bytes of the list in a link, percent-encoded: half of address.MAX_ENCODED
 
@@ -53,9 +53,9 @@ def read(value: str | None) -> tuple[Comparison, bool]:
         return (), False
     if not isinstance(heads, list):
         return (), False
-    pins = [_parse_pin(entry, readings) for entry in heads[: 4 * MOST_HEADS]]
+    pins = [_parse_pin(entry, readings) for entry in heads[: 4 * MAX_HEADS]]
     valid = [pin for pin in pins if pin is not None]
-    return tuple(valid[:MOST_HEADS]), len(valid) == len(heads) <= MOST_HEADS
+    return tuple(valid[:MAX_HEADS]), len(valid) == len(heads) <= MAX_HEADS
 
 
 def _parse_pin(entry: Any, readings: Any) -> Pin | None:
@@ -102,7 +102,7 @@ def add(pins: Comparison, pin: Pin, name: str = "") -> Comparison:
     longer = _check_limits((*pins, pin))
     copies = sum((p.request, p.head) == (pin.request, pin.head) for p in longer)
     repetition = " again" if copies > 1 else ""
-    st.toast(f"Added {name or pin.head} to My heads{repetition}: {len(longer)} of {MOST_HEADS}.")
+    st.toast(f"Added {name or pin.head} to My heads{repetition}: {len(longer)} of {MAX_HEADS}.")
     return longer
 
 
@@ -137,8 +137,8 @@ def rename(pins: Comparison, index: int, name: str) -> Comparison:
 
 
 def _check_limits(pins: Comparison) -> Comparison:
-    if len(pins) > MOST_HEADS:
-        raise ComparisonFull(f"At most {MOST_HEADS} heads can be compared.", "Remove one of them first.")
+    if len(pins) > MAX_HEADS:
+        raise ComparisonFull(f"At most {MAX_HEADS} heads can be compared.", "Remove one of them first.")
     if len(quote(write(pins) or "")) > MAX_ENCODED:
         raise make_too_long_error()
     return pins

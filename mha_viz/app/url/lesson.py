@@ -22,7 +22,7 @@ from mha_viz.text import clean
 from mha_viz.view.settings import list_owned_settings
 
 PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
-MOST_VIEWS = 12  # maximum views
+MAX_VIEWS = 12  # maximum views
 MAX_REMARK = 300  # maximum characters of a remark
 MAX_ENCODED = 3_000  # maximum characters of the parameter
 MAX_DECODED = 30_000  # maximum bytes after decompression; larger values are rejected
@@ -62,9 +62,9 @@ def read(value: str | None) -> tuple[Lesson, bool]:
     entries = _decode_entries(value) if len(value) <= MAX_ENCODED else None
     if entries is None:
         return (), False
-    views = [_parse_view(entry) for entry in entries[: 4 * MOST_VIEWS]]
+    views = [_parse_view(entry) for entry in entries[: 4 * MAX_VIEWS]]
     valid = [view for view in views if view is not None]
-    return tuple(valid[:MOST_VIEWS]), len(valid) == len(entries) <= MOST_VIEWS
+    return tuple(valid[:MAX_VIEWS]), len(valid) == len(entries) <= MAX_VIEWS
 
 
 def _decode_entries(value: str) -> list[Any] | None:
@@ -116,8 +116,8 @@ def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -
         *lesson,
         LessonView(page, _select_own_parameters(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]),
     )
-    if len(longer) > MOST_VIEWS:
-        raise LessonFull(f"A lesson has at most {MOST_VIEWS} views.", "Remove one of them first.")
+    if len(longer) > MAX_VIEWS:
+        raise LessonFull(f"A lesson has at most {MAX_VIEWS} views.", "Remove one of them first.")
     if len(write(longer) or "") > MAX_ENCODED:
         raise LessonFull(
             "A lesson is kept in one link, and its views and remarks are together too long for it.",

@@ -26,7 +26,7 @@ _TITLE = re.compile(r"^# (.+)\n")
 
 
 @cache
-def chapters() -> Mapping[str, Path]:
+def list_chapters() -> Mapping[str, Path]:
     """Return the chapters that can be read without the built site, by name.
 
     The name is the path in ``docs/`` without its suffix.
@@ -39,7 +39,7 @@ def chapters() -> Mapping[str, Path]:
 
 def read_chapter_name() -> str:
     """Return the name of the chapter in the URL; empty if there is none. A remark reports an unknown name."""
-    return read_option("chapter", chapters(), ".+")
+    return read_option("chapter", list_chapters(), ".+")
 
 
 def show_chapter(name: str) -> None:
@@ -53,7 +53,7 @@ def show_chapter(name: str) -> None:
     with st.container(key="chapter_ways", horizontal=True, vertical_alignment="center"):
         st.markdown("[← What the pictures show](?chapter=)", width="content")
         bound(
-            st.selectbox, "Chapter", "chapter", name, list(chapters()), required=True, width=320,
+            st.selectbox, "Chapter", "chapter", name, list(list_chapters()), required=True, width=320,
             label_visibility="collapsed", format_func=lambda other: _read_chapter(other)[0],
         )  # fmt: skip
     with st.container(key=f"chapter_{name.replace('/', '_')}"):
@@ -64,7 +64,7 @@ def show_chapter(name: str) -> None:
 @cache
 def _read_chapter(name: str) -> tuple[str, str]:
     """Return a chapter's title and its text in the Markdown that pages render."""
-    text = chapters()[name].read_text("utf-8")
+    text = list_chapters()[name].read_text("utf-8")
     parts = _BLOCK.split(_TITLE.sub("", text, count=1))
     parts[::2] = [_render_prose(part, dirname(name)) for part in parts[::2]]  # the others are code
     title = _TITLE.match(text)
@@ -83,7 +83,7 @@ def _render_prose(markdown: str, folder: str) -> str:
         if not file:
             return link[0]
         name = normpath(f"{folder}/{file}".lstrip("/")).removesuffix(".md")
-        return f"[{words}](?chapter={name}{anchor})" if name in chapters() else words
+        return f"[{words}](?chapter={name}{anchor})" if name in list_chapters() else words
 
     parts = _CODE.split(_LINK.sub(replace_link, _HEADING.sub("##", markdown)))
     parts[::2] = [format_formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]

@@ -111,7 +111,7 @@ def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callabl
             words = escape(views[number - 1].remark)
             st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
         with st.container(key=WAYS_KEY, horizontal=True, vertical_alignment="center", width="content"):
-            _show_ways(pages, current_page, views, url, is_left)
+            _show_view_controls(pages, current_page, views, url, is_left)
 
 
 def _show_edge(
@@ -148,20 +148,20 @@ def _show_edge(
 # ---- The lesson -----------------------------------------------------------------------------------------------
 
 
-def _show_ways(pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
+def _show_view_controls(pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
     """Show buttons for the next and the previous view, or a button back to the view that was left."""
     number = lesson.read_number(url, views)
     if views and number is None:
-        _show_way(pages, current_page, views, 1, ":primary[**Begin the lesson →**]")
+        _show_view_control(pages, current_page, views, 1, ":primary[**Begin the lesson →**]")
     if number is not None and is_left:
-        _show_way(pages, current_page, views, number, f":primary[**← View {number} of {len(views)}**]")
+        _show_view_control(pages, current_page, views, number, f":primary[**← View {number} of {len(views)}**]")
     elif number is not None and number > 1:
-        _show_way(pages, current_page, views, number - 1, "← Back")
+        _show_view_control(pages, current_page, views, number - 1, "← Back")
     if number is not None and number < len(views):
-        _show_way(pages, current_page, views, number + 1, ":primary[**Next →**]")
+        _show_view_control(pages, current_page, views, number + 1, ":primary[**Next →**]")
 
 
-def _show_way(pages: Sequence[Any], current_page: Any, views: Lesson, number: int, label: str) -> None:
+def _show_view_control(pages: Sequence[Any], current_page: Any, views: Lesson, number: int, label: str) -> None:
     """Show a control that opens a view, as in the tour.
 
     It is a link if the view is on another page, and a button otherwise.

@@ -19,7 +19,7 @@ SCHEME = "scheme"  # the key of the component that :func:`watch_page` mounts
 _register_lock = Lock()  # pages run in threads
 
 
-def _drawing(component: str) -> ComponentRenderer:
+def _get_renderer(component: str) -> ComponentRenderer:
     with _register_lock:
         return _register_component(component)
 
@@ -71,7 +71,7 @@ def draw_explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callab
             "why": the user asked why heads differ.
     """
     data = packet + roles + len(roles).to_bytes(4, "little")  # as bytes, which Streamlit sends as one separate message
-    _drawing("explorer")(
+    _get_renderer("explorer")(
         key=key,
         data=data,
         on_view_change=on["view"],
@@ -99,7 +99,7 @@ def draw_sentence(
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or ``model`` (a
     name as chosen or typed).
     """
-    _drawing("sentence")(
+    _get_renderer("sentence")(
         key=key, data=content, on_read_change=on_read, on_example_change=on_example, on_model_change=on_model
     )
 
@@ -117,7 +117,7 @@ def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Calla
     "rename"); ``head``, ``model``, ``text`` and ``pair`` of the panel; and ``view``: the URL parameters after the
     change, because the panels that ``diff`` and ``at`` count have moved. They go into the URL in the same step.
     """
-    _drawing("compare")(key=key, data=packet, on_view_change=on_view, on_edit_change=on_edit)
+    _get_renderer("compare")(key=key, data=packet, on_view_change=on_view, on_edit_change=on_edit)
 
 
 def draw_block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_head: Callable[[], None]) -> None:
@@ -128,7 +128,7 @@ def draw_block(content: dict[str, Any], key: str, on_step: Callable[[], None], o
 
     In the callbacks, ``st.session_state[key]`` holds ``step`` (its name) or ``head`` (its number).
     """
-    _drawing("block")(key=key, data=content, on_step_change=on_step, on_head_change=on_head)
+    _get_renderer("block")(key=key, data=content, on_step_change=on_step, on_head_change=on_head)
 
 
 def draw_player(content: dict[str, Any], key: str, on_step: Callable[[], None], on_next: Callable[[], None]) -> None:
@@ -137,7 +137,7 @@ def draw_player(content: dict[str, Any], key: str, on_step: Callable[[], None], 
     In the callback ``on_step``, ``st.session_state[key].step`` is the step at which the visitor stopped. ``on_next`` is
     called when the visitor goes on to the following step.
     """
-    _drawing("player")(key=key, data=content, on_step_change=on_step, on_next_change=on_next)
+    _get_renderer("player")(key=key, data=content, on_step_change=on_step, on_next_change=on_next)
 
 
 def follow_pointer(tokens: Sequence[int], colour: str) -> None:
@@ -145,7 +145,7 @@ def follow_pointer(tokens: Sequence[int], colour: str) -> None:
 
     Charts must name their tokens; the table must have one row per item of ``tokens``.
     """
-    _drawing("pointed")(key="pointed", data={"tokens": list(tokens), "colour": colour}, width="content")
+    _get_renderer("pointed")(key="pointed", data={"tokens": list(tokens), "colour": colour}, width="content")
 
 
 def draw_search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
@@ -157,7 +157,7 @@ def draw_search(content: dict[str, Any], key: str, on_query: Callable[[], None],
     In the callbacks, ``st.session_state[key]`` holds ``query`` (what was typed) or ``open`` ({typed, index}: the query
     and the number of an answer).
     """
-    _drawing("search")(key=key, data=content, on_query_change=on_query, on_open_change=on_open)
+    _get_renderer("search")(key=key, data=content, on_query_change=on_query, on_open_change=on_open)
 
 
 def draw_more_menu(full: Mapping[str, str], file: str, key: str, on_class: Callable[[], None]) -> None:
@@ -169,7 +169,7 @@ def draw_more_menu(full: Mapping[str, str], file: str, key: str, on_class: Calla
         key: the key of the component.
         on_class: called when the user chooses the view for a class or the lesson.
     """
-    _drawing("more")(key=key, data={"full": dict(full), "file": file}, width="content", on_class_change=on_class)
+    _get_renderer("more")(key=key, data={"full": dict(full), "file": file}, width="content", on_class_change=on_class)
 
 
 def lead_to_step(step: str, place: str) -> None:
@@ -177,7 +177,7 @@ def lead_to_step(step: str, place: str) -> None:
 
     ``place``: the CSS selector of the element; ``… *::part(…)`` selects a part of a drawing inside it.
     """
-    _drawing("tour")(key="tour_lead", data={"step": step, "place": place}, width="content")
+    _get_renderer("tour")(key="tour_lead", data={"step": step, "place": place}, width="content")
 
 
 def watch_page(page: int, on_linked: Callable[[], None]) -> None:
@@ -189,6 +189,6 @@ def watch_page(page: int, on_linked: Callable[[], None]) -> None:
             {"chapter": name}.
     """
     data = {"type": st.context.theme.type, "page": page}
-    _drawing("scheme")(
+    _get_renderer("scheme")(
         key=SCHEME, data=data, on_turned_change=lambda: None, on_linked_change=on_linked, width="content"
     )

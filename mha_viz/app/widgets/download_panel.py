@@ -24,7 +24,7 @@ from mha_viz.figures.file_names import build_file_name, name_for_all, name_for_h
 from mha_viz.figures.layout import COLUMN_MM, LOOKS, NARROW_MM, PAGE_MM, TWO_COLUMNS_MM, Size, recipe
 from mha_viz.figures.layout.compare import PanelKind
 from mha_viz.figures.layout.panels import Panel, choose_difference_pin, explain_mismatch
-from mha_viz.figures.layout.view import View, find_focus, units
+from mha_viz.figures.layout.view import View, find_focus, list_units
 from mha_viz.view.settings import LONG_DEFAULTS, LONG_TOKENS, OPTIONS, keep_accepted
 
 MIME = {
@@ -45,7 +45,7 @@ WIDTHS = {
     "2 columns, 178 mm": TWO_COLUMNS_MM,
     "Other": 0.0,
 }
-MOST_WRITTEN = 2_000_000  # maximum weights in a text file: 60 MB, which take seconds in which other visitors wait
+MAX_TEXT_WEIGHTS = 2_000_000  # maximum weights in a text file: 60 MB, which take seconds in which other visitors wait
 _file_slots = threading.BoundedSemaphore(2)  # two files at a time, for all visitors together
 AS_FIT = "as fit"
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
@@ -230,7 +230,7 @@ def _drop_invalid_pin(attention: Attention, view: View) -> View:
     """Return the view without a pin on a missing token and, for a text without a second sentence, without a side."""
     if not attention.queries.pair:
         view = replace(view, side=OPTIONS["side"].default)
-    return view if find_focus(units(attention, view), view) else replace(view, pin="")
+    return view if find_focus(list_units(attention, view), view) else replace(view, pin="")
 
 
 def _make_pin_option(pin_of: int) -> dict[str, Any]:
@@ -356,7 +356,7 @@ def _show_buttons(figure: Figure, offer: Offer, dpi: int) -> None:
     _show_button_row("Figure", pictures, figure, offer, dpi)
     if size_error is not None:
         remark(f"No PNG: {size_error}")
-    if offer.weights > MOST_WRITTEN:
+    if offer.weights > MAX_TEXT_WEIGHTS:
         numbers = {suffix: label for suffix, label in numbers.items() if suffix not in (".csv", ".json")}
         remark(f"No CSV or JSON: {offer.weights:,} weights are too many for a text file. Use NPZ or safetensors.")
     _show_button_row("Numbers", numbers, figure, offer, dpi)
@@ -367,10 +367,10 @@ def _find_size_error(figure: Figure, dpi: int) -> ExportError | None:
 
     Checked in advance, because an error cannot be shown while a file is being created.
     """
-    from mha_viz.figures.files.png import pixels  # imports resvg, needed only here
+    from mha_viz.figures.files.png import compute_pixel_size  # imports resvg, needed only here
 
     try:
-        pixels(figure.drawing, dpi)
+        compute_pixel_size(figure.drawing, dpi)
     except ExportError as error:
         return error
     return None

@@ -14,13 +14,13 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import ON_DELIMITERS
 from mha_viz.analysis.shipped import MIN_NAMED_SHARE, HeadRecipe
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.words.glosses import explained, find_gloss, find_roles, find_rules, label_link, link, simplify_rule
-from mha_viz.figures.words.role_words import compare_elsewhere, find_best_baseline, sort_by_strength, standing
+from mha_viz.figures.words.glosses import explain_relation, find_gloss, find_roles, find_rules, label_link, describe_link, simplify_rule
+from mha_viz.figures.words.role_words import compare_elsewhere, find_best_baseline, sort_by_strength, describe_role_status
 from mha_viz.numerals import format_weight, percent
 
-MOST_LISTED = 6  # heads per answer
-MOST_PER_WORD = 4  # heads listed for each direction of a word
-LEAST_CASES = 20  # minimum held-out cases of a listed relation
+MAX_LISTED = 6  # heads per answer
+MAX_PER_WORD = 4  # heads listed for each direction of a word
+MIN_CASES = 20  # minimum held-out cases of a listed relation
 NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 SCORES = "share of its scores over a corpus"
 # Other names that visitors may type for the groups of :class:`HeadShares`.
@@ -160,8 +160,8 @@ def find_by_role(typed: str, findings: Sequence[Finding], table: Callable[[str],
             else _find_highest(details[0], *measure, table)
         )
         answers = [*closest, *answers]
-    meaning_words = explained(details[0])
-    return AnswerGroup(f"{meaning_words[:1].upper()}{meaning_words[1:]}", tuple(answers[:MOST_LISTED]), note)
+    meaning_words = explain_relation(details[0])
+    return AnswerGroup(f"{meaning_words[:1].upper()}{meaning_words[1:]}", tuple(answers[:MAX_LISTED]), note)
 
 
 def _get_detail(finding: Finding) -> str:
@@ -171,7 +171,7 @@ def _get_detail(finding: Finding) -> str:
 def _make_answer(finding: Finding) -> HeadAnswer:
     rule, baseline = find_best_baseline(finding)
     does = _describe_detail(finding.detail)
-    standing_words = f"{standing(finding)}{compare_elsewhere(finding, 1)}"
+    standing_words = f"{describe_role_status(finding)}{compare_elsewhere(finding, 1)}"
     return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, standing_words)
 
 
@@ -180,7 +180,7 @@ def _describe_detail(detail: str) -> str:
 
     The first example is the role of a head that attends from the verb to its object.
     """
-    return label_link(detail) if " " in detail else link(detail) or detail
+    return label_link(detail) if " " in detail else describe_link(detail) or detail
 
 
 def _find_highest(
@@ -203,7 +203,7 @@ def _find_best(relation: str, chosen: Any) -> list[HeadAnswer]:
     """
     if chosen is None:
         return []
-    rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= LEAST_CASES)].sort_values("level")
+    rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= MIN_CASES)].sort_values("level")
     if not len(rows):
         return []
     row = rows.iloc[0]  # sorts "base" before "full"
@@ -245,7 +245,7 @@ def find_by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | Non
             "average head",
             RECIPE,
         )
-        for head, part in matching[:MOST_LISTED]
+        for head, part in matching[:MAX_LISTED]
     ]
     return AnswerGroup(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
 
@@ -263,7 +263,7 @@ def find_by_key(typed: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
     if group is None or not heads:
         return None
     mean = percent(sum(head.shares[group] for head in heads) / len(heads))
-    top_heads = sorted(heads, key=lambda head: -head.shares[group])[:MOST_LISTED]
+    top_heads = sorted(heads, key=lambda head: -head.shares[group])[:MAX_LISTED]
     does = f"its attention depends on {group}"
     answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "average head", SCORES) for e in top_heads]
     return AnswerGroup(f"{does[:1].upper()}{does[1:]}", tuple(answers))
@@ -308,7 +308,7 @@ def find_between_words(words: tuple[str, str], attention: Attention) -> AnswerGr
     strongest = shares.max(axis=0)  # [layer, head]
     mean = format_weight(float(strongest.mean()))
     answers = []
-    for place in np.argsort(-strongest, axis=None, kind="stable")[:MOST_LISTED]:
+    for place in np.argsort(-strongest, axis=None, kind="stable")[:MAX_LISTED]:
         row, number = map(int, np.unravel_index(place, strongest.shape))
         head = Head(attention.layer_numbers[row], number)
         query, key = pairs[int(shares[:, row, number].argmax())]
@@ -363,7 +363,7 @@ def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText],
         return None
     mean = format_weight(float(strongest.mean()))
     answers = []
-    for rank_index in np.argsort(-strongest, axis=None, kind="stable")[:MOST_PER_WORD]:
+    for rank_index in np.argsort(-strongest, axis=None, kind="stable")[:MAX_PER_WORD]:
         row, number = map(int, np.unravel_index(rank_index, strongest.shape))
         q, k = map(int, np.unravel_index(int(weights[row, number].argmax()), weights.shape[2:]))
         (query, from_word), (key, to_word) = query_parts[q], key_parts[k]

@@ -36,7 +36,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus.derivable import is_derivable
 from mha_viz.errors import MhaVizError, ModelError, UnknownHead
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.figures.layout.packet import OpenHead
 from mha_viz.models.getting import catalog
 from mha_viz.process.steps import run_steps
@@ -53,10 +53,10 @@ ENGLISH = frozenset((
     *("which", "but", "his", "their", "there", "what", "who", "would", "has", "been", "into", "because", "could"),
     *("does", "should", "these", "those", "your", "my"),
 ))  # fmt: skip
-LEAST_WORDS = 5  # minimum words of a text whose language can be guessed
+MIN_WORDS = 5  # minimum words of a text whose language can be guessed
 # Share of split words: lower for English text in an English model, higher for German, French and Spanish.
-LEAST_SPLIT_SHARE = 1 / 3
-MOST_UNUSED = 6  # name at most this many missing heads of a link
+MIN_SPLIT_SHARE = 1 / 3
+MAX_UNUSED = 6  # name at most this many missing heads of a link
 WEIGHTS_NOTE = "The drawing below shows attention weights."
 # Session key: set by Cancel, which reruns only a fragment, so that the whole page reruns next.
 CANCELLED_KEY = "download_cancelled"
@@ -194,7 +194,7 @@ def _drop_missing_heads(model: catalog.Model, where: Address) -> Address:
         return where
     shape = facts.model
     off = tuple(head for head in where.request.off if head.layer < shape.layers and head.head < shape.heads)
-    say_unused([f"off={head}" for head in where.request.off if head not in off][:MOST_UNUSED])
+    say_unused([f"off={head}" for head in where.request.off if head not in off][:MAX_UNUSED])
     return where.but(off=off)
 
 
@@ -289,7 +289,7 @@ def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
     """Name heads, at most ``max_names`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
     shown = heads if len(heads) <= max_names else heads[: max_names - 1]
     more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
-    return f"{', '.join(map(both, shown))}{more}"
+    return f"{', '.join(map(format_both_numberings, shown))}{more}"
 
 
 def read_request(request: Request) -> Attention:
@@ -505,7 +505,7 @@ def describe_split_words(attention: Attention) -> str:
         if not special and any(character.isalpha() for character in word.text)
     }
     split = sum(count > 1 for count in counts.values())
-    if len(counts) < LEAST_WORDS or split < LEAST_SPLIT_SHARE * len(counts) or ENGLISH & counts.keys():
+    if len(counts) < MIN_WORDS or split < MIN_SPLIT_SHARE * len(counts) or ENGLISH & counts.keys():
         return ""
     return f"it splits {split} of these {len(counts)} words into subwords."
 

@@ -118,7 +118,7 @@ def show_tour_link(pages: Sequence[Any], current_page: Any) -> None:
     if read_step_number(url) is None:
         st.session_state[BEFORE_KEY] = (current_page.title.lower(), dict(url))
         with st.container(key="tour_way", width="content"):
-            _show_way(pages, current_page, 1, "Tour" if url else ":primary[Tour]", "first")
+            _show_step_control(pages, current_page, 1, "Tour" if url else ":primary[Tour]", "first")
 
 
 def show_tour(pages: Sequence[Any], current_page: Any) -> None:
@@ -130,7 +130,7 @@ def show_tour(pages: Sequence[Any], current_page: Any) -> None:
     number = read_step_number(url)
     if number is None:
         return
-    step, page_of_step = load_steps()[number - 1], _page_of_step(pages, number)
+    step, page_of_step = load_steps()[number - 1], _find_page_of_step(pages, number)
     with st.container(key="tour"):
         if current_page.title != page_of_step.title:
             st.markdown(
@@ -146,20 +146,20 @@ def show_tour(pages: Sequence[Any], current_page: Any) -> None:
             apply_style("tour", {"#pointed": ", ".join(selectors), "#first": selectors[0]})
             lead_to_step(str(number), selectors[0])
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
-            _show_ways(pages, current_page, number)
+            _show_step_controls(pages, current_page, number)
 
 
-def _show_ways(pages: Sequence[Any], current_page: Any, number: int) -> None:
-    if current_page.title != _page_of_step(pages, number).title:
-        _show_way(pages, current_page, number, ":primary[**Go on →**]", "on")
+def _show_step_controls(pages: Sequence[Any], current_page: Any, number: int) -> None:
+    if current_page.title != _find_page_of_step(pages, number).title:
+        _show_step_control(pages, current_page, number, ":primary[**Go on →**]", "on")
     else:
         if number < len(load_steps()):
-            _show_way(pages, current_page, number + 1, ":primary[**Next →**]", "next")
+            _show_step_control(pages, current_page, number + 1, ":primary[**Next →**]", "next")
         else:
             st.button(":primary[**Finish**]", key="tour_out", type="tertiary", on_click=address.go, kwargs={TOUR: None})
         if number > 1:
-            _show_way(pages, current_page, number - 1, "← Back", "back")
-    if current_page.title != _page_of_step(pages, number).title or number < len(load_steps()):
+            _show_step_control(pages, current_page, number - 1, "← Back", "back")
+    if current_page.title != _find_page_of_step(pages, number).title or number < len(load_steps()):
         st.button(
             "Leave the tour", key="tour_out", type="tertiary", on_click=_leave_tour, args=(current_page.title.lower(),)
         )
@@ -177,7 +177,7 @@ def _leave_tour(current_name: str) -> None:
         leave(name, parameters)
 
 
-def _show_way(pages: Sequence[Any], current_page: Any, number: int, label: str, key: str) -> None:
+def _show_step_control(pages: Sequence[Any], current_page: Any, number: int, label: str, key: str) -> None:
     """Show a control that opens a step: a link if the step is on another page, a button if it is on this one.
 
     A link to the open page would leave the address bar unchanged, and a button that switches pages would add two
@@ -185,10 +185,10 @@ def _show_way(pages: Sequence[Any], current_page: Any, number: int, label: str, 
     """
     kept = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
     parameters = {**kept, **load_steps()[number - 1].parameters, TOUR: str(number)}
-    if current_page.title == _page_of_step(pages, number).title:
+    if current_page.title == _find_page_of_step(pages, number).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_go_on, args=(parameters,))
     else:
-        st.page_link(_page_of_step(pages, number), label=label, query_params=parameters)
+        st.page_link(_find_page_of_step(pages, number), label=label, query_params=parameters)
 
 
 @guarded()
@@ -196,5 +196,5 @@ def _go_on(parameters: dict[str, str]) -> None:
     address.open_at(parameters)
 
 
-def _page_of_step(pages: Sequence[Any], number: int) -> Any:
+def _find_page_of_step(pages: Sequence[Any], number: int) -> Any:
     return next(page for page in pages if page.title.lower() == load_steps()[number - 1].page)

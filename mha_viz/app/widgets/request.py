@@ -29,14 +29,14 @@ from mha_viz.app.widgets.parts import (
 )
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.figures.layout.packet import OpenHead
 from mha_viz.models.getting import catalog
 from mha_viz.request import CROSS, ENCODER, PARTS, Request
 from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
 
-MOST_TYPED = 2_000  # maximum characters of a target
+MAX_TYPED = 2_000  # maximum characters of a target
 PART_NOTES = {
     "cross": "Rows are tokens of the target and columns those of the source, so weights on the token itself and its "
     "neighbours, roles and gold annotation are not defined here.",
@@ -215,13 +215,13 @@ def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
 
     A remark names the parts of the link that ``page`` cannot use.
     """
-    first, ignored = Head.parse(find_opening(url, attention).head), url.where.unused(page)
+    first, ignored = Head.parse(find_opening(url, attention).head), url.where.list_unused(page)
     head = url.where.head or first
     if QUANTITIES[attention.quantity].of_layers:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
         ignored, head = [*ignored, f"head={head}"], first
-    say_unused(ignored, both(head) if any(part.startswith("head=") for part in ignored) else "")
+    say_unused(ignored, format_both_numberings(head) if any(part.startswith("head=") for part in ignored) else "")
     return head
 
 
@@ -293,7 +293,7 @@ def ask_part(where: Address) -> None:
             if where.request.part != ENCODER:
                 bound(
                     st.text_input, "Target", "target", where.request.target, change=_change_target, keeps=True,
-                    max_chars=MOST_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
+                    max_chars=MAX_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
                 )  # fmt: skip
 
 
@@ -305,7 +305,7 @@ def _change_part(before: str, part: str) -> UrlChanges:
 
 
 def _change_target(typed: str) -> UrlChanges:
-    target = clean(str(typed)[:MOST_TYPED]).strip()
+    target = clean(str(typed)[:MAX_TYPED]).strip()
     if len(quote(target)) > address.count_room("target"):
         remedy = "Shorten one of them, or remove a head with a long text from My heads."
         raise TextError("Source and target are together too long for the page’s link.", remedy)

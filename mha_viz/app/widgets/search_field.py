@@ -35,7 +35,7 @@ from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 KEY = "search"
-MOST_CHARACTERS = 80  # maximum length of a query
+MAX_CHARACTERS = 80  # maximum length of a query
 PATIENCE_S = 20  # seconds to wait for the model
 STAYING_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; the others lead to Explore
 MEASURED_FIELDS = ("score", "baseline", "rule", "standing")
@@ -48,7 +48,7 @@ def show_search_field(current_page: str) -> None:
     """Show the search field on the page ``current_page``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
     if isinstance(chosen, HeadAnswer | StageAnswer):
-        name, changes = _find_place(chosen, current_page)
+        name, changes = _find_destination(chosen, current_page)
         st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
         if name != current_page:
             navigation.leave(name, _merge_parameters(changes))
@@ -80,7 +80,7 @@ def _on_open() -> None:
 
 
 def _clean_query(value: object) -> str:
-    return " ".join(clean(str(value or "")[:MOST_CHARACTERS]).split())
+    return " ".join(clean(str(value or "")[:MAX_CHARACTERS]).split())
 
 
 def _make_content(typed: str, current_page: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _make_table_loader(model: catalog.Model) -> Callable[[str], Any]:
     """Return a function that loads a table measured for the model, by name; None if there is no such table."""
 
     def load_table(name: str) -> Any:
-        evidence = studies.reference_evidence(model)
+        evidence = studies.load_reference_evidence(model)
         return evidence.table(name) if evidence else None
 
     return load_table
@@ -177,7 +177,7 @@ def _load_reading(model: catalog.Model, url: Url) -> Attention:
 # ---- The link of an answer --------------------------------------------------------------------------------
 
 
-def _find_place(answer: HeadAnswer | StageAnswer, current_page: str) -> tuple[str, dict[str, str | None]]:
+def _find_destination(answer: HeadAnswer | StageAnswer, current_page: str) -> tuple[str, dict[str, str | None]]:
     """Return the page that shows an answer, and the URL parameters to change."""
     if isinstance(answer, StageAnswer):
         return answer.page, dict(answer.parameters)
@@ -210,7 +210,7 @@ def _find_case_parameters(answer: HeadAnswer) -> dict[str, str | None]:
     if answer.role is None or "text" in address.get_parameters():
         return {}
     model = read_model(address.url().where)
-    evidence = studies.reference_evidence(model)
+    evidence = studies.load_reference_evidence(model)
     if evidence is None:
         return {}
     shown = role_cases.list_bundled_cases(evidence, answer.head)
@@ -229,5 +229,5 @@ def _merge_parameters(changes: dict[str, str | None]) -> dict[str, str]:
 
 
 def _make_href(answer: HeadAnswer | StageAnswer, current_page: str) -> str:
-    name, changes = _find_place(answer, current_page)
+    name, changes = _find_destination(answer, current_page)
     return f"./{navigation.find_page(name).url_path}?{urlencode(_merge_parameters(changes))}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mha_viz.app.url.address import SCENE_PARAMETERS, TEXT_PARAMETERS, load_examples
 from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL
 
-LEAST_WORDS, MOST_ANSWERS = 3, 3  # minimum words of a question, and maximum answers
+MIN_WORDS, MAX_ANSWERS = 3, 3  # minimum words of a question, and maximum answers
 QUESTION_WORDS = frozenset(("why", "what", "how", "is", "are", "can", "could", "do", "does", "when", "where", "if"))
 BANK_TEXT = "We sat on the river bank after the bank had closed."  # an example
 
@@ -43,7 +43,7 @@ class StageGroup(NamedTuple):
     note: str = ""
 
 
-# Phrases that visitors may type, and their answers, best first: experiments, or keys of :func:`_list_places`.
+# Phrases that visitors may type, and their answers, best first: experiments, or keys of :func:`_list_stages`.
 WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("narrow", "wide", "split", "chunk", "chunks", "cut", "part", "parts"), (CUT, COUNT)),
@@ -87,11 +87,11 @@ def find_by_word(typed: str, is_alone: bool) -> StageGroup | None:
 def find_by_question(typed: str) -> StageGroup | None:
     """Return the stages that match most words of a question; None if it is no question, or none matches."""
     words = _split_words(typed)
-    if len(words) < LEAST_WORDS or words[0] not in QUESTION_WORDS:
+    if len(words) < MIN_WORDS or words[0] not in QUESTION_WORDS:
         return None
     phrases = [*words[1:], *map(" ".join, pairwise(words))]
     counts = Counter(name for phrase in phrases for name in WORDS.get(phrase, ()))
-    return _make_group(tuple(name for name, _ in counts.most_common(MOST_ANSWERS)))
+    return _make_group(tuple(name for name, _ in counts.most_common(MAX_ANSWERS)))
 
 
 def _split_words(typed: str) -> list[str]:
@@ -107,10 +107,10 @@ def _make_answer(name: str) -> StageAnswer:
         row = EXPERIMENTS[name]
         parameters = {**dict.fromkeys(SCENE_PARAMETERS), "experiment": name}
         return StageAnswer(row.short, row.question, "why heads differ", parameters)
-    return _list_places()[name]
+    return _list_stages()[name]
 
 
-def _list_places() -> dict[str, StageAnswer]:
+def _list_stages() -> dict[str, StageAnswer]:
     inside, scene = "inside a head", dict.fromkeys(SCENE_PARAMETERS)
     bank = next(example for example in load_examples() if example["text"] == BANK_TEXT)
     parameters = {name: bank[name] for name in ("text", "head", "pin")}

@@ -1,4 +1,4 @@
-// Two panels subtracted: the second minus the first, as a signed heatmap, as the largest differences and as a table.
+// Show the second of two panels minus the first: as a signed heatmap, a list of the largest differences, and a table.
 import { make, typedText } from "../dom.js";
 import { thinned } from "../heatmap.js";
 import { heatmapSpotAt } from "../layouts.js";
@@ -18,7 +18,7 @@ import { difference, largest, readingOf, signedShades, spotIn, toldApart } from 
 /** @import { Difference, Panels, PanelsView, Place, Refusal } from "./together.js" */
 
 /**
- * A difference ready to be drawn, and its largest cells.
+ * A difference ready to be drawn, with its largest cells.
  *
  * @typedef {Difference & { head: Pictured, largest: number[] }} DrawnDifference
  */
@@ -29,7 +29,7 @@ const NO_DIVERGENCE =
 const MIXED = "These two cannot be subtracted: one is attention between two texts, the other within one text.";
 const REPLACED = "Compare two sentences of equal length that differ only in some words.";
 
-// The difference that a view asks for, ready to draw; null if it asks for none.
+// Return the difference that a view asks for, ready to draw, or null if it asks for none.
 /** @type {(set: Panels, view: PanelsView) => DrawnDifference | Refusal | null} */
 export function subtracted(set, view) {
   const result = view.diff && difference(set, view, view.diff);
@@ -38,11 +38,11 @@ export function subtracted(set, view) {
   return { ...result, head, largest: largest(result, LARGEST) };
 }
 
-// Whether a difference is that of the panel of this number and the next one.
+// Whether a difference is between panel `index` and the next one.
 /** @type {(diff: number[] | null, index: number) => boolean} */
 export const isOf = (diff, index) => !!diff && Math.min(...diff) === index && Math.max(...diff) === index + 1;
 
-// Everything except the heatmap, which shows what is pointed at.
+// Draw everything except the heatmap, which depends on the hovered spot.
 /** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
 export function drawDifference({ read, stage, look }, part) {
   const { set, derived } = read;
@@ -70,7 +70,7 @@ function title(set, diff) {
   /** @type {(panel: { name: string, more: string }) => Children} */
   const named = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", typedText(more)] : [])];
   const [first, second] = toldApart(set, diff);
-  const isOneHead = first.name === second.name && first.more.startsWith("with "); // its name is said once
+  const isOneHead = first.name === second.name && first.more.startsWith("with "); // name it once
   return [...named(second), " minus ", ...(isOneHead ? [typedText(first.more)] : named(first))];
 }
 
@@ -84,7 +84,7 @@ function meaning(set, [p, q]) {
   return ["Difference ", bold(apart(nats)), " ", ends, "."];
 }
 
-// Why two panels cannot be subtracted, with a button that helps, if there is one.
+// Explain why two panels cannot be subtracted, with a button for the remedy, if there is one.
 /** @type {(stage: Stage<PanelsView>, diff: [number, number], result: Refusal) => Children} */
 function refusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
   if (isMixed) return [MIXED];
@@ -127,7 +127,7 @@ function listed(stage, [at], { rows, cols, d, C, first, second, top, kind }, cel
   return entry(rows[spot.row].text, cols[spot.col].text, numbers, d[cell] / top, on);
 }
 
-// One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
+// Make an entry of the list: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
 /** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
 function entry(from, to, numbers, share, on) {
   const strip = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
@@ -144,9 +144,9 @@ function entry(from, to, numbers, share, on) {
   return make("li", {}, button);
 }
 
-// ---- What is pointed at ---------------------------------------------------------------------------------------
+// ---- The hovered spot -----------------------------------------------------------------------------------------
 
-// The panel whose rows and columns the difference has.
+// Return the panel that provides the rows and columns of the difference.
 /** @type {(stage: Stage<PanelsView>) => number} */
 const subtractedFrom = (stage) => stage.view.diff?.[0] ?? 0;
 
@@ -213,9 +213,9 @@ function differenceSays({ read: { derived }, stage }, spot) {
   return [link, " ", softly(both), " ", amount(signed(d[cell], kind))];
 }
 
-const NAMED = 3; // the most differences of a word that are named
+const NAMED = 3; // maximum number of differences listed for a word
 
-// What differs most of a row, or of a column.
+// List the largest differences of a row or a column.
 /** @type {(result: DrawnDifference, spot: Span) => HTMLElement} */
 function wordDiffers({ rows, cols, d, C, kind }, { row, col }) {
   const isQuery = row !== null;

@@ -1,4 +1,5 @@
-// The panels: one size, one layout and one scale for all, the focus of any panel shown in each, and a table of weights.
+// Draw the panels, all with one size, layout and scale, show the focus of any panel in each, and make a table of
+// weights.
 import { make, typedText } from "../dom.js";
 import { block } from "../geometry.js";
 import { EDGE, heatmapLabel, thinned } from "../heatmap.js";
@@ -25,21 +26,21 @@ import { columns, nameOf, readingOf, sharedShades, spotIn, topOf, unitsOf } from
 
 /** @typedef {Parts & { panels: PanelPart[] }} Sheet */
 /**
- * What the view shows of every panel.
+ * The part of every panel that the view shows.
  *
  * @typedef {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
  *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} Derived
  */
 
-const GAP = 32; // gaps between panels, pixels
-const FEW = 4; // panels between whose maps is room for a word
-const MANY = 40; // tokens whose cells need that room themselves
+const GAP = 32; // between panels, pixels
+const FEW = 4; // with up to this many panels, there is room for words between maps
+const MANY = 40; // with more tokens than this, the cells need that room
 const WIDE_GAP = 64;
-const LEGIBLE = 14; // pixels of a row: what has few words need not be higher than the first screen
-const LEAST = 292; // the least width of a panel, pixels
-const LINKS_WIDTH = 560; // the greatest width of a link diagram
+const LEGIBLE = 14; // maximum pixels of a row, so that short texts fit the first screen
+const LEAST = 292; // minimum width of a panel, pixels
+const LINKS_WIDTH = 560; // maximum width of a link diagram, pixels
 
-// What the view shows of every panel, computed once per view.
+// Compute what the view shows of every panel, once per view.
 /** @type {(stores: Stores) => void} */
 export function derive({ read, stage: { view }, look }) {
   const { set, derived } = read;
@@ -67,7 +68,7 @@ export function derive({ read, stage: { view }, look }) {
   read.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
 }
 
-// What the numbers of all panels are: with signs if any has, and no shares if any are none.
+// Return the kind of the numbers of all panels: signed if any is signed, otherwise not shares if any is not.
 /** @type {(heads: ShownHead[]) => Kind} */
 const kindOf = (heads) => {
   const parts = heads.map(({ part }) => part);
@@ -90,8 +91,8 @@ export function drawScale({ read: { set, derived }, stage, look }, part) {
   part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top, kindOf(derived.heads))}${how}`;
 }
 
-// All panels and their difference have one size and one layout, whatever they show, so that cells can be compared by
-// position. Beside two panels the difference has a column of its own, so that nothing moves when it opens.
+// Give all panels and their difference one size and one layout, so that cells can be compared by position. With two
+// panels, the difference has a column of its own, so that nothing moves when it opens.
 /** @type {(stores: Stores, part: Sheet) => void} */
 export function measure({ read: { set, derived }, stage, look }, part) {
   const isLinks = stage.view.as === "links";
@@ -115,14 +116,14 @@ export function measure({ read: { set, derived }, stage, look }, part) {
     ? look.width
     : heatmapLayout(column - EDGE, most, most, height - EDGE, label, label, largest).width + EDGE;
   for (const { box } of part.panels) box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
-  const wide = Math.min(column, Math.max(drawn, LEAST)); // the tools are above the end of the drawing
+  const wide = Math.min(column, Math.max(drawn, LEAST)); // the tools are above the right edge of the drawing
   part.sheet.style.cssText = `grid-template-columns: repeat(${across}, ${wide}px); --gap: ${gap}px`;
   part.sheet.classList.toggle("single", across === 1);
   part.sheet.classList.toggle("few", gap === WIDE_GAP || across === 1);
   place(part, stage.view.diff, across);
 }
 
-// The difference follows the second of its panels, or ends the row of the first.
+// Place the difference after the second of its panels, or at the end of the row of the first.
 /** @type {(part: Sheet, diff: [number, number] | null, across: number) => void} */
 function place({ panels, sheet, diff: drawn }, diff, across) {
   const all = panels.map((panel) => panel.all);
@@ -139,7 +140,7 @@ function place({ panels, sheet, diff: drawn }, diff, across) {
   });
 }
 
-// Draw what has changed: a panel with an unchanged focus keeps its picture.
+// Redraw what has changed. A panel with an unchanged focus keeps its picture.
 /** @type {(stores: Stores, part: Sheet, all?: boolean) => void} */
 export function refresh(stores, part, all = false) {
   const { set } = stores.read;
@@ -209,7 +210,7 @@ export function listenTo(stores, part, index) {
   panel.box.onscroll = () => follow(stores, part, index);
 }
 
-// Panels with the same layout scroll together.
+// Make panels with the same layout scroll together.
 /** @type {(stores: Stores, part: Sheet, index: number) => void} */
 function follow(stores, part, index) {
   const panel = part.panels[index];
@@ -222,9 +223,9 @@ function follow(stores, part, index) {
   if (stores.stage.view.as === "links") drawPanel(stores, panel, index, JSON.parse(panel.drawn), true);
 }
 
-// ---- What a panel says of a spot ----------------------------------------------------------------------------
+// ---- The sentence of a panel about a spot -------------------------------------------------------------------
 
-// One link with its exact weight, or the largest of a word; without a pointer, the strongest link.
+// Describe one link with its exact weight, or the largest links of a word; if nothing is focused, the strongest link.
 /** @type {(stores: Stores, index: number, spot: Place | null) => Children} */
 function panelSays({ read: { set, derived }, stage }, index, spot) {
   const { reading } = set.panels[index];

@@ -1,4 +1,4 @@
-// The comparison's page elements. What the user does is reported to the functions in `on`.
+// The page elements of the comparison. User actions are reported to the functions in `on`.
 import { begin, controlsFor, differing, drawingMenu, roving } from "../controls.js";
 import { make, svg, typedText } from "../dom.js";
 import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
@@ -72,7 +72,7 @@ function scaleOf(p) {
 export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
   const usual = startOf(set);
-  const links = view.as === "links" ? view.links : usual.links; // a heatmap has all
+  const links = view.as === "links" ? view.links : usual.links; // a heatmap shows all links
   p.drawing.textContent = differing({ ...view, links }, usual, "compare");
   p.choices.links.box.hidden = view.as !== "links";
   for (const [select, at] of [
@@ -81,23 +81,23 @@ export function setControls(p, set, view) {
   ]) {
     const options = () => set.panels.map((_, i) => make("option", { value: i, textContent: i + 1 }));
     if (p.offered !== set.key) select.replaceChildren(...options());
-    select.disabled = set.panels.length < 3; // the neighbours are the only two
+    select.disabled = set.panels.length < 3; // with two panels there is nothing to choose
     select.value = view.diff ? view.diff[at] : "";
   }
   p.offered = set.key;
 }
 
-// Long texts begin with only what is strongest: one line says so.
+// Long texts first show only the strongest links; a line says so.
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
 export function setBegun(p, set, view, on) {
-  const { special } = startOf({ readings: [], start: set.start }); // begins so with any text
+  const { special } = startOf({ readings: [], start: set.start }); // opens with this setting whatever the text
   begin(p.begun, startOf(set), { ...firstValues("compare", set.readings), special }, view, on.change, [
     "Long text: special tokens hidden, three links per word, colours up to the largest weight shown.",
     "Show only the strongest",
   ]);
 }
 
-const LETTERS = 24; // characters of a name in a menu
+const LETTERS = 24; // length of a name in a menu, in characters
 
 /** @type {(set: Panels, panel: number) => string} */
 export function shortName(set, panel) {
@@ -139,7 +139,7 @@ export function panelOf(set, index, on) {
   return p;
 }
 
-// The user's name for a panel, with a field to change it.
+// Make the user's name for a panel, with a field to change it.
 /** @type {(p: Parts, set: Panels, index: number, on: Actions) => Children} */
 function nameParts(p, set, index, on) {
   const { name } = set.panels[index];
@@ -154,7 +154,7 @@ function nameParts(p, set, index, on) {
       "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename`,
     },
     ...(name ? [text] : [softly("Add a name"), icon("rename")]),
-  ); // a name takes all the available room
+  ); // the name takes all the available room
   rename.onclick = () => askName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
   p.rename = rename;
   return [rename];
@@ -183,7 +183,7 @@ function askName(p, button, name, done) {
   field.select();
 }
 
-// The model, the sentence and the steps applied, if panels differ in them; words that other panels lack are
+// Show the model, the sentence and the steps applied, if panels differ in them. Words that other panels lack are
 // highlighted.
 /** @type {(set: Panels, index: number) => HTMLElement | null} */
 function whoseOf(set, index) {
@@ -204,7 +204,7 @@ function whoseOf(set, index) {
 }
 
 const ROOM = 90; // visible characters of a sentence on a narrow panel
-const BEFORE = 40; // of these, those before the first different word of a longer sentence
+const BEFORE = 40; // of these, before the first different word of a longer sentence
 
 /** @type {(set: Sides, number: number) => Children} */
 function sentenceOf(set, number) {
@@ -215,7 +215,7 @@ function sentenceOf(set, number) {
   /** @type {(word: number) => boolean} */
   const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
   const unlike = reading.groups.flatMap((tokens, word) => {
-    const spans = tokens.flatMap((t) => reading.spans[t] ?? []); // where each piece begins and ends
+    const spans = tokens.flatMap((t) => reading.spans[t] ?? []); // where each token begins and ends
     return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0], spans[spans.length - 1]]] : [];
   });
   const first = unlike.length ? unlike[0] : [0, 0, 0];
@@ -241,7 +241,8 @@ function marked(letters, spans, start) {
 
 // ---- The difference, and the table --------------------------------------------------------------------------
 
-// The difference stands among the panels, in their rows; returns the list of what differs most, below all of them.
+// Make the difference, which stands in the rows of panels; return the list of largest differences, which follows all of
+// them.
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function differenceOf(p, on) {
   /** @type {(label: string) => HTMLSelectElement} */
@@ -273,7 +274,7 @@ function differenceOf(p, on) {
   return p.most;
 }
 
-// Between two panels: a click shows what differs, or no longer.
+// Make the button between two panels. A click shows or hides their difference.
 /** @type {(index: number, on: Actions) => HTMLElement} */
 function pillOf(index, on) {
   const label = `Difference of panels ${index + 1} and ${index + 2}`;
@@ -294,10 +295,10 @@ function tableOf(p, on) {
 
 // ---- The buttons of a panel ---------------------------------------------------------------------------------
 
-// What each does to the compared heads, as one stop of the Tab key.
+// The buttons that edit the compared heads form one tab stop.
 
 /**
- * A button of a panel: what it does to the compared heads, where it can.
+ * A button of a panel: its action on the compared heads, where it is possible.
  *
  * @typedef {{ name: string, label: string, change?: Omit<Edit, "index"> }} Tool
  */
@@ -359,7 +360,7 @@ const icon = (name) =>
 
 // ---- Two canvases on top of each other ----------------------------------------------------------------------
 
-// A drawing that is made once, and the focus in it.
+// The lower canvas holds a drawing that is made once, the upper one its focus.
 
 /**
  * @typedef {{ canvas: HTMLCanvasElement, over: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement, layout?: any }}
@@ -374,8 +375,8 @@ function canvasPair() {
   return { canvas, over, tall, box: make("div", { class: "box" }, tall) };
 }
 
-// `scene` contains `heads` for links, `head` for a heatmap. Unless `all`, only the focus is drawn: over the heatmap, or
-// in place of the links.
+// Draw `scene`, which contains `heads` for links or `head` for a heatmap. Unless `all`, draw only the focus: over a
+// heatmap, or in place of the links.
 /** @type {(sheet: CanvasPair, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
 export function drawCanvasPair(sheet, scene, focus, all, look) {
   const isLinks = !!scene.heads;
@@ -411,7 +412,7 @@ export function lacking(view, unit) {
   return [softly(`no ${kind} “`, typedText(unit.text), `” here${isHidden ? ": hidden" : ""}`)];
 }
 
-// The sentences of every panel, for screen readers.
+// Join the sentences of all panels for screen readers.
 /** @type {(set: Panels, panels: PanelPart[]) => string} */
 export const allSay = (set, panels) =>
   panels.map((panel, i) => `${i + 1}, ${nameOf(set, i).name}: ${panel.says.textContent}`).join("; ");

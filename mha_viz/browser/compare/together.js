@@ -1,5 +1,5 @@
-// Several heads at once: their data, which of their words correspond, where a spot of one is in the others, common
-// scale, differences, and the address. Numbers only, no page. Tested with `node --test`.
+// Compare several heads: unpack their data, align their words, map spots between panels, compute the common scale and
+// differences, and read and write the address. No DOM access. Tested with `node --test`.
 import { block, isLong, pinName, pinOf, shades, units } from "../geometry.js";
 import { keysOf, mapName, paperMapName, unpack } from "../reading.js";
 import { firstValues, lastOf, settingsIn, settingsOut } from "../view.js";
@@ -14,7 +14,7 @@ import { firstValues, lastOf, settingsIn, settingsOut } from "../view.js";
 /** @typedef {Settings & { pin: Pin | null, diff: [number, number] | null }} PanelsView */
 
 /**
- * Matrices subtracted: d[row * C + col] is `second` minus `first`, at most `top` in size.
+ * Difference of two matrices: d[row * C + col] is `second` minus `first`, at most `top` in absolute value.
  *
  * @typedef {object} Subtraction
  * @property {number[]} partner
@@ -27,20 +27,20 @@ import { firstValues, lastOf, settingsIn, settingsOut } from "../view.js";
  */
 
 /**
- * One panel minus another, with the units and what the numbers are.
+ * One panel minus another, with its axes and the kind of its numbers.
  *
  * @typedef {Axes & Subtraction & { kind: Kind }} Difference
  */
 
 /**
- * Why two panels cannot be subtracted: the units that have no counterpart, and a remedy.
+ * Why two panels cannot be subtracted: the units without a counterpart, and a remedy.
  *
  * @typedef {{ partner?: undefined, ours: Unit[], theirs: Unit[], remedy: Partial<Settings> | null, isMixed?: boolean }}
  *   Refusal
  */
 
 /**
- * For each unit its one partner, or the units that have none.
+ * The one partner of each unit, or the units that have none.
  *
  * @typedef {{ partner: number[]; ours?: undefined; theirs?: undefined } | { partner?: undefined; ours: Unit[]; theirs:
  *   Unit[] }} Partners
@@ -48,10 +48,10 @@ import { firstValues, lastOf, settingsIn, settingsOut } from "../view.js";
 
 // ---- The panels ---------------------------------------------------------------------------------------------
 
-// As figures/layout/panels.py packs them: their readings, and which of their words correspond.
+// The format is that of figures/layout/panels.py: readings, and the alignment of their words.
 
 /**
- * The texts of rows, or of columns, of all readings of some panels, and which of their words stand for each other.
+ * The texts along the rows or columns of all readings of some panels, and the alignment of their words.
  *
  * @typedef {{ readings: TypedAxis[], aligned: (number | null)[][][], place: (number | null)[][][] }} Sides
  */
@@ -74,12 +74,12 @@ import { firstValues, lastOf, settingsIn, settingsOut } from "../view.js";
 /** @typedef {Omit<Sides, "readings"> & PanelsFields} Panels */
 
 /**
- * What the settings depend on with which panels open.
+ * The data that determine the settings with which panels open.
  *
  * @typedef {Pick<Panels, "readings" | "start">} Opening
  */
 
-// Bytes of figures/layout/panels.py -> its header, with each reading unpacked and its words' numbers by token.
+// Unpack the bytes of figures/layout/panels.py: the header, its readings, and the word number of each token.
 /** @type {(bytes: Uint8Array) => Panels} */
 export function unpackPanels(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
@@ -103,7 +103,7 @@ function wordsByToken({ groups }) {
   return words;
 }
 
-// The correspondence of rows, or of columns; readings of one text have the same units.
+// Return the alignment of rows or of columns. Readings of one text have the same units.
 /** @type {(set: Panels, side: "rows" | "cols") => Sides} */
 export const sideOf = (set, side) => (side === "cols" && set.columns) || set;
 
@@ -118,14 +118,14 @@ export const nameOf = (set, panel) => {
 
 // ---- The view in the URL ------------------------------------------------------------------------------------
 
-// If any of the texts is long, the panels begin with its strongest links, on one scale.
+// Return the initial settings. If any text is long, show only the strongest links, on one scale.
 /** @type {(set: Opening) => Record<string, string>} */
 export const startOf = (set) => ({
   ...firstValues("compare", set.readings, set.readings.some(isLong)),
   ...(set.start?.special && { special: set.start.special }),
 });
 
-// URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
+// Parse URLSearchParams into a view. Unknown or out-of-range values become the default; never throws.
 /** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
 export function parseTogether(params, set) {
   /** @type {(name: string) => string} */
@@ -140,8 +140,8 @@ export function parseTogether(params, set) {
   return { ...view, pin: pin ? { ...pin, at } : null };
 }
 
-// view -> the URL parameters that differ from the defaults (null: remove it from the URL). Panels that open with a
-// difference or a held word state when it is not.
+// Return the URL parameters of a view that differ from the defaults; null removes a parameter. If the panels open with
+// a difference or a pinned word, a view without it must say so.
 /** @type {(view: PanelsView, set: Opening) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
   const fields = settingsOut(view, startOf(set));
@@ -154,7 +154,7 @@ export function encodeTogether(view, set) {
 
 // ---- Changes of the compared heads --------------------------------------------------------------------------
 
-// The place of panel number `panel` after a change; null if it was removed.
+// Return the new number of panel `panel` after an edit, or null if it was removed.
 /** @type {(edit: Edit, panel: number) => number | null} */
 export function placeAfter({ action, index, to = index }, panel) {
   if (action === "remove") return panel === index ? null : panel - (panel > index ? 1 : 0);
@@ -164,7 +164,7 @@ export function placeAfter({ action, index, to = index }, panel) {
   return panel + (panel > index ? -1 : 0) + (panel - (panel > index ? 1 : 0) >= to ? 1 : 0);
 }
 
-// The view after a change of the compared heads: panel numbers in it follow the panels.
+// Return the view after an edit of the compared heads, with its panel numbers updated.
 /** @type {(edit: Edit, view: PanelsView) => PanelsView} */
 export function viewAfter(edit, view) {
   const [first, second] = (view.diff ?? []).map((panel) => placeAfter(edit, panel));
@@ -176,8 +176,8 @@ export function viewAfter(edit, view) {
   };
 }
 
-// How the panels open after a change of the compared heads, so that the server is told of the change and of the address
-// at once: two whose readings correspond open with their difference.
+// Return the settings with which the panels open after an edit, so that the server learns of the edit and of the
+// address at once. Two panels whose readings correspond open with their difference.
 /** @type {(edit: Edit, set: Panels) => Opening} */
 export function openingAfter(edit, set) {
   if (!set.editable) return set;
@@ -191,20 +191,20 @@ export function openingAfter(edit, set) {
   };
 }
 
-// ---- What corresponds ---------------------------------------------------------------------------------------
+// ---- Alignment ----------------------------------------------------------------------------------------------
 
 /** @type {(axis: TypedAxis, view: Settings) => Unit[]} */
 export const unitsOf = (axis, view) => units(/** @type {Reading} */ (axis), { ...view, side: "all" }).rows;
 /** @type {(a: TypedAxis, b: TypedAxis) => boolean} */
 export const sameText = (a, b) => a.text === b.text && a.pair === b.pair;
 
-// For each unit of reading i the corresponding units of reading j: [first, how many], or null if there are none. They
-// are the same typed characters if both read the same text; otherwise the word that `aligned` gives, and for a word cut
-// into the same pieces the same piece.
+// For each unit of reading i, return the corresponding units of reading j as [first, count], or null if there are none.
+// In readings of the same text, units correspond if they cover the same characters. Otherwise the word is looked up in
+// `aligned`; if both words are split into the same tokens, tokens correspond one by one.
 /** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
 export function counterparts(set, i, j, ours, theirs) {
   if (i === j) return ours.map((_, unit) => [unit, 1]);
-  const where = new Map(); // token of j -> unit of j
+  const where = new Map(); // token of j → unit of j
   theirs.forEach((unit, place) => unit.tokens.forEach((token) => where.set(token, place)));
   const [a, b] = [set.readings[i], set.readings[j]];
   const tokensFor = sameText(a, b) ? bySpan(a, b, set.aligned[i][j]) : byWord(a, b, set.aligned[i][j]);
@@ -244,8 +244,8 @@ const cutAlike = (a, b, ours, theirs) =>
 /** @type {(a: string, b: string) => boolean} */
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
-// Two panels by everything in which they differ, as `distinguish_panels` of figures/layout/difference.py: [{name, more}];
-// `more` is empty if the names of the heads differ.
+// Name two panels by everything in which they differ, as [{name, more}], like `distinguish_panels` in
+// figures/layout/difference.py. `more` is empty if the names of the heads differ.
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function toldApart(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
@@ -273,7 +273,7 @@ function history(set, i, j) {
   return [one, other];
 }
 
-// If the rows give the same answer, that of the columns.
+// If the rows do not distinguish the panels, use the columns.
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
 function whoseWords(set, i, j) {
   const [rows, cols] = [set, sideOf(set, "cols")].map((side) => [only(side, i, j), only(side, j, i)]);
@@ -287,7 +287,7 @@ function only(set, i, j) {
   return unmatched.length && unmatched.length <= 3 ? `with “${unmatched.join(" ")}”` : `of “${text}”`;
 }
 
-// Whether two sentences have most words in common, so that the differing words can be shown in both.
+// Whether two sentences have most words in common, so that each can show which words differ.
 /** @type {(set: Sides, i: number, j: number) => boolean} */
 export function areAlike(set, i, j) {
   const [ours, theirs] = [
@@ -297,8 +297,8 @@ export function areAlike(set, i, j) {
   return [ours, theirs].every((matches) => matches.filter((same) => !same).length <= Math.min(8, matches.length / 2));
 }
 
-// For each unit of reading i its one partner in reading j, including replaced words, so that the matrices can be
-// subtracted: {partner: [unit]}, or {ours, theirs}: the units without one.
+// Find the one partner in reading j of each unit of reading i, including replaced words, so that the matrices can be
+// subtracted. Return {partner: [unit]}, or {ours, theirs} with the units that have none.
 /** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
 export function partners(set, i, j, ours, theirs, view) {
   const [a, b] = [set.readings[i], set.readings[j]];
@@ -322,8 +322,8 @@ export function partners(set, i, j, ours, theirs, view) {
   };
 }
 
-// Whether the pieces of two words can be subtracted: equally many, and with the same characters if the words are the
-// same.
+// Whether the tokens of two words can be subtracted: there are equally many, and if the words are equal, they are split
+// at the same characters.
 /** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
 function cutTheSame(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
@@ -335,19 +335,19 @@ function cutTheSame(a, b, ours, theirs) {
 
 // ---- One scale ----------------------------------------------------------------------------------------------
 
-// The largest weight of all parts: the end of the common scale "0 to the largest shown".
+// Return the largest weight of all parts: the end of the common scale "0 to the largest shown".
 /** @type {(parts: (Block | null)[]) => number} */
 export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part?.max ?? 0), 0);
 /** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
 export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
 
-// ---- What differs -------------------------------------------------------------------------------------------
+// ---- Differences --------------------------------------------------------------------------------------------
 
 const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", special: "hide" }];
 
-// Second minus first of two panels: {rows, cols, partner, d, R, C, top, first, second}. Rows and columns contain both
-// words if they differ: "tired / wide". If they do not correspond: {ours, theirs, remedy}, the units concerned, and the
-// change of the view that would help, if any.
+// Subtract the first of two panels from the second: {rows, cols, partner, d, R, C, top, first, second}. Where their
+// words differ, rows and columns name both: "tired / wide". If the panels do not correspond, return {ours, theirs,
+// remedy}: the units concerned and, if there is one, a change of the view that would help.
 /** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference | Refusal} */
 export function difference(set, view, [p, q]) {
   const [i, j] = [set.panels[p].reading, set.panels[q].reading];
@@ -367,7 +367,7 @@ export function difference(set, view, [p, q]) {
   return { ...minus(first, other, down.partner, across.partner), rows, cols, kind };
 }
 
-// The units of two readings along one axis, and which of them correspond.
+// Return the units of two readings along one axis and how they correspond.
 /** @type {(side: Sides, i: number, j: number, view: Settings) => Partners & { units: Unit[], others: Unit[] }} */
 function paired(side, i, j, view) {
   const [ours, theirs] = [i, j].map((reading) => unitsOf(side.readings[reading], view));
@@ -397,7 +397,7 @@ const joined = ({ units: ours, others }, partner) => ours.map((unit, at) => name
 const named = (unit, other) =>
   unit.special || alike(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
-// Each difference as a level on the signed scale, 0…255; 128 is none. The same as `levels` in
+// Convert each difference to a level of the signed scale, 0…255, where 128 is zero. Keep in step with `levels` in
 // figures/layout/difference.py.
 /** @type {(difference: Subtraction) => Uint8ClampedArray} */
 export function signedShades({ d, top }) {
@@ -406,7 +406,7 @@ export function signedShades({ d, top }) {
   return out;
 }
 
-// The cells that differ most, largest first.
+// Return the cells that differ most, largest first.
 /** @type {(difference: Pick<Subtraction, "d">, count: number) => number[]} */
 export const largest = ({ d }, count) =>
   Array.from(d.keys())
@@ -416,8 +416,8 @@ export const largest = ({ d }, count) =>
 
 // ---- Layout -------------------------------------------------------------------------------------------------
 
-// The number of columns for `count` panels of at least `least` pixels, at most four, with as few gaps in the last row
-// as possible.
+// Return the number of columns for `count` panels of at least `least` pixels: at most four, with as few gaps in the
+// last row as possible.
 /** @type {(width: number, count: number, least: number, gap: number) => number} */
 export function columns(width, count, least, gap) {
   const fit = Math.max(1, Math.min(4, count, Math.floor((width + gap) / (least + gap))));
@@ -429,23 +429,23 @@ export function columns(width, count, least, gap) {
 // A spot is {at: panel, row, col} in units of that panel.
 
 /**
- * A spot as it is in one reading, or the unit that this reading lacks.
+ * The position of a spot in one reading, or the unit that this reading lacks.
  *
  * @typedef {(Span & { missing?: undefined }) | { missing: Unit }} Place
  */
 
 /**
- * What is needed to tell where a spot is in other panels.
+ * The data needed to map a spot to other panels.
  *
  * @typedef {{ read: { set: Panels, derived: Pick<Derived, "units" | "standing"> & { columns?: Unit[][], diff: {
  *   partner?: number[] } | null } }, stage: { view: PanelsView } }} Pointed
  */
 
-// The rows, or the columns, of every reading.
+// Return the rows or the columns of every reading.
 /** @type {(derived: Pointed["read"]["derived"], side: "rows" | "cols") => Unit[][]} */
 const unitsOn = (derived, side) => (side === "cols" && derived.columns) || derived.units;
 
-// The units of reading j that correspond to each unit of reading i along one axis; while two panels are subtracted,
+// Return the units of reading j that correspond to each unit of reading i along one axis. While the two are subtracted,
 // replaced words correspond too.
 /** @type {(stores: Pointed, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
 function standing({ read: { set, derived }, stage }, side, i, j) {
@@ -460,7 +460,7 @@ function standing({ read: { set, derived }, stage }, side, i, j) {
   return derived.standing[key];
 }
 
-// A spot in another reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
+// Map a spot to another reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
 /** @type {(stores: Pointed, reading: number, spot: Spot | null) => Place | null} */
 export function spotIn(stores, reading, spot) {
   if (!spot) return null;

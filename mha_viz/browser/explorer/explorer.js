@@ -1,5 +1,5 @@
-// One reading on the page: findings about it, the grid of all heads, one head as links and heatmap, and the ranking by
-// a link. What only changes the view is drawn here at once; the server is told afterwards and keeps the URL.
+// Show one reading: its findings, the grid of all heads, one head as links and heatmap, and the ranking by a link.
+// Changes of the view are drawn here at once; the server is told afterwards and keeps the URL.
 import { make, typedText } from "../dom.js";
 import { encodeView, parseView } from "../geometry.js";
 import { mounted, queued } from "../mount.js";
@@ -19,8 +19,8 @@ import { Read, Shown, tellBows } from "./read.js";
 /** @import { HeadRoles } from "./roles.js" */
 
 /**
- * What the drawings of the explorer share: what was read, what the view shows of it, and what is pointed at. `say`
- * tells screen readers; `isAlone`: in a file, without a server.
+ * State shared by the drawings of the explorer: the reading, what the view shows of it, and the hovered spot. `say`
+ * announces text to screen readers; `isAlone`: in a file, without a server.
  *
  * @typedef {object} Stores
  * @property {Read} read
@@ -48,7 +48,7 @@ class Explorer {
   #ranks;
   #elsewhere;
   #turns;
-  #isWhole = false; // in a class, one drawing at a time: all heads, or the opened one
+  #isWhole = false; // class mode shows one drawing at a time: all heads, or the opened one
   #turn = make("button", { type: "button", class: "turn" });
   #opened = -1;
 
@@ -85,7 +85,7 @@ class Explorer {
     if (!root.dataset.alone) document.addEventListener("keydown", this.#onKey);
   }
 
-  // The key that switches a head off, wherever the keyboard is; in the grid, the grid has done it.
+  // Handle the key that switches a head off, wherever the focus is. In the grid, the grid has already done it.
   #onKey = (/** @type {KeyboardEvent} */ event) => {
     const { read, heads } = this.#stores;
     if (!event.defaultPrevented && read.reading && isShortcut(event, "x")) heads.turn(heads.cursor);
@@ -102,7 +102,7 @@ class Explorer {
           roles: params.getAll("roles").at(-1) === "on",
           arrows: params.get("arrows") === "on",
         };
-        return this.#stores.read.quiet ? { ...view, pin: null } : view; // a held word would give the hidden answer away
+        return this.#stores.read.quiet ? { ...view, pin: null } : view; // a pinned word would reveal the hidden answer
       },
       adopted: () => {
         this.#stores.heads.cursor = this.#stores.stage.view.head;
@@ -120,7 +120,7 @@ class Explorer {
     };
   }
 
-  // Show a reading, or its bytes, and the roles of its heads, with the step of the tour.
+  // Show a reading, given as an object or as bytes, with the roles of its heads and the step of the tour.
   /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null) => void} */
   show(data, headRoles = null) {
     const { read, stage, heads } = this.#stores;
@@ -138,7 +138,7 @@ class Explorer {
     this.#stores.stage.stop();
   }
 
-  // Shows all heads in place of the opened one, or that again.
+  // Show all heads in place of the opened one, or return to it.
   /** @type {(isWhole: boolean) => void} */
   #turnTo(isWhole) {
     const wasFocused = this.#turn.matches(":focus");
@@ -148,7 +148,7 @@ class Explorer {
     this.#turn.textContent = isWhole ? "One head" : "All heads";
     (isWhole ? this.#overview : this.#head).box.querySelector("header")?.append(this.#turn);
     if (wasFocused) this.#turn.focus();
-    if (this.#stores.look.letters) this.#draw(); // what was hidden had no size
+    if (this.#stores.look.letters) this.#draw(); // hidden elements had no size
   }
 
   #draw() {
@@ -159,7 +159,7 @@ class Explorer {
     if (this.#opened !== stage.view.head) this.#turnTo(false);
     this.#box.style.setProperty("--heads", String(read.reading.heads));
     this.#findings.draw();
-    this.#overview.drawPictures(); // first what measures the page, then what changes it: one layout
+    this.#overview.drawPictures(); // measure the page before changing it, for a single layout
     this.#head.draw();
     this.#overview.draw();
     this.#head.drawControls();
@@ -170,7 +170,7 @@ class Explorer {
   }
 }
 
-// Splits the data into a packet and the roles, which follow it as JSON, preceded by their length.
+// Split the data into a packet and the roles, which follow as JSON preceded by their length.
 /** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */
 function apart(data) {
   const end = data.byteLength - 4;
@@ -194,16 +194,16 @@ export default function (component) {
 
 // ---- Findings in this text ----------------------------------------------------------------------------------
 
-// What heads do in this text, in sentences: what a pronoun refers to, then what is unusual. Each opens its head with
-// the word held that shows it.
+// Describe in sentences what heads do in this text: first what a pronoun refers to, then unusual findings. Each
+// sentence opens its head and pins the word that shows it.
 
 /**
- * One finding; every second part of its `words` is quoted from the text. Those that are not unusual come first.
+ * A finding. Every second part of its `words` is quoted from the text. Findings that are not unusual come first.
  *
  * @typedef {{ head: number, words: string[], pin: Pin, isUnusual: boolean }} Finding
  */
 
-const UNUSUAL = "Unusual here:"; // beside the read-out of a head, which gives its strongest link
+const UNUSUAL = "Unusual here:"; // next to a head's readout, which names its strongest link
 const NAME = /(L\d+H\d+)/;
 const PLACE = /L(\d+)H(\d+)/;
 
@@ -219,7 +219,7 @@ class Findings {
 
   draw() {
     const { unusual, mode } = this.#stores.read;
-    this.box.hidden = !unusual.length || !!mode; // heads that are off have a sentence of their own
+    this.box.hidden = !unusual.length || !!mode; // heads that are off have their own sentence
     if (this.#drawn === unusual) return;
     this.#drawn = unusual;
     const first = unusual.findIndex(({ isUnusual }) => isUnusual);
@@ -240,7 +240,7 @@ class Findings {
   }
 }
 
-// Text with the names of heads in it set apart, and explained.
+// Split a text, and mark and explain the names of heads in it.
 /** @type {(text: string) => (string | HTMLElement)[]} */
 const named = (text) =>
   text

@@ -1,4 +1,4 @@
-// One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
+// Show one head as links, heatmap, text and table; the links can include other heads of its layer.
 import { begin, controlsFor, differing, drawingMenu, fitted } from "../controls.js";
 import { fadeOut, make } from "../dom.js";
 import { firstView, isPair } from "../geometry.js";
@@ -28,10 +28,10 @@ const BEGUN = [
   "Show only the strongest links",
 ];
 
-const SWITCH = { on: "Switch on", off: "Switch off" }; // what a click does
+const SWITCH = { on: "Switch on", off: "Switch off" }; // label of the action of a click
 
 const MOST_FADED = 128; // tokens
-const FEW = { tallest: 50, largest: 60 }; // pixels of a row and of a cell of a short text
+const FEW = { tallest: 50, largest: 60 }; // maximum pixels of a row and of a cell of a short text
 
 /** @type {(label: string) => HTMLCanvasElement} */
 export const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
@@ -71,7 +71,7 @@ export class HeadView {
     make("summary", {}, "These weights as a table"),
     this.#tableBox,
   );
-  #scene = ""; // what is drawn of which reading, but for what is pointed at
+  #scene = ""; // key of the current drawing, except for the hovered spot
   #layouts = /** @type {{ links: LinksLayout | null, heat: HeatmapLayout | null }} */ ({ links: null, heat: null });
   #stores;
   #off = make(
@@ -86,7 +86,7 @@ export class HeadView {
     this.#fan,
     "Token links",
   );
-  #wantsFan = /** @type {boolean | null} */ (null); // null until somebody has said
+  #wantsFan = /** @type {boolean | null} */ (null); // null until the user chooses
   #offNote = make("p", { class: "off-note" });
   #usual = make("summary");
   #composition = make("input", { type: "checkbox" });
@@ -106,7 +106,7 @@ export class HeadView {
     this.#stores = stores;
     const { stage, heads, isAlone } = stores;
     this.#controls = controlsOf((fields, delay) => stage.change(fields, delay));
-    this.#controls.shownBox.hidden = isAlone; // only a server computes other quantities
+    this.#controls.shownBox.hidden = isAlone; // other quantities need a server
     this.#chips = new Chips("role_open", stores);
     this.#bar = new HeadBar(stores, (words) => {
       this.note.textContent = words;
@@ -150,13 +150,13 @@ export class HeadView {
     this.#composition.checked = stage.view.arrows;
     this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
     const [usual, first] = [firstValues("explorer", [reading]), firstView(reading)];
-    const shown = reading.quantity ?? usual.shown; // weights, where what was asked for could not be read
+    const shown = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
     const more = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
       ...(read.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
     ];
-    const side = isPair(reading) ? stage.view.side : first.side; // there may be no second text any more
+    const side = isPair(reading) ? stage.view.side : first.side; // the second text may be gone
     this.#usual.textContent = differing({ ...stage.view, shown, side }, first, "explorer", more);
     begin(this.#begun, first, usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
@@ -174,7 +174,7 @@ export class HeadView {
     this.#drawWords(focus, opened, axes);
   }
 
-  // Another head, other units: the drawings fade into each other, if they are small.
+  // Cross-fade to another head or other units, if the drawings are small.
   /** @type {(opened: number) => void} */
   #fade(opened) {
     const { read, stage } = this.#stores;
@@ -203,11 +203,11 @@ export class HeadView {
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
   #drawDrawings(scene, head) {
     const { look, isAlone } = this.#stores;
-    const rest = window.innerHeight - (isAlone ? 320 : 480); // without the usual height of what else is on the page
+    const rest = window.innerHeight - (isAlone ? 320 : 480); // minus the usual height of the rest of the page
     const shape = scene.cols.length / Math.max(1, scene.rows.length);
     if (isAlone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
     const usual = Math.max(380, isAlone ? rest : Math.min(640, rest));
-    const height = look.letters ? this.#heatBox.clientHeight : usual; // in a class, as high as its style says
+    const height = look.letters ? this.#heatBox.clientHeight : usual; // in class mode, the CSS sets the height
     this.#linksBox.hidden = !this.#hasFan;
     this.#panels.classList.toggle("lone", !this.#hasFan);
     const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before anything changes
@@ -221,13 +221,13 @@ export class HeadView {
       { ...scene, head, marked: this.#marked() },
       { ...look, ...FEW, width: across, height },
     );
-    this.#layouts = { links, heat: across ? heat : null }; // a file of links alone hides the other
+    this.#layouts = { links, heat: across ? heat : null }; // a file with links alone hides the heatmap
     if (!links) return;
     this.#shownRows.textContent = shownRows(links, scene, scroll, height);
     this.#drawLineScale(scene);
   }
 
-  // What width and darkness of a line mean, and which links of many are drawn.
+  // Explain the width and darkness of lines and, if only some are drawn, which.
   /** @type {(scene: LinkScene) => void} */
   #drawLineScale({ heads, rows, cols }) {
     const { read, stage, look } = this.#stores;
@@ -239,7 +239,7 @@ export class HeadView {
     this.#lineWords.textContent = `line width and darkness: ${scaleWords(linkScale(scale), top, read.reading)}${which}`;
   }
 
-  // The cells that the rule which is pointed at predicts.
+  // Return the cells predicted by the hovered rule.
   #marked() {
     const { read, shown, heads } = this.#stores;
     const rule = heads.rule === null ? undefined : read.recipes?.rules[heads.rule];
@@ -306,7 +306,7 @@ function headingOf(reading, head) {
   return ["Head ", names];
 }
 
-// Which words of a scrolling diagram are visible; an empty string if all are.
+// Say which words of a scrolling diagram are visible; return "" if all are.
 /** @type {(layout: LinksLayout, axes: Axes, scroll: number, height: number) => string} */
 function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height) {
   if (whole <= height) return "";
@@ -315,7 +315,7 @@ function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height)
   return `↕ ${first + 1}–${last} of ${count}`;
 }
 
-// The settings of the view. `set` shows the values of a view, of a pair of sentences or not.
+// Make the controls of the view. `set` shows the values of a view, for a pair of sentences or a single one.
 /**
  * @type {(change: Change) => { box: HTMLElement, shownBox: HTMLElement, set: (view: ReadingView, pair: boolean,
  *   hasRecipes: boolean) => void }}

@@ -1,4 +1,4 @@
-// Heads: which are open, which one is pointed at or has the cursor, how a head is described, and those of the open
+// Track which heads are open, hovered or under the keyboard cursor, describe heads, and offer the heads of the open
 // layer as switches.
 import { make } from "../dom.js";
 import { signColours } from "../ink.js";
@@ -20,7 +20,7 @@ import { spoken } from "./roles.js";
 const layerOf = (reading, head) => Math.floor(head / reading.heads);
 /** @type {(look: Look, reading: Reading, head: number) => string} */
 export const headColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
-// The heads of the link diagram in the order of their lines, the opened one first, as in files.
+// Return the heads of the link diagram in the order of their lines, the opened one first, as in files.
 /** @type {(view: ReadingView) => number[]} */
 export const drawn = ({ head, on }) => (on.includes(head) ? [head, ...on.filter((other) => other !== head)] : on);
 /** @type {(look: Look, view: ReadingView, head: number) => number[]} */
@@ -34,7 +34,7 @@ export function measured(reading, metric, head) {
   return metric.unit === "share" ? percent(value) : number(value, reading);
 }
 
-// The length of a bar is the number's share of `top`; signed numbers have the colours of their cells.
+// Draw a bar whose length is the number's share of `top`; signed numbers have the colours of their cells.
 /** @type {(reading: Reading, look: Look, bar: HTMLElement, value: number, top: number) => HTMLElement} */
 export function drawBar(reading, look, bar, value, top) {
   bar.style.setProperty("--share", `${Math.min(100, (100 * Math.abs(value)) / (top || 1))}%`);
@@ -43,19 +43,19 @@ export function drawBar(reading, look, bar, value, top) {
   return bar;
 }
 
-// The largest size of numbers, one per head, that are no shares of 1.
+// Return the largest absolute value of numbers that are not shares of 1, one per head.
 /** @type {(values: (number | null)[]) => number} */
 export const largest = (values) => Math.max(...values.map((value) => Math.abs(value ?? 0)));
 
 export class Heads {
   hovered = /** @type {number | null} */ (null); // the head under the pointer in the grid
-  cursor = 0; // the head that the arrow keys are on
-  rule = /** @type {number | null} */ (null); // of the opened head's recipe, whose cells are marked
+  cursor = 0; // the head at the keyboard cursor
+  rule = /** @type {number | null} */ (null); // the rule of the opened head's recipe whose cells are marked
   sought = /** @type {string | null} */ (null); // the kind of role in the filter
   #read;
   #stage;
   #say;
-  // The head that was switched last, of which model, and whether the server has done it.
+  // The head that was switched last, its model, and whether the server has finished.
   #turned = /** @type {{ model: string, head: number, isOff: boolean, isDone: boolean } | null} */ (null);
 
   /** @param {Read} read @param {ReadingStage} stage @param {(words: string) => void} say */
@@ -65,13 +65,13 @@ export class Heads {
     this.#say = say;
   }
 
-  // The roles of a head; none while roles are not shown.
+  // Return the roles of a head; none while roles are hidden.
   /** @type {(head: number) => Role[]} */
   roles(head) {
     return (this.#stage.view.roles && this.#read.roles.ofHead.get(head)) || [];
   }
 
-  // The roles and numbers of a head for screen readers.
+  // Describe the roles and numbers of a head for screen readers.
   /** @type {(head: number) => string} */
   heard(head) {
     const { reading } = this.#read;
@@ -80,7 +80,7 @@ export class Heads {
     return spoken(this.roles(head)) + recipe + numbers.join(", ");
   }
 
-  // Mark what a rule of a head's recipe predicts; only the cells of the opened head are drawn.
+  // Mark the cells that a rule of a head's recipe predicts; only cells of the opened head are drawn.
   /** @type {(head: number, rule: number | null) => void} */
   point(head, rule) {
     this.rule = head === this.#stage.view.head ? rule : null;
@@ -97,7 +97,8 @@ export class Heads {
     this.#say(`${mapName(reading, head)} opened. ${this.heard(head)}`);
   }
 
-  // Draw a head of the open layer together with the others, or remove it again. Returns why that cannot be, or "".
+  // Draw a head of the open layer together with the others, or remove it. Return the reason if that is impossible, or
+  // "".
   /** @type {(head: number) => string} */
   toggle(head) {
     const { view } = this.#stage;
@@ -111,7 +112,7 @@ export class Heads {
     return "";
   }
 
-  // Show one head alone or, if it is alone already, its whole layer.
+  // Show one head alone or, if it is already alone, its whole layer.
   /** @type {(head: number, before: ReadingView | null) => void} */
   showAlone(head, before) {
     const { reading } = this.#read;
@@ -122,7 +123,7 @@ export class Heads {
     this.#stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
   }
 
-  // Switch a head off, or on again; not where a map joins the heads of a layer.
+  // Switch a head off, or on again; do nothing if a map joins all heads of a layer.
   /** @type {(head: number) => void} */
   turn(head) {
     const { reading } = this.#read;
@@ -132,16 +133,16 @@ export class Heads {
     this.#say(`${mapName(reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
   }
 
-  // Once the head that was to be switched off or on is so, or is no longer so, says it, and which later head changes
-  // most.
+  // When the head has been switched off or on, or the switch was undone, announce it, and name the later head that
+  // changes most.
   tell() {
     const { reading, mode } = this.#read;
-    if (this.#turned?.model !== reading.model) return; // the heads of another model have the same numbers
+    if (this.#turned?.model !== reading.model) return; // another model has heads of the same numbers
     const { head, isDone } = this.#turned;
     const isOff = this.isOff(head);
     if (isDone === (isOff === this.#turned.isOff)) return;
     this.#turned = { ...this.#turned, isOff, isDone: true };
-    const most = mode?.moved.indexOf(1) ?? -1; // their shares are of the largest
+    const most = mode?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
     const later = most < 0 ? "" : ` ${mapName(reading, most)} changes most.`;
     this.#say(`${mapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
   }
@@ -151,7 +152,7 @@ export class Heads {
     return !!this.#read.mode?.off.includes(head);
   }
 
-  // Add a head to the compared heads.
+  // Add a head to the comparison.
   /** @type {(head: number) => void} */
   compare(head) {
     const { reading } = this.#read;
@@ -163,9 +164,9 @@ export class Heads {
 
 // ---- The heads of the open layer as switches ----------------------------------------------------------------
 
-// Each is drawn in the links or not.
+// Each switch includes a head in the links or excludes it.
 
-const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // the same as the dashes in figures/drawing/theme.py
+const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // as the dashes in figures/drawing/theme.py
 
 export class HeadBar {
   #bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });

@@ -1,5 +1,4 @@
-// The grid of all heads: which are open, what each is known for, the arrows of composition, and one head's numbers
-// beside it.
+// The grid of all heads, which shows open heads, roles and composition arrows, with the numbers of one head beside it.
 import { make, still, svg } from "../dom.js";
 import { isPair, pooled, pooledUnits, shading, shownBlock, units } from "../geometry.js";
 import { fit, meetings, paint, resolution } from "../ink.js";
@@ -19,7 +18,7 @@ import { RoleSwitch } from "./roles.js";
 /** @import { Look } from "../stage.js" */
 /** @import { Stores } from "./explorer.js" */
 
-const LARGEST = 112; // pixels of a head, where there are few
+const LARGEST = 112; // maximum size of a head in pixels, if there are few
 const LAYERS =
   "A model reads a text in layers, one after the other. In each layer, several heads look at all words in parallel.";
 const WHY = "Why do they differ? →";
@@ -35,15 +34,15 @@ export class Overview {
   #why = make("a", { href: "why_heads_differ", onclick: (/** @type {MouseEvent} */ e) => this.#ask(e) }, WHY);
   #moves = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
-  #moved = ""; // what the bars of changes were drawn from
-  #pictured = ""; // the data from which the pictures of the grid were drawn
+  #moved = ""; // key of the data from which the bars of changes were drawn
+  #pictured = ""; // key of the data from which the grid's pictures were drawn
   #stores;
   #one;
   #preview;
   roles;
   #arrows;
 
-  // `one` is the opened head, beside the grid or below it; `ask` belongs to the numbers below the grid.
+  // `one` describes the opened head, beside the grid or below it; `ask` belongs to the numbers below the grid.
   /** @param {Stores} stores @param {HTMLElement} one @param {HTMLElement} ask */
   constructor(stores, one, ask) {
     this.#stores = stores;
@@ -78,7 +77,7 @@ export class Overview {
     this.#drawPreview();
   }
 
-  // Go to the page that answers the question; another tab is the browser's own.
+  // Go to the page that answers the question, unless the browser opens a new tab.
   /** @type {(event: MouseEvent) => void} */
   #ask(event) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -86,15 +85,15 @@ export class Overview {
     this.#stores.stage.send("why", {});
   }
 
-  // Redraws the pictures if anything that they show has changed.
+  // Redraw the pictures if anything in them has changed.
   drawPictures() {
     const { read, stage, look } = this.#stores;
     const { unit, special, side, scale } = stage.view;
     const style = getComputedStyle(this.#gridBox);
     const width = this.#gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    // Of the window, without what stands above: the sentence, a line on what is unusual, the heading.
+    // Height of the window without the sentence, the line of unusual findings and the heading above the grid.
     const usual = this.#isWide ? Math.max(230, window.innerHeight - 330) : 10000;
-    const height = look.letters ? this.#gridBox.clientHeight : usual; // in a class, as high as its style says
+    const height = look.letters ? this.#gridBox.clientHeight : usual; // in class mode, the CSS sets the height
     const page = [look.theme, width, height, look.ink, resolution(this.#grid)];
     const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
     if (key === this.#pictured) return;
@@ -127,7 +126,7 @@ export class Overview {
     return box;
   }
 
-  // Dark squares for heads that are off, and below each later one a bar for how far it has moved.
+  // Draw dark squares for heads that are off and, below each later head, a bar that shows how far it has moved.
   #changes() {
     const { mode } = this.#stores.read;
     if (!mode) return [];
@@ -154,7 +153,7 @@ export class Overview {
     this.#arrows.draw(this.#layout);
   }
 
-  // True if the opened head is beside the grid and not below it.
+  // Whether the opened head is beside the grid rather than below it.
   get #isWide() {
     return this.#one.offsetTop < this.#gridBox.offsetTop;
   }
@@ -206,7 +205,7 @@ export class Overview {
     if (event.key === "c" && isPlain) heads.compare(heads.cursor);
     if (event.key === "x" && isPlain) {
       heads.turn(heads.cursor);
-      event.preventDefault(); // the page need not do it, too
+      event.preventDefault(); // keep the page from handling this key too
     }
     const step = arrowKey(event);
     if (!step) return;
@@ -221,18 +220,19 @@ export class Overview {
   }
 }
 
-// "12", or "2 of 12".
+// Return "12", or "2 of 12".
 /** @type {(count: number, all: number) => string} */
 const some = (count, all) => (count === all ? String(all) : `${count} of ${all}`);
 
-// ---- A head that is dragged out -----------------------------------------------------------------------------
+// ---- Dragging a head out of the grid ------------------------------------------------------------------------
 
-// It is switched off. Fingers scroll instead.
+// A head dragged out is switched off. On touch screens, dragging scrolls instead.
 
-const FAR = 8; // pixels from which on a press is a drag
+const FAR = 8; // pixels after which a press becomes a drag
 
 /**
- * `box` is what a square has to leave; `cell`: the head under the pointer; `turn` gets its head.
+ * `box`: the element that a square must leave; `cell`: returns the head under the pointer; `turn`: is called with the
+ * dragged head.
  *
  * @param {HTMLElement} grid
  * @param {HTMLElement} box
@@ -290,7 +290,7 @@ function isOutside(box, { clientX: x, clientY: y }) {
 
 const WIDE = 44; // pixels for "L11H11"
 
-// Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
+// Draw all heads and return the layout. `look` = {width, height, colours, muted, small}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
 export function drawGrid(canvas, reading, view, look) {
   const { layers, heads } = gridOf(reading);
@@ -319,7 +319,7 @@ export function drawGrid(canvas, reading, view, look) {
   return layout;
 }
 
-// What a view shows of each head: pooled if only thumbnails were sent.
+// Return a function that computes the visible block of each head, pooled if only thumbnails were sent.
 /** @type {(reading: Reading, view: ReadingView) => (head: number) => ShownBlock} */
 function blocks(reading, view) {
   if (reading.bins) {
@@ -352,15 +352,16 @@ function labels(context, reading, layout, look) {
 
 // ---- Composition --------------------------------------------------------------------------------------------
 
-// Arrows over the grid from each head to later heads in whose scores it has a part, and the same as a list.
+// Draw arrows over the grid from each head to the later heads whose scores it contributes to, and list them.
 
 /**
- * `from` and `to` are heads of the reading; `side`: on which side of the score the part stands.
+ * `from` and `to` are heads of the reading; `side` is the side of the score, query or key, to which the head
+ * contributes.
  *
  * @typedef {{ from: number, to: number, side: "query" | "key", share: number }} Arrow
  */
 
-const WIDEST = 9; // pixels for a share of 1, beyond the least
+const WIDEST = 9; // pixels for a share of 1, on top of the minimum
 const BEND = 0.22; // how far a key's arrow bends to the right, a query's to the left, as a part of its length
 const EXPLAINED = "At least 5% of the later head’s scores here.";
 
@@ -368,7 +369,7 @@ class Arrows {
   box = make("section", { class: "composed", "aria-label": "Arrows between heads" });
   #lines = svg("svg", { "aria-hidden": "true", class: "marks arrows" });
   #drawn = "";
-  #without = make("span", { role: "status" }); // says that the open head has none
+  #without = make("span", { role: "status" }); // says that the open head has no arrows
   #pointed = /** @type {Arrow | null} */ (null);
   #stores;
 
@@ -378,7 +379,7 @@ class Arrows {
     sheet.append(this.#lines);
   }
 
-  // The arrows on a grid that has this layout.
+  // Return the arrows for a grid of this layout.
   /** @type {(layout: GridLayout | null) => void} */
   draw(layout) {
     const { read } = this.#stores;
@@ -395,7 +396,7 @@ class Arrows {
     this.#stress();
   }
 
-  // Those of the head that is pointed at, or of the arrow in the list, stand out.
+  // Highlight the arrows of the hovered head, or the arrow hovered in the list.
   #stress() {
     const { heads, read } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
@@ -442,7 +443,7 @@ class Arrows {
 /** @type {(arrow: Arrow) => string} */
 const nameOf = ({ from, to, side }) => `${from} ${to} ${side}`;
 
-// An arrow between the centres of two heads, with its halo; nothing if the grid lacks one of them.
+// Draw an arrow between the centres of two heads, with its halo; return nothing if the grid lacks one of them.
 /** @type {(arrow: Arrow, reading: Reading, layout: GridLayout) => SVGElement[]} */
 export function pathOf(arrow, reading, { left, top, step, size }) {
   const places = [arrow.from, arrow.to].map((head) => gridPlace(reading, head));

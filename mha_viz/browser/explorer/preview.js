@@ -1,4 +1,4 @@
-// The numbers and roles of the head that is pointed at in the grid, beside the grid, and all heads ranked by one link.
+// Show the numbers and roles of the head hovered in the grid, and rank all heads by one link.
 import { choice } from "../controls.js";
 import { make } from "../dom.js";
 import { ranking, units } from "../geometry.js";
@@ -23,7 +23,7 @@ export class Preview {
   #remark = make("p", { class: "soft" });
   #more = make("details", { class: "more" }, make("summary", {}, NUMBERS), this.#rules, this.#remark, this.#numbers);
   #rest = make("button", { type: "button", title: "Show what the rules leave out", onclick: () => this.#turn() });
-  #drawn = ""; // what the line and the rules were made from: they stay under the pointer
+  #drawn = ""; // key of the line and the rules, which are not redrawn under the pointer
   #stores;
   #chips;
 
@@ -43,18 +43,18 @@ export class Preview {
     const hint = isOpen ? " open" : heads.hovered === null ? " Enter opens it" : " click to open";
     const name = make("b", {}, mapName(reading, head));
     this.#name.replaceChildren(name, ` (${paperMapName(reading, head)})`, make("span", { class: "soft" }, hint));
-    this.#chips.box.hidden = isOpen; // they are already shown beside its name
+    this.#chips.box.hidden = isOpen; // they are already shown next to its name
     this.#chips.draw(head);
     this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
     this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
   }
 
-  // The recipe of a head, where it has one.
+  // Draw the recipe of a head, if it has one.
   /** @type {(head: number) => void} */
   #drawRecipe(head) {
     const { read, look, heads, stage } = this.#stores;
-    const recipes = read.mode ? null : read.recipes; // it says nothing of heads that have moved
+    const recipes = read.mode ? null : read.recipes; // recipes do not apply to heads that have moved
     this.#rest.setAttribute("aria-pressed", String(stage.view.shown === UNEXPLAINED));
     const key = JSON.stringify([
       read.reading.key,
@@ -74,7 +74,7 @@ export class Preview {
     this.#remark.textContent = remarkOf(recipes, head);
   }
 
-  // Weights, or what the recipe leaves of them.
+  // Toggle between the weights and the part that the recipe leaves unexplained.
   #turn() {
     const { stage } = this.#stores;
     stage.change({ shown: stage.view.shown === UNEXPLAINED ? "weight" : UNEXPLAINED });
@@ -94,9 +94,9 @@ export class Preview {
   }
 }
 
-// ---- Which heads link two words -----------------------------------------------------------------------------
+// ---- Ranking heads by a link --------------------------------------------------------------------------------
 
-const RANKS = 6; // heads that are shown until the user asks for all
+const RANKS = 6; // number of heads shown until the user asks for all
 
 export class Ranks {
   #query = choice("from", [], () => this.#ask());
@@ -113,8 +113,8 @@ export class Ranks {
     this.#list,
     this.#more,
   );
-  #offered = ""; // what the words of the menus were made from
-  #isWhole = false; // all heads are listed, not only the first
+  #offered = ""; // key of the words in the menus
+  #isWhole = false; // whether all heads are listed, not only the first
   #stores;
 
   /** @param {Stores} stores */
@@ -122,7 +122,7 @@ export class Ranks {
     this.#stores = stores;
   }
 
-  // Draws the requested link, or else the one that the held word suggests, once the fold around it is open.
+  // Draw the requested link or, if there is none, the one suggested by the pinned word, once its fold is open.
   draw() {
     const fold = this.box.closest("details");
     if (fold) fold.ontoggle = () => this.draw();
@@ -141,7 +141,7 @@ export class Ranks {
     this.#note.textContent = link ? waiting : "Choose two words to rank the heads by the link between them.";
   }
 
-  // The two words of the menus become the link, and are held.
+  // Make the two words of the menus the link, and pin it.
   #ask() {
     const [query, key] = [this.#query.select.value, this.#key.select.value];
     if (query === "" || key === "") return;
@@ -178,7 +178,7 @@ export class Ranks {
     const entries = ranked.slice(0, this.#isWhole ? undefined : RANKS);
     list.replaceChildren(...entries.map((entry) => this.#lineOf(entry, top)));
     const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
-    if (hasKeyboard) current?.focus(); // it keeps its place
+    if (hasKeyboard) current?.focus(); // keep the focus in its place
   }
 
   /** @type {(entry: Rank, top: number) => HTMLElement} */
@@ -203,7 +203,7 @@ function offer(select, side) {
   select.replaceChildren(new Option("choose…", ""), ...words);
 }
 
-// By default, the held word and the ordinary word that it attends to most in the opened head.
+// Suggest the pinned word and the ordinary word that it attends to most in the opened head.
 /** @type {(reading: Reading, head: ShownHead | undefined, axes: Axes, spot: Spot | null) => Link | null} */
 function suggestion(reading, head, { rows, cols }, spot) {
   if (reading.bins || !head || !spot || spot.row === null) return null;

@@ -1,4 +1,4 @@
-// What was read: a reading, what is known of its heads, and what the view shows of it.
+// Hold a reading, the data about its heads, and what the view shows of it.
 import { block, shades, units } from "../geometry.js";
 import { signColours, typedOf } from "../ink.js";
 import { linksOf } from "../links.js";
@@ -18,10 +18,10 @@ import { byHead } from "./roles.js";
 /** @import { Recipes } from "./recipe.js" */
 /** @import { Elsewhere, HeadRoles, Mode, Turn } from "./roles.js" */
 
-const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened before
+const KEEP_BYTES = 64e6; // maximum size of the cache for matrices of heads opened earlier
 
 /**
- * What is new about a reading. `isLed`: the server has written another view into the address.
+ * How a new reading differs from the last one. `isLed`: the server has changed the view in the address.
  *
  * @typedef {{ isSame: boolean, isOfSameTokens: boolean, isStep: boolean, isLed: boolean }} Received
  */
@@ -29,19 +29,19 @@ const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened b
 const NOWHERE = /** @type {Elsewhere} */ ({ head: -1, cases: [] }); // as in files
 
 export class Read {
-  reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // none until the first bytes arrive
+  reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // unset until the first bytes arrive
   roles = byHead({ kinds: {}, on: [], measured: false, roles: [] });
   tour = ""; // the step of the tour, as sent by the server
-  opened = 0; // how often the server has opened a head by itself
+  opened = 0; // how many times the server has opened a head by itself
   unusual = /** @type {Finding[]} */ ([]); // findings about this text
-  turns = /** @type {Turn[]} */ ([]); // what a first visit shows in turn
-  mode = /** @type {Mode | null} */ (null); // what is known of heads that are switched off, null outside that mode
-  elsewhere = NOWHERE; // where else the open head does it
-  recipes = /** @type {Recipes | null} */ (null); // null for a model without
-  arrows = /** @type {Arrow[] | null} */ (null); // null unless they were asked for
-  quiet = false; // the strongest link would give an answer away
+  turns = /** @type {Turn[]} */ ([]); // the heads shown in turn on a first visit
+  mode = /** @type {Mode | null} */ (null); // the effects of switched-off heads; null if none is off
+  elsewhere = NOWHERE; // other sentences in which the open head plays its role
+  recipes = /** @type {Recipes | null} */ (null); // null for models without recipes
+  arrows = /** @type {Arrow[] | null} */ (null); // null unless requested
+  quiet = false; // the strongest link would reveal an answer
 
-  // Take a reading, or its bytes, and the roles of its heads. The matrices of `open` heads stay.
+  // Receive a reading, as an object or as bytes, and the roles of its heads. Keep the matrices of `open` heads.
   /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null, open: () => number[]) => Received} */
   receive(data, headRoles, open) {
     const next = data instanceof Uint8Array ? unpack(data) : data;
@@ -74,7 +74,7 @@ export class Read {
   }
 }
 
-// More of the current reading: its matrices join the others; the oldest are dropped if there is no room.
+// Add the matrices of another part of the current reading; drop the oldest if there is no room.
 /** @type {(reading: Reading, next: Reading, open: number[]) => void} */
 function keep(reading, next, open) {
   if (next.link) reading.link = next.link;
@@ -88,7 +88,7 @@ function keep(reading, next, open) {
 
 // ---- What the view shows ------------------------------------------------------------------------------------
 
-// Rows, columns and the open heads, computed once per view; and what is held in it.
+// Compute rows, columns and the open heads once per view, and the pinned spot.
 
 /** @typedef {{ key: string, reading: Reading, rowsKey: string, axes: Axes, heads: ShownHead[] }} Derived */
 
@@ -113,7 +113,7 @@ export class Shown {
     return this.#now().heads;
   }
 
-  // The head whose name is above the drawings; undefined while its weights are being loaded.
+  // The head named above the drawings; undefined while its weights are loading.
   get opened() {
     return this.heads.find(({ head }) => head === this.#stage.view.head);
   }
@@ -134,7 +134,7 @@ export class Shown {
     return (this.#derived = { key, reading, rowsKey, axes, heads });
   }
 
-  // The rows and columns; the same objects while they are unchanged, so that what was measured of them is kept.
+  // Return the rows and columns: the same objects while they are unchanged, so that cached measurements stay valid.
   /** @type {(rowsKey: string) => Axes} */
   #axesFor(rowsKey) {
     const { reading } = this.#read;
@@ -153,7 +153,7 @@ export class Shown {
     return { head, dash, part, shade: shades(part, view.scale), ...signs };
   }
 
-  // The spot that the view holds, null if its tokens are not shown.
+  // Return the pinned spot, or null if its tokens are not shown.
   held() {
     const { pin } = this.#stage.view;
     if (!pin || !this.#derived) return null;
@@ -176,18 +176,18 @@ export class Shown {
 // ---- Arcs under the sentence --------------------------------------------------------------------------------
 
 const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis);
-const LEAST = 0.1; // the smallest weight that has an arc
-const MOST = 64; // words of a sentence that may have arcs
+const LEAST = 0.1; // the smallest weight drawn as an arc
+const MOST = 64; // maximum number of words of a sentence with arcs
 
-// Whether the sentence above can have arcs: not of another quantity, nor with another text as keys.
+// Whether the sentence above can have arcs: it needs attention weights, and keys from the same text.
 /** @type {(stores: Stores) => boolean} */
 export function hasArcs({ shown, read, isAlone }) {
   const { rows, cols } = shown.axes;
   return !isAlone && !read.reading.quantity && rows.length === cols.length && rows.length <= MOST;
 }
 
-// Leaves the weights of the open head between the words of the text for the sentence, which draws them as arcs and may
-// come later; of a word that is held, its own alone. `says`: what this head does.
+// Publish the open head's weights between the words of the text for the sentence component, which draws them as arcs
+// and may load later. If a word is pinned, publish only its weights. `says`: a description of the head.
 /** @type {(stores: Stores, says: string) => void} */
 export function tellBows(stores, says) {
   const { shown, read, isAlone } = stores;

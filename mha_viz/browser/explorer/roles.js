@@ -1,4 +1,4 @@
-// What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
+// Roles of heads, measured on a corpus: marks in the grid, a filter by kind, and labels beside a head.
 import { roving, stopAt } from "../controls.js";
 import { closedByEscape, make } from "../dom.js";
 import { headName } from "../reading.js";
@@ -22,15 +22,14 @@ import { headName } from "../reading.js";
 /** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} Turn a head of the first visit */
 
 /**
- * Other sentences for a head: the words around a link, its ends among them, its weight, and whether it is right.
+ * An example sentence for a head: the words around a link, including its ends, its weight, and whether it is right.
  *
  * @typedef {{ words: string[], from: number, to: number, weight: number, right: boolean }} Case
  * @typedef {{ head: number, cases: Case[] }} Elsewhere
  */
 
 /**
- * What the server knows of the roles of heads; the step of the tour that the page says, and how often the search has
- * opened a head.
+ * The server's data about roles of heads, with the step of the tour and the number of heads opened by the search.
  *
  * @typedef {object} HeadRoles
  * @property {Record<string, number>} kinds
@@ -49,12 +48,14 @@ import { headName } from "../reading.js";
  */
 
 /**
- * Heads that are switched off, and how far every other one has moved, as a share of the largest; null: it cannot have.
+ * Heads that are switched off, and how far every other head has moved, as a share of the largest; null if it cannot
+ * move.
  *
  * @typedef {{ off: number[], moved: (number | null)[] }} Mode
  */
 
-// {kinds: role → index among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.
+// Index roles. {kinds: role → index among the colours, on: names of the corpora, ofHead: head → its roles, strongest
+// first}.
 /** @type {(headRoles: Pick<HeadRoles, "kinds" | "on" | "measured" | "roles">) => Roles} */
 export function byHead({ kinds, on, measured, roles }) {
   const ofHead = new Map();
@@ -67,7 +68,7 @@ const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.l
 /** @type {(list: Role[], kind: string) => boolean} */
 const has = (list, kind) => list.some((role) => role.role === kind);
 
-// How many heads have each kind of role.
+// Count the heads that have each kind of role.
 /** @type {(roles: Roles) => [string, number][]} */
 export function counted(roles) {
   const lists = [...roles.ofHead.values()];
@@ -75,13 +76,13 @@ export function counted(roles) {
   return counts.filter(({ n }) => n).map(({ kind, n }) => [kind, n]);
 }
 
-// A picture of what a head does, which glyphs.css draws.
+// Make the glyph of a role; glyphs.css draws it.
 /** @type {(name: string) => HTMLElement} */
 const glyphOf = (name) => make("b", { class: `glyph ${name}` });
 
-// The glyph of each of `count` heads, that of its first role or of the kind in the filter, grey if that kind does not
-// show in this text; a small shape for each further kind; and an outline around the heads of the kind in the filter.
-// `place` positions an element on a head.
+// Draw the glyph of each of `count` heads: its first role, or the kind in the filter, grey if that kind does not show
+// in this text. A small shape stands for each further kind, and an outline surrounds the heads of the kind in the
+// filter. `place` positions an element on a head.
 /**
  * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
  *   HTMLElement, colours: string[]) => HTMLElement[]}
@@ -107,7 +108,7 @@ function drawBadges(roles, count, sought, place, colours) {
   });
 }
 
-// The kinds of roles, each with its glyph and with its shape, which stands for it beside another.
+// Draw the legend of roles: the glyph of each kind, and the small shape that stands for it beside another glyph.
 /**
  * @type {(box: HTMLElement, roles: Roles, sought: string | null, colours: string[], choose: (kind: string) =>
  *   void) => void}
@@ -142,7 +143,7 @@ export const spoken = (list) => list.map((role) => `Known for ${role.name}, ${ro
 
 // ---- The switch and the filter ------------------------------------------------------------------------------
 
-// Roles are shown on request.
+// A switch that shows or hides roles.
 export class RoleSwitch {
   #shown = make("input", { type: "checkbox", onchange: () => this.#turn() });
   box = make(
@@ -180,7 +181,7 @@ export class RoleSwitch {
     this.#stores.stage.change({ roles: this.#shown.checked });
   }
 
-  // Returns the marks for the grid, none while roles are not shown.
+  // Return the marks for the grid; none while roles are hidden.
   /** @type {(place: (box: HTMLElement, head: number) => HTMLElement) => HTMLElement[]} */
   draw(place) {
     const { read, stage, heads, look, isAlone } = this.#stores;
@@ -200,12 +201,12 @@ export class RoleSwitch {
 
 // ---- The roles of one head ----------------------------------------------------------------------------------
 
-// Short labels that link to its card.
+// Short labels that link to the head's card.
 export class Chips {
   box = make("div", { class: "chips" });
   #name;
   #stores;
-  #drawn = ""; // the roles that the labels are of
+  #drawn = ""; // key of the drawn labels
 
   /** @param {string} name @param {Stores} stores */
   constructor(name, stores) {
@@ -213,7 +214,7 @@ export class Chips {
     this.#stores = stores;
   }
 
-  // Labels that stay keep the keyboard focus.
+  // Draw the labels. A label that stays keeps the keyboard focus.
   /** @type {(head: number) => void} */
   draw(head) {
     const list = this.#stores.heads.roles(head);
@@ -223,7 +224,8 @@ export class Chips {
     this.box.replaceChildren(...list.map((role, i) => this.#chipOf(role, `${this.#name}_${i}`)));
   }
 
-  // A label with an explanation that also has the tag of a relation: by pointer, keyboard focus or a first tap.
+  // Make a label with an explanation and the tag of its relation, which opens on hover, keyboard focus or the first
+  // tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
   #chipOf(role, id) {
     const { read, stage, look, isAlone } = this.#stores;

@@ -1,5 +1,5 @@
-// Pieces grouped into words: the rules of text/pieces.py, for texts that are read in the browser.
-// tests/test_live_rules.py holds both to the same answers.
+// Group tokens into words, for texts that are read in the browser, by the rules of text/pieces.py.
+// tests/test_live_rules.py checks that both give the same results.
 import {
   isAccent,
   isAttached,
@@ -17,8 +17,8 @@ import {
 /** @import { Typed } from "./characters.js" */
 
 /**
- * One piece according to the tokenizer: its span in code points, the number of its word in the tokenizer's own eyes,
- * null for [CLS], [SEP] and similar tokens, and whether the tokenizer has no piece there.
+ * A token from the tokenizer: its span in code points; its word number according to the tokenizer, null for [CLS],
+ * [SEP] and similar tokens; and whether the tokenizer has no token for that text.
  *
  * @typedef {{ id: number, name: string, start: number, end: number, word: number | null, isUnknown?: boolean }} Piece
  */
@@ -26,12 +26,12 @@ import {
 const UNKNOWN = "[UNK]";
 const APOSTROPHES = "'’ʼ＇";
 const MASKS = ["[MASK]", "<mask>"]; // a word of its own
-const JOINER = "\u200d"; // between the pictures of one
-const EMPTY = "∅"; // the name of a piece that is the empty text
+const JOINER = "\u200d"; // joins several emoji into one
+const EMPTY = "∅"; // the name of an empty token
 /** @type {Record<string, string>} */
 const BLANK_LETTERS = { Ġ: " ", "▁": " ", ĉ: "\t", Ċ: "\n", ċ: "\v", Č: "\f", č: "\r" };
 
-// The tokens and words of a text, and which tokens are punctuation.
+// Return the tokens and words of a text, and which tokens are punctuation.
 /** @type {(typed: Typed, pieces: Piece[]) => Axis & { marks: boolean[] }} */
 export function grouped(typed, pieces) {
   const trimmed = setPlaces(pieces, typed);
@@ -55,15 +55,15 @@ export function grouped(typed, pieces) {
   };
 }
 
-// A token or word as it is drawn, from its pieces: after [UNK] if that is what the model reads.
+// Return the displayed text of a token or word: after [UNK] if the model reads that.
 /** @type {(text: string, pieces: Piece[]) => string} */
 const drawn = (text, pieces) =>
   text !== UNKNOWN && pieces.some(({ isUnknown }) => isUnknown) ? `${UNKNOWN} ${text}` : text;
 
-// The pieces with the spans of what they stand for, by the rule of `set_places` in text/pieces.py, which says why.
+// Set the spans of the tokens, by the rule of `set_places` in text/pieces.py, which explains it.
 /** @type {(pieces: Piece[], typed: Typed) => Piece[]} */
 function setPlaces(pieces, typed) {
-  let [behind, limit] = [-1, typed.length]; // where the next piece begins, and the next one that shares no character
+  let [behind, limit] = [-1, typed.length]; // where the next token begins, and the next one that shares no character
   return pieces
     .toReversed()
     .map((piece) => {
@@ -93,7 +93,7 @@ function place(piece, typed, limit, isBeforeLetter) {
 /** @type {(name: string) => boolean} */
 const isBlankMark = (name) => /^▁+$/.test(name);
 
-// The white space that a name consists of; none for other names.
+// Return the white space that a name consists of; none for other names.
 /** @type {(name: string) => Typed} */
 function blanksOf(name) {
   const written = Array.from(name, (letter) => BLANK_LETTERS[letter] ?? letter);
@@ -131,14 +131,14 @@ function startsWord(previous, piece, typed) {
   return piece.word !== previous.word;
 }
 
-// The piece, with what its accents and joiners belong to, and without them.
+// Return the span of a token with and without the accents and joiners attached to it.
 /** @type {(typed: Typed, piece: Piece) => Typed} */
 function withoutAttached(typed, { start, end }) {
   while (start && typed.slice(start, end).every(isAttached)) start--;
   return typed.slice(start, end).filter((c) => !isAttached(c));
 }
 
-// The two pieces meet at an apostrophe between letters: didn|'|t, didn|'t.
+// Whether two tokens meet at an apostrophe between letters: didn|'|t, didn|'t.
 /** @type {(previous: Piece, piece: Piece, typed: Typed) => boolean} */
 function isInsideContraction(previous, piece, typed) {
   if (previous.end !== piece.start) return false;
@@ -148,7 +148,7 @@ function isInsideContraction(previous, piece, typed) {
   return at !== undefined && isInWord(typed[at - 1]) && isInWord(typed[at + 1]);
 }
 
-// The token indices of each word in order; each special token is alone.
+// Return the token indices of each word in order; each special token is alone.
 /** @type {(numbers: (number | null)[]) => number[][]} */
 function joined(numbers) {
   /** @type {number[][]} */
@@ -160,10 +160,10 @@ function joined(numbers) {
   return groups;
 }
 
-const CONTINUES = "##"; // before the text of a piece that continues its word
+const CONTINUES = "##"; // prefix of a token that continues its word
 const BLANKS = "Ġ▁ ";
 
-// The text of each piece as it is drawn, by the rule of `make_drawn_texts` in text/pieces.py, which says why.
+// Return the displayed text of each token, by the rule of `make_drawn_texts` in text/pieces.py, which explains it.
 /** @type {(pieces: Piece[], numbers: (number | null)[], typed: Typed) => string[]} */
 function drawnTexts(pieces, numbers, typed) {
   const marksBeginnings = pieces.some(({ name }) => name && BLANKS.includes(name[0]));
@@ -194,7 +194,7 @@ function nameOf(pieces, index, typed) {
   const text = typed.slice(start, end);
   if (word !== null && isBlankMark(name) && text.every(isBlank)) return visible(blanksOf(name));
   if (!text.length) return visible(blanksOf(name)) || name || EMPTY;
-  let part = 1; // byte-level pieces of one character share its span
+  let part = 1; // byte-level tokens of one character share its span
   while (index >= part && pieces[index - part].start === start && pieces[index - part].end === end) part++;
   const written = visible(text);
   return part === 1 ? written : `${written}·${part}`;

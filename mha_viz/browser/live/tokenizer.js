@@ -1,12 +1,12 @@
-// From a typed text to the pieces that a model reads, with their places in it, which Hugging Face's library for
-// JavaScript does not give. The library splits a text and finds the pieces of a word; what becomes of a character comes
-// from the model's own tokenizer (models/reading/tokenizer_rules.py), so that both read the same.
+// Tokenize a typed text and locate the tokens in it, which Hugging Face's JavaScript library does not do. The library
+// splits a text and finds the tokens of a word; the mapping of characters comes from the model's own tokenizer
+// (models/reading/tokenizer_rules.py), so that browser and server read a text alike.
 import { isBlank } from "./characters.js";
 /** @import { Typed } from "./characters.js" */
 /** @import { Piece } from "./grouping.js" */
 
 /**
- * The part of Hugging Face's library that is used.
+ * The part of Hugging Face's library that is used here.
  *
  * @typedef {object} Library
  * @property {((text: string) => string[]) | null} pre_tokenizer
@@ -18,8 +18,8 @@ import { isBlank } from "./characters.js";
 /** @typedef {[first: number, last: number, becomes: string | number]} Run */
 
 /**
- * A tokenizer as data (models/reading/tokenizer_rules.py): the runs of characters that become others, and of those that
- * separate words or are words.
+ * A tokenizer as data (models/reading/tokenizer_rules.py): the runs of characters that are replaced, and of characters
+ * that separate words or are words.
  *
  * @typedef {object} Rules
  * @property {number} limit pieces
@@ -55,7 +55,7 @@ export class Reader {
     this.#added = names.length ? new RegExp(names.map(escaped).join("|"), "gu") : null;
   }
 
-  // The pieces of a text, cut to the model's limit.
+  // Return the tokens of a text, cut to the model's limit.
   /** @type {(typed: Typed) => ReadPieces} */
   read(typed) {
     const { limit, characters, before, after } = this.#rules;
@@ -85,7 +85,7 @@ export class Reader {
     return pieces;
   }
 
-  // Tokens such as [MASK] that were typed, with the white space that belongs to them.
+  // Find typed special tokens such as [MASK], with the white space that belongs to them.
   /** @type {(typed: Typed) => { added: Added, start: number, end: number }[]} */
   #addedIn(typed) {
     if (!this.#added) return [];
@@ -102,7 +102,7 @@ export class Reader {
     });
   }
 
-  // The words of a part of the text, as the model reads them.
+  // Return the words of a part of the text, as the model reads them.
   /** @type {(typed: Typed, from: number, to: number) => Stretch[]} */
   #words(typed, from, to) {
     const { splits, blankFirst } = this.#rules;
@@ -112,7 +112,7 @@ export class Reader {
     return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cut(part)) : parts;
   }
 
-  // The library gives a stretch in parts that follow each other.
+  // Cut a stretch of text; the library returns it in consecutive parts.
   /** @type {(stretch: Stretch) => Stretch[]} */
   #cut(stretch) {
     const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
@@ -162,7 +162,7 @@ const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 /** @type {(spans: [number, number][]) => [number, number]} */
 const placed = (spans) => [spans[0][0], spans[spans.length - 1][1]];
 
-// What the tokenizer makes of a character.
+// Return the characters to which the tokenizer maps a character.
 /** @type {(runs: Run[], character: string) => string} */
 function becomes(runs, character) {
   const made = runWith(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
@@ -170,7 +170,7 @@ function becomes(runs, character) {
   return made === DECOMPOSED ? character.normalize("NFD") : String(made);
 }
 
-// The run that a character is in; runs are in order.
+// Find the run that contains a character; runs are sorted.
 /** @type {(runs: Run[], code: number) => Run | undefined} */
 function runWith(runs, code) {
   let [low, high] = [0, runs.length];
@@ -182,7 +182,7 @@ function runWith(runs, code) {
   return low < runs.length && runs[low][0] <= code ? runs[low] : undefined;
 }
 
-// The words of a stretch where the class of each character decides.
+// Split a stretch into words by the class of each character.
 /** @type {(stretch: Stretch, splits: Run[]) => Stretch[]} */
 function split({ text, spans }, splits) {
   /** @type {Stretch[]} */
@@ -207,7 +207,7 @@ function withBlank({ text, spans }) {
   return text.startsWith(" ") ? { text, spans } : { text: ` ${text}`, spans: [[start, start], ...spans] };
 }
 
-// A character of byte-level pieces stands for one byte.
+// Decode byte-level tokens, in which each character stands for one byte.
 /** @type {(stretch: Stretch) => [number, number][]} */
 function ofBytes({ text, spans }) {
   const encoder = new TextEncoder();

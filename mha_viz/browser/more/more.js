@@ -1,4 +1,5 @@
-// The menu "More": the link to this view, the keys, the view for a class. "?" opens the list of keys from anywhere.
+// The menu "More": a link to this view, the keyboard shortcuts, the class view. "?" opens the list of keys from
+// anywhere.
 import { make } from "../dom.js";
 import { rememberShortcuts, remembersShortcuts } from "../memory.js";
 import { mounted } from "../mount.js";
@@ -19,7 +20,7 @@ class More {
   /** @type {(event: KeyboardEvent) => void} */
   #onKey = (event) => {
     if (event.key === "Escape" && this.#closes())
-      event.stopPropagation(); // it closes one thing at a time
+      event.stopPropagation(); // Escape closes one thing at a time
     else if (isShortcut(event, "?")) this.#openKeys(event);
   };
   /** @type {(event: PointerEvent) => void} */
@@ -64,7 +65,7 @@ class More {
     if (opens) /** @type {HTMLElement} */ (this.#items.firstElementChild).focus();
   }
 
-  // Arrow keys go from item to item, around the ends; Home and End to the first and the last.
+  // Move between items with the arrow keys, wrapping around; Home and End go to the first and the last.
   /** @type {(event: KeyboardEvent) => void} */
   #walk(event) {
     const all = /** @type {HTMLElement[]} */ ([...this.#items.children]);
@@ -82,7 +83,7 @@ class More {
     this.#way.setAttribute("aria-expanded", String(isOpen));
   }
 
-  // Closes the menu and the note, which lie over the page; says whether one was open.
+  // Close the menu and the note, which lie over the page; return whether one was open.
   #closes() {
     const wasOpen = !this.#items.hidden;
     const had = wasOpen || this.#note.firstChild !== null;
@@ -129,7 +130,7 @@ const KEYS = [
   ["Tab", "Next control; the first one skips to the page"],
 ];
 
-// A dialog with the keyboard shortcuts.
+// Make the dialog with the keyboard shortcuts.
 /** @type {() => HTMLDialogElement} */
 function keyList() {
   const rows = KEYS.map(([key, does]) =>
@@ -149,17 +150,17 @@ function keyList() {
     if (event.key === "Escape" && dialog.open) event.stopPropagation(); // Escape closes only the list
   };
   dialog.onclick = (event) => {
-    if (event.target === dialog) dialog.close(); // a click outside of it
+    if (event.target === dialog) dialog.close(); // a click outside the dialog
   };
   return dialog;
 }
 
 // ---- The link to this view ----------------------------------------------------------------------------------
 
-// Copied in full, with a note on who can open it.
+// Copy the complete link, and show a note on who can open it.
 
 /**
- * What a link must say besides the address, and what the page can save for others.
+ * Parameters that a link must contain besides the address, and the file that the page can save for others.
  *
  * @typedef {{ full: Record<string, string>, file: "html" | "figures" | "" }} LinkData
  */
@@ -169,7 +170,7 @@ const NEAR_TOP = 60; // pixels
 const LONGEST_WAIT = 10_000; // milliseconds
 const FILES = { html: "save one interactive HTML file", figures: "save its figures" };
 
-// The complete address, which shows the same where other defaults apply.
+// Return the complete address, which shows the same view even where other defaults apply.
 /** @type {(address: string, full: Record<string, string>) => string} */
 function wholeLink(address, full) {
   const url = new URL(address);
@@ -180,7 +181,7 @@ function wholeLink(address, full) {
   return url.href;
 }
 
-// Copy the link to the current view; returns the note to show.
+// Copy the link to the current view; return the note to show.
 /** @type {(data: Partial<LinkData>) => Promise<(Node | string)[]>} */
 async function copiedLink({ full = {}, file = "" }) {
   try {
@@ -199,7 +200,7 @@ function whoCanOpen(host, file) {
   return ["Copied. This link works on this computer only. For anybody else, ", save, "."];
 }
 
-// Opens the part of the page that makes files, and focuses its beginning.
+// Open the section that makes files, and focus its first element.
 /** @type {() => void} */
 function openFiles() {
   const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-download_panel");
@@ -210,7 +211,7 @@ function openFiles() {
   bringUp(box);
 }
 
-// Scrolls to a box whose content is still loading; before it arrives, the page may be too short.
+// Scroll to a box whose content is still loading; until it has loaded, the page may be too short.
 /** @type {(box: Element) => void} */
 function bringUp(box) {
   const sizes = new ResizeObserver(() => {

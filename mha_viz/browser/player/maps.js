@@ -1,5 +1,5 @@
-// The map of every head at one moment of training, drawn as on every other page, with signs over it; and over it, where
-// it is recorded, a strip of the head's own weights.
+// Draw the map of every head at one moment of training, like the heatmaps of other pages, with signs over it. If the
+// head's own weights were recorded, a strip above the map shows them.
 import { make, still, svg } from "../dom.js";
 import { EDGE, drawHeatmap, heatmapLabel } from "../heatmap.js";
 import { heatmapCellAt } from "../layouts.js";
@@ -24,15 +24,15 @@ import { sentenceOf } from "./sentence.js";
  *   say: (at: number) => void, reveal: () => void }} MapsView
  */
 
-const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
-const NARROW = 600; // of a page, pixels
+const SIGN = 0.34; // half the side of a square, or the radius of a circle, as a share of a cell
+const NARROW = 600; // width of a narrow page, pixels
 const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
-const CAPTION = { name: 26, strip: 40 }; // height of what stands over each map, pixels
+const CAPTION = { name: 26, strip: 40 }; // height of the captions above each map, pixels
 const TITLE = { width: 104, height: 24 }; // of a row of maps: beside it or, on a narrow page, above; as in player.css
-// Of the small maps, in pixels: beside the large ones or, on a narrow page, below.
+// Small maps, in pixels: beside the large ones or, on a narrow page, below them.
 const SMALL = { width: 208, columns: 2, gap: 12, caption: 24 };
-const GAP_BELOW = 10; // between the maps and what stands below them, pixels
-const BAR = 90; // height of the button and what is around it, pixels
+const GAP_BELOW = 10; // between the maps and the elements below them, pixels
+const BAR = 90; // height of the button and its surroundings, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
 export function mapsOf(data, say) {
@@ -67,7 +67,7 @@ export function mapsOf(data, say) {
   };
   const sizes = new ResizeObserver(() => (root.isConnected ? shown.again() : sizes.disconnect()));
   sizes.observe(root);
-  const page = document.querySelector("[data-testid=stMainBlockContainer]"); // what stands above the maps moves them
+  const page = document.querySelector("[data-testid=stMainBlockContainer]"); // content above the maps moves them
   if (page) sizes.observe(page);
   document.fonts.ready.then(() => shown.again());
   /** @type {(at: number) => void} */
@@ -75,8 +75,7 @@ export function mapsOf(data, say) {
   return { root, sentence: sentence.root, draw, say: sayOfRows, reveal: () => reveal(root) };
 }
 
-// The maps, each row of them under its title if they are of several trainings; if some are large, these and then the
-// others.
+// Arrange the maps. If they belong to several runs, each row has a title; if some are large, the large ones come first.
 /** @type {(data: PlayerData, maps: PlayerMap[], notes: HTMLElement[]) => HTMLElement[]} */
 function inRows({ rows, large }, maps, notes) {
   const roots = maps.map((map) => map.root);
@@ -86,14 +85,14 @@ function inRows({ rows, large }, maps, notes) {
   }
   if (!rows.length) return roots;
   const each = maps.length / rows.length;
-  roots.slice(each).forEach((root) => root.firstElementChild?.replaceChildren()); // heads are named over the first row
+  roots.slice(each).forEach((root) => root.firstElementChild?.replaceChildren()); // only the first row names the heads
   return rows.flatMap(({ title, dashed }, i) => [
     make("h3", { class: "row-title" }, title, lineSample(dashed), notes[i]),
     ...roots.slice(i * each, (i + 1) * each),
   ]);
 }
 
-// Tells which cell is pointed at, and what its row gives to its column.
+// Report the hovered cell and the weight from its row to its column.
 /**
  * @type {(root: HTMLElement, maps: PlayerMap[], data: PlayerData, shown: { now: Uint8ClampedArray },
  *   tell: (row: number, col: number, text: string) => void) => void}
@@ -113,7 +112,7 @@ function listen(root, maps, { words, heads, rows }, shown, tell) {
   root.addEventListener("pointerleave", () => tell(-1, -1, ""));
 }
 
-// Scroll to the maps if less than half of the first is above the lower edge of the window and its bar with the button.
+// Scroll to the maps if less than half of the first is visible above the bar with the button.
 /** @type {(root: HTMLElement) => void} */
 function reveal(root) {
   const { top, height } = /** @type {HTMLElement} */ (root.firstChild).getBoundingClientRect();
@@ -121,7 +120,7 @@ function reveal(root) {
   root.scrollIntoView({ block: "start", behavior: still() ? "instant" : "smooth" });
 }
 
-// The words of the maps and how to draw them, in the room that they have now; `place` sets the room of one map.
+// Prepare the words of the maps and their drawing in the available room; `place` sets the room of one map.
 /** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look, place: (h: number) => void }} */
 function sheetOf(data, root) {
   const { words, ramp, signed } = data;
@@ -149,21 +148,21 @@ function sheetOf(data, root) {
   };
 }
 
-// Of a small map: whole pixels a cell in the room that its row has.
+// Return the width of a small map: whole pixels per cell in the room of its row.
 /** @type {(root: HTMLElement, words: number) => number} */
 function smallWidth(root, words) {
   const { clientWidth } = /** @type {HTMLElement} */ (root.querySelector(".others figure"));
   return Math.max(2, Math.floor((clientWidth - EDGE) / words)) * words + EDGE;
 }
 
-// Lays the maps out in the room that they have; where they leave a broad strip, the sentence stands in it. What is said
-// always stands below the maps.
+// Lay out the maps in the available room. If a broad strip remains free, the sentence stands in it; the verdict is
+// always below the maps.
 /** @type {(data: PlayerData, root: HTMLElement, label: number, top: number) => Arrangement} */
 function lay(data, root, label, top) {
   const stage = /** @type {HTMLElement} */ (root.parentElement);
   stage.classList.remove("aside");
   const width = stage.clientWidth;
-  const zoom = stage.getBoundingClientRect().width / width || 1; // in class all is larger
+  const zoom = stage.getBoundingClientRect().width / width || 1; // class mode enlarges everything
   const kind = width < NARROW ? "narrow" : "wide";
   const over = stage.querySelector(kind === "narrow" ? ".sentence" : ".top");
   const { heads, words, rows, large, beside } = data;
@@ -195,7 +194,7 @@ function lay(data, root, label, top) {
   return order;
 }
 
-// Height of what stands below the maps: the bar, and what is said in it or alone.
+// Return the height below the maps: of the bar, and of the text in it or alone.
 /** @type {(stage: HTMLElement) => number} */
 const below = (stage) => (stage.querySelector(".bar") ?? stage.querySelector(".said"))?.clientHeight ?? 0;
 
@@ -237,7 +236,7 @@ function paintCells(canvas, shades, colours, width) {
   context.putImageData(picture, 0, 0);
 }
 
-// Over each map the first numbers of its head's weights; returns what draws them.
+// Add a strip above each map with the first numbers of the head's weights; return a function that draws the strips.
 /** @type {(strip: PlayerStrip, maps: PlayerMap[]) => (moment: number, colours: Uint32Array) => void} */
 function stripsOf({ name, size, cells }, maps) {
   const levels = bytesOf(cells);
@@ -254,7 +253,7 @@ function stripsOf({ name, size, cells }, maps) {
   };
 }
 
-// What the strips are, and what their colours mean: a quarter of the largest number has half the colour.
+// Explain the strips and their colours: a quarter of the largest number has half the colour.
 /** @type {(strip: PlayerStrip, colours: Uint32Array) => HTMLElement} */
 export function stripKey({ name, largest }, colours) {
   const swatches = [1, 128, 255].map((level) => {
@@ -266,11 +265,12 @@ export function stripKey({ name, largest }, colours) {
   return make("span", { class: "key" }, what, decimal(-largest, 2), ...swatches, decimal(largest, 2));
 }
 
-// A text in which W_Q, W_K, W_V and W_O have lowered indices.
+// Set the indices of W_Q, W_K, W_V and W_O as subscripts.
 /** @type {(text: string) => (Node | string)[]} */
 export const lettered = (text) => text.split(/_([QKVO])/).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
 
-// Open signs that leave the shade of their cell to be seen: circles for the first relation, then squares, diamonds.
+// Draw outlined signs, which leave the shade of their cell visible: circles for the first relation, then squares,
+// diamonds.
 /** @type {(marks: PlayerMark[], n: number) => SVGElement} */
 function signs(marks, n) {
   const drawn = marks.flatMap(({ places, colour }, relation) =>
@@ -292,7 +292,7 @@ function sign(relation, x, y, colour) {
 
 export const DASHED = "6 4"; // pixels
 
-// A piece of a curve, beside what it is of.
+// Draw a sample of a curve beside its name.
 /** @type {(isDashed: boolean) => SVGElement} */
 const lineSample = (isDashed) =>
   svg(
@@ -301,7 +301,7 @@ const lineSample = (isDashed) =>
     svg("path", { d: "M 0 2 H 26", "stroke-dasharray": isDashed ? DASHED : "none" }),
   );
 
-// ---- Where an element stands --------------------------------------------------------------------------------
+// ---- Element positions --------------------------------------------------------------------------------------
 
 /** @type {(element: Element) => Element} */
 export function hostOf(element) {
@@ -309,6 +309,6 @@ export function hostOf(element) {
   return root instanceof ShadowRoot ? root.host : element;
 }
 
-// How far the page is scrolled, which moves everything and unsettles nothing.
+// Return how far the page is scrolled. Scrolling moves all elements but does not unsettle the layout.
 /** @type {(element: Element) => number} */
 export const scrolled = (element) => element.closest("[data-testid=stMain]")?.scrollTop ?? window.scrollY;

@@ -1,4 +1,5 @@
-// A training, step by step: Play, Pause and a slider over recorded steps. Everything that moves, moves in the browser.
+// Play a training run step by step, with Play, Pause and a slider over recorded steps. All animation runs in the
+// browser.
 import { make, still, svg } from "../dom.js";
 import { palette } from "../ink.js";
 import { mounted, queued } from "../mount.js";
@@ -12,20 +13,20 @@ import { matricesOf } from "./matrices.js";
 /** @typedef {{ name: string, colour: string }} PlayerHead */
 
 /**
- * A relation and, for every word, the place of the word to look at; -1 where there is none. `notes`: what to say of it
- * at each step.
+ * A relation: for every word, the position of the word to attend to, or -1 if there is none. `notes`: a remark for each
+ * step.
  *
  * @typedef {{ name: string, places: number[], colour: string, notes: string[] }} PlayerMark
  */
 
 /**
- * What was measured at each step, from 0 to 1; the faint ones are of other trainings.
+ * A measurement at each step, from 0 to 1; faint lines belong to other runs.
  *
  * @typedef {{ values: number[], colour: string, faint: boolean, dashed: boolean }} PlayerLine
  */
 
 /**
- * A row of maps that are one training of several, with what to say of it at each step; the curve of one is dashed.
+ * A row of maps of one of several training runs, with a remark for each step; its curve can be dashed.
  *
  * @typedef {{ title: string, notes: string[], dashed: boolean }} PlayerRow
  */
@@ -33,7 +34,7 @@ import { matricesOf } from "./matrices.js";
 /** @typedef {{ title: string, lines: PlayerLine[] }} PlayerCurves */
 
 /**
- * Every two heads compared: values[step][head * heads + head], and what some of the values mean.
+ * Comparison of every two heads: values[step][head * heads + head], and the meaning of some values.
  *
  * @typedef {object} PlayerMatrix
  * @property {string} title
@@ -45,24 +46,24 @@ import { matricesOf } from "./matrices.js";
  */
 
 /**
- * The gradient at each head, [step][head]: its norm, and its cosine with that at the first head.
+ * The gradient at each head, [step][head]: its norm, and its cosine with the gradient at the first head.
  *
  * @typedef {{ norms: number[][], cosines: number[][] }} Flow
  */
 
 /**
- * Of every head, the first `size` numbers of a matrix at every step: shades from 1 to 255 around 128, which is 0.
+ * The first `size` numbers of a matrix of every head at every step, as shades from 1 to 255; 128 is 0.
  *
  * @typedef {{ name: string, size: number, largest: number, cells: string }} PlayerStrip
  */
 
 /**
- * What a training looks like at its recorded steps (figures/layout/frames.py). `off`: the heads that are removed at
- * each; `verdict`: what it showed, said at its end; `next`: the title of the step that follows it, "" for none; `play`:
- * how often answers were given; it plays when another is; `beside`: it is one of several, whose maps have no room for
- * words; `follows`: it moves with the first of them, which has the button; `asked`: the sentence that ends with the
- * marks, and `note` what follows it; `large`: the heads whose maps are large, beside small ones of the others; none if
- * all are.
+ * The recorded steps of a training run (figures/layout/frames.py). `off`: the heads that are removed at each step;
+ * `verdict`: its result, shown at the end; `next`: the title of the following step, or "". `play`: the number of
+ * answers so far; playing starts when it changes. `beside`: it is one of several runs, whose maps have no room for
+ * words. `follows`: it moves with the first of them, which has the button. `asked`: the sentence that ends with the
+ * marks; `note`: the text after it. `large`: the heads with large maps, beside small ones of the others; empty if all
+ * are large.
  *
  * @typedef {object} PlayerData
  * @property {string} key
@@ -94,21 +95,21 @@ import { matricesOf } from "./matrices.js";
 
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
-const MOVED = "mha-player-moved"; // one of several trainings side by side is at another moment
-const SIGNS = "○□◇"; // of the first, second and third relation, as lab/jobs.py writes them
-const CALM = 1.6; // times as long for what changes at once, not gradually
+const MOVED = "mha-player-moved"; // event: one of several runs side by side has moved to another moment
+const SIGNS = "○□◇"; // for the first, second and third relation, as in lab/jobs.py
+const CALM = 1.6; // slow-down factor for changes that are sudden rather than gradual
 
 /**
- * Another moment of a training: by which drawing of it, and of which steps.
+ * Another moment of a training run: the drawing that moved, and its steps.
  *
  * @typedef {{ by: Player, steps: string, moment: number }} Moved
  */
 
 class Player {
   #data = /** @type {PlayerData | null} */ (null);
-  #moment = 0; // counted in recorded steps
+  #moment = 0; // in recorded steps
   #playing = /** @type {number | null} */ (null);
-  #sent = /** @type {Set<number>} */ (new Set()); // the steps that the server was told and has not answered
+  #sent = /** @type {Set<number>} */ (new Set()); // the steps that were sent to the server and not answered
   #hasEnded = false;
   #parts = /** @type {Parts} */ ({});
   #root;
@@ -128,7 +129,7 @@ class Player {
     window.removeEventListener(MOVED, this.#onMoved);
   }
 
-  // Back before the server has answered to a step: the answer may never come, and its last one holds.
+  // Handle Back before the server has answered a step: the answer may never come, so its last one remains valid.
   #onHistory = () => {
     if (!this.#sent.size || !this.#data) return;
     this.#sent.clear();
@@ -147,17 +148,17 @@ class Player {
     if (before?.key !== data.key) {
       this.#pause();
       this.#sent.clear();
-      this.#hasEnded &&= before?.maps === data.maps; // the same training
+      this.#hasEnded &&= before?.maps === data.maps; // same training run
       this.#moment = data.at;
       this.#build(data, !before);
     } else if (data.at !== before.at && !this.#sent.delete(data.at) && !this.#playing) {
-      this.#moment = data.at; // Back, or a link
+      this.#moment = data.at; // after Back, or from a link
       this.#hasEnded = false;
     }
-    this.#parts.room.textContent = data.verdict ?? ""; // nothing moves when it is said
+    this.#parts.room.textContent = data.verdict ?? ""; // reserve its room, so that nothing moves when it appears
     this.#parts.next.hidden = !data.next;
     this.#parts.title.replaceChildren(": ", ...lettered(data.next ?? ""));
-    // An answer that was given since this was drawn plays; a drawing that comes anew does not.
+    // Play when an answer arrives after the first drawing, but not when the drawing is recreated.
     if (before && data.play !== before.play && !this.#playing) this.#play(data);
     else this.#draw();
   }
@@ -193,7 +194,7 @@ class Player {
     this.#parts = { ...bar, verdict, room, next, title, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
   }
 
-  // Play, the curve that is the slider, and the step in view.
+  // Build the bar: Play, the curve that serves as slider, and the step in view.
   /** @type {(data: PlayerData) => Parts} */
   #barOf(data) {
     const onclick = () => this.#toggle();
@@ -257,14 +258,14 @@ class Player {
     this.#draw();
   }
 
-  // Draw another moment here and in the trainings beside it.
+  // Draw another moment here and in the runs beside it.
   #move() {
     this.#draw();
     const detail = { by: this, steps: this.#data?.steps.join(), moment: this.#moment };
     window.dispatchEvent(new CustomEvent(MOVED, { detail }));
   }
 
-  // The step in view becomes part of the address.
+  // Write the step in view to the address.
   #report() {
     const at = Math.round(this.#moment);
     if (!this.#data || at === this.#data.at) return;
@@ -297,7 +298,7 @@ class Player {
   }
 }
 
-// A drawing that scrolls sideways on a narrow page: only there it is a stop of the keyboard.
+// Make a drawing that scrolls sideways on narrow pages, and is a tab stop only there.
 /** @type {(drawing: Element, title: string) => HTMLElement} */
 function wideBox(drawing, title) {
   const box = make("div", { class: "wide", role: "group", "aria-label": title }, drawing);
@@ -315,7 +316,8 @@ function key(marks, notes) {
   });
 }
 
-// What the training showed, once it has been seen to its end; signs have the colour that they have on the maps.
+// Show the result of the training run once it has been played to its end. Signs have the colours that they have on the
+// maps.
 /** @type {(parts: Parts, text: string, marks: PlayerMark[]) => void} */
 function tell(parts, text, marks) {
   if (parts.text === text) return;
@@ -341,7 +343,7 @@ export default function (component) {
 
 // ---- The slider ---------------------------------------------------------------------------------------------
 
-// The curve of a training is its slider: what was measured at each recorded step, the moment in view, and dots on it.
+// The training curve is the slider: the measurement at each recorded step, the current moment, and dots on the curve.
 
 /** @typedef {{ root: HTMLElement, draw: (moment: number) => void }} Scrubber */
 
@@ -374,7 +376,7 @@ function scrubberOf(slider, curves) {
   return { root, draw };
 }
 
-// Of a moment between two recorded steps: between their values.
+// Interpolate between the values of two recorded steps.
 /** @type {(values: number[], moment: number) => number} */
 function valueAt(values, moment) {
   const first = Math.floor(moment);
@@ -394,11 +396,11 @@ const lookOf = ({ colour, faint, dashed }) => ({
   "stroke-dasharray": dashed ? DASHED : "none",
 });
 
-// ---- What must not move away from under the pointer while the page above it still loads ---------------------
+// ---- Elements that must not move under the pointer while the page above them loads --------------------------
 
-const [STILL, LONGEST] = [300, 8000]; // milliseconds: at one place, and in all
+const [STILL, LONGEST] = [300, 8000]; // milliseconds: without movement, and in total
 
-// Hides an element until fonts are loaded, no placeholder of Streamlit stands before it, and its place is still.
+// Hide an element until fonts have loaded, no Streamlit placeholder precedes it, and its position is stable.
 /** @type {(element: HTMLElement) => void} */
 function hideUntilSettled(element) {
   element.style.visibility = "hidden";

@@ -4,7 +4,7 @@ import { mounted, post } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
-const ASK_AFTER = 250; // milliseconds without typing before the server is asked
+const ASK_AFTER = 250; // milliseconds without typing before asking the server
 const NAME = "Find a head that …";
 
 class Search {
@@ -49,9 +49,9 @@ class Search {
 
   /** @type {(data: SearchData) => void} */
   show(data) {
-    if (!data.typed) return; // the page was drawn for another reason
+    if (!data.typed) return; // the page was redrawn for another reason
     if (data.typed === this.#wanted) this.#field.removeAttribute("aria-busy");
-    if (this.#answers.querySelector(":focus")) return; // an answer is not replaced under the finger
+    if (this.#answers.querySelector(":focus")) return; // do not replace an answer while it is used
     this.#data = data;
     this.#answers.replaceChildren(...answersOf(data, (index) => this.#choose(index)));
     if (data.typed !== this.#wanted) return;
@@ -104,7 +104,7 @@ class Search {
     else if (event.key === "Escape") this.#field.blur();
     else return;
     event.preventDefault();
-    event.stopPropagation(); // handles one key press once: the held word stays
+    event.stopPropagation(); // one key press has one effect: the word stays pinned
   }
 
   /** @type {(event: KeyboardEvent) => void} */
@@ -139,12 +139,12 @@ export default function (component) {
   return mounted(component, ".mha-search", (root, send) => new Search(root, send));
 }
 
-// ---- The heads that answer ----------------------------------------------------------------------------------
+// ---- The heads found ----------------------------------------------------------------------------------------
 
-// In groups; each is a link.
+// List the answers in groups; each answer is a link.
 
 /**
- * A head or stage that answers a search (app/widgets/search_field.py).
+ * A head or stage that matches a search (app/widgets/search_field.py).
  *
  * @typedef {object} SearchAnswer
  * @property {string} name
@@ -165,7 +165,7 @@ export default function (component) {
  * @property {{ title: string, note: string, answers: SearchAnswer[] }[]} groups
  */
 
-// `open` is called with the number of an answer among all.
+// `open` is called with the index of an answer among all.
 /** @type {(data: SearchData, open: (index: number) => void) => HTMLElement[]} */
 function answersOf({ groups, problem }, open) {
   let index = 0;
@@ -182,7 +182,7 @@ function linkOf(answer, open, index) {
   const { name, paper, does, score, baseline, rule, standing, href } = answer;
   /** @type {(event: MouseEvent) => void} */
   const onclick = (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return; // another tab or window
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return; // opens another tab or window
     event.preventDefault();
     open(index);
   };
@@ -203,7 +203,7 @@ function linkOf(answer, open, index) {
   );
 }
 
-// How many answers there are, for screen readers.
+// Say how many answers there are, for screen readers.
 /** @type {(data: SearchData) => string} */
 function counted({ groups, problem }) {
   const count = groups.reduce((sum, { answers }) => sum + answers.length, 0);

@@ -1,5 +1,4 @@
-// The page elements of the sentence component, and the fields in which a person types. What the user does is reported
-// to the functions in `on`.
+// The page elements of the sentence component, and its text fields. User actions are reported to the functions in `on`.
 import { closedByEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
@@ -78,7 +77,7 @@ function field(label, placeholder, on) {
   const oninput = (event) => on.typed(event.target);
   const typing = { rows: 1, spellcheck: false, dir: "auto", placeholder, onkeydown, oninput };
   const area = make("textarea", { ...typing, "aria-label": label });
-  // As in the address bar of a browser: the first click takes the whole text, the next one puts the cursor.
+  // As in a browser's address bar, the first click selects the whole text and the next one places the cursor.
   const takeAll = () => area.selectionStart === area.selectionEnd && area.select();
   area.onpointerdown = () => {
     area.onclick = area.matches(":focus") ? null : takeAll;
@@ -100,7 +99,7 @@ function examplesOf(p, on) {
   );
 }
 
-// The sentences that were typed before, in this browser.
+// Make the list of sentences typed earlier in this browser.
 /** @type {(p: Parts, on: Actions) => void} */
 function historyOf(p, on) {
   const title = "Sentences you typed; only this browser remembers them";
@@ -114,7 +113,7 @@ function historyOf(p, on) {
   );
 }
 
-// Lists the sentences that were typed before, with a button to forget them.
+// List the sentences typed earlier, with a button to forget them.
 /** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
 export function listPast(p, typed, open, clear) {
   /** @type {(one: Typed) => HTMLElement} */
@@ -153,7 +152,7 @@ const HEAD = "attention head";
 const MEANING =
   "A part of the model that decides what share of its attention each word gives to every word: darker is more";
 
-// What the page shows: the first sentence that a visitor reads.
+// Show the introduction: the first sentence that a visitor reads.
 /** @type {(p: Parts, intro: string) => void} */
 export function showIntro(p, intro) {
   const parts = intro.split(HEAD).flatMap((part, i) => (i ? [make("abbr", { title: MEANING }, HEAD), part] : [part]));
@@ -161,7 +160,7 @@ export function showIntro(p, intro) {
   p.intro.hidden = !intro;
 }
 
-// The models of the list, the chosen one even if it is not among them, and a way to name another.
+// Offer the models of the list, the chosen one even if it is not in the list, and a field to name another.
 /** @type {(p: Parts, data: SentenceData) => void} */
 export function offerModels(p, data) {
   const { models, model, open } = data;
@@ -177,27 +176,28 @@ export function offerModels(p, data) {
   p.other.hidden = true;
 }
 
-// Longer texts are set smaller. Browsers that support `field-sizing` grow the field by themselves.
+// Grow the field with its text; longer texts get smaller letters. Browsers that support `field-sizing` grow it by
+// themselves.
 /** @type {(area: HTMLTextAreaElement) => void} */
 export function grow(area) {
   const length = area.value.length;
   area.dataset.length = length > 400 ? "text" : length > 120 ? "paragraph" : "sentence";
   if (CSS.supports("field-sizing", "content")) return;
-  Object.assign(area.style, { height: "auto", overflow: "hidden" }); // a scroll bar takes room from the text
-  const height = area.scrollHeight + area.offsetHeight - area.clientHeight; // with its borders
+  Object.assign(area.style, { height: "auto", overflow: "hidden" }); // a scroll bar would take room from the text
+  const height = area.scrollHeight + area.offsetHeight - area.clientHeight; // includes the borders
   area.style.height = `${height}px`;
-  if (area.scrollHeight > area.clientHeight) area.style.height = `${height + 1}px`; // Firefox counts 89.4 px as 89
+  if (area.scrollHeight > area.clientHeight) area.style.height = `${height + 1}px`; // Firefox rounds 89.4 px down to 89
   area.style.overflow = "";
 }
 
-// A text takes more lines in a narrower field, and in other letters.
+// Grow the field again when its width or font changes.
 /** @type {(area: HTMLTextAreaElement) => void} */
 function growAgain(area) {
   let width = 0;
   new ResizeObserver(() => {
     if (area.clientWidth === width) return;
     width = area.clientWidth;
-    requestAnimationFrame(() => grow(area)); // what an observer resizes is reported as a loop
+    requestAnimationFrame(() => grow(area)); // resizing inside the observer would be reported as a loop
   }).observe(area);
   void document.fonts?.ready.then(() => grow(area));
 }
@@ -215,19 +215,19 @@ export function showExamples(p, isOpen) {
   p.examples.setAttribute("aria-expanded", isOpen);
 }
 
-// ---- What is typed ------------------------------------------------------------------------------------------
+// ---- Text being typed ---------------------------------------------------------------------------------------
 
-// A field in which a person types while the server reads: what was sent of it, and what the server last answered.
+// A field in which the user types while the server reads: it keeps the last text sent and the server's last answer.
 
 /** @type {(text: string) => string} */
 const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 
 /** @type {Map<string, { taken: string | undefined, value: string }>} */
-const drafts = new Map(); // what was typed and not read yet; another page has other fields
+const drafts = new Map(); // text typed but not read yet; another page has other fields
 
 export class TypedField {
-  #sent = /** @type {string | null} */ (null); // what was last sent to be read and is not answered yet
-  taken = /** @type {string | undefined} */ (undefined); // what the field held when the server last answered
+  #sent = /** @type {string | null} */ (null); // the last text sent that is still unanswered
+  taken = /** @type {string | undefined} */ (undefined); // the field's text when the server last answered
 
   #name;
 
@@ -237,7 +237,7 @@ export class TypedField {
     this.#name = name;
   }
 
-  // Remember what is typed, for the same field of another page.
+  // Remember the typed text for the same field of another page.
   keep() {
     if (this.#name) drafts.set(this.#name, { taken: this.taken, value: this.area.value });
   }
@@ -256,7 +256,7 @@ export class TypedField {
     const isNew = this.taken === undefined;
     this.taken = answers ? sent : text;
     if (!answers) this.area.value = isNew && draft?.taken === text ? draft.value : text;
-    if (!isNew && !answers) drafts.delete(this.#name); // another text has come
+    if (!isNew && !answers) drafts.delete(this.#name); // another text has arrived
     this.#sent = null;
   }
 
@@ -265,8 +265,8 @@ export class TypedField {
     this.#sent = this.area.value;
   }
 
-  // Back, or Forward, before the answer to what was sent: it may never come, since for the server the text is the old
-  // one.
+  // Handle Back or Forward before the answer arrives: it may never come, because for the server the text has not
+  // changed.
   takeBack() {
     if (this.#sent === null) return;
     this.area.value = this.taken ?? "";

@@ -423,7 +423,7 @@ def _to_plain(value: Any) -> Value:
     return plain
 
 
-def spans(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
+def divide_width(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
     """Divide the width among plots side by side: return the begin and end of each plot, as shares of the whole width.
 
     ``shares``: shares of the room between the gaps.
@@ -434,5 +434,5 @@ def spans(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
 
 
 def divide_height(count: int, gap: float) -> list[tuple[float, float]]:
-    """Divide the height among plots of equal height, from the top down. Return as :func:`spans`."""
-    return spans([1.0] * count, gap)[::-1]
+    """Divide the height among plots of equal height, from the top down. Return as :func:`divide_width`."""
+    return divide_width([1.0] * count, gap)[::-1]

@@ -102,7 +102,7 @@ class Scale:
         return [round(i * step, 10) for i in range(first, last + 1)]
 
 
-def scale(chart: Chart, number: int, letter: Letter) -> Scale:
+def build_scale(chart: Chart, number: int, letter: Letter) -> Scale:
     """Return the horizontal or vertical axis of a plot, long enough for its series.
 
     If the ends would be equal, they are set one unit apart.
@@ -154,17 +154,17 @@ class PlotPlace(NamedTuple):
 
 
 @singledispatch
-def marks(series: Series, place: PlotPlace) -> Iterator[Mark]:
+def draw_series(series: Series, place: PlotPlace) -> Iterator[Mark]:
     """Yield the marks of a series."""
     raise TypeError(f"{type(series).__name__} is not a series of a chart")
 
 
-def dashes(name: str, width: float) -> tuple[float, ...]:
+def compute_dashes(name: str, width: float) -> tuple[float, ...]:
     """Return the lengths of dashes and gaps of a line."""
     return tuple(length * max(1.0, width) for length in DASHES[name])
 
 
-def each(value: Any, count: int) -> list[Any]:
+def repeat_value(value: Any, count: int) -> list[Any]:
     """Return a list with a value for each of ``count`` marks. A text or a single number is repeated."""
     return [value] * count if isinstance(value, str) or np.ndim(value) == 0 else list(value)
 
@@ -172,13 +172,13 @@ def each(value: Any, count: int) -> list[Any]:
 # ---- Cells ------------------------------------------------------------------------------------------------
 
 
-@marks.register
+@draw_series.register
 def _(cells: Cells, place: PlotPlace) -> Iterator[Mark]:
     values = np.array(cells.values, float)
-    colours = colour_shares(cells.scale, (values - cells.low) / (cells.high - cells.low))
+    colours = interpolate_colours(cells.scale, (values - cells.low) / (cells.high - cells.low))
     ys, xs = ([s.place(i - 0.5) for i in range(n + 1)] for s, n in zip((place.y, place.x), values.shape, strict=True))
     if cells.gap or np.isnan(values).any():
-        yield from _gapped_cells(colours, np.isnan(values), xs, ys, cells.gap)
+        yield from _draw_separate_cells(colours, np.isnan(values), xs, ys, cells.gap)
     else:
         upright = colours[:: 1 if ys[0] < ys[-1] else -1, :: 1 if xs[0] < xs[-1] else -1]
         box = (min(xs), min(ys), abs(xs[-1] - xs[0]), abs(ys[-1] - ys[0]))
@@ -188,7 +188,7 @@ def _(cells: Cells, place: PlotPlace) -> Iterator[Mark]:
         yield from iter_text_marks(str(text), *at, place.chart.letters, ink, "middle")
 
 
-def _gapped_cells(colours: Pixels, empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float) -> Iterator[Rect]:
+def _draw_separate_cells(colours: Pixels, empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float) -> Iterator[Rect]:
     for row, column in np.argwhere(~empty).tolist():
         (x, right), (y, bottom) = sorted(xs[column : column + 2]), sorted(ys[row : row + 2])
         box = (x + gap / 2, y + gap / 2, max(0.1, right - x - gap), max(0.1, bottom - y - gap))
@@ -199,7 +199,7 @@ def _to_hex(rgb: Pixels) -> str:
     return "#" + bytes(rgb.tolist()).hex()
 
 
-def colour_shares(scale: Sequence[str], shares: Any) -> Pixels:
+def interpolate_colours(scale: Sequence[str], shares: Any) -> Pixels:
     """Interpolate the colours of a scale at shares of its length, […, rgb]. Shares outside 0 to 1 are clipped."""
     stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in scale], float)
     positions = np.clip(np.nan_to_num(shares), 0, 1) * (len(scale) - 1)
@@ -210,14 +210,14 @@ def colour_shares(scale: Sequence[str], shares: Any) -> Pixels:
 # ---- Bars -------------------------------------------------------------------------------------------------
 
 
-@marks.register
+@draw_series.register
 def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
     along, across = (place.y, place.x) if bars.is_horizontal else (place.x, place.y)
-    ends = _bar_room([s for s in place.chart.series if isinstance(s, Bars) and s.plot == bars.plot], bars, along)
+    ends = _compute_bar_room([s for s in place.chart.series if isinstance(s, Bars) and s.plot == bars.plot], bars, along)
     feet = [along.number(value) for value in bars.at]
     room = 1 - place.chart.bar_gap
-    texts = each("" if bars.texts is None else bars.texts, len(feet))
-    for foot, value, colour, text in zip(feet, bars.lengths, each(bars.colours, len(feet)), texts, strict=True):
+    texts = repeat_value("" if bars.texts is None else bars.texts, len(feet))
+    for foot, value, colour, text in zip(feet, bars.lengths, repeat_value(bars.colours, len(feet)), texts, strict=True):
         length = across.number(value)
         if math.isnan(length):
             continue
@@ -229,7 +229,7 @@ def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
             yield from iter_text_marks(text, d + 3, (a + b) / 2, AT_BARS, bars.text_colour or place.chart.theme.ink)
 
 
-def _bar_room(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, float]:
+def _compute_bar_room(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, float]:
     """Return the part of the room at its positions that a series takes: bars at the same position are drawn side by
     side."""
     feet = [axis.number(value) for b in all_bars for value in b.at]
@@ -246,28 +246,28 @@ def _pixel_positions(x: Any, y: Any, place: PlotPlace) -> list[tuple[float, floa
     return [(place.x.at(a), place.y.at(b)) for a, b in zip(x, y, strict=True)]
 
 
-@marks.register
+@draw_series.register
 def _(line: Line, place: PlotPlace) -> Iterator[Mark]:
     spots = _pixel_positions(line.x, line.y, place)
     for is_drawn, group in groupby(spots, lambda spot: not any(map(math.isnan, spot))):
         stretch = tuple(group)
         if is_drawn and len(stretch) > 1:
-            yield Polyline(stretch, None, line.colour, line.width, line.opacity, dashes(line.dash, line.width))
+            yield Polyline(stretch, None, line.colour, line.width, line.opacity, compute_dashes(line.dash, line.width))
     if line.point:
         yield from (_draw_point(spot, line.point, line.colour) for spot in spots if not any(map(math.isnan, spot)))
 
 
-@marks.register
+@draw_series.register
 def _(band: Band, place: PlotPlace) -> Iterator[Mark]:
     upper, lower = _pixel_positions(band.x, band.high, place), _pixel_positions(band.x, band.low, place)
     yield Polyline((*upper, *reversed(lower)), band.colour, opacity=band.opacity)
 
 
-@marks.register
+@draw_series.register
 def _(points: Points, place: PlotPlace) -> Iterator[Mark]:
     spots = _pixel_positions(points.x, points.y, place)
     drawn = [i for i, spot in enumerate(spots) if not any(map(math.isnan, spot))]
-    rings, inks = each(points.ring, len(spots)), each(points.inks, len(spots))
+    rings, inks = repeat_value(points.ring, len(spots)), repeat_value(points.inks, len(spots))
     for i in drawn if not points.is_hidden else []:
         yield _draw_point(spots[i], points.size, points.colour, rings[i], points.ring_colour, points.is_square)
     for i in drawn if points.texts is not None else []:
@@ -294,7 +294,7 @@ def draw_frame(frame: Frame, place: PlotPlace) -> Mark:
     """Return the mark of a frame or a line of a chart."""
     (x0, x1), (y0, y1) = place.x.span(frame.x), place.y.span(frame.y)
     if x0 == x1 or y0 == y1:
-        pattern = dashes(frame.dash, frame.width)
+        pattern = compute_dashes(frame.dash, frame.width)
         return Polyline(((x0, y0), (x1, y1)), None, frame.colour, frame.width, frame.opacity, pattern)
     corners = ((x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0))
     return Polyline(corners, frame.fill or None, frame.colour, frame.width, frame.opacity)
@@ -345,7 +345,7 @@ def draw_chart(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
             for x, y, _ in places
             for mark in (*_draw_grid_lines(x, y, True, muted), *_draw_grid_lines(y, x, False, muted))
         ),
-        *(mark for series in chart.series for mark in marks(series, places[series.plot])),
+        *(mark for series in chart.series for mark in draw_series(series, places[series.plot])),
         *(draw_frame(frame, places[frame.plot]) for frame in chart.frames),
         *(mark for place in places for mark in (*_draw_x_axis(place), *_draw_y_axis(place))),
         *_draw_titles(chart, places, box),
@@ -376,7 +376,7 @@ def _compute_area(chart: Chart, width: float, entries: Sequence[LegendEntry]) ->
     margin, inner_height = chart.margin, chart.height - chart.margin.top - chart.margin.below
     has_scale = any(isinstance(series, Cells) and series.scale_at == "right" for series in chart.series)
     leftmost = [i for i, plot in enumerate(chart.plots) if plot.across[0] == 0]
-    left = max(margin.left, 0, *(_measure_left_room(scale(chart, i, "y"), chart) for i in leftmost))
+    left = max(margin.left, 0, *(_measure_left_room(build_scale(chart, i, "y"), chart) for i in leftmost))
     box = Box(left, 0, width - margin.right - (SCALE_ROOM if has_scale else 0), inner_height)
     scales = [place.x for place, plot in zip(_place_plots(chart, box), chart.plots, strict=True) if plot.up[0] < 0.01]
     below = max(margin.below, *(_measure_bottom_room(x, chart) for x in scales if not x.axis.is_above), 0)
@@ -394,8 +394,8 @@ def _place_plots(chart: Chart, box: Box) -> list[PlotPlace]:
     for number, plot in enumerate(chart.plots):
         (a, b), (c, d) = plot.across, plot.up
         width, height = box.right - box.left, box.bottom - box.top
-        x = replace(scale(chart, number, "x"), start=box.left + a * width, end=box.left + b * width)
-        y = replace(scale(chart, number, "y"), start=box.bottom - c * height, end=box.bottom - d * height)
+        x = replace(build_scale(chart, number, "x"), start=box.left + a * width, end=box.left + b * width)
+        y = replace(build_scale(chart, number, "y"), start=box.bottom - c * height, end=box.bottom - d * height)
         x, y = _equalise_units(x, y) if plot.y.square else (x, y)
         places.append(PlotPlace(x, y, chart))
     return places
@@ -567,11 +567,11 @@ def _draw_legend(chart: Chart, entries: Sequence[LegendEntry], box: Box, height:
 
 def _draw_swatch(series: Series, x: float, y: float) -> Mark:
     if isinstance(series, Line):
-        look = (series.colour, series.width, series.opacity, dashes(series.dash, series.width))
+        look = (series.colour, series.width, series.opacity, compute_dashes(series.dash, series.width))
         return Polyline(((x, y), (x + SWATCH - 6, y)), None, *look)
     colour, opacity = (series.colour, 1.0) if isinstance(series, Points) else ("", 1.0)
     if isinstance(series, Bars):
-        colour, opacity = each(series.colours, 1)[0], series.opacity
+        colour, opacity = repeat_value(series.colours, 1)[0], series.opacity
     if isinstance(series, Band):
         colour, opacity = series.colour, series.opacity
     return Rect(x + 2, y - 5, 10, 10, colour, opacity=opacity)
@@ -579,7 +579,7 @@ def _draw_swatch(series: Series, x: float, y: float) -> Mark:
 
 def _draw_colour_scale(cells: Cells, chart: Chart, box: Box, height: float) -> Iterator[Mark]:
     """Yield the colour scale of cells with its numbers: at the right or below."""
-    shades = colour_shares(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
+    shades = interpolate_colours(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
     values = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
     size, ink = _label_size(chart), chart.theme.ink
     if cells.scale_at == "right":

@@ -26,7 +26,7 @@ from mha_viz.figures.charts.chart import (
     Series,
     SeriesTexts,
     divide_height,
-    spans,
+    divide_width,
 )
 from mha_viz.figures.drawing.theme import Theme
 
@@ -67,7 +67,7 @@ def head_axis(heads: int, per_head: int, shared: int = 1, **properties: Any) -> 
     return Axis(at=middle, names=names, grid=False, zero="", angle=0, **properties)
 
 
-def pooled(matrix: Floats, heads: int) -> tuple[Floats, int]:
+def pool_blocks(matrix: Floats, heads: int) -> tuple[Floats, int]:
     """Reduce a matrix [rows, h · d_k] to root mean squares of blocks; also return the number of columns per head.
 
     No block contains columns of two heads.
@@ -115,7 +115,7 @@ def stack_vectors(
     return build_chart(theme, series, plots, height, top=34, left=45, titles_left=True)
 
 
-def sized_cells(cells: Floats, theme: Theme, plot: int = 0) -> Cells:
+def build_size_cells(cells: Floats, theme: Theme, plot: int = 0) -> Cells:
     """Return sizes, which start at 0, as cells of one hue."""
     return Cells(cells, 0, float(np.percentile(cells, 99.5)), theme.ramp, hover="", plot=plot)
 
@@ -172,12 +172,12 @@ def choose_first_tokens(trace: Trace, query: int, key: int) -> list[int]:
 # ---- x and the matrices -----------------------------------------------------------------------------------
 
 
-def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
+def draw_inputs(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
     """Draw x, the input of every head: one row per token."""
     return _draw_rows(trace, trace.x, "numbers of x", tokens, (query, key), theme)
 
 
-def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
+def draw_unnormalised_inputs(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
     """Draw the input of a layer before its normalisation, one row per token.
 
     Raises ValueError for layers whose input is not normalised first.
@@ -207,16 +207,16 @@ def draw_all_matrices(trace: Trace, head: int, theme: Theme) -> Chart:
     for number, matrix in enumerate(matrices.values()):
         heads = matrix.shape[1] // trace.d_k
         block = head * heads // trace.heads  # heads that share a key share its columns
-        cells, per_head = pooled(matrix, heads)
-        series.append(sized_cells(cells, theme, number))
+        cells, per_head = pool_blocks(matrix, heads)
+        series.append(build_size_cells(cells, theme, number))
         x = head_axis(heads, per_head, trace.heads // heads)
-        plots.append(Plot(x, HIDDEN_ROWS, names[number], across=spans((1, 1, 1), 0.04)[number]))
+        plots.append(Plot(x, HIDDEN_ROWS, names[number], across=divide_width((1, 1, 1), 0.04)[number]))
         columns, rows = (block * per_head - 0.5, (block + 1) * per_head - 0.5), (-0.5, len(cells) - 0.5)
         frames.append(Frame(columns, rows, head_colour(theme, head), 3, plot=number))
     return build_chart(theme, series, plots, 300, top=34, frames=frames)
 
 
-def slices(trace: Trace, head: int, theme: Theme) -> Chart:
+def draw_head_matrices(trace: Trace, head: int, theme: Theme) -> Chart:
     """Draw the three matrices of one head, [d_model, d_k] each, number by number."""
     p = trace.parameters
     counts = [matrix.shape[1] // trace.d_k for matrix in (p.w_q, p.w_k, p.w_v)]
@@ -232,7 +232,7 @@ def slices(trace: Trace, head: int, theme: Theme) -> Chart:
     ]
     plots = [
         Plot(HIDDEN, HIDDEN_ROWS, f"{name} of H{head}", across)
-        for name, across in zip(NAMES, spans((1, 1, 1), 0.04), strict=True)
+        for name, across in zip(NAMES, divide_width((1, 1, 1), 0.04), strict=True)
     ]
     return build_chart(theme, series, plots, 340, top=34)
 
@@ -282,15 +282,15 @@ def draw_softmaxes(
 # ---- Maps of tokens by tokens -----------------------------------------------------------------------------
 
 
-def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
+def draw_mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
     """Draw which keys each query may attend to: masked cells are grey."""
     words = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "masked", "open")
     changes = {"scale": (theme.ramp[1], theme.muted), "scale_at": "", "hints": words, "gap": 1}
     changes["hover"] = "%{customdata}: %{hovertext}"
-    return square(trace, trace.mask.astype(np.float32), tokens, query, key, theme, **changes)
+    return draw_token_matrix(trace, trace.mask.astype(np.float32), tokens, query, key, theme, **changes)
 
 
-def square(
+def draw_token_matrix(
     trace: Trace, matrix: Floats, tokens: Sequence[int], query: int, key: int, theme: Theme, **changes: Any
 ) -> Chart:
     """Draw a matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed.
@@ -314,7 +314,7 @@ def square(
 # ---- The values, and their way out ------------------------------------------------------------------------
 
 
-def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Theme, key: int | None = None) -> Chart:
+def draw_values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Theme, key: int | None = None) -> Chart:
     """Draw the weights of one query, the values of all tokens, each value times its weight, and their sum.
 
     The names of the query and the ``key`` are bold.
@@ -330,8 +330,8 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
         signed_cells(weights[:, None] * v, limit, theme, plot=2),
         signed_cells(context, limit, theme, plot=3),
     ]
-    first, second, third = spans((0.2, 0.4, 0.4), 0.03)
-    below, above = spans((0.14, 0.86), 0.14)
+    first, second, third = divide_width((0.2, 0.4, 0.4), 0.03)
+    below, above = divide_width((0.14, 0.86), 0.14)
     ends = (len(indices) - 0.5, -0.5)
     rows = Axis(is_shown=False, range=ends, tokens=tokens)
     plots = [
@@ -364,14 +364,14 @@ def draw_concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Cha
 def draw_output_matrix(trace: Trace, head: int, theme: Theme) -> Chart:
     """Draw all of W_O, with the rows for this head's output framed, and these rows number by number."""
     rows = trace.slice_w_o(head)
-    cells, per_head = pooled(trace.parameters.w_o.T, trace.heads)  # by columns: the rows of W_O belong to heads
+    cells, per_head = pool_blocks(trace.parameters.w_o.T, trace.heads)  # by columns: the rows of W_O belong to heads
     width, height = trace.parameters.w_o.shape[::-1]
-    left, right = spans((0.36, 0.64), 0.06)
+    left, right = divide_width((0.36, 0.64), 0.06)
     plots = [
         Plot(HIDDEN, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {height} × {width}", left),
         Plot(HIDDEN, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {width}", right),
     ]
-    series = [sized_cells(cells.T, theme), signed_cells(rows, colour_limit(rows), theme, with_scale=True, plot=1)]
+    series = [build_size_cells(cells.T, theme), signed_cells(rows, colour_limit(rows), theme, with_scale=True, plot=1)]
     ends = (head * per_head - 0.5, (head + 1) * per_head - 0.5)
     frames = [Frame((-0.5, len(cells) - 0.5), ends, head_colour(theme, head), 3)]
     return build_chart(theme, series, plots, 330, top=34, left=40, frames=frames)
@@ -390,7 +390,7 @@ def draw_contributions(trace: Trace, head: int, query: int, theme: Theme) -> Cha
         horizontal_bars(lengths, colours, [f"{length:.2f}" for length in lengths], digits=3, plot=1),
     ]
     bold = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
-    left, right = spans((0.74, 0.26), 0.02)
+    left, right = divide_width((0.74, 0.26), 0.02)
     ends = (len(names) - 0.5, -0.5)
     rows_axis = Axis(at=list(range(len(names))), names=bold, grid=False, range=ends)
     lengths_axis = Axis(is_shown=False, range=(0, float(lengths.max()) * 1.25))
@@ -425,7 +425,7 @@ def draw_weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence
 
 
 def _describe_scaling(trace: Trace) -> str:
-    return f"q · k / √{trace.d_k}" if trace.divides else f"q · k × {trace.scaling:.3g}"
+    return f"q · k / √{trace.d_k}" if trace.has_standard_scaling else f"q · k × {trace.scaling:.3g}"
 
 
 class DistanceScores(NamedTuple):
@@ -452,7 +452,7 @@ def draw_rotation(trace: Trace, head: int, query: int, key: int, theme: Theme) -
     return stack_vectors(trace, rows, theme, 560, 0.08, limits)
 
 
-def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> DistanceScores:
+def score_by_distance(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> DistanceScores:
     """Compute q · k of a query and a key at every distance within the text.
 
     Only the positions are changed: the product of rotated vectors depends on their positions only through the distance.
@@ -466,9 +466,9 @@ def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> 
     return DistanceScores(places, (turned_q * turned_k).sum(axis=1))
 
 
-def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> Chart:
+def draw_distance_scores(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> Chart:
     """Draw the score of a query and a key at every distance; the bar of their actual distance is highlighted."""
-    by_distance = apart(trace, rotation, head, query, key)
+    by_distance = score_by_distance(trace, rotation, head, query, key)
     colours = [theme.heads[1] if place == query - key else theme.muted for place in by_distance.places]
     bars = Bars(by_distance.places, by_distance.scores, colours, hover="%{x} tokens apart: %{y:.2f}")
     plot = Plot(Axis(title="distance from key to query, tokens"), number_axis(theme, 5, title="q · k"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from mha_viz.analysis.link_groups import LinkGroup, LinkGroups
-from mha_viz.figures.charts.chart import Axis, Chart, Legend, Margin, Plot, Points, spans
+from mha_viz.figures.charts.chart import Axis, Chart, Legend, Margin, Plot, Points, divide_width
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import format_weight, percent
 
@@ -19,7 +19,7 @@ def draw_link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Char
     ``groups.points``."""
     series = []
     sections = [
-        (escape(short_name(group)), theme.heads[number], [group])
+        (escape(name_link_group(group)), theme.heads[number], [group])
         for number, group in enumerate(groups.groups[:MAX_COLOURED])
     ]
     smaller = list(groups.groups[MAX_COLOURED:])
@@ -35,11 +35,11 @@ def draw_link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Char
             words = {"name": name, "in_legend": side == 0, "labels": labels, "hints": hints, "hover": "%{hovertext}"}
             series.append(Points(x, y, 7, colour, 0.5, theme.paper, plot=side, **words))  # type: ignore[arg-type]
     axis = Axis(has_labels=False, grid=False, is_fixed=False)
-    plots = [Plot(axis, axis, title, across) for title, across in zip(SIDES, spans([1, 1], 0.04), strict=True)]
+    plots = [Plot(axis, axis, title, across) for title, across in zip(SIDES, divide_width([1, 1], 0.04), strict=True)]
     return Chart(theme, series, plots, height=420, margin=Margin(10, 10, 36, 90), legend=Legend(is_below=True))
 
 
-def short_name(group: LinkGroup) -> str:
+def name_link_group(group: LinkGroup) -> str:
     """Return "44% the token before"; for an unexplained group, the most common pairs of words."""
     name = f"{percent(group.share, 0)} {group.name}"
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip(' ,')}…"

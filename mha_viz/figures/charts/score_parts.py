@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mha_viz.attention.parts import ScoreParts
-from mha_viz.figures.charts.chart import Axis, Chart, Plot, spans
+from mha_viz.figures.charts.chart import Axis, Chart, Plot, divide_width
 from mha_viz.figures.charts.inside import build_chart, horizontal_bars, signed_cells
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal
@@ -19,7 +19,7 @@ MAX_PAIRED = 12  # maximum number of parts with a row or a column
 MAX_NUMBERED = 10  # maximum number of pairs with a written number
 
 
-def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
+def draw_sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """Draw how much each part of the query, and of the key, adds to the score above its mean over the keys that the
     query sees.
 
@@ -29,17 +29,17 @@ def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     series, plots = [], []
     for number, (title, listed_parts) in enumerate(iter_listed_parts(parts, names)):
         labels, values = [part.name for part in listed_parts], [part.above_mean for part in listed_parts]
-        colours = [signed(value, theme) for value in values]
+        colours = [choose_bar_colour(value, theme) for value in values]
         series.append(horizontal_bars(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
         ends, limit = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
         y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
         low = -limit if min(values) < 0 else 0
         x = Axis(is_shown=False, range=(low, limit if max(values) > 0 else 0))
-        plots.append(Plot(x, y, title, spans((1, 1), 0.28)[number]))
+        plots.append(Plot(x, y, title, divide_width((1, 1), 0.28)[number]))
     return build_chart(theme, series, plots, 90 + 22 * (MAX_BARS + 1), top=34, left=120)
 
 
-def signed(value: float, theme: Theme) -> str:
+def choose_bar_colour(value: float, theme: Theme) -> str:
     """Return the colour of a bar: orange above zero and blue below."""
     return theme.signed[5] if value > 0 else theme.signed[1]
 
@@ -74,7 +74,7 @@ def iter_listed_parts(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple
         yield f"by the {side}", [*largest, *([others] if len(further) else [])]
 
 
-def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
+def draw_part_pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """Draw the pairs of the parts that count most, above their means.
 
     There is a row for each part of the query and a column for each part of the key. The MAX_NUMBERED largest pairs show

@@ -56,7 +56,7 @@ def _source_font(kind: str, weight: int) -> Font:
 
 
 @cache
-def second(weight: int) -> Font:
+def get_second_face(weight: int) -> Font:
     """Return DejaVu Sans, which is installed with matplotlib and found without importing it."""
     files = _find_package("matplotlib") / "mpl-data" / "fonts" / "ttf"
     return Font(str(files / ("DejaVuSans-Bold.ttf" if weight >= 600 else "DejaVuSans.ttf")))
@@ -72,7 +72,7 @@ def _find_package(name: str) -> Path:
 @lru_cache(maxsize=20_000)
 def find_font(character: str, weight: int = 400) -> Font | None:
     """Return the first font that has a character; None if no font on this machine does."""
-    for font in (get_face(weight), second(weight)):
+    for font in (get_face(weight), get_second_face(weight)):
         if ord(character) in font.glyphs:
             return font
     return next((font for font in _list_other_fonts() if _has_character(font, ord(character)) and font.is_sound), None)
@@ -149,7 +149,7 @@ def _load_ranges(font: Font) -> tuple[array[int], array[int]]:
 
 def clear_caches() -> None:
     """Clear all caches, to search for fonts again after ``MHA_VIZ_FONTS`` has changed or a font was installed."""
-    for cached in (get_face, second, _list_other_fonts, _load_ranges, find_font, _advance, _measure_short):
+    for cached in (get_face, get_second_face, _list_other_fonts, _load_ranges, find_font, _advance, _measure_short):
         cached.cache_clear()
 
 
@@ -217,7 +217,7 @@ def replace_unwritable(text: str) -> str:
     return _UNWRITABLE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
-def runs(text: str, weight: int = 400) -> list[FontRun]:
+def split_runs(text: str, weight: int = 400) -> list[FontRun]:
     """Split a text into stretches of one font, in logical order.
 
     Characters without a shape of their own join their neighbours.
@@ -245,10 +245,10 @@ def place_runs(text: str, weight: int = 400) -> list[FontRun]:
     """
     text = replace_unwritable(text)
     if not any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text):
-        return runs(text, weight)
+        return split_runs(text, weight)
     in_order: list[FontRun] = []
     for stretch, leftward in _iter_stretches(text):
-        parts = runs(stretch, weight)
+        parts = split_runs(stretch, weight)
         in_order += [run._replace(leftward=leftward) for run in (reversed(parts) if leftward else parts)]
     return in_order
 
@@ -315,7 +315,7 @@ def _find_direction(text: str) -> str:
 def list_needed_fonts(texts: Iterable[tuple[str, int]]) -> list[Font]:
     """Return the fonts for texts with given weights, always including the first face."""
     fonts = [get_face(400)]
-    fonts += [run.font for text, weight in texts for run in runs(text, weight) if run.font]
+    fonts += [run.font for text, weight in texts for run in split_runs(text, weight) if run.font]
     return list(dict.fromkeys(fonts))
 
 
@@ -329,7 +329,7 @@ _ADVICE = {
 }
 
 
-def missing(texts: Iterable[str]) -> list[str]:
+def describe_missing_fonts(texts: Iterable[str]) -> list[str]:
     """Return a sentence for each script with a character that no font here has; empty if there is none."""
     return [_write_advice(script, characters) for script, characters in _group_missing(texts).items()]
 

@@ -12,7 +12,7 @@ from mha_viz.figures.files.registry import (
     describe,
     drawing_bytes,
     drawing_suffixes,
-    stream,
+    write_stream,
     suffixes,
     to_bytes,
     write,
@@ -21,7 +21,7 @@ from mha_viz.figures.files.registry import (
     writer,
 )
 from mha_viz.figures.files.saved import load_attention
-from mha_viz.figures.files.shown import Exported, Several, Subtracted, figure_suffixes, shown_bytes, shown_suffixes
+from mha_viz.figures.files.shown import Exported, Several, Subtracted, figure_suffixes, encode_shown, shown_suffixes
 
 __all__ = [
     "Exported",
@@ -56,6 +56,6 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
 
 def room(ax: Any) -> tuple[float, float]:
     """Return width and height of matplotlib Axes, in points (``figures.files.axes.room``)."""
-    from mha_viz.figures.files.axes import room as room_of
+    from mha_viz.figures.files.axes import measure_axes as room_of
 
     return room_of(ax)

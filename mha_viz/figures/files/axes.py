@@ -26,7 +26,7 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
         if font.path not in registered:
             fontManager.addfont(font.path)
     families = list(dict.fromkeys(font.family for font in _list_fonts(drawing)))
-    width, height = room(ax)
+    width, height = measure_axes(ax)
     scale = min(width / drawing.width, height / drawing.height)  # points of the Axes per point of the drawing
     for order, mark in enumerate(_add_background(drawing)):
         _draw_mark(ax, mark, order, scale, lambda weight: FontProperties(family=families, weight=weight))
@@ -35,7 +35,7 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
     return ax
 
 
-def room(ax: Any) -> tuple[float, float]:
+def measure_axes(ax: Any) -> tuple[float, float]:
     """Return the current width and height of the Axes, in points."""
     place, (width, height) = ax.get_position(), ax.figure.get_size_inches()
     return float(place.width * width * 72), float(place.height * height * 72)

@@ -93,13 +93,13 @@ def table(attention: Attention, file: BinaryIO) -> None:
     keys = [f"{index},{text}," for index, text in enumerate(of_keys)]
     for head, matrix in _iter_matrices(attention):
         for query, row in enumerate(matrix):
-            start = f"{place(head, attention)},{query},{cells[query]},"
+            start = f"{format_place(head, attention)},{query},{cells[query]},"
             lines = [f"{start}{key}{weight}{blank}\n" for key, weight in zip(keys, map(str, row), strict=True)]
             lines[0], first = lines[0].replace(f"{blank}\n", f"{first}\n"), blank
             file.write("".join(lines).encode())
 
 
-def place(head: Head, reading: Attention | Shown) -> str:
+def format_place(head: Head, reading: Attention | Shown) -> str:
     """Return the cells of layer and head, by their numbers in the model.
 
     Where a map is of a whole layer, the second cell is empty.

@@ -29,11 +29,11 @@ def build_page_fonts(texts: Iterable[str]) -> str:
 
 def _build_family(name: str, face: Callable[[int], Font], letters: Iterable[str]) -> str:
     names = face(_WEIGHTS[0]).names(_COPYRIGHT, _LICENCE)
-    rules = "".join(rule(name, face(weight), weight, letters) for weight in _WEIGHTS)
+    rules = "".join(build_font_rule(name, face(weight), weight, letters) for weight in _WEIGHTS)
     return f"/* {name} is a part of {name.replace('mha_viz', 'Source')} Pro. {' '.join(names)} */\n{rules}\n"
 
 
-def rule(family: str, font: Font, weight: int, letters: Iterable[str]) -> str:
+def build_font_rule(family: str, font: Font, weight: int, letters: Iterable[str]) -> str:
     """Return the CSS rule that embeds a font with these letters under the name ``family``.
 
     Faces of pages contain Latin, signs, and the whole block of 256 of any other letter: subsetting takes half a second,

@@ -12,7 +12,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from mha_viz.browser.bundle import FOLDER, constant, joined, page_style, style
-from mha_viz.figures.files.page import MADE_WITH, Look, PagePart, build_style_sheet, content, html, render_main
+from mha_viz.figures.files.page import MADE_WITH, Look, PagePart, build_style_sheet, encode_content, render_html, render_main
 from mha_viz.model_names import cite_model
 from mha_viz.numerals import three_digits
 
@@ -59,25 +59,25 @@ def build_site(
     end = f'{_render_section(live)}<p class="caption">{MADE_WITH} {note}</p>\n'
     body = render_main(parts, title, introduction, end)
     reader = _fill_placeholder(
-        joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched}
+        joined(FOLDER / "live" / "reader.js"), "({})", {name: build_address(name, fetched) for name in fetched}
     )
     files = {**fetched, "reader.js": reader}
-    files["page.js"] = _fill_placeholder(_build_page_script(), '"reader.js"', address("reader.js", files))
+    files["page.js"] = _fill_placeholder(_build_page_script(), '"reader.js"', build_address("reader.js", files))
     sheets = page_style("published") + page_style("live")
     files["style.css"] = build_style_sheet("compare", look, sheets, (title, *body)).encode()
-    head = f'<link rel="stylesheet" href="{address("style.css", files)}">'
-    script = f'<script type="module" src="{address("page.js", files)}"></script>'
-    first = ["./", address("page.js", files), address("style.css", files)]
-    stored = {"first": first, "all": [*first, *(address(name, files) for name in (*fetched, "reader.js"))]}
+    head = f'<link rel="stylesheet" href="{build_address("style.css", files)}">'
+    script = f'<script type="module" src="{build_address("page.js", files)}"></script>'
+    first = ["./", build_address("page.js", files), build_address("style.css", files)]
+    stored = {"first": first, "all": [*first, *(build_address(name, files) for name in (*fetched, "reader.js"))]}
     source = (FOLDER / "live" / "offline.js").read_text("utf-8")
     return {
         **files,
         "offline.js": _fill_placeholder(source, "({ first: [], all: [] })", stored),
-        "index.html": html(_POLICY, title, head, body, script),
+        "index.html": render_html(_POLICY, title, head, body, script),
     }
 
 
-def address(name: str, files: Mapping[str, bytes]) -> str:
+def build_address(name: str, files: Mapping[str, bytes]) -> str:
     """Return a file's address with a digest of its content."""
     return f"{name}?{hashlib.sha256(files[name]).hexdigest()[:16]}"
 
@@ -105,7 +105,7 @@ def _render_section(live: Live) -> str:
     if live.deviation:
         differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
         words += f" It is stored in half precision: on the sentence below and {OTHER_SENTENCES} others, {differ}."
-    data = content(live.example.packet, live.example.start, ofHeads=live.of_heads)
+    data = encode_content(live.example.packet, live.example.start, ofHeads=live.of_heads)
     field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
     return (
         '<section id="live">\n<h2>Your own sentence</h2>\n'

@@ -36,7 +36,7 @@ _COLOURS = {
 }
 
 
-def page(
+def render_page(
     component: str,
     packet: bytes,
     *,
@@ -54,7 +54,7 @@ def page(
     body = [
         f'<div id="root" class="mha-{component}" data-alone="yes" data-show="{escape(show)}"></div>\n',
         f'<p id="caption">{escape(caption)}</p>\n',
-        f'<script id="said" type="application/json">{content(packet, start or {})}</script>\n',
+        f'<script id="said" type="application/json">{encode_content(packet, start or {})}</script>\n',
     ]
     return _render_document(component, "openAlone", title, body, look, "")
 
@@ -85,7 +85,7 @@ def render_main(parts: Sequence[PagePart], title: str, introduction: str, end: s
         body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _render_remark(part.remark)]
         # A separate form for each drawing, so that their radio buttons are independent.
         body += ['<form autocomplete="off">\n<div class="mha-compare" data-alone="yes" data-show="compare"></div>\n']
-        body += [f'<script type="application/json">{content(part.packet, part.start)}</script>\n</form>\n']
+        body += [f'<script type="application/json">{encode_content(part.packet, part.start)}</script>\n</form>\n']
         body += [f'<p class="caption">{escape(part.caption)}</p>\n</section>\n']
     return [*body, end, "</main>\n"]
 
@@ -94,10 +94,10 @@ def _render_remark(text: str) -> str:
     return f'<p class="remark">{escape(text)}</p>\n' if text.strip() else ""
 
 
-def content(packet: bytes, start: Mapping[str, str], **more: object) -> str:
+def encode_content(packet: bytes, start: Mapping[str, str], **more: object) -> str:
     """Return the JSON of one drawing: its packet, its initial view and ``more`` fields."""
     query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in start.items() if value)
-    text = json.dumps({"start": query, "packet": packed(packet), **more})
+    text = json.dumps({"start": query, "packet": compress_packet(packet), **more})
     for sign in "<>&\u2028\u2029":  # escaped, so that the text can neither end nor begin a script element
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -110,7 +110,7 @@ def _render_document(
     code = script_alone(component, opener)
     styles = build_style_sheet(component, look, more_style, (title, *body))
     policy = f"script-src {_hash(code)}; style-src {_hash(styles)}"
-    return html(policy, title, f"<style>{styles}</style>", body, f'<script type="module">{code}</script>')
+    return render_html(policy, title, f"<style>{styles}</style>", body, f'<script type="module">{code}</script>')
 
 
 def build_style_sheet(component: str, look: Look, more: str, texts: Iterable[str]) -> str:
@@ -118,7 +118,7 @@ def build_style_sheet(component: str, look: Look, more: str, texts: Iterable[str
     return "".join((build_page_fonts(texts), _build_variables(look), page_style("exported"), more, style(component)))
 
 
-def html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
+def render_html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
     """Return an HTML page whose security policy allows only what ``policy`` lists."""
     policy = f"default-src 'none'; {policy}; img-src data:; font-src data:; base-uri 'none'; form-action 'none'"
     return "".join(
@@ -145,7 +145,7 @@ def embed_page(html: bytes, height: int) -> str:
     )
 
 
-def packed(packet: bytes) -> str:
+def compress_packet(packet: bytes) -> str:
     """Compress a packet to base64 text: all even bytes, then all odd bytes, deflated.
 
     This groups the high halves of 16-bit numbers, which are similar and compress well.

@@ -29,7 +29,7 @@ def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
 
     Raises ExportError if it would be too large.
     """
-    width, height = pixels(drawing, dpi)
+    width, height = compute_pixel_size(drawing, dpi)
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     files = dict.fromkeys(
         font.path for font in (fonts.get_face(400), fonts.get_face(600), *fonts.list_needed_fonts(texts))
@@ -56,7 +56,7 @@ def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
     return bytes(raster[:HEADER]) + b"".join(chunks) + bytes(raster[HEADER:])
 
 
-def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
+def compute_pixel_size(drawing: Drawing, dpi: int) -> tuple[int, int]:
     """Return width and height of the picture. Raises ExportError if it would be too large, before it is drawn."""
     if not isinstance(dpi, int | float) or not DPI_RANGE[0] <= dpi <= DPI_RANGE[1]:
         stated_dpi = repr(shorten_value(dpi)) if isinstance(dpi, str) else shorten_value(dpi)

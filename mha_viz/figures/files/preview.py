@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Tree
 from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.font_file import Font
 from mha_viz.figures.drawing.marks import Drawing, Text
-from mha_viz.figures.files.letters import rule
+from mha_viz.figures.files.letters import build_font_rule
 from mha_viz.figures.files.svg import SVG, render_svg
 
 
@@ -32,7 +32,7 @@ def _collect_letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]
     letters: dict[tuple[Font, int], frozenset[str]] = {}
     for mark in drawing.marks:
         if isinstance(mark, Text):
-            for run in fonts.runs(mark.text, mark.weight):
+            for run in fonts.split_runs(mark.text, mark.weight):
                 if run.font is not None:
                     key = (run.font, mark.weight)
                     letters[key] = letters.get(key, frozenset()) | frozenset(run.text)
@@ -41,5 +41,5 @@ def _collect_letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]
 
 def _build_rule(font: Font, weight: int, letters: frozenset[str]) -> str:
     if font == fonts.get_face(weight):
-        return rule("Source Sans 3", font, weight, letters)
-    return rule(font.family.replace("'", ""), font, weight, letters)
+        return build_font_rule("Source Sans 3", font, weight, letters)
+    return build_font_rule(font.family.replace("'", ""), font, weight, letters)

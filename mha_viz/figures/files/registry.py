@@ -88,7 +88,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
         raise ExportError(_explain_failure(place, error), PLACE_REMEDY) from error
 
 
-def stream(attention: Attention, suffix: str, file: BinaryIO) -> None:
+def write_stream(attention: Attention, suffix: str, file: BinaryIO) -> None:
     """Write a reading to an open file. Raises ExportError for an unknown suffix."""
     _find_writer(suffix)(attention, file)
 
@@ -96,7 +96,7 @@ def stream(attention: Attention, suffix: str, file: BinaryIO) -> None:
 def to_bytes(attention: Attention, suffix: str) -> bytes:
     """Return a reading as a file in memory, for a download button. Raises ExportError for an unknown suffix."""
     buffer = BytesIO()
-    stream(attention, suffix, buffer)
+    write_stream(attention, suffix, buffer)
     return buffer.getvalue()
 
 

@@ -55,7 +55,7 @@ def build_heading(attention: Attention) -> str:
     fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _compute_digest(attention)}
     written = json.dumps(fields)
     try:
-        _parse_texts(_fields(written.encode()))
+        _parse_texts(_parse_heading(written.encode()))
     except (ValueError, MhaVizError) as error:
         raise ExportError(
             f"This reading cannot be saved: {str(error).rstrip('.')}.", "Correct its text, or write .csv or .json."
@@ -133,7 +133,7 @@ def _read_npz(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
             raise ValueError("a member would be larger than the file")
         if "reading.npy" not in names:
             raise _foreign_file_error(file)
-        fields = _fields(_read_array(archive, "reading.npy", "|u1").tobytes())
+        fields = _parse_heading(_read_array(archive, "reading.npy", "|u1").tobytes())
         return (
             fields,
             _read_array(archive, f"{_weights_name(fields)}.npy", "<f4"),
@@ -163,7 +163,7 @@ def _read_safetensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
         head = (opened.metadata() or {}).get("reading")
         if head is None:
             raise _foreign_file_error(file)
-        fields = _fields(head.encode())
+        fields = _parse_heading(head.encode())
         weights, hidden = (opened.get_tensor(name) for name in (_weights_name(fields), "hidden"))
     for array in (weights, hidden):
         if array.dtype != np.float32:
@@ -184,7 +184,7 @@ def _foreign_file_error(file: Path) -> OpenError:
 # ---- The heading -----------------------------------------------------------------------------------------------
 
 
-def _fields(head: bytes) -> dict[str, Any]:
+def _parse_heading(head: bytes) -> dict[str, Any]:
     """Parse and check the JSON of a heading.
 
     Raises OpenError for a file written by another version, ValueError for other problems.

@@ -25,7 +25,7 @@ from mha_viz.figures.files.formats import (
     ORIGIN_COLUMNS,
     PLACE_COLUMNS,
     format_origin,
-    place,
+    format_place,
     quote_cell,
     shorten_floats,
 )
@@ -65,7 +65,7 @@ Exported = Shown | Several | Subtracted | Table
 ShownWriter = Callable[[Any, BinaryIO], None]
 
 
-def shown_bytes(numbers: Exported, suffix: str) -> bytes:
+def encode_shown(numbers: Exported, suffix: str) -> bytes:
     """Return the numbers as a file in the format of ``suffix``: .csv, .npz, .safetensors or .json; for a chart, .csv or
     .json.
 
@@ -98,7 +98,7 @@ def _iter_lines(shown: Shown, prefix: str = "", empty: tuple[str, str] = ("", ""
     keys = [f"{index},{text},{left_cells}" for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
-            start = f"{prefix}{place(head, shown)},{index},{text},"
+            start = f"{prefix}{format_place(head, shown)},{index},{text},"
             lines = [f"{start}{key}{w}{right_cells}{blank}\n" for key, w in zip(keys, map(str, row), strict=True)]
             if lines:
                 lines[0], first = lines[0].replace(f"{blank}\n", f"{first}\n"), blank

@@ -115,7 +115,7 @@ def _add_polyline(group: Tree.Element, mark: Polyline) -> None:
 
 
 def _add_text(group: Tree.Element, mark: Text) -> None:
-    runs = fonts.runs(mark.text, mark.weight)
+    runs = fonts.split_runs(mark.text, mark.weight)
     font = next((run.font for run in runs if run.font), fonts.get_face(mark.weight))
     look = {"font-size": _format_number(mark.size), "fill": mark.colour, **_opacity_attributes(mark.opacity, "fill")}
     look |= {"font-weight": str(mark.weight)} if mark.weight != 400 else {}

@@ -35,7 +35,7 @@ LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_0
 class Size:
     """The format of a figure.
 
-    ``width_mm``: 77 or 85 fits one column, 178 two; by default as :func:`fitted` says. ``font_pt``: the size of its
+    ``width_mm``: 77 or 85 fits one column, 178 two; by default as :func:`draw_fitted` says. ``font_pt``: the size of its
     labels. ``look``: light, dark, or grey for print without colour. ``transparent``: no background. ``max_height_mm``:
     220 leaves room for a caption on A4.
 
@@ -84,7 +84,7 @@ class Size:
         return self.max_height_mm * POINTS_PER_MM / self.scale - 2 * EDGE
 
 
-def fitted(make: Callable[[Size], Drawing], size: Size) -> Drawing:
+def draw_fitted(make: Callable[[Size], Drawing], size: Size) -> Drawing:
     """Draw a single map at the width that ``size`` states, or else one column wide.
 
     If one column leaves something out that two columns show, the map is two columns wide, and a note says so.

@@ -38,7 +38,7 @@ class WordLink(NamedTuple):
     weight: float
 
 
-def widths(theme: Theme) -> tuple[Drawing, ...]:
+def draw_widths(theme: Theme) -> tuple[Drawing, ...]:
     """Draw the inputs of wide and of narrow heads: all tokens, with their whole vectors or with chunks of them."""
     wide = "wide: each reads the whole vector"
     narrow = "narrow: each reads its own chunk"

@@ -33,7 +33,7 @@ class Span(NamedTuple):
     kind: ArcKind
 
 
-def colour(kind: ArcKind, theme: Theme) -> str:
+def choose_arc_colour(kind: ArcKind, theme: Theme) -> str:
     """Return the colour of a kind of arc.
 
     Hits and misses differ in hue; without colour, they differ in strength, and misses are dashed. Extras are below the
@@ -60,7 +60,7 @@ def draw_sentence(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt
     for i, kind in enumerate(kinds):
         y = bottom + 14 + 13 * i
         marks += [
-            horizontal_line(2, y, 30, colour(kind, theme), *_arc_stroke(kind)),
+            horizontal_line(2, y, 30, choose_arc_colour(kind, theme), *_arc_stroke(kind)),
             Text(36, y, KIND_LABELS[kind], LABEL + 1, theme.muted),
         ]
     return Drawing(max(width, 300), bottom + 14 + 13 * len(kinds), tuple(marks), None, alt=alt)
@@ -107,7 +107,7 @@ def _draw_arc(
     x, x_end = middles[span.start] + ARC_OFFSET * right, middles[span.end] - ARC_OFFSET * right
     # A Bézier curve reaches three quarters of the height of its control points.
     control_y = y + direction * height * 4 / 3
-    shade = colour(span.kind, theme)
+    shade = choose_arc_colour(span.kind, theme)
     strong = span.kind in ("hit", "extra")
     width, dash = _arc_stroke(span.kind)
     line = Curve(((x, y), (x, control_y), (x_end, control_y), (x_end, y)), shade, width, 1 if strong else 0.75, dash)

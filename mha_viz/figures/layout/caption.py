@@ -21,8 +21,8 @@ from mha_viz.figures.layout.view import (
     describe_range,
     find_focus,
     link_scale,
-    unit_noun,
-    units,
+    get_unit_noun,
+    list_units,
 )
 from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.quotes import join_names, shorten
@@ -56,15 +56,15 @@ class Words(TypedDict):
 
 def write_words(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
     """Write the words for a figure of one reading; empty ``heads`` means all of them."""
-    names = ", ".join(named(attention, head) for head in heads)
+    names = ", ".join(name_in_model(attention, head) for head in heads)
     is_of_layers, all_heads = QUANTITIES[attention.quantity].of_layers, describe_all_heads(attention)
     title = choose_title(kind, [attention])
     about = {
         "figure": kind,
         **collect_identity(attention),
         "heads": " ".join(short_name(attention, head) for head in heads) or "all",
-        **settings(view),
-        "hidden": f"{hidden(parts):.4f}",
+        **collect_settings(view),
+        "hidden": f"{compute_hidden_share(parts):.4f}",
     }
     which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else all_heads
     if heads and kind == "grid":
@@ -72,12 +72,12 @@ def write_words(attention: Attention, heads: Sequence[Head], view: View, parts: 
         title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
         chosen = names if is_of_layers else f"{_list_numbers('head', numbers)} of {_list_numbers('layer', layers)}"
         which = f"{chosen}, of {all_heads}"
-    sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
+    sentences = [add_full_stop(f"{title}: {which} of {describe_reading(attention)}")]
     sentences += [explain_ablated([(attention, head) for head in heads or attention.every_head()])]
-    sentences += [quantities([attention]), done([attention], view, kind), held(attention, view, kind)]
+    sentences += [quantities([attention]), describe_processing([attention], view, kind), describe_pin(attention, view, kind)]
     sentences += [describe_scale(view, parts, kind, is_of_layers), describe_hidden([attention], view, parts)]
     strong = describe_strongest(attention, view, parts, heads)
-    alt = f"{title}, {which}, for {texts([attention])}. {strong}"
+    alt = f"{title}, {which}, for {quote_texts([attention])}. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
 
 
@@ -102,7 +102,7 @@ def describe_all_heads(attention: Attention) -> str:
     return f"all {layers} × {heads} heads" if layers > 1 else f"all {heads} heads"
 
 
-def texts(attentions: Sequence[Attention]) -> str:
+def quote_texts(attentions: Sequence[Attention]) -> str:
     """Quote the distinct texts of readings, shortened: 'the text “The cat sat.”'."""
     pairs = list(dict.fromkeys((a.queries.text, a.queries.pair) for a in attentions))
     max_letters = max(40, MAX_TEXT_LETTERS // len(pairs))
@@ -110,18 +110,18 @@ def texts(attentions: Sequence[Attention]) -> str:
     return f"the {'texts' if len(pairs) > 1 or pairs[0][1] else 'text'} {'; '.join(named)}"
 
 
-def both(head: Head) -> str:
+def format_both_numberings(head: Head) -> str:
     """Return a head's name in both numberings: "L3H1 (4-2)"."""
     return f"{head} ({head.paper})"
 
 
-def named(attention: Attention, head: Head) -> str:
+def name_in_model(attention: Attention, head: Head) -> str:
     """Return a head of a reading in both numberings, by its numbers in the model.
 
     For rollout, which joins the heads of each layer, return the layer: "layer 5 (6)".
     """
     head = find_in_model(attention.made, head)
-    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
+    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else format_both_numberings(head)
 
 
 def short_name(attention: Attention, head: Head) -> str:
@@ -129,7 +129,7 @@ def short_name(attention: Attention, head: Head) -> str:
     return name_map(attention.quantity, find_in_model(attention.made, head))
 
 
-def reading(attention: Attention) -> str:
+def describe_reading(attention: Attention) -> str:
     """Describe a reading: the model with its revision, the text, and the steps applied since.
 
     For example: 'openai-community/gpt2 (revision 607a…) reading “The cat sat.”, by words, special hidden'.
@@ -138,7 +138,7 @@ def reading(attention: Attention) -> str:
     pair = f" and “{facts['pair']}”" if "pair" in facts else ""
     cut = f" ({facts['read']})" if "read" in facts else ""
     keys = f" and attending to “{facts['keys']}”" if "keys" in facts else ""
-    applied = f", {steps(attention)}" if steps(attention) else ""
+    applied = f", {list_applied_steps(attention)}" if list_applied_steps(attention) else ""
     return f"{cite_model(attention.model, attention.revision)} reading “{facts['text']}”{pair}{cut}{keys}{applied}"
 
 
@@ -166,7 +166,7 @@ def _describe_cut(cut: Cut) -> str:
     return f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} tokens"
 
 
-def steps(attention: Attention) -> str:
+def list_applied_steps(attention: Attention) -> str:
     """List how the text was given and the steps applied since, in order; empty for a text as it was typed."""
     return ", ".join(filter(None, (step.in_caption for step in attention.made)))
 
@@ -214,18 +214,18 @@ def _list_ablated(attention: Attention) -> tuple[Head, ...]:
     return next((step.row.heads for step in attention.made if step.row.name == "without"), ())
 
 
-def stopped(sentence: str) -> str:
+def add_full_stop(sentence: str) -> str:
     """Add a full stop to the sentence, unless it ends with a quotation that has one."""
     return sentence if sentence.endswith((".”", "!”", "?”")) else f"{sentence}."
 
 
-def settings(view: View) -> dict[str, str]:
+def collect_settings(view: View) -> dict[str, str]:
     """Return a view's settings under their names in the page's URL; the pin, last, only if there is one."""
     values = {name: getattr(view, name) for name in OPTIONS if name != "pin"}
     return values | ({"pin": view.pin} if view.pin else {})
 
 
-def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
+def describe_processing(attentions: Sequence[Attention], view: View, kind: str) -> str:
     """Describe how the weights were processed, and which of them are drawn."""
     by_words = all(attention.queries.unit == "words" for attention in attentions)
     has_pair = any(attention.queries.pair for attention in attentions)
@@ -235,7 +235,7 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
         if kind in setting.kinds and kind not in setting.only_on_page and (name != "side" or has_pair)
     }
     unit, side, chosen = (sentences.pop(name, "") for name in ("unit", "side", "links"))
-    few = next(filter(None, (describe_few_links(units(a, view), view) for a in attentions if kind == "links")), "")
+    few = next(filter(None, (describe_few_links(list_units(a, view), view) for a in attentions if kind == "links")), "")
     if few:
         chosen = f"{chosen[:-1]}, special tokens left out." if chosen else ""
         few = f"{'Of these, only' if chosen else 'Only'} {few} are drawn."
@@ -243,12 +243,12 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
     return " ".join(s for s in (unit, side, *sentences.values(), chosen, few, "" if view.pin else number) if s)
 
 
-def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -> str:
+def describe_pin(attention: Attention, view: View, kind: str, is_partly: bool = False) -> str:
     """Describe how a drawing of this ``kind`` shows the pinned tokens; empty if it does not.
 
     ``is_partly``: some of its panels lack these tokens.
     """
-    axes = units(attention, view)
+    axes = list_units(attention, view)
     pinned = find_focus(axes, view)
     if pinned is None or kind not in ("heatmap", "links"):
         return ""
@@ -274,7 +274,7 @@ def describe_scale(view: View, parts: Sequence[Block], kind: str, is_of_layers: 
     return f"Colour: {words}."
 
 
-def hidden(parts: Sequence[Block]) -> float:
+def compute_hidden_share(parts: Sequence[Block]) -> float:
     """Return the mean hidden share over heads and rows; 1 if no row is shown."""
     values = [float(part.hidden.mean()) for part in parts if part.hidden.size]
     return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding can make it slightly negative
@@ -292,7 +292,7 @@ def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence
     quantity = QUANTITIES[attentions[0].quantity]
     kind, what_is_hidden = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")
     whose = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
-    line = f"{opening}{numerals.percent(hidden(parts))} of {whose} {what_is_hidden} {goes} to hidden tokens."
+    line = f"{opening}{numerals.percent(compute_hidden_share(parts))} of {whose} {what_is_hidden} {goes} to hidden tokens."
     return line[0].upper() + line[1:]
 
 
@@ -303,11 +303,11 @@ def describe_strongest(attention: Attention, view: View, parts: Sequence[Block],
     """
     if len(heads) != 1 or not parts[0].w.size:
         return ""
-    axes, w = units(attention, view), parts[0].w
+    axes, w = list_units(attention, view), parts[0].w
     special = [np.array([unit.special for unit in side]) for side in axes]
     words = ~(special[0][:, None] | special[1][None])  # [row, column]
     size = np.abs(w)
     row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
-    label = f"Strongest link{f' between {unit_noun(view)}' if words[row, col] else ''}"
+    label = f"Strongest link{f' between {get_unit_noun(view)}' if words[row, col] else ''}"
     number = parts[0].written(float(w[row, col])) + ", rescaled" * (view.special == "rescale" and not parts[0].signed)
     return f"{label}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {number}."

@@ -40,7 +40,7 @@ from mha_viz.figures.layout.view import (
     Block,
     Focus,
     View,
-    block,
+    build_block,
     check_pin,
     colour_cells,
     describe_few_links,
@@ -48,7 +48,7 @@ from mha_viz.figures.layout.view import (
     note_faint_cells,
     note_faint_links,
     scale_colours,
-    units,
+    list_units,
 )
 from mha_viz.model_names import format_revision, label_model
 
@@ -84,14 +84,14 @@ def compare(
     corresponds too. Raises SettingError, UnknownHead.
     """
     view, size = (view or View()).of([panel.attention for panel in panels]), size or Size()
-    check(panels, view, pin_of)
+    check_panels(panels, view, pin_of)
     check_panel_kind(kind, columns)
     check_diff(diff, len(panels))
     theme, across = THEMES[size.look], columns or count_columns(len(panels), size.pixels, kind)
-    all_axes = [units(p.attention, view) for p in panels]
+    all_axes = [list_units(p.attention, view) for p in panels]
     places = _lay_out_panels(all_axes, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
     pins = find_pins(panels, view, pin_of, diff)
-    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
+    parts = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     scale = describe_range(view.scale, parts)
     few = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
     _, below = _draw_shared_scale(kind, scale, places.whole, theme, parts, few)
@@ -133,7 +133,7 @@ def compare(
 
 
 class PanelRows(NamedTuple):
-    """The positions of panels: ``across`` panels in a row of ``whole`` pixels.
+    """The positions of panels: ``panels_per_row`` panels in a row of ``total_width`` pixels.
 
     ``label`` is the room for row labels. The panels ``unnamed`` have no labels, because the labels of the first panel
     in their row apply to them, too.
@@ -188,7 +188,7 @@ def _draw_shared_scale(
     return (Text(0, FOOT / 2, remark, 11, theme.muted), *bar), FOOT
 
 
-def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
+def check_panels(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     """Raise SettingError for panels that cannot be shown side by side in a view."""
     if not 1 <= len(panels) <= MAX_PANELS:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MAX_PANELS}.")
@@ -267,11 +267,11 @@ def draw_panels(
     their rows allow it. The matrices of ``unnamed`` panels have no row labels, because the labels of another panel
     serve them, too, and are narrower by that room.
     """
-    all_axes = [units(p.attention, view) for p in panels]
+    all_axes = [list_units(p.attention, view) for p in panels]
     max_units = max(len(side) for axes in all_axes for side in axes)
     label = [measure_token_room(axes, spacing) if kind == "links" else measure_label_room(axes) for axes in all_axes]
     room = Room(max(label), max_units)
-    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
+    parts = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     drawings = []
     for i, (panel, axes, part, pinned) in enumerate(zip(panels, all_axes, parts, held, strict=True)):
@@ -311,7 +311,7 @@ def _draw_panel(
     """Draw a panel with its title above its cells."""
     attention, head, name = panel
     left, width = 0.0 if is_unnamed else places.label, max(NARROWEST_TITLE, places.drawn - places.label)
-    title = f"{caption.named(attention, head)}  {name}".strip()
+    title = f"{caption.name_in_model(attention, head)}  {name}".strip()
     marks: list[Mark] = [Text(left, 9, fonts.cut_text(title, 14, width, 600), 14, theme.ink, weight=600)]
     max_lines = 3 if places.label else 2  # a panel without labels has less room in a line
     lines = enumerate(wrap_text(_describe_panel(panels, panel), width, 11, max_lines))
@@ -331,7 +331,7 @@ def _describe_panel(panels: Sequence[Panel], panel: Panel) -> str:
     model += f" ({revision})" if model and is_one_model else ""
     sentences = _quote_sentences(panel.attention) if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}
-    applied = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""
+    applied = (caption.list_applied_steps(panel.attention) or "as read") if len(steps) > 1 else ""
     return ": ".join(s for s in (model, ", ".join(s for s in (sentences, applied) if s)) if s)
 
 
@@ -357,34 +357,34 @@ def write_figure_words(
     tokens.
     """
     kind, drawn = figure
-    readings = {p.attention.key: caption.reading(p.attention) for p in panels}
-    named = [f"{caption.named(p.attention, p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
+    readings = {p.attention.key: caption.describe_reading(p.attention) for p in panels}
+    named = [f"{caption.name_in_model(p.attention, p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
     if len(readings) == 1:
         listed = f"{', '.join(named)} of {readings[panels[0].attention.key]}"
     else:
-        listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
+        listed = "; ".join(f"{name} of {caption.describe_reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     pinned = panels[pin_of].attention
     attentions = [panel.attention for panel in panels]
     title = caption.choose_title(kind, attentions)
     sentences = [
-        caption.stopped(f"{title}: {listed}"),
+        caption.add_full_stop(f"{title}: {listed}"),
         caption.explain_ablated([(p.attention, p.head) for p in panels]),
     ]
     sentences += [caption.quantities(attentions)]
-    sentences += [caption.done(attentions, view, drawn), caption.held(pinned, view, drawn, is_partly_held), scale]
+    sentences += [caption.describe_processing(attentions, view, drawn), caption.describe_pin(pinned, view, drawn, is_partly_held), scale]
     sentences += [caption.describe_hidden(attentions, view, parts)]
     about = {
         "figure": kind,
         **_merge_identities([caption.collect_identity(p.attention) for p in panels]),
         "heads": " ".join(caption.short_name(p.attention, p.head) for p in panels),
         **({"as": drawn} if kind == "compare" else {}),
-        **caption.settings(view),
+        **caption.collect_settings(view),
         **({"at": str(pin_of)} if view.pin and pin_of else {}),
-        "hidden": f"{caption.hidden(parts):.4f}",
+        "hidden": f"{caption.compute_hidden_share(parts):.4f}",
     }
     return {
         "caption": " ".join(s for s in sentences if s),
-        "alt": f"{title}: {', '.join(named)}, for {caption.texts(attentions)}.",
+        "alt": f"{title}: {', '.join(named)}, for {caption.quote_texts(attentions)}.",
         "about": about,
     }
 

@@ -14,7 +14,7 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import Drawing, Mark, Note, Rect, Text, shift_marks
 from mha_viz.figures.drawing.theme import THEMES, Theme, palette
 from mha_viz.figures.layout import HeatmapLayout, Size, caption, draw_footer, make_sheet, wrap_text
-from mha_viz.figures.layout.compare import PanelDrawing, check, write_figure_words
+from mha_viz.figures.layout.compare import PanelDrawing, check_panels, write_figure_words
 from mha_viz.figures.layout.heatmap import (
     FAINT,
     FOOT,
@@ -26,8 +26,8 @@ from mha_viz.figures.layout.heatmap import (
     draw_matrix_foot,
     note_missing_labels,
 )
-from mha_viz.figures.layout.panels import Panel, explain_mismatch, is_same_word, texts
-from mha_viz.figures.layout.view import Axes, Block, Unit, View, block, find_focus, units
+from mha_viz.figures.layout.panels import Panel, explain_mismatch, is_same_word, list_row_texts
+from mha_viz.figures.layout.view import Axes, Block, Unit, View, build_block, find_focus, list_units
 from mha_viz.model_names import format_revision, label_model
 from mha_viz.text import TokenizedText, align
 
@@ -55,8 +55,8 @@ def difference(
     """
     view, size = (view or View()).of([first.attention, second.attention]), size or Size()
     theme = THEMES[size.look]
-    check((first, second), replace(view, scale="fixed"), pin_of)
-    subtracted = signed(first, second, view)
+    check_panels((first, second), replace(view, scale="fixed"), pin_of)
+    subtracted = compute_difference(first, second, view)
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = build_difference_matrix(subtracted, (first, second)[pin_of], view, theme)
     footer = draw_footer(
@@ -131,7 +131,7 @@ def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:
     """
     readings = (first.attention, second.attention)
     differing = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
-    heads = [caption.named(panel.attention, panel.head) for panel in (first, second)]
+    heads = [caption.name_in_model(panel.attention, panel.head) for panel in (first, second)]
     name_1, name_2 = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
     return (name_1, name_2) if name_1 != name_2 else ("the first", "the second")
 
@@ -150,7 +150,7 @@ def _differing_models(first: Attention, second: Attention) -> tuple[str, str]:
 
 def _differing_texts(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the texts, if they differ."""
-    for ours, theirs in texts(first, second):
+    for ours, theirs in list_row_texts(first, second):
         name_1, name_2 = _quote_own_words(ours, theirs), _quote_own_words(theirs, ours)
         if name_1 != name_2:
             return name_1, name_2
@@ -159,7 +159,7 @@ def _differing_texts(first: Attention, second: Attention) -> tuple[str, str]:
 
 def _differing_steps(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the steps applied to the weights, if they differ."""
-    name_1, name_2 = (caption.steps(reading) or "as read" for reading in (first, second))
+    name_1, name_2 = (caption.list_applied_steps(reading) or "as read" for reading in (first, second))
     return (name_1, name_2) if name_1 != name_2 else NO_DIFFERENCE
 
 
@@ -176,18 +176,18 @@ def build_difference_matrix(subtracted: Difference, pinned: Panel, view: View, t
     Units of both panels are in the same order, so a pinned token of either panel is a position in this matrix.
     """
     pixels = palette(theme.signed)[quantise_levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
-    return Matrix(pixels, subtracted.axes, find_focus(units(pinned.attention, view), view), subtracted.d)
+    return Matrix(pixels, subtracted.axes, find_focus(list_units(pinned.attention, view), view), subtracted.d)
 
 
-def signed(first: Panel, second: Panel, view: View) -> Difference:
+def compute_difference(first: Panel, second: Panel, view: View) -> Difference:
     """Compute the signed difference, second minus first, unit by unit. Raises SettingError if the units do not
     correspond."""
-    pairs = [(units(p.attention, view), p) for p in (first, second)]
+    pairs = [(list_units(p.attention, view), p) for p in (first, second)]
     first_axes, second_axes = (axes for axes, _ in pairs)
     reason = explain_mismatch(first.attention, second.attention, view)
     if reason:
         raise SettingError("These two readings have no common rows and columns.", reason)
-    a, b = (block(p.attention, p.head, view, axes) for axes, p in pairs)
+    a, b = (build_block(p.attention, p.head, view, axes) for axes, p in pairs)
     renamed = Axes(_merge_names(first_axes.rows, second_axes.rows), _merge_names(first_axes.cols, second_axes.cols))
     return Difference(renamed, b.w - a.w, (a, b))
 
@@ -199,10 +199,10 @@ def find_most_changed(first: Panel, second: Panel, view: View) -> str:
     """
     if explain_mismatch(first.attention, second.attention, view):
         return ""
-    subtracted = signed(first, second, view)
+    subtracted = compute_difference(first, second, view)
     rows, cols = (
         [i for i, (unit, both) in enumerate(zip(ours, joined, strict=True)) if unit.text == both.text]
-        for ours, joined in zip(units(first.attention, view), subtracted.axes, strict=True)
+        for ours, joined in zip(list_units(first.attention, view), subtracted.axes, strict=True)
     )
     sizes = np.abs(subtracted.d[np.ix_(rows, cols)]).max(axis=1, initial=0)
     return f"q{subtracted.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""

@@ -49,7 +49,7 @@ def cut_excerpts(
     if longest <= fit:
         return [Excerpt(range(lengths[0]), range(lengths[1]))], ()
     if held is not None:
-        return excerpt_around(w, held, fit)
+        return cut_excerpt_around(w, held, fit)
     count = min(math.ceil(longest / fit), across)
     drawn = min(longest, count * fit)
     sides = [list(_split_axis(length, fit, count, drawn / longest)) for length in lengths]
@@ -75,7 +75,7 @@ def _split_axis(length: int, fit: int, count: int, drawn: float) -> Iterator[ran
     yield from (range(start, end) for start, end in pairwise(ends))
 
 
-def excerpt_around(
+def cut_excerpt_around(
     w: npt.NDArray[np.float64], held: Focus, fit: int, remedy: str = REMEDY
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
     """Return the excerpt of ``w`` [row, column] around the pinned token, and a note on the tokens that are left out.

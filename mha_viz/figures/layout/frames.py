@@ -169,7 +169,7 @@ def _encode_maps(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
 
 
-def losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -> list[PlayedCurve]:
+def scale_losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -> list[PlayedCurve]:
     """Scale loss curves to the range from 0 to 1 by their logarithms; all values are 1 if they are equal.
 
     Return the curve of the training number ``shown`` and, faintly, the curves of the other trainings. The curves

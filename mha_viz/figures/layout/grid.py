@@ -19,12 +19,12 @@ from mha_viz.figures.layout.heatmap import draw_scale_bar
 from mha_viz.figures.layout.view import (
     Block,
     View,
-    block,
+    build_block,
     colour_cells,
     describe_range,
     note_faint_cells,
     scale_colours,
-    units,
+    list_units,
 )
 from mha_viz.view.quantities import QUANTITIES
 
@@ -40,13 +40,13 @@ def grid(
     """Draw every head at a glance, or only ``heads``, which must be the same in all their layers."""
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
-    axes = units(attention, view)
+    axes = list_units(attention, view)
     drawn = heads or attention.every_head()
     footer = draw_footer(caption.mention_ablated([(attention, head) for head in drawn]), size.pixels, theme.ink)
     layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
     height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
-    parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
+    parts = [[build_block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
     marks = draw_grid_marks(
         parts, layout, view.scale, theme, *name_rows_and_columns(attention, layers, numbers, layout)
     )

@@ -17,20 +17,20 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import CellPicture, Drawing, FontWeight, Mark, Note, Pixels, Rect, Text, shift_marks
 from mha_viz.figures.drawing.theme import THEMES, Theme, palette
 from mha_viz.figures.layout import UNLIMITED, HeatmapLayout, Size, caption, draw_footer, heatmap_layout, make_sheet
-from mha_viz.figures.layout.excerpt import excerpt_around
-from mha_viz.figures.layout.labels import label
+from mha_viz.figures.layout.excerpt import cut_excerpt_around
+from mha_viz.figures.layout.labels import draw_label
 from mha_viz.figures.layout.view import (
     Axes,
     Focus,
     View,
-    block,
+    build_block,
     colour_cells,
     describe_label_step,
     describe_range,
     find_focus,
     note_faint_cells,
     scale_colours,
-    units,
+    list_units,
 )
 
 LABEL = 96  # maximum width of labels, pixels
@@ -72,8 +72,8 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     """Draw one head's matrix. Raises UnknownHead."""
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
-    axes = units(attention, view)
-    part = block(attention, head, view, axes)
+    axes = list_units(attention, view)
+    part = build_block(attention, head, view, axes)
     complete = Matrix(
         colour_cells(part, view.scale, theme), axes, find_focus(axes, view), part.w if part.signed else None
     )
@@ -105,7 +105,7 @@ def _excerpt_matrix(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tu
     if matrix.held is None or max(w.shape) <= fit:
         return matrix, ()
     remedy = f"{_advise_raising(page, label, w.shape)} or lower font_pt"
-    (part,), notes = excerpt_around(w.astype(np.float64), matrix.held, fit, f"For all of them, {remedy}")
+    (part,), notes = cut_excerpt_around(w.astype(np.float64), matrix.held, fit, f"For all of them, {remedy}")
     cells = np.ix_(*part)
     d = None if matrix.d is None else matrix.d[cells]
     return Matrix(matrix.pixels[cells], part.axes(matrix.axes), part.held(matrix.held), d), notes
@@ -149,13 +149,13 @@ def centre_marks(marks: tuple[Mark, ...], layout: HeatmapLayout, width: float) -
 
 def measure_label_room(axes: Axes) -> float:
     """Return the room for labels on both axes."""
-    return min(LABEL, widest(axes, LABEL_SIZE) + 12)
+    return min(LABEL, measure_widest(axes, LABEL_SIZE) + 12)
 
 
 LABEL_SIZE = 13
 
 
-def widest(axes: Axes, size: float) -> int:
+def measure_widest(axes: Axes, size: float) -> int:
     """Return the width in pixels of the widest token."""
     texts = {u.drawn[:LETTERS] for side in axes for u in side}
     return math.ceil(max((fonts.width(text, size) for text in texts), default=0))
@@ -211,7 +211,7 @@ def _draw_frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: b
     return [*row_ticks, *column_ticks]
 
 
-def label_step(layout: HeatmapLayout) -> tuple[float, int]:
+def compute_label_step(layout: HeatmapLayout) -> tuple[float, int]:
     """Return the size of labels, and at how many rows or columns there is one."""
     size = max(9 if layout.cell < 10 else 10, min(LABEL_SIZE, layout.cell - 1))  # as in browser/heatmap.js
     return size, math.ceil(size / layout.cell)
@@ -219,7 +219,7 @@ def label_step(layout: HeatmapLayout) -> tuple[float, int]:
 
 def describe_thinning(layout: HeatmapLayout) -> str:
     """Return a sentence about labels that are left out; empty if all are there."""
-    _, interval = label_step(layout)
+    _, interval = compute_label_step(layout)
     return "" if layout.width == layout.left else describe_label_step(interval)  # nothing is drawn
 
 
@@ -257,7 +257,7 @@ def _advise_raising(page: tuple[float, float], label: float, counts: Sequence[in
 def _draw_axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
     pinned = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
-    size, interval = label_step(layout)
+    size, interval = compute_label_step(layout)
     marks: list[Mark] = []
     for i in sorted(choose_labelled(len(side), interval, pinned)):
         unit = side[i]
@@ -266,7 +266,7 @@ def _draw_axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_ro
         weight: FontWeight = 600 if pinned == i else 400
         x, y = (layout.left - 6, middle) if is_row else (middle, layout.top - 6)
         text = Text(x, y, unit.drawn, size, colour, weight, "end" if is_row else "start", 0 if is_row else 90)
-        marks += label(text, LABEL - 6, layout.cell)
+        marks += draw_label(text, LABEL - 6, layout.cell)
         if interval > 1:  # a tick shows the row to which the label belongs
             x, y, tick_width, tick_height = (
                 (layout.left - 5, middle - 0.5, 4, 1) if is_row else (middle - 0.5, layout.top - 5, 1, 4)

@@ -15,7 +15,7 @@ TWO_LINE_ROOM = 18  # minimum number of pixels of a row or column with room for 
 FIRST_LINE, SECOND_LINE = 0.5, 0.8  # maximum size of the first line per room; size of the second line per first line
 
 
-def label(text: Text, width: float, room: float) -> list[Text]:
+def draw_label(text: Text, width: float, room: float) -> list[Text]:
     """Return a label cut to a ``width``, in two lines if it is an unknown word and its row has the ``room``."""
     typed = text.text.removeprefix(f"{UNKNOWN} ")
     if typed == text.text or room < TWO_LINE_ROOM:

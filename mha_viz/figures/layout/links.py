@@ -31,8 +31,8 @@ from mha_viz.figures.layout import (
     make_sheet,
 )
 from mha_viz.figures.layout.excerpt import REMEDY, Excerpt, cut_excerpts
-from mha_viz.figures.layout.heatmap import FOOT, Room, draw_scale_bar, widest
-from mha_viz.figures.layout.labels import label
+from mha_viz.figures.layout.heatmap import FOOT, Room, draw_scale_bar, measure_widest
+from mha_viz.figures.layout.labels import draw_label
 from mha_viz.figures.layout.view import (
     Axes,
     Block,
@@ -41,7 +41,7 @@ from mha_viz.figures.layout.view import (
     Shades,
     Unit,
     View,
-    block,
+    build_block,
     choose_drawn_links,
     chosen,
     describe_few_links,
@@ -51,7 +51,7 @@ from mha_viz.figures.layout.view import (
     link_scale,
     note_faint_links,
     shades,
-    units,
+    list_units,
 )
 
 LEVELS = 24  # number of different line strengths
@@ -101,9 +101,9 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         raise SettingError("No head was named.", "Name one, as in L3H1.")
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
-    axes = units(attention, view)
+    axes = list_units(attention, view)
     strands = build_strands(attention, heads, view, axes, theme)
-    names, below = key(attention, strands, size.pixels, theme)
+    names, below = draw_key(attention, strands, size.pixels, theme)
     parts = [strand.part for strand in strands]
     extent, few = describe_range(link_scale(view.scale), parts), describe_few_links(axes, view)
     words = (f"width and darkness of a line: {extent}", extent)
@@ -146,13 +146,13 @@ def draw_line_foot(
 
 def build_line_ramp(theme: Theme, colour: str, below: str | None = None) -> tuple[str, ...]:
     """Return the colours of lines on paper from 0 to full strength; with ``below``, from full strength below 0."""
-    steps = [round(255 * opacity(step / 8)) for step in range(9)]
+    steps = [round(255 * compute_opacity(step / 8)) for step in range(9)]
     above, less = (palette((theme.paper, end or theme.paper)) for end in (colour, below))
     falling = [less[shade] for shade in steps[:0:-1]] if below else []
     return tuple("#" + bytes(rgb).hex() for rgb in (*falling, *(above[shade] for shade in steps)))
 
 
-def opacity(strength: float) -> float:
+def compute_opacity(strength: float) -> float:
     """Return the opacity of a line of a strength from 0 to 1.
 
     Weak lines are darker than proportional: otherwise a line of the smallest written weight would be hardly visible.
@@ -221,7 +221,7 @@ def build_strands(
     ``top`` is the weight of full strength if other diagrams share the scale; otherwise it is the largest of these
     heads.
     """
-    parts = [block(attention, head, view, axes) for head in heads]
+    parts = [build_block(attention, head, view, axes) for head in heads]
     most = max(part.top for part in parts) if top is None else top
     drawn = choose_drawn_links(parts, view.links, axes)
     strands = []
@@ -252,7 +252,7 @@ def draw_link_marks(
     label, min_tokens = room or Room(measure_token_room(axes, spacing), 0)
     count = (max(min_tokens, len(rows)), max(min_tokens, len(cols)))
     layout = links_layout(width, *count, label, height, spacing, _measure_numbers(strands, width))
-    offsets = apart(len(strands), layout)
+    offsets = compute_line_offsets(len(strands), layout)
     pairs = zip(strands, offsets, strict=True)
     marks: list[Mark] = [curve for s, shift in pairs for curve in draw_strand(s, held, layout, shift)]
     marks += [
@@ -272,7 +272,7 @@ def draw_link_marks(
     ), layout
 
 
-def key(attention: Attention, strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
+def draw_key(attention: Attention, strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
     """Draw a key of colours and dashes by head, or by layer of rollout, in rows of at most ``width``; also return its
     height.
 
@@ -283,7 +283,7 @@ def key(attention: Attention, strands: Sequence[Strand], width: float, theme: Th
     marks: list[Mark] = []
     x, y = 0.0, KEY_LINE / 2 + 4
     for strand in strands:
-        name = caption.named(attention, strand.head)
+        name = caption.name_in_model(attention, strand.head)
         entry_width = SWATCH + 6 + fonts.width(name, 11)
         if x and x + entry_width > width:
             x, y = 0.0, y + KEY_LINE
@@ -302,10 +302,10 @@ def horizontal_line(
 
 def measure_token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
     """Return the room for tokens on each side."""
-    return widest(axes, spacing.measured) + 8
+    return measure_widest(axes, spacing.measured) + 8
 
 
-def apart(heads: int, layout: LinksLayout) -> list[float]:
+def compute_line_offsets(heads: int, layout: LinksLayout) -> list[float]:
     """Return the vertical offset of each head's lines, so that lines of two heads between the same tokens do not
     overlap."""
     step = min(STRAND_GAP, layout.row_height / 2 / heads)
@@ -330,7 +330,7 @@ def draw_strand(strand: Strand, held: Focus | None, layout: LinksLayout, shift: 
         strength = level / LEVELS
         colour = strand.below if strand.part.w[r, c] < 0 else strand.colour
         points = ((begin, y1), (begin + reach, y1), (end - reach, y2), (end, y2))
-        curves.append(Curve(points, colour, 1 + 2.5 * strength, opacity(strength), strand.dash))
+        curves.append(Curve(points, colour, 1 + 2.5 * strength, compute_opacity(strength), strand.dash))
     return curves
 
 
@@ -351,7 +351,7 @@ def _draw_token(
     y = (i + 0.5) * layout.row_height
     x = layout.left - 8 if is_query else layout.right + 8
     anchor: Anchor = "end" if is_query else "start"
-    marks: list[Mark] = [*label(Text(x, y, unit.drawn, size, colour, weight, anchor), layout.column, layout.row_height)]
+    marks: list[Mark] = [*draw_label(Text(x, y, unit.drawn, size, colour, weight, anchor), layout.column, layout.row_height)]
     widths = (fonts.width(mark.text, mark.size, mark.weight) for mark in marks if isinstance(mark, Text))
     behind = x if is_query else x + max(widths)
     for slot, (strand, row, col) in enumerate(_find_numbered_links(strands, is_query, i, focus)[: layout.written]):

@@ -308,12 +308,12 @@ def _write_words(
     listed = (
         caption.describe_all_heads(attention)
         if has_all
-        else ", ".join(caption.named(attention, head) for head in heads)
+        else ", ".join(caption.name_in_model(attention, head) for head in heads)
     )
     token, patches = f"“{_token_text(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
     direction = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
     title = f"Attention over an image: {listed} of {cite_model(attention.model, attention.revision)}, {direction}"
-    steps = f", {applied}" if (applied := caption.steps(attention)) else ""
+    steps = f", {applied}" if (applied := caption.list_applied_steps(attention)) else ""
     off = caption.explain_ablated([(attention, head) for head in heads])
     how = "; the scale shows each over the image’s black, above, to its white, below" * is_over
     sentences = (f"{title}{steps}.", off, caption.quantities([attention]), f"Colour: {colours}{how}.")

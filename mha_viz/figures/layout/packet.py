@@ -64,7 +64,7 @@ class RankedLink:
     words: bool
 
 
-def link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float32]:
+def get_link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float32]:
     """Return the weights from ``link.query`` to ``link.key``, [layer, head].
 
     For words, this is the sum over the subwords of the key and the mean over the subwords of the query.
@@ -101,13 +101,13 @@ def compute_overview(attention: Attention) -> Overview:
     if _fits_in_full(attention):
         return Overview(metrics, {}, b"")
     side = max(12, math.isqrt(THUMB_BYTES // (attention.layers * attention.heads)))
-    starts, special = bins(attention.queries, side)
+    starts, special = divide_tokens(attention.queries, side)
     rows: dict[str, object] = {"starts": starts, "special": special}
     if not attention.is_cross:
-        return Overview(metrics, rows, thumbnails(attention, starts))
-    columns, special = bins(attention.keys, side)
+        return Overview(metrics, rows, compute_thumbnails(attention, starts))
+    columns, special = divide_tokens(attention.keys, side)
     return Overview(
-        metrics, rows | {"keys": {"starts": columns, "special": special}}, thumbnails(attention, starts, columns)
+        metrics, rows | {"keys": {"starts": columns, "special": special}}, compute_thumbnails(attention, starts, columns)
     )
 
 
@@ -135,7 +135,7 @@ def build_common_header(model: str, revision: str, layers: int, heads: int) -> d
     return {**named, **shape, "metrics": _list_measures(True), "themes": _THEMES}
 
 
-def packet(
+def build_packet(
     attention: Attention,
     wanted: Sequence[Head],
     link: RankedLink | None = None,
@@ -171,7 +171,7 @@ def packet(
     if attention.hidden.any():  # tokens were hidden before: the page always states how much weight they had
         header["hidden"] = [_round_to_five_digits(row) for row in attention.hidden[layers, numbers]]
     if summary.bins and link is not None:
-        header["link"] = {**asdict(link), "weights": _round_to_five_digits(link_weights(attention, link))}
+        header["link"] = {**asdict(link), "weights": _round_to_five_digits(get_link_weights(attention, link))}
     return _join_packet(header, parts)
 
 
@@ -251,7 +251,7 @@ def _find_runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
     return runs
 
 
-def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
+def divide_tokens(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
     """Divide the tokens among at most ``side`` thumbnail rows.
 
     Return the first token of each row, and which rows are hidden together with special tokens. The first special tokens
@@ -268,7 +268,7 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
     return starts, [i in isolated for i in starts]
 
 
-def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
+def compute_thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
     """Max-pool every head over bins of rows and of columns, by default the same bins.
 
     Return [layer, head, row, column] as uint8, 255 × √weight, ignoring signs.
@@ -296,7 +296,7 @@ def compute_text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
     return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
 
 
-def view_key(attention: Attention) -> str:
+def compute_view_key(attention: Attention) -> str:
     """Return the key of the text to which the view of a reading belongs.
 
     For an encoder–decoder, it depends on the source, the target and the part.
@@ -307,7 +307,7 @@ def view_key(attention: Attention) -> str:
     return compute_text_key(request.text, request.target, request.part)
 
 
-def request_fields(attention: Attention) -> dict[str, object]:
+def collect_request_fields(attention: Attention) -> dict[str, object]:
     """Return further fields that the page needs to request this reading again: encoder–decoder input, or
     ablated heads."""
     request = attention.request
@@ -328,20 +328,20 @@ def _build_header(
     numbers, written = name_numbers(attention.quantity, attention.made), find_first_written(attention)
     return {
         "key": attention.key,
-        "of": view_key(attention),
+        "of": compute_view_key(attention),
         "start": asdict(start),
         "model": cite_model(attention.model) if is_standalone else attention.model,
         "cited": cite_model(attention.model, attention.revision),
         "layers": attention.layers,
         "heads": heads,
         "together": count_together(attention),
-        **axis_tokens(text),
-        **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
+        **collect_axis_tokens(text),
+        **({"keys": collect_axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if written is None else {"written": written}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
-        **request_fields(attention),
+        **collect_request_fields(attention),
         **({"in_model": numbers_in_model} if numbers_in_model != [*maps] else {}),
         **({"layer_numbers": attention.layer_numbers} if attention.layer_numbers[-1] >= attention.layers else {}),
         "full": attention.places(full),
@@ -350,7 +350,7 @@ def _build_header(
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
 
 
-def axis_tokens(text: TokenizedText) -> dict[str, object]:
+def collect_axis_tokens(text: TokenizedText) -> dict[str, object]:
     """Return the data from which rows or columns are drawn: the tokens, and the words that they form."""
     return {
         "n": len(text),

@@ -21,9 +21,9 @@ from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.drawing.theme import THEMES
-from mha_viz.figures.layout.caption import steps
-from mha_viz.figures.layout.packet import OpenHead, Overview, _build_header, _join_packet, axis_tokens, quantise
-from mha_viz.figures.layout.view import Focus, Unit, View, find_focus, units
+from mha_viz.figures.layout.caption import list_applied_steps
+from mha_viz.figures.layout.packet import OpenHead, Overview, _build_header, _join_packet, collect_axis_tokens, quantise
+from mha_viz.figures.layout.view import Focus, Unit, View, find_focus, list_units
 from mha_viz.model_names import format_revision, label_model
 from mha_viz.text import Alignment, TokenizedText, align, clean
 from mha_viz.view.quantities import QUANTITIES
@@ -51,7 +51,7 @@ def find_pins(
     subtracted = {attention.key for attention in pair}
     order = [panel.attention.key for panel in panels]  # the page aligns each reading with later ones
     return [
-        find_focus(units(pinned, view), view)  # units of both are in the same order
+        find_focus(list_units(pinned, view), view)  # units of both are in the same order
         if {pinned.key, panel.attention.key} <= subtracted
         else transfer_pin(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
         for panel in panels
@@ -63,8 +63,8 @@ def transfer_pin(first: Attention, other: Attention, view: View, back: bool = Fa
 
     There may be several equally good alignments; ``back`` uses the alignment of ``other`` to ``first``.
     """
-    axes = units(other, view)
-    sides = texts(first, other)
+    axes = list_units(other, view)
+    sides = list_row_texts(first, other)
     if all(ours == theirs for ours, theirs in sides):
         return find_focus(axes, view)
     query, key = (_find_unit(*side, token, back) for side, token in zip(sides, view.pinned, strict=True))
@@ -77,7 +77,7 @@ def transfer_pin(first: Attention, other: Attention, view: View, back: bool = Fa
 def convert_pin(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
     """Convert the pin, which counts tokens of panel ``pin_of``, to tokens of panel ``number``; empty if nothing
     corresponds."""
-    axes, focus = units(panels[number].attention, view), find_pins(panels, view, pin_of)[number]
+    axes, focus = list_units(panels[number].attention, view), find_pins(panels, view, pin_of)[number]
     if focus is None:
         return ""
     query = "" if focus.row is None else f"q{axes.rows[focus.row].tokens[0]}"
@@ -96,7 +96,7 @@ def choose_difference_pin(panels: Sequence[Panel], diff: tuple[int, int], pin_of
     return 0, convert_pin(panels, diff[0], view, pin_of)
 
 
-def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
+def list_row_texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
     """Return the row texts of two readings, and their column texts."""
     return (first.queries, other.queries), (first.keys, other.keys)
 
@@ -124,9 +124,9 @@ def explain_mismatch(first: Attention, second: Attention, view: View) -> str:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
     if first.is_cross != second.is_cross:
         return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
-    sides = texts(first, second) if first.is_cross else texts(first, second)[:1]
+    sides = list_row_texts(first, second) if first.is_cross else list_row_texts(first, second)[:1]
     reason = next((reason for side in sides if (reason := _explain_unlike(*side, view))), "")
-    same_shape = [*map(len, units(first, view))] == [*map(len, units(second, view))]
+    same_shape = [*map(len, list_units(first, view))] == [*map(len, list_units(second, view))]
     return reason or ("" if same_shape else UNEQUAL_LENGTHS)
 
 
@@ -241,7 +241,7 @@ def pack_comparison(
     return _join_packet({"key": _compute_key(header, packets), **header}, packets)
 
 
-def opened(packet: bytes, **start: str) -> bytes:
+def set_initial_state(packet: bytes, **start: str) -> bytes:
     """Set the initial state of a packet's panels, which the address can override.
 
     ``start``: a difference (``diff``, "0-1"), a pinned word (``pin``, "q3"), and special tokens (``special``).
@@ -281,10 +281,10 @@ def _pack_reading(reading: _Reading, alone: bool) -> bytes:
     fields: dict[str, object] = {
         "label": label_model(attention.model),
         "revision": format_revision(attention.model, attention.revision),
-        "steps": clean(steps(attention)),
+        "steps": clean(list_applied_steps(attention)),
     }
     fields |= _typed_fields(attention.queries)
-    fields |= {"keys": {**axis_tokens(attention.keys), **_typed_fields(attention.keys)}} if attention.is_cross else {}
+    fields |= {"keys": {**collect_axis_tokens(attention.keys), **_typed_fields(attention.keys)}} if attention.is_cross else {}
     signed = QUANTITIES[attention.quantity].is_signed
     parts = quantise(np.stack([attention[head] for head in heads]), special, signed=signed)
     return _join_packet({**{name: header[name] for name in PANEL_FIELDS if name in header}, **fields}, parts)

@@ -17,7 +17,7 @@ from mha_viz.model_names import cite_model, get_display_name
 from mha_viz.quotes import printable
 from mha_viz.request import BOTH, COSINE, DTYPES, MASK, RECIPE, Question, Request, add_dtype, get_dtype
 from mha_viz.view.quantities import QUANTITIES, WEIGHT, Quantity
-from mha_viz.view.settings import keep_accepted, only_on_page
+from mha_viz.view.settings import keep_accepted, iter_page_only_settings
 
 IMPORT_LINE = "import mha_viz as mv\n"
 STEP_CALLS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # the calls of steps, by name
@@ -30,7 +30,7 @@ def write_head_recipe(attention: Attention, kind: str, heads: Sequence[Head], vi
         named = {"layer": heads[0].layer, "head": heads[0].head}
     elif heads:
         named = {"heads": [str(head) for head in heads]}
-    call = f"a.{kind}({_format_arguments(named | _changed(view, kind) | _changed(size))})"
+    call = f"a.{kind}({_format_arguments(named | _find_changed_settings(view, kind) | _find_changed_settings(size))})"
     return f"{IMPORT_LINE}\n{_write_reading('a', attention)}\n{call}.save({file!r})\n"
 
 
@@ -47,7 +47,7 @@ def write_panels_recipe(
         parts += [repr(panel.name)] if panel.name else []
         listed.append(f"({', '.join(parts)})")
     heads = f"[{', '.join(listed)}]" if kind == "compare" else ", ".join(listed)
-    arguments = _format_arguments(options | _changed(view, kind, options.get("kind", "")) | _changed(size))
+    arguments = _format_arguments(options | _find_changed_settings(view, kind, options.get("kind", "")) | _find_changed_settings(size))
     call = f"mv.{kind}({heads}{', ' if arguments else ''}{arguments})"
     return f"{IMPORT_LINE}\n" + "\n".join(lines) + f"\n{call}.save({file!r})\n"
 
@@ -142,12 +142,12 @@ def _write_encoder(model: str, revision: str) -> str:
     return f"mv.load({model!r}{typed})" + (f".untrained({match[1]})" if match else "")
 
 
-def _changed(settings: View | Size, kind: str = "", panels: str = "") -> dict[str, Any]:
+def _find_changed_settings(settings: View | Size, kind: str = "", panels: str = "") -> dict[str, Any]:
     """Return the settings that differ from their defaults and that files of a ``kind`` of figure show."""
     changed = {f.name: getattr(settings, f.name) for f in fields(settings) if getattr(settings, f.name) != f.default}
     if not kind:
         return changed
-    hidden = {*only_on_page(kind, changed, panels)}
+    hidden = {*iter_page_only_settings(kind, changed, panels)}
     return {name: value for name, value in keep_accepted(kind, changed).items() if name not in hidden}
 
 

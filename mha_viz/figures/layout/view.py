@@ -120,7 +120,7 @@ class Block(NamedTuple):
         return float(np.abs(self.w).max(initial=0))
 
 
-def units(attention: Attention, view: View) -> Axes:
+def list_units(attention: Attention, view: View) -> Axes:
     """Return the rows and columns of a view: the units of the queries and of the keys."""
     rows = _list_side(attention.queries, view, view.side[0])
     if not attention.is_cross and view.side[0] == view.side[1]:
@@ -163,7 +163,7 @@ def check_view(attention: Attention, view: View) -> None:
 
 def check_pin(attention: Attention, view: View) -> None:
     """Raise SettingError for a pin whose token does not exist or is not shown."""
-    if not view.pin or find_focus(units(attention, view), view) is not None:
+    if not view.pin or find_focus(list_units(attention, view), view) is not None:
         return
     for number, text in zip(view.pinned, (attention.queries, attention.keys), strict=True):
         if number is not None and number >= len(text):
@@ -177,7 +177,7 @@ def _find_index(units_: tuple[Unit, ...], token: int | None) -> int | None:
     return None if token is None else next((i for i, u in enumerate(units_) if token in u.tokens), -1)
 
 
-def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
+def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     """Return the matrix of one head as a view shows it.
 
     Words are merged by the sum over the subwords of a key and the mean over the subwords of a query (Clark et al. 2019,
@@ -206,12 +206,12 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     return Block(w.astype(np.float32), hidden.astype(np.float32), quantity.is_signed, quantity.is_share)
 
 
-def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
+def compute_shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
     """Return the numbers of ``heads`` as a view shows them; links that are not drawn keep their numbers. Raises
     UnknownHead."""
-    axes = units(attention, view)
-    all_axes = units(attention, View(unit=view.unit))
-    parts = [block(attention, head, view, axes) for head in heads]
+    axes = list_units(attention, view)
+    all_axes = list_units(attention, View(unit=view.unit))
+    parts = [build_block(attention, head, view, axes) for head in heads]
     return Shown(
         attention.model,
         attention.revision,
@@ -293,10 +293,10 @@ def describe_few_links(axes: Axes, view: View) -> str:
     """Return the words for a diagram that draws only the strongest links; empty if it draws all."""
     if view.pin or not is_crowded(axes):
         return ""
-    return f"the {MAX_CROWDED_LINKS} strongest links between {unit_noun(view)}"
+    return f"the {MAX_CROWDED_LINKS} strongest links between {get_unit_noun(view)}"
 
 
-def unit_noun(view: View) -> str:
+def get_unit_noun(view: View) -> str:
     """Return the noun for rows and columns: "words" or "tokens"."""
     return "words" if view.unit == "words" else "tokens"
 

@@ -249,7 +249,7 @@ def label_relation(relation: str) -> str:
     return f"{meaning.name} ({relation})" if meaning else relation
 
 
-def link(detail: str) -> str:
+def describe_link(detail: str) -> str:
     """Describe how a head attends.
 
     "subject → its verb" for "nsubj dep_to_head", "its verb → subject" for "nsubj head_row", "subject ← its verb, more
@@ -265,10 +265,10 @@ def link(detail: str) -> str:
 
 def label_link(detail: str) -> str:
     """Return "its verb → subject (nsubj)" for "nsubj head_row"."""
-    return f"{link(detail)} ({detail.partition(' ')[0]})"
+    return f"{describe_link(detail)} ({detail.partition(' ')[0]})"
 
 
-def explained(detail: str) -> str:
+def explain_relation(detail: str) -> str:
     """Return "subject → its verb, as “dog” → “barks” in “the dog barks”", in the direction in which a head attends.
 
     A relation without a direction has "and" instead of the arrow. The result is "" if there is no gloss.
@@ -279,7 +279,7 @@ def explained(detail: str) -> str:
     name, _, direction = detail.partition(" ")
     arrow = {"dep_to_head": " → ", "head_row": " → ", "head_to_dep": " ← "}.get(direction, " and ")
     arrow = " → " if name in PATTERNS else arrow
-    description = link(detail) if arrow != " and " else meaning.link.replace(" → ", arrow)
+    description = describe_link(detail) if arrow != " and " else meaning.link.replace(" → ", arrow)
     marked = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
     if not marked:
         return description

@@ -33,7 +33,7 @@ from mha_viz.figures.words.role_words import (
 )
 
 
-def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
+def collect_head_facts(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
     """Return the bundled facts about the heads of a model, as ``HeadRoles`` of ``browser/explorer/roles.js``.
 
     They contain nothing about a text; roles and recipes are empty if the model has none. ``shape``: layers, heads per
@@ -43,7 +43,7 @@ def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any
     badges = [{**words, "words": f"{words['words']}.", "active": True}
               for words in describe_roles(load_bundled_roles(model), shape[1]).values()]  # fmt: skip
     roles = {"kinds": COLOURS, "on": corpora, "measured": bool(corpora), "roles": badges}
-    return {**roles, **EMPTY_TEXT_FACTS, "recipes": recipes_of(model, revision, shape)}
+    return {**roles, **EMPTY_TEXT_FACTS, "recipes": collect_recipes(model, revision, shape)}
 
 
 EMPTY_TEXT_FACTS: Mapping[str, Any] = {
@@ -77,7 +77,7 @@ def describe_roles(
     }
 
 
-def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
+def collect_recipes(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
     """Return the recipes of the heads of a model; None if it has none.
 
     The fields are ``on``, the corpora; ``colours`` of kinds of rules; ``rules``; and ``heads``: the parts of each head,

@@ -18,14 +18,14 @@ from mha_viz.analysis.findings import (
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.replication import Replication, RoleScore
 from mha_viz.analysis.roles import CASES, ESTABLISHED
-from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.caption import format_both_numberings
 from mha_viz.figures.words.glosses import describe_rule
 from mha_viz.figures.words.role_words import (
     ACCURACY,
     baseline_name,
     has_older_rule,
     label_role,
-    measure,
+    name_measure,
 )
 from mha_viz.figures.words.use_words import USE, describe_use
 from mha_viz.numerals import counted, percent
@@ -102,7 +102,7 @@ def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     third corpus."""
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
-    measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
+    measured = (f.n, "" if f.documents is None else f.documents, name_measure(f), f.score, f.low, f.high)
     baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.beside, f.untrained)
     other = f.elsewhere or OtherCorpusScore("", math.nan)
     others = (CORPUS_SEPARATOR.join(_list_other_corpora(f)), other.score, other.upos, other.upos_rule, *other.beside)
@@ -140,7 +140,7 @@ def has_few(finding: Finding) -> bool:
 
 def _score(finding: Finding) -> str:
     """Return "68.6%", "99.7% (mean weight)"."""
-    name = measure(finding)
+    name = name_measure(finding)
     return percent(finding.score) + (f" ({name})" if name != ACCURACY else "")
 
 
@@ -206,7 +206,7 @@ def list_printed_columns(of: ReportSubject, roles: Sequence[ReportedRole]) -> tu
     )
     return (
         PrintedColumn("Role", "p", lambda role: label_role(role.finding), 0.12),
-        PrintedColumn("Head", "l", lambda role: both(role.finding.head)),
+        PrintedColumn("Head", "l", lambda role: format_both_numberings(role.finding.head)),
         PrintedColumn("Status", "p", lambda role: role.finding.status, 0.09),
         PrintedColumn("n", "r", lambda role: f"{role.finding.n:,}"),
         PrintedColumn("Score", "p", lambda role: _score(role.finding), 0.08),

@@ -13,7 +13,7 @@ from mha_viz.analysis.metrics import BOTH
 from mha_viz.analysis.repeats import CORPUS, MEASURES
 from mha_viz.analysis.roles import CASES, ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
-from mha_viz.figures.words.glosses import describe_rule, explained, find_gloss, label_link, label_relation, link
+from mha_viz.figures.words.glosses import describe_rule, explain_relation, find_gloss, label_link, label_relation, describe_link
 from mha_viz.numerals import counted, percent
 from mha_viz.quotes import shorten
 
@@ -89,10 +89,10 @@ def label_role(finding: Finding) -> str:
     """Return "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
     if finding.role == "syntax":
         return label_link(finding.detail)
-    return link(finding.detail) or f"{finding.role}: {finding.detail}"
+    return describe_link(finding.detail) or f"{finding.role}: {finding.detail}"
 
 
-def standing(finding: Finding) -> str:
+def describe_role_status(finding: Finding) -> str:
     """Return the status of a role, and how the head compares with a rule: "established", "suggested, below
     the rule"."""
     return ", ".join(filter(None, (finding.status, STATE_WORDS.get(finding.state))))
@@ -128,7 +128,7 @@ _SCORE_TEMPLATES = {
 }
 
 
-def measure(finding: Finding) -> str:
+def name_measure(finding: Finding) -> str:
     """Return the measure of a role's score: ACCURACY, WEIGHT, LARGEST or ENTROPY."""
     if finding.role in ("syntax", "coreference"):
         return ACCURACY
@@ -156,8 +156,8 @@ def describe_in_list(finding: Finding, after: Finding | None = None) -> str:
     If the role ``after`` which it is listed has the same measure, the score stands alone: "form of “be” → its
     predicate, 61%".
     """
-    template = "{}" if _is_repeated(finding, after) else _SCORE_TEMPLATES[measure(finding)][0]
-    return f"{link(finding.detail) or finding.detail}, {template.format(percent(finding.score, 0))}"
+    template = "{}" if _is_repeated(finding, after) else _SCORE_TEMPLATES[name_measure(finding)][0]
+    return f"{describe_link(finding.detail) or finding.detail}, {template.format(percent(finding.score, 0))}"
 
 
 def describe_rule_in_list(finding: Finding, after: Finding | None = None) -> str:
@@ -166,7 +166,7 @@ def describe_rule_in_list(finding: Finding, after: Finding | None = None) -> str
     Numbers of the other corpus are added if the numbers of this corpus alone would contradict the state of the role.
     The baseline is called "simple rule" where no mark of a state names it.
     """
-    name, best = _SCORE_TEMPLATES[measure(finding)][1], find_best_baseline(finding)[1]
+    name, best = _SCORE_TEMPLATES[name_measure(finding)][1], find_best_baseline(finding)[1]
     name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
     return f"{name} {percent(best, 0)}{compare_elsewhere(finding)}"
 
@@ -184,7 +184,7 @@ def compare_elsewhere(finding: Finding, digits: int = 0) -> str:
 
 
 def _is_repeated(finding: Finding, previous: Finding | None) -> bool:
-    return previous is not None and measure(previous) == measure(finding)
+    return previous is not None and name_measure(previous) == name_measure(finding)
 
 
 def _score_elsewhere(finding: Finding, score: Callable[[OtherCorpusScore], float]) -> str:
@@ -228,7 +228,7 @@ def compare_with_rule(finding: Finding, digits: int = 0, is_told: bool = True) -
 def describe_role(finding: Finding) -> str:
     """Explain a role, with an example if it is a relation between words, followed by :func:`describe_evidence`."""
     measured = f"{finding.role}, {describe_evidence(finding)}"
-    meaning = explained(finding.detail) if finding.role in ("syntax", "coreference") else ""
+    meaning = explain_relation(finding.detail) if finding.role in ("syntax", "coreference") else ""
     return f"{meaning}. {measured[:1].upper()}{measured[1:]}" if meaning else measured
 
 
@@ -262,7 +262,7 @@ def _describe_numbers(finding: Finding) -> str:
         )
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
-        if measure(finding) == WEIGHT:
+        if name_measure(finding) == WEIGHT:
             sentence = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
         else:
             sentence = (
@@ -346,7 +346,7 @@ def _state_rank(finding: Finding) -> int:
 def sort_by_strength(findings: Iterable[Finding]) -> list[Finding]:
     """Sort roles by how the head compares with the rule, then by gain; roles measured by largest weights come last in
     each state."""
-    return sorted(findings, key=lambda f: (_state_rank(f), measure(f) == LARGEST, -f.gain))
+    return sorted(findings, key=lambda f: (_state_rank(f), name_measure(f) == LARGEST, -f.gain))
 
 
 def sort_by_interest(findings: Iterable[Finding]) -> list[Finding]:

@@ -26,7 +26,7 @@ from mha_viz.models.reading import answers
 from mha_viz.models.reading.capture import RecordingTap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
-from mha_viz.models.reading.probe import epsilon, is_centred
+from mha_viz.models.reading.probe import get_epsilon, is_centred
 from mha_viz.request import COSINE, Question
 
 _cache_lock = threading.Lock()  # guards the cache below
@@ -93,7 +93,7 @@ def _pull_back_through_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -
     """
     has_mean = is_centred(norm)
     centred = state - state.mean() if has_mean else state
-    direction: torch.Tensor = row * norm.weight.detach() / (centred.square().mean() + epsilon(norm)).sqrt()
+    direction: torch.Tensor = row * norm.weight.detach() / (centred.square().mean() + get_epsilon(norm)).sqrt()
     return direction - direction.mean() if has_mean else direction
 
 

@@ -23,11 +23,11 @@ from mha_viz.models.getting import storage
 from mha_viz.quotes import quote
 
 SETTING = "MHA_VIZ_DOWNLOADS_MB"
-ONE_SETTING = "MHA_VIZ_MAX_MODEL_MB"
+MODEL_SETTING = "MHA_VIZ_MAX_MODEL_MB"
 PROFILES_SETTING = "MHA_VIZ_DISK_MB"
 WEIGHTS_SETTING = "MHA_VIZ_WEIGHTS_MB"  # memory for one reading, in units of 2²⁰ bytes
 DEFAULTS = MappingProxyType(  # megabytes
-    {SETTING: 20_000, ONE_SETTING: 2_000, PROFILES_SETTING: 500, WEIGHTS_SETTING: 600}
+    {SETTING: 20_000, MODEL_SETTING: 2_000, PROFILES_SETTING: 500, WEIGHTS_SETTING: 600}
 )
 NOTE = "mha-viz.json"
 KEEP_SECONDS = 3600.0  # seconds after its last use during which a model is not removed

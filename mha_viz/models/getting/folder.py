@@ -380,7 +380,7 @@ def _check_tokenizer(folder: Path, who: str) -> None:
     if "generation_config.json" in names:
         read_object(folder / "generation_config.json", MAX_CONFIG_BYTES, who)
     if "added_tokens.json" in names:
-        pipeline.check_added(read_object(folder / "added_tokens.json", MAX_TOKENIZER_BYTES, who), who)
+        pipeline.check_extra_tokens(read_object(folder / "added_tokens.json", MAX_TOKENIZER_BYTES, who), who)
     for name in names & SENTENCEPIECE:
         pipeline.check_sentencepiece((folder / name).read_bytes(), who)
 

@@ -61,7 +61,7 @@ from mha_viz.models.getting.refusals import (
 from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, find_snapshot, model_storage
 from mha_viz.process.apart import Bounds, run
 
-SIZE_SETTING = budget.ONE_SETTING
+SIZE_SETTING = budget.MODEL_SETTING
 TRANSFER = "mha_viz.models.getting.transfer"
 STALL_SECONDS = 6.0  # time without a byte after which the Hub counts as silent, so that users get an answer within 8 s
 METADATA_SECONDS = 3.0
@@ -81,7 +81,7 @@ _SMALL_FILES = SETTINGS.union({"special_tokens_map.json"}, *TOKENIZERS)
 # ---- models on this machine -----------------------------------------------------------------------------------------
 
 
-def local_folder(model: Model) -> Path | None:
+def find_local_folder(model: Model) -> Path | None:
     """Return the model's folder if it is complete on this machine, else None. Never touches the network.
 
     The bundle's weights are compared with their SHA-256, once per process. Raises ModelBroken if they differ or a
@@ -102,9 +102,9 @@ def local_folder(model: Model) -> Path | None:
 
 
 def read_facts(model: Model) -> Facts | None:
-    """Return the facts in a model's files; None where :func:`local_folder` is None. Raises the same errors."""
+    """Return the facts in a model's files; None where :func:`find_local_folder` is None. Raises the same errors."""
     if model.kind in ("bundled", "own"):
-        folder = local_folder(model)
+        folder = find_local_folder(model)
         return None if folder is None else _read_own_facts(folder, model)
     return _find_checked(model)[1]
 
@@ -219,7 +219,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
     answer, stalled), ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, SettingError,
     ModelNotAllowed if only models on this machine may be used.
     """
-    folder = local_folder(model)
+    folder = find_local_folder(model)
     if folder is not None:
         return folder
     if is_local_only():
@@ -271,7 +271,7 @@ def _list_files(model: Model, watch: _DownloadState) -> _Listing:
     """Ask the Hub for the files of a model. Raises ModelUnsupported if they are larger than allowed."""
     who, listed = quote_model(model.name), _ask_child(model, watch, METADATA_SECONDS)
     files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
-    names, limit = _choose_files(files, who), max_megabytes()
+    names, limit = _choose_files(files, who), read_max_megabytes()
     total = sum(files[n].size for n in names)
     if total > limit * 1e6:
         raise ModelUnsupported(
@@ -310,7 +310,7 @@ def _choose_files(names: Collection[str], who: str) -> list[str]:
     return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
 
 
-def max_megabytes() -> int:
+def read_max_megabytes() -> int:
     """Return the largest download allowed, in 10^6 bytes: MHA_VIZ_MAX_MODEL_MB, or 2000. Raises SettingError."""
     return budget.read_megabytes(SIZE_SETTING)
 

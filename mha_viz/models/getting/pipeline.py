@@ -77,7 +77,7 @@ _FIXED_SIZES = {1: 8, 5: 4}  # bytes of a number, by its field type
 _MAX_VARINT_BITS = 64  # maximum bits of a varint, which has seven bits in each byte
 
 
-class _NotAllowed(Exception):
+class _DisallowedPart(Exception):
     """A part of the tokenizer is not allowed. Its message completes the sentence "its tokenizer …"."""
 
 
@@ -103,7 +103,7 @@ def check_tokenizer_settings(settings: JsonObject, who: str) -> None:
             _check_encoded_map(settings["_spm_precompiled_charsmap"])
 
 
-def check_added(added: JsonObject, who: str) -> None:
+def check_extra_tokens(added: JsonObject, who: str) -> None:
     """Check an added_tokens.json. Raises ModelUnsupported."""
     with _convert_errors(who):
         _check_added_tokens([{"content": content} for content in added])
@@ -124,7 +124,7 @@ def _convert_errors(who: str) -> Iterator[None]:
     remedy = "Choose a model with the usual tokenizer of its family."
     try:
         yield
-    except _NotAllowed as refusal:
+    except _DisallowedPart as refusal:
         problem = f"{who}: its tokenizer {refusal}, which could stop the app and is not opened here."
         raise ModelUnsupported(problem, remedy) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -141,15 +141,15 @@ def _check_sections(sections: JsonObject) -> None:
     for name, section_steps in steps.items():
         for step in section_steps:
             if step["type"] not in _TYPES[name]:
-                raise _NotAllowed(f"has a {name} of the kind “{step['type'][:40]}”")
+                raise _DisallowedPart(f"has a {name} of the kind “{step['type'][:40]}”")
             if "pattern" in step:
                 ambiguities += _count_ambiguities(step["pattern"])
             if step["type"] == "TemplateProcessing":
                 _check_template(step)
     if sum(step["type"] == "ByteLevel" for name in ("normalizer", "pre_tokenizer") for step in steps[name]) > 1:
-        raise _NotAllowed("turns bytes into characters more than once")
+        raise _DisallowedPart("turns bytes into characters more than once")
     if ambiguities > MAX_AMBIGUITIES:
-        raise _NotAllowed("uses too many regular expressions that look ahead")
+        raise _DisallowedPart("uses too many regular expressions that look ahead")
     _check_growth(steps["normalizer"])
 
 
@@ -162,9 +162,9 @@ def flatten_steps(step: Any, depth: int = 0) -> Iterator[JsonObject]:
         return
     inner = next((step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step), None)
     if inner is None:
-        raise _NotAllowed("has a sequence without steps")
+        raise _DisallowedPart("has a sequence without steps")
     if depth > 3 or len(inner) > MAX_STEPS:
-        raise _NotAllowed("has too many steps")
+        raise _DisallowedPart("has too many steps")
     for inner_step in inner:
         yield from flatten_steps(inner_step, depth + 1)
 
@@ -172,7 +172,7 @@ def flatten_steps(step: Any, depth: int = 0) -> Iterator[JsonObject]:
 def _check_growth(normalizers: list[JsonObject]) -> None:
     """Check by how much the normalizers can lengthen a text."""
     if len(normalizers) > MAX_STEPS:
-        raise _NotAllowed("has too many steps")
+        raise _DisallowedPart("has too many steps")
     growth, maps = 1.0, 0
     for step in normalizers:
         match step["type"]:
@@ -185,7 +185,7 @@ def _check_growth(normalizers: list[JsonObject]) -> None:
                 maps += 1
                 _check_encoded_map(step["precompiled_charsmap"])
     if maps > 1 or growth > (MAX_GROWTH_MAPPED if maps else MAX_GROWTH):
-        raise _NotAllowed("makes a text many times as long")
+        raise _DisallowedPart("makes a text many times as long")
 
 
 def _max_length(content: str) -> int:
@@ -202,7 +202,7 @@ def _count_ambiguities(pattern: Any) -> int:
     if (expression is None and isinstance(plain, str) and plain) or expression in _ALLOWED_EXPRESSIONS:
         return 0
     if not isinstance(expression, str) or len(expression) > _MAX_EXPRESSION or not _SIMPLE.fullmatch(expression):
-        raise _NotAllowed(f"uses the regular expression “{shorten_value(expression)}”")
+        raise _DisallowedPart(f"uses the regular expression “{shorten_value(expression)}”")
     return expression.count("(?!") + expression.count("$") - expression.count(r"\$")
 
 
@@ -211,16 +211,16 @@ def _check_template(step: JsonObject) -> None:
     for part in ("single", "pair"):
         texts = [item["Sequence"]["id"] for item in step[part] if "Sequence" in item]
         if len(step[part]) > MAX_TEMPLATE or len(set(texts)) != len(texts):
-            raise _NotAllowed("repeats a text")
+            raise _DisallowedPart("repeats a text")
     for token in step["special_tokens"].values():
         if len(token["ids"]) > MAX_TEMPLATE or len(token["tokens"]) > MAX_TEMPLATE:
-            raise _NotAllowed("puts very many tokens around a text")
+            raise _DisallowedPart("puts very many tokens around a text")
 
 
 def _check_encoded_map(encoded: Any) -> None:
     """Check a character map as stored in JSON, in base64."""
     if len(encoded) > 2 * MAX_MAP_BYTES:
-        raise _NotAllowed("has a character map that is too large")
+        raise _DisallowedPart("has a character map that is too large")
     _check_map(base64.b64decode(encoded, validate=True))
 
 
@@ -231,10 +231,10 @@ def _check_map(raw: bytes) -> None:
     """
     texts = raw[4 + int.from_bytes(raw[:4], "little") :]
     if len(raw) > MAX_MAP_BYTES:
-        raise _NotAllowed("has a character map that is too large")
+        raise _DisallowedPart("has a character map that is too large")
     for text in texts.split(b"\0"):
         if len(text) > 4 * MAX_MAPPED or len(unicodedata.normalize("NFKD", text.decode(errors="replace"))) > MAX_MAPPED:
-            raise _NotAllowed("makes a text many times as long")
+            raise _DisallowedPart("makes a text many times as long")
 
 
 # ---- everything else ------------------------------------------------------------------------------------------------
@@ -243,16 +243,16 @@ def _check_map(raw: bytes) -> None:
 def _check_model(model: Any) -> None:
     """Check the vocabulary and its settings."""
     if model.get("type", "BPE") not in ("BPE", "Unigram", "WordLevel", "WordPiece"):
-        raise _NotAllowed("has an unknown kind of vocabulary")
+        raise _DisallowedPart("has an unknown kind of vocabulary")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if len(model.get(name) or "") > MAX_PREFIX:
-            raise _NotAllowed("marks the tokens of a word with a long text")
+            raise _DisallowedPart("marks the tokens of a word with a long text")
     if (model.get("max_input_chars_per_word") or 0) > MAX_WORD:
-        raise _NotAllowed("takes very long words")
+        raise _DisallowedPart("takes very long words")
     vocabulary = model["vocab"]
     pieces = vocabulary if isinstance(vocabulary, Mapping) else (piece for piece, _ in vocabulary)
     if max(map(len, pieces), default=0) > MAX_PIECE:
-        raise _NotAllowed("has very long tokens")
+        raise _DisallowedPart("has very long tokens")
 
 
 def _check_other_parts(tokenizer: JsonObject) -> None:
@@ -263,14 +263,14 @@ def _check_other_parts(tokenizer: JsonObject) -> None:
         strategy = settings.pop("strategy", None)
         numbers = [*settings.values(), *(strategy.values() if isinstance(strategy, Mapping) else ())]
         if any(isinstance(value, int | float) and not 0 <= value <= MAX_LENGTH for value in numbers):
-            raise _NotAllowed(f"has a {name} without bound")
+            raise _DisallowedPart(f"has a {name} without bound")
 
 
 def _check_added_tokens(tokens: list[Any]) -> None:
     """Check the number and lengths of added tokens."""
     characters = [len(token["content"]) for token in tokens]
     if len(tokens) > MAX_ADDED or sum(characters) > MAX_ADDED_CHARACTERS or max(characters, default=0) > MAX_PIECE:
-        raise _NotAllowed("adds too many tokens")
+        raise _DisallowedPart("adds too many tokens")
 
 
 def iter_fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:

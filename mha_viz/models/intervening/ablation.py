@@ -327,7 +327,7 @@ class FullPass(NamedTuple):
 
     weights: Weights
     states: Weights
-    entering: tuple[torch.Tensor, ...]
+    layer_inputs: tuple[torch.Tensor, ...]
 
 
 class ForkedPass(NamedTuple):
@@ -358,7 +358,7 @@ def run_full_pass(encoder: Encoder, text: str, pair: str = "") -> FullPass:
         return cached
     states, tap = encoder.last_states(encoder.pieces(text, pair), _LayerInputTap)
     assert isinstance(tap, _LayerInputTap)
-    computed = FullPass(tap.fetched(), states[0].cpu().numpy(), tuple(tap.entering))
+    computed = FullPass(tap.fetched(), states[0].cpu().numpy(), tuple(tap.layer_inputs))
     if computed.weights.nbytes > MAX_CACHED_BYTES:
         return computed
     with _cache_lock:
@@ -372,10 +372,10 @@ class _LayerInputTap(Tap):
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)
-        self.entering: list[torch.Tensor] = []
+        self.layer_inputs: list[torch.Tensor] = []
 
     def enters(self, x: torch.Tensor) -> None:
-        self.entering.append(x)
+        self.layer_inputs.append(x)
 
 
 def run_forked_pass(
@@ -402,7 +402,7 @@ def run_forked_pass(
 
     with encoder.hook_w_o_input(layer, enter):
         if encoder.can_resume:
-            x = run_full_pass(encoder, text, pair).entering[layer]
+            x = run_full_pass(encoder, text, pair).layer_inputs[layer]
             tap = make(encoder.space(x.shape[1]))
             tap.seen = layer
             states: Weights = encoder.resume_states(x, tap).cpu().numpy()

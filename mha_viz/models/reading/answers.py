@@ -89,7 +89,7 @@ def make_question(
     else:
         states = encoder.states(text, pair, words=words)
         piece = int(log_probabilities(encoder, states[:, question.place])[0].argmax())
-    return question._replace(word=word_name(encoder, piece), piece=piece)
+    return question._replace(word=format_word(encoder, piece), piece=piece)
 
 
 def can_predict(encoder: Encoder, text: str, pair: str = "") -> bool:
@@ -143,7 +143,7 @@ def _find_piece(encoder: Encoder, word: str) -> int:
     return int(pieces[0])
 
 
-def word_name(encoder: Encoder, piece: int) -> str:
+def format_word(encoder: Encoder, piece: int) -> str:
     """Return a readable form of a piece of the vocabulary; "␣" stands for a space at its beginning."""
     tokenizer = encoder.vocabulary
     raw = str(tokenizer.convert_ids_to_tokens(piece))

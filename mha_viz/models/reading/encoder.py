@@ -24,7 +24,7 @@ from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError, SettingError, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.heads import AnyHead, Head
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import layers, no_shares_error
+from mha_viz.models.families import count_layers, no_shares_error
 from mha_viz.models.reading import capture, cores, linear
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
@@ -108,7 +108,7 @@ class DecomposableStack:
             return score_parts(trace, parts, checked_head, query, keys)
 
     def iter_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
-        """Yield, for each of ``layers``, its trace and the parts of its attention's input, computed in one pass.
+        """Yield, for each of ``count_layers``, its trace and the parts of its attention's input, computed in one pass.
 
         Raises as :meth:`score_parts`.
         """
@@ -277,7 +277,7 @@ class Encoder(DecomposableStack, LoadedModel):
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
         """Return the number of layers, and of heads in each layer."""
-        return layers(model.config), model.config.num_attention_heads
+        return count_layers(model.config), model.config.num_attention_heads
 
     @classmethod
     def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:

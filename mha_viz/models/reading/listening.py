@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from mha_viz.models.families import FAMILIES, Family, layers
+from mha_viz.models.families import FAMILIES, Family, count_layers
 from mha_viz.models.reading import capture
 from mha_viz.models.reading.probe import find_attention_modules
 
@@ -21,7 +21,7 @@ def install_hooks(model: Any) -> None:
     if not family.probabilities:
         return
     heads = int(model.config.num_attention_heads)
-    for layer in range(layers(model.config)):
+    for layer in range(count_layers(model.config)):
         modules = find_attention_modules(model, layer)
         for number, module in enumerate(modules.inputs):
             module.register_forward_hook(_make_projection_hook(number))

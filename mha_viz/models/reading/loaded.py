@@ -21,7 +21,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.properties import (
     DType,
-    piece_limit,
+    compute_piece_limit,
     read_config_number,
     torch_device,
     torch_dtype,
@@ -55,7 +55,7 @@ class LoadedModel(ABC):
         self.layer_numbers = list_layers(self.layers)  # used in the names of heads
         self.has_sinks = False  # whether learned sinks take a share of each row
         self.d_model = int(read_config_number(config, "hidden_size"))
-        self.limit = piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
+        self.limit = compute_piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
         self.folder: Path | None = None  # the folder of its files

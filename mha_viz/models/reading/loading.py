@@ -86,7 +86,7 @@ def check_display_name(name: str) -> None:
 
 def _load(model: catalog.Model, device: str, dtype: str, download: bool, display_name: str) -> AnyModel:
     """Find or download a model, and load it."""
-    folder = hub.local_folder(model)
+    folder = hub.find_local_folder(model)
     if folder is None and not download:
         raise ModelUnreachable(
             f"{quote_model(model.name)} is no longer on this machine.", "Choose it again, or choose another model."

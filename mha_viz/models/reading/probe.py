@@ -16,7 +16,7 @@ import torch
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, repeat_for_heads, traced
+from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, repeat_for_heads, compute_trace
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import (
@@ -26,7 +26,7 @@ from mha_viz.models.families import (
     is_listed,
     is_setting_true,
     locate_attention,
-    opaque,
+    find_opaque_reason,
     weights_only_error,
 )
 from mha_viz.models.reading.capture import Tap
@@ -74,7 +74,7 @@ class LayerProbe:
             )
         self._name, self._layer, self._model = name, layer, model
         self.layer, self.part = locate_attention(model.config, layer)
-        self._family, reason = find_family(model.config, layer), opaque(model.config, layer)
+        self._family, reason = find_family(model.config, layer), find_opaque_reason(model.config, layer)
         self._relative = TERMS_BY_FAMILY.get(model.config.model_type) if apart and reason else None
         if reason and self._relative is None:
             raise _unsupported_error(name, reason)
@@ -161,7 +161,7 @@ class LayerProbe:
         parameters = _read_parameters(self._place, self._family, config)
         if rotation is not None and self._family.adjacent:
             rotation, parameters = _reorder_rotated_entries(rotation, parameters, config.num_attention_heads)
-        trace = traced(
+        trace = compute_trace(
             *(self._name, revision, self.layer, text, x, parameters),
             self._mask(n),
             heads=config.num_attention_heads,
@@ -241,8 +241,8 @@ def _make_rotation(holder: Any, turns: _Rotations, config: Any) -> Rotation:
     norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
     if not norms:
         return Rotation(cos, sin, np.zeros((0, 0), np.float32))
-    eps = epsilon(norms[0])
-    scales = [norm_factor(norm, eps) for norm in norms]
+    eps = get_epsilon(norms[0])
+    scales = [compute_norm_factor(norm, eps) for norm in norms]
     if len(scales[0]) > holder.head_dim:  # one norm for all heads
         scales = [repeat_for_heads(config.num_attention_heads, s.reshape(-1, 1, holder.head_dim)) for s in scales]
     return Rotation(cos, sin, np.stack(scales), eps)
@@ -272,12 +272,12 @@ def is_centred(norm: Any) -> bool:
     return name.endswith("LayerNorm") and not name.endswith("T5LayerNorm")
 
 
-def epsilon(norm: Any) -> float:
+def get_epsilon(norm: Any) -> float:
     """Return the epsilon of a norm, which is added to the variance before the square root."""
     return float(getattr(norm, "variance_epsilon", None) or norm.eps)
 
 
-def norm_factor(norm: Any, eps: float) -> Floats:
+def compute_norm_factor(norm: Any, eps: float) -> Floats:
     """Return the factor of an RMSNorm: its weight or, in Gemma, 1 + its weight.
 
     The norm is applied to a vector of ones, which works for both.

@@ -68,7 +68,7 @@ def weights_digest(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
+def compute_piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
     """Return the maximum number of pieces in a text.
 
     It is the number of positions of the model, reduced if the weights of all its ``heads`` would exceed

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mha_viz.models.families import FAMILIES, count_key_heads, layers
+from mha_viz.models.families import FAMILIES, count_key_heads, count_layers
 from mha_viz.models.reading import capture
 
 _MASK_PENALTY = 1e30  # subtracted from XLNet's scores of masked positions
@@ -24,7 +24,7 @@ def rewrite(model: Any) -> Any:
     if make_attention is None or not capture.is_rewritten(model.config.model_type):
         return model
     family = FAMILIES[model.config.model_type]
-    for layer in range(layers(model.config)):
+    for layer in range(count_layers(model.config)):
         holder = family.holder.format(layer)
         model.set_submodule(holder, make_attention(model.get_submodule(holder), model.config))
         if make_attention is _FalconAttention:

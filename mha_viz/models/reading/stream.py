@@ -27,11 +27,11 @@ from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.probe import (
     TOLERANCE,
     LayerProbe,
-    epsilon,
+    get_epsilon,
     find_attention_modules,
     is_centred,
     matrix,
-    norm_factor,
+    compute_norm_factor,
     read_bias,
     read_weights,
     to_array,
@@ -54,7 +54,7 @@ class _NormCall(NamedTuple):
     after: int
     module: Any
     given: Floats
-    put_out: Floats
+    norm_output: Floats
 
 
 class _OutputTap(Tap):
@@ -176,7 +176,7 @@ class Stream:
         layer, norm = len(self._opened) - 1, self._norms[-1]
         summed.add_heads(self._named(layer), *self._head_outputs(layer))
         summed.add_feed_forward(layer, norm.given)
-        return norm.put_out, self._checked(summed.behind(norm).named(), norm.put_out)
+        return norm.norm_output, self._checked(summed.behind(norm).named(), norm.norm_output)
 
     def _iter_layer_inputs(self, read: Any, is_typed: bool) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
         """Yield, for each layer, its input in parts, x, and the input of the norm that makes x.
@@ -221,7 +221,7 @@ class Stream:
     def _norm(self, layer: int, x: Floats, layer_input: Floats) -> _NormCall:
         """Return the norm whose output is x, the input of a layer's attention, and whose input is the layer's."""
         norms = [
-            n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)
+            n for n in self._norms if n.after == layer and n.norm_output.shape == x.shape and np.array_equal(n.norm_output, x)
         ]
         if not norms or not np.array_equal(norms[-1].given, layer_input):
             raise _unsupported_error(self._name, "what enters its layers is not what their norms are given")
@@ -230,7 +230,7 @@ class Stream:
     def _embed(self, read: Any, is_typed: bool, stream: Floats) -> _PartSum:
         """Return the input of the first layer, in parts."""
         project = next((m for m in map(self._module, _PROJECTIONS) if m is not None), None)
-        norm = next((n for n in self._norms if n.after == 0 and _is_close(_project(n.put_out, project), stream)), None)
+        norm = next((n for n in self._norms if n.after == 0 and _is_close(_project(n.norm_output, project), stream)), None)
         total, max_parts = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
         summed = _PartSum(max_parts, total.shape)
         type_table, type_vectors = self._module("embeddings.token_type_embeddings"), np.zeros_like(total)
@@ -330,10 +330,10 @@ class _PartSum:
     def pass_through(self, norm: _NormCall) -> None:
         """Apply a norm to all parts, with the standard deviation of the pass."""
         module, norm_input, x = norm.module, norm.given, self.x
-        has_mean, eps = is_centred(module), epsilon(module)
+        has_mean, eps = is_centred(module), get_epsilon(module)
         centred = norm_input - norm_input.mean(axis=-1, keepdims=True) if has_mean else norm_input
         size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
-        scale = (to_array(module.weight) if has_mean else norm_factor(module, eps)) / size  # [n, d]
+        scale = (to_array(module.weight) if has_mean else compute_norm_factor(module, eps)) / size  # [n, d]
         for part in x:  # a single part fits into the CPU cache
             if has_mean:
                 part -= np.add.reduce(part, axis=-1, keepdims=True) / np.float32(part.shape[-1])

@@ -47,7 +47,7 @@ class PartCases(NamedTuple):
     def measured(self, model: tasks.WorkerModel, part: Part) -> Cases:
         """Measure the cases of a part as if it were the whole corpus."""
         run = LocalRun(tasks.open_encoder(model), read_part_corpus(part), self.kind, first=part.first)
-        for _ in run.reports():
+        for _ in run.iter_progress():
             pass
         return replace(run.cases, units=[("", number - part.first) for _, number in run.cases.units])
 
@@ -84,7 +84,7 @@ class ClusterRun:
         self._cluster, self._encoder, self._layout = cluster, encoder, layout
         self._kind, self._folder, self.cases = kind, folder, Cases()
 
-    def reports(self) -> Generator[Progress, None, None]:
+    def iter_progress(self) -> Generator[Progress, None, None]:
         """Add the cases of one part at a time. Raises ClusterError, and the errors of the tasks."""
         self._cluster.folder, part_cases = self._folder, PartCases(self._kind)
         parts = [part for part in self._layout.parts if part_cases.sentences(part)]
@@ -93,7 +93,7 @@ class ClusterRun:
         for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in todo]):
             for cases in arrival.due:
                 self.cases.add(cases)
-                self.cases = self._kind.reduced(self.cases)
+                self.cases = self._kind.reduce(self.cases)
             yield self._cluster.reported(reporter, arrival.future, part_cases.sentences(parts[arrival.place]))
         warn_unsaved(self.cases.unsaved)
 

@@ -183,7 +183,7 @@ class ClusterEngine:
             with self._convert_errors():
                 future = next(running)
             if future.status != "finished":
-                raise self._failure(future)
+                raise self._make_error(future)
             yield future
             del future
 
@@ -201,25 +201,25 @@ class ClusterEngine:
         try:
             yield
         except Exception as error:
-            raise connection.convert_client_error(error, self._saved()) from error
+            raise connection.convert_client_error(error, self._describe_saved()) from error
 
     def _result(self, future: Future[Any]) -> Any:
         """Return the result of a future, or raise its error as an MhaVizError."""
         try:
             return future.result()
         except Exception as error:
-            raise self._failure(future, error) from error
+            raise self._make_error(future, error) from error
 
-    def _failure(self, future: Future[Any], error: Exception | None = None) -> MhaVizError:
+    def _make_error(self, future: Future[Any], error: Exception | None = None) -> MhaVizError:
         """Return the reason why a future has no result, as an error.
 
         It is the error of its task or, if the future was lost with the connection, that of the client.
         """
         if future.status == "error":
-            return connection.convert_task_error(cast(Any, future).exception(), self._saved())
-        return connection.convert_client_error(error, self._saved())
+            return connection.convert_task_error(cast(Any, future).exception(), self._describe_saved())
+        return connection.convert_client_error(error, self._describe_saved())
 
-    def _saved(self) -> str:
+    def _describe_saved(self) -> str:
         """Return a sentence on where the measured parts are; empty if they were not saved."""
         return f"The measured parts are in {self.folder}." if self.folder else ""
 
@@ -259,15 +259,15 @@ class _Tree:
         self._levels[level].append(future)
         if len(self._levels[level]) == MERGE_SIZE:
             together, self._levels[level] = self._levels[level], []
-            self.add(self._merged(together), level + 1)
+            self.add(self._submit_merge(together), level + 1)
 
     def root(self) -> Future[Any]:
         """Return the future of the sum of all added futures."""
         remaining = [future for level in self._levels for future in level]
         self._levels = []
-        return remaining[0] if len(remaining) == 1 else self._merged(remaining)
+        return remaining[0] if len(remaining) == 1 else self._submit_merge(remaining)
 
-    def _merged(self, futures: list[Future[Any]]) -> Future[Any]:
+    def _submit_merge(self, futures: list[Future[Any]]) -> Future[Any]:
         """Submit the task that merges these futures."""
         key = tasks.digest_values([future.key for future in futures])
         merged_future: Future[Any] = self._client.submit(

@@ -38,7 +38,8 @@ class Opened(NamedTuple):
 class Bench:
     """A browser, a server, and both pages of one attention: times from navigation start, data waiting in Python.
 
-    Python's work (``build_packet``, BertViz's HTML) is done when the page requests it, so that it is included in the time.
+    Python's work (``build_packet``, BertViz's HTML) is done when the page requests it, so that it is included in the
+    time.
     """
 
     def __init__(self, context: BrowserContext, server: Loopback) -> None:

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
-from mha_viz.figures.layout.panels import Panel, set_initial_state, pack_comparison
+from mha_viz.figures.layout.panels import Panel, pack_comparison, set_initial_state
 from tests.browser_tab import PATIENCE
 
 ORIGIN = "http://compare.test/"

@@ -23,12 +23,12 @@ from mha_viz.figures.charts.chart import (
     Margin,
     Plot,
     Series,
-    iter_text_marks,
     divide_width,
+    iter_text_marks,
     strip_markup,
     width,
 )
-from mha_viz.figures.charts.chart_drawing import draw_chart, build_scale
+from mha_viz.figures.charts.chart_drawing import build_scale, draw_chart
 from mha_viz.figures.drawing.marks import CellPicture, Polyline, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT, Theme
 from mha_viz.figures.layout import Size

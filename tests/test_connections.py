@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.client import connect
 
 from mha_viz.app.serving import connections
-from mha_viz.app.serving.connections import CONNECTIONS_PER_TAB, Bounded, Connections, make_protocol
+from mha_viz.app.serving.connections import CONNECTIONS_PER_TAB, Connections, LimitedProtocol, make_protocol
 from mha_viz.app.serving.settings import ServerSettings
 from tests.waiting import PATIENCE
 from tests.web_session import run
@@ -68,15 +68,15 @@ class Deadlines:
     """The deadlines of heads, which pass when a test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._awaited: list[Bounded] = []
-        await_head = Bounded._await_head
+        self._awaited: list[LimitedProtocol] = []
+        await_head = LimitedProtocol._await_head
 
-        def noted(connection: Bounded) -> None:
+        def noted(connection: LimitedProtocol) -> None:
             await_head(connection)
             self._awaited.append(connection)
 
         monkeypatch.setattr(connections, "HEAD_S", 600)
-        monkeypatch.setattr(Bounded, "_await_head", noted)
+        monkeypatch.setattr(LimitedProtocol, "_await_head", noted)
 
     async def pass_by(self, awaited: int) -> int:
         """As soon as heads were awaited so often. Returns how many deadlines there were."""

@@ -22,7 +22,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures import files
 from mha_viz.figures.layout.difference import compute_difference
-from mha_viz.figures.layout.packet import RankedLink, get_link_weights, build_packet
+from mha_viz.figures.layout.packet import RankedLink, build_packet, get_link_weights
 from mha_viz.figures.layout.panels import Panel, find_pins, pack_comparison
 from mha_viz.figures.layout.view import View, build_block, compute_shown, list_units
 from tests import lanes

@@ -20,7 +20,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.files.assets import asset_path
 from mha_viz.lab import repeater as training
 from mha_viz.lab import toy_maps
@@ -212,7 +212,7 @@ def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater:
     assert "On repeated random tokens" in page.said
     measured = find_induction_heads(repeater)
     for role in measured.roles():
-        assert f"**{format_both_numberings(role.head)}** {decimal(role.score)}" in page.said
+        assert f"**{format_head(role.head)}** {decimal(role.score)}" in page.said
     drawn = [chart.proto.id for chart in page.at.get("plotly_chart")]
     assert any(one.endswith("-repeats") for one in drawn)
     page.at.segmented_control(key="repeats_measure").set_value("previous").run()

@@ -23,8 +23,7 @@ def test_the_stored_cases_are_those_of_the_profiles(name: str) -> None:
         assert stored.get(head, []) == [
             one
             for one in list_bundled_cases(evidence, head)
-            if one.role in elsewhere.LINKING_ROLES
-            and 0 <= one.answer < len(one.sentence.forms) >= elsewhere.MIN_WORDS
+            if one.role in elsewhere.LINKING_ROLES and 0 <= one.answer < len(one.sentence.forms) >= elsewhere.MIN_WORDS
         ]
     assert stored
 

@@ -27,7 +27,7 @@ from mha_viz.figures.layout.grid import grid, pool_matrix
 from mha_viz.figures.layout.heatmap import heatmap
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
-from mha_viz.figures.layout.view import Block, View, build_block, chosen, find_focus, shades, compute_shown, list_units
+from mha_viz.figures.layout.view import Block, View, build_block, chosen, compute_shown, find_focus, list_units, shades
 from mha_viz.files.assets import app_root
 from tests import hostile
 from tests.readings import long_reading, reading

@@ -16,7 +16,7 @@ from mha_viz.figures.drawing.marks import POINTS_PER_MM, CellPicture, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT, palette
 from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.compare import compare
-from mha_viz.figures.layout.difference import difference, quantise_levels, compute_difference
+from mha_viz.figures.layout.difference import compute_difference, difference, quantise_levels
 from mha_viz.figures.layout.grid import grid
 from mha_viz.figures.layout.heatmap import choose_labelled, heatmap
 from mha_viz.figures.layout.links import links

@@ -61,7 +61,9 @@ def test_a_subtype_without_a_gloss_has_that_of_its_relation() -> None:
 
 
 def test_an_explanation_names_the_linked_words_of_its_example() -> None:
-    assert explain_relation("case dep_to_head") == "preposition → its noun, as “in” → “house” in “they live in the house”"
+    assert (
+        explain_relation("case dep_to_head") == "preposition → its noun, as “in” → “house” in “they live in the house”"
+    )
     assert explain_relation("obj") == "object and its verb, as “books” and “reads” in “she reads books”"
     assert explain_relation("obj head_row") == "its verb → object, as “reads” → “books” in “she reads books”"
     assert (

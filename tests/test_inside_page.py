@@ -36,9 +36,15 @@ from mha_viz.figures.charts import inside as draw
 from mha_viz.figures.charts import score_parts
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.figures.charts.chart_plotly import plotly
-from mha_viz.figures.charts.inside import MAX_TOKENS, score_by_distance, choose_first_tokens, choose_tokens, draw_distance_scores
+from mha_viz.figures.charts.inside import (
+    MAX_TOKENS,
+    choose_first_tokens,
+    choose_tokens,
+    draw_distance_scores,
+    score_by_distance,
+)
 from mha_viz.figures.drawing.theme import LIGHT
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
@@ -155,7 +161,7 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
 
 def named(parts: ScoreParts) -> list[str]:
     """The names of the parts on the page."""
-    return [format_both_numberings(Head.parse(name)) if name[0] == "L" else name for name in parts.names]
+    return [format_head(Head.parse(name)) if name[0] == "L" else name for name in parts.names]
 
 
 def on_page(make: Callable[..., Chart], *arguments: Any) -> go.Figure:
@@ -173,14 +179,19 @@ def expected(t: Trace, step: str, divided: bool, parts: ScoreParts) -> list[go.F
     pair = (every, query, key, LIGHT)
     drawn: dict[str, Callable[[], list[go.Figure]]] = {
         "x": lambda: [on_page(draw.draw_inputs, t, *pair)],
-        "linear": lambda: [on_page(draw.draw_all_matrices, t, head, LIGHT), on_page(draw.draw_head_matrices, t, head, LIGHT)],
+        "linear": lambda: [
+            on_page(draw.draw_all_matrices, t, head, LIGHT),
+            on_page(draw.draw_head_matrices, t, head, LIGHT),
+        ],
         "products": lambda: [on_page(draw.draw_products, t, head, query, key, LIGHT)],
         "scale": lambda: [
             on_page(draw.draw_softmaxes, t, head, query, every, key, LIGHT, divided),
             on_page(score_parts.draw_part_pairs, parts, named(parts), LIGHT),
         ],
         "mask": lambda: [on_page(draw.draw_mask, t, *pair)],
-        "softmax": lambda: [on_page(draw.draw_token_matrix, t, t.weights[head] if divided else t.undivided(head), *pair)],
+        "softmax": lambda: [
+            on_page(draw.draw_token_matrix, t, t.weights[head] if divided else t.undivided(head), *pair)
+        ],
         "values": lambda: [on_page(draw.draw_values, t, head, query, every, LIGHT)],
         "concat": lambda: [on_page(draw.draw_concatenation, t, head, query, LIGHT)],
         "output": lambda: [
@@ -295,7 +306,8 @@ def test_the_score_at_another_distance_is_that_of_tokens_who_stand_there() -> No
         np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32), np.zeros((0, 0), np.float32)
     )
     of = (one.model, one.revision, one.layer, one.text, np.tile(one.x[:1], (one.n, 1)), one.parameters, one.mask)
-    trace = compute_trace(*of, heads=3, scaling=0.5, rotation=rotation)  # the same vector everywhere: only positions differ
+    # The same vector everywhere: only positions differ
+    trace = compute_trace(*of, heads=3, scaling=0.5, rotation=rotation)
     other = score_by_distance(trace, rotation, 1, 5, 4)
     assert other.places == list(range(one.n))
     for place, score in zip(other.places, other.scores, strict=True):

@@ -23,7 +23,7 @@ from mha_viz.app.url import lesson
 from mha_viz.app.widgets import navigation
 from mha_viz.app.widgets.parts import format_formulas
 from mha_viz.attention import Head
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.files.assets import MOVED_PAGES, asset_path, page_files, redirect_address
 from mha_viz.lab import toy_maps
 from mha_viz.lab.lab import EXPERIMENTS
@@ -261,7 +261,7 @@ def test_scores_of_a_step_are_those_of_that_step(step: int) -> None:
         best = scores.loc[scores["accuracy"].idxmax()]
         head = Head(int(best["layer"]), int(best["head"]))
         row = next(line for line in page.said.splitlines() if line.startswith(f"| {skill.name} |"))
-        assert f"{format_both_numberings(head)} | **{percent(best['accuracy'])}** of {int(best['n']):,}" in row
+        assert f"{format_head(head)} | **{percent(best['accuracy'])}** of {int(best['n']):,}" in row
         assert percent(best["baseline"]) in row
         note = playing(page)["marks"][place]["notes"][playing(page)["at"]]
         assert note == f"{head} {percent(best['accuracy'])}"
@@ -299,7 +299,7 @@ def test_the_second_training_is_played_and_has_no_place_in_explore() -> None:
     assert not [label for label in links(page) if "[In Explore]" in label]
     assert playing(page)["maps"] != playing(seen())["maps"]
     best = learning.read_head(learning.find_best_row("hidden", "verb_subject"))
-    assert f"| a subject’s verb | {format_both_numberings(best)}" in page.said
+    assert f"| a subject’s verb | {format_head(best)}" in page.said
     assert [link for label, link in links(learned(trained="other")).items() if "[In Explore]" in label]
 
 

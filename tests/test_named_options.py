@@ -72,7 +72,8 @@ def test_the_page_says_how_many_heads_are_used() -> None:
     assert both is not None
     linking = {finding.head for finding in both.findings() if finding.role in ("syntax", "coreference")}
     assert (
-        headline._describe_linking_heads(both) == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} {changes})."
+        headline._describe_linking_heads(both)
+        == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} {changes})."
     )
     assert len(linking) > len(heads)
 

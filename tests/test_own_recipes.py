@@ -70,7 +70,11 @@ def test_they_are_found_however_deep_and_are_those_that_are_given(
         head.head for head in shipped.describe_recipes(own)
     ]
     shape = int(own.facts["layers"]), int(own.facts["heads"])
-    assert collect_recipes(model.name, model.revision, shape) is collect_recipes(model.name, model.revision, shape) is not None
+    assert (
+        collect_recipes(model.name, model.revision, shape)
+        is collect_recipes(model.name, model.revision, shape)
+        is not None
+    )
 
 
 @pytest.mark.usefixtures("folder")

@@ -19,13 +19,13 @@ from mha_viz.figures.layout.packet import (
     THUMB_BYTES,
     OpenHead,
     RankedLink,
-    divide_tokens,
-    choose_full_heads,
-    is_coarse,
-    get_link_weights,
     build_packet,
-    quantise,
+    choose_full_heads,
     compute_thumbnails,
+    divide_tokens,
+    get_link_weights,
+    is_coarse,
+    quantise,
 )
 from mha_viz.figures.layout.view import View, build_block, list_units
 from mha_viz.text import Token, TokenizedText, clean
@@ -74,7 +74,11 @@ def test_little_that_is_left_is_rescaled_rightly_in_the_browser() -> None:
     worst = 0.0
     for unit in ("words", "pieces"):
         expected = (first.by_words() if unit == "words" else first).without_special()
-        ask = {"packet": build_packet(first, [Head(0, 0)]), "ask": "block", "view": {"unit": unit, "special": "rescale"}}
+        ask = {
+            "packet": build_packet(first, [Head(0, 0)]),
+            "ask": "block",
+            "view": {"unit": unit, "special": "rescale"},
+        }
         for head, answer in enumerate(ask_packet(*[ask | {"head": head} for head in range(72)])):
             worst = max(worst, float(np.abs(matrix(answer) - expected.weights[divmod(head, 12)]).max()))
     assert expected.hidden.max() > 0.999  # the test case exists: nearly the whole of some row is hidden

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.files.page import embed_page, compress_packet, render_page
+from mha_viz.figures.files.page import compress_packet, embed_page, render_page
 from mha_viz.figures.layout.packet import build_packet
 from mha_viz.options import AnyFigure
 from tests import hostile
@@ -223,7 +223,9 @@ def test_inside_a_notebook_the_page_lives_in_a_sandbox(tab: Tab, tmp_path: Path)
 
 
 def test_only_the_pages_own_script_may_run() -> None:
-    written = render_page("explorer", build_packet(reading(), [Head(0, 0)]), title="<b>", caption="</p><script>1</script>").decode()
+    written = render_page(
+        "explorer", build_packet(reading(), [Head(0, 0)]), title="<b>", caption="</p><script>1</script>"
+    ).decode()
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', written)
     assert policy
     assert "default-src 'none'" in policy[1]

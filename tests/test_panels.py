@@ -11,9 +11,9 @@ from mha_viz.analysis.distance import divergence
 from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.figures.layout.difference import quantise_levels, compute_difference
+from mha_viz.figures.layout.difference import compute_difference, quantise_levels
 from mha_viz.figures.layout.panels import Panel, pack_comparison
-from mha_viz.figures.layout.view import View, build_block, shades, list_units
+from mha_viz.figures.layout.view import View, build_block, list_units, shades
 from mha_viz.text import Token, TokenizedText, align, clean
 from tests import hostile, lanes
 from tests.packets import unpack_panels

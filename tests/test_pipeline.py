@@ -19,7 +19,12 @@ from mha_viz.models.getting import pipeline
 from mha_viz.models.getting.catalog import CATALOG
 from mha_viz.models.getting.folder import check_folder
 from mha_viz.models.getting.hub import find_local_folder
-from mha_viz.models.getting.pipeline import check_extra_tokens, check_sentencepiece, check_tokenizer, check_tokenizer_settings
+from mha_viz.models.getting.pipeline import (
+    check_extra_tokens,
+    check_sentencepiece,
+    check_tokenizer,
+    check_tokenizer_settings,
+)
 from mha_viz.models.reading.encoder import Encoder
 from tests import lanes, tiny_models
 from tests.oracles import SENTENCE

@@ -36,9 +36,9 @@ def tables():
 def chart():
     try:
         from mha_viz.figures.charts.chart_plotly import plotly
-        from mha_viz.figures.charts.role_map import shares
+        from mha_viz.figures.charts.role_map import draw_shares
         from mha_viz.figures.drawing.theme import LIGHT
-        streamlit.plotly_chart(plotly(shares(["a"], [0.5], LIGHT)))
+        streamlit.plotly_chart(plotly(draw_shares(["a"], [0.5], LIGHT)))
     except BaseException as error:
         errors.append(error)
 
@@ -67,12 +67,12 @@ def chart(number):
             profile = load_bundled("minilm").profiles[0]
             from mha_viz.figures.charts.role_map import draw_role_map as draw
         from mha_viz.figures.charts.chart_plotly import plotly
-        from mha_viz.figures.charts.role_map import draw_role_map, shares
+        from mha_viz.figures.charts.role_map import draw_role_map, draw_shares
         from mha_viz.figures.drawing.theme import LIGHT
         if number % 2:
             plotly(draw_role_map(profile.findings(), profile.heads(), None, LIGHT))
         else:
-            plotly(shares(["a"], [0.5], LIGHT))
+            plotly(draw_shares(["a"], [0.5], LIGHT))
     except BaseException as error:
         errors.append(error)
 

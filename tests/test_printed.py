@@ -16,7 +16,7 @@ from mha_viz.figures import files
 from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
 from mha_viz.figures.drawing.theme import GREY, LIGHT, THEMES, Theme, palette
 from mha_viz.figures.layout import Size, arcs
-from mha_viz.figures.layout.difference import difference, quantise_levels, compute_difference
+from mha_viz.figures.layout.difference import compute_difference, difference, quantise_levels
 from mha_viz.figures.layout.heatmap import DEEP, FAINT
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel

@@ -113,7 +113,7 @@ STEPS = (
     Step("a menu", "from mha_viz.models.getting import catalog; catalog.list_offered()", (*HEAVY, "streamlit")),
     Step(
         "a model that comes along",
-        "from mha_viz.models.getting import hub; assert hub.local_folder(catalog.CATALOG['minilm'])",
+        "from mha_viz.models.getting import hub; assert hub.find_local_folder(catalog.CATALOG['minilm'])",
         HEAVY,
     ),
     Step("a command", "import mha_viz.cli; mha_viz.cli.main(['models'])", HEAVY, is_prepared=True),
@@ -131,8 +131,9 @@ STEPS = (
     ),
     Step(
         "the bytes of a picture",
-        "from mha_viz.app.service.caches import load_first_reading; from mha_viz.figures.layout.packet import packet;"
-        "from mha_viz.attention import Head; packet(load_first_reading(), [Head(3, 1)])",
+        "from mha_viz.app.service.caches import load_first_reading; from mha_viz.figures.layout.packet import "
+        "build_packet;"
+        "from mha_viz.attention import Head; build_packet(load_first_reading(), [Head(3, 1)])",
         HEAVY,
     ),
     Step(

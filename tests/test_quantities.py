@@ -39,7 +39,15 @@ from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.recipe import write_head_recipe
-from mha_viz.figures.layout.view import View, build_block, chosen, colour_cells, describe_range, compute_shown, list_units
+from mha_viz.figures.layout.view import (
+    View,
+    build_block,
+    chosen,
+    colour_cells,
+    compute_shown,
+    describe_range,
+    list_units,
+)
 from mha_viz.models.decomposing.contributions import norm_weighted
 from mha_viz.models.intervening import ablation
 from mha_viz.models.intervening.gradients import gradient_weighted

@@ -10,7 +10,7 @@ import pytest
 
 from mha_viz.app.lab.small_tasks import MEASURES, SmallTask, load_small_tasks, write_feedback
 from mha_viz.attention import Head
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 from tests.page_session import PageSession
@@ -78,7 +78,7 @@ def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: i
     task = load_small_tasks()[number]
     page = visit(task=str(number + 1))
     content = json.loads(page._drawn()["mha_player"].json)
-    assert [head["name"] for head in content["heads"]] == [format_both_numberings(Head.parse(name)) for name in task.heads]
+    assert [head["name"] for head in content["heads"]] == [format_head(Head.parse(name)) for name in task.heads]
     words = minilm.encode(task.text).by_words()
     cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(4, len(content["words"]), -1)
     np.testing.assert_allclose(cells[2] / 255, words[task.heads[2]], atol=3e-3)

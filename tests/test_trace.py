@@ -18,7 +18,7 @@ import torch
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import trace
 from mha_viz.attention.rotary import Rotation, rotate
-from mha_viz.attention.trace import Parameters, Trace, split_heads, compute_trace
+from mha_viz.attention.trace import Parameters, Trace, compute_trace, split_heads
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
 from mha_viz.models.families import FAMILIES, OPAQUE_SETTINGS, find_opaque_reason
 from mha_viz.models.reading import capture, linear

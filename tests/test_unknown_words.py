@@ -41,7 +41,14 @@ def test_a_figure_says_what_the_model_reads_and_what_was_typed(reading: Attentio
     for drawn in (heatmap(reading, Head(1, 1), view), links(reading, [Head(1, 1)], view)):
         texts = [mark.text for mark in drawn.marks if isinstance(mark, Text)]
         assert texts.count("[UNK]") == texts.count("zebra") == 2  # as query and as key
-    assert [one.drawn for one in list_units(reading, view).rows] == ["[CLS]", "the", "[UNK] zebra", "sleeps", ".", "[SEP]"]
+    assert [one.drawn for one in list_units(reading, view).rows] == [
+        "[CLS]",
+        "the",
+        "[UNK] zebra",
+        "sleeps",
+        ".",
+        "[SEP]",
+    ]
     assert compute_shown(reading, [Head(1, 1)], view).rows[2] == "zebra"  # numbers keep the words that were typed
 
 

@@ -16,7 +16,7 @@ from mha_viz.cli.options import (
 )
 from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
 from mha_viz.cli.terminal import bar_of, one_line
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import counted, decimal
 
 
@@ -66,7 +66,8 @@ def _format_lines(measured: DecoderHeads) -> list[str]:
         highest, untrained = measured.trained[number].max(), measured.untrained[number].max()
         expected = compute_chance(measured.length)[number]
         lines += [
-            f"{format_both_numberings(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  {decimal(role.chance, 3)}"
+            f"{format_head(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  "
+            f"{decimal(role.chance, 3)}"
             for role in roles
             if role.measure == measure
         ] or [f"no head; the highest: {decimal(highest, 3)}  {decimal(untrained, 3)}  {decimal(expected, 3)}"]

@@ -33,7 +33,7 @@ from mha_viz.cli.quantities import add_off_options, open_recipes, parse_heads
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.use_words import describe_most, describe_unused
 from mha_viz.files import make_folder
 from mha_viz.models.getting.catalog import Model
@@ -152,7 +152,7 @@ def _format_lines(result: CorpusEffect) -> list[str]:
     measured = [row for row in result.rows if row.variant.kind != "control"]
     controls = sorted((row for row in result.rows if row.variant.kind == "control"), key=lambda row: -row.effect)
     for row in (*measured, *controls[:MAX_LISTED]):
-        name = ", ".join(map(format_both_numberings, row.variant.heads))
+        name = ", ".join(map(format_head, row.variant.heads))
         kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
         lines.append(f"{with_interval(row.effect, row.low, row.high, 4)}  {name}  {kind}".rstrip())
     if len(controls) > MAX_LISTED:
@@ -161,7 +161,7 @@ def _format_lines(result: CorpusEffect) -> list[str]:
 
 
 def _format_use(row: EffectRow, result: CorpusEffect) -> str:
-    name, relation = format_both_numberings(row.variant.heads[0]), result.relation
+    name, relation = format_head(row.variant.heads[0]), result.relation
     interval = with_interval(row.more, row.more_low, row.more_high, 4)
     if row.used:
         judged = f"For {relation} it {describe_most(result.measure)} of all heads of its layer."

@@ -31,7 +31,7 @@ from mha_viz.figures.drawing.marks import DPI_RANGE
 from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import did_you_mean, quote
-from mha_viz.view.settings import OPTIONS, ViewSetting, default_scale, make_file_refusal, iter_page_only_settings
+from mha_viz.view.settings import OPTIONS, ViewSetting, default_scale, iter_page_only_settings, make_file_refusal
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",

@@ -21,7 +21,7 @@ from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.quantities import add_recipes_option, open_recipes
 from mha_viz.cli.search import format_sentence, parse_model_and_head
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import counted, percent
 from mha_viz.process.steps import run_steps
 
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _format_lines(groups: LinkGroups) -> Iterator[str]:
     sampled = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
-    yield f"{groups.model} {format_both_numberings(groups.head)} on {groups.corpus}: {sampled}, each for the same share"
+    yield f"{groups.model} {format_head(groups.head)} on {groups.corpus}: {sampled}, each for the same share"
     for group in groups.groups:
         name = f"unexplained, {group.name}" if group.kind == "unexplained" else group.name
         yield f"{percent(group.share)}  {'; '.join([name, *group.common])}"

@@ -11,8 +11,8 @@ from mha_viz.analysis.paired import PairedDifferences
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line
-from mha_viz.figures.layout.caption import format_both_numberings
-from mha_viz.figures.words.glosses import label_link, describe_link
+from mha_viz.figures.layout.caption import format_head
+from mha_viz.figures.words.glosses import describe_link, label_link
 from mha_viz.figures.words.role_words import FEW_DOCUMENTS, OLDER_RULE, RULES, has_older_rule, label_role
 from mha_viz.numerals import counted
 from mha_viz.quotes import shorten
@@ -60,8 +60,13 @@ def format_pairs(pairs: PairedDifferences, corpus: str) -> list[str]:
     for pair in pairs:
         difference, low, high = (f"{100 * value:+.1f}" for value in (pair.difference, *pair.interval))
         role = one_line(label_link(f"{pair.relation} {pair.direction}"))
-        scores = f"{pair.n:,}", _format_share(pair.accuracy), format_both_numberings(pair.other.head), _format_share(pair.other_accuracy)
-        rows.append((format_both_numberings(pair.one.head), role, *scores, difference, f"{low} to {high}"))
+        scores = (
+            f"{pair.n:,}",
+            _format_share(pair.accuracy),
+            format_head(pair.other.head),
+            _format_share(pair.other_accuracy),
+        )
+        rows.append((format_head(pair.one.head), role, *scores, difference, f"{low} to {high}"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
     legend = _format_documents({pair.documents for pair in pairs}, one_line(shorten(corpus, MAX_NAME)))
@@ -96,7 +101,7 @@ def _format_cells(replication: Replication) -> tuple[str, ...]:
     old_score = RoleScore(finding.score, finding.baseline, finding.n)
     numbers = (*_format_scores(old_score), *_format_scores(new_score))
     return (
-        format_both_numberings(finding.head),
+        format_head(finding.head),
         one_line(label_role(finding)),
         finding.state or "–",
         *numbers,

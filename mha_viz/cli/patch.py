@@ -22,7 +22,7 @@ from mha_viz.cli.options import (
 from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
 from mha_viz.cli.terminal import one_line, print_warnings, read_text
 from mha_viz.errors import SettingError
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import decimal, percent
 
 if TYPE_CHECKING:
@@ -77,14 +77,14 @@ def run(args: argparse.Namespace) -> None:
 
 def _format_lines(patched: Patched) -> Iterator[str]:
     yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
-    reaching = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_both_numberings(patched.to)}"
+    reaching = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_head(patched.to)}"
     yield f"how much of that one head’s output from the other text restores{reaching}:"
     table = patched.table()
     is_estimated = patched.to is None and bool(np.isnan(patched.shares).any())
     for name, row in table.nlargest(MAX_LISTED, "estimated" if is_estimated else "share").iterrows():
         exact = "" if np.isnan(row["share"]) else f"{percent(row['share'])}, "
         estimate = f"to first order {percent(row['estimated'])}" if "estimated" in row else ""
-        yield f"{format_both_numberings(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
+        yield f"{format_head(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
     footer = f"and {len(table) - MAX_LISTED} more" if len(table) > MAX_LISTED else ""
     if np.isfinite(patched.correlation):
         footer += f"{'; ' if footer else ''}correlation of both numbers {decimal(patched.correlation)}"
@@ -93,7 +93,10 @@ def _format_lines(patched: Patched) -> Iterator[str]:
     if is_estimated and patched.checked is not None:
         estimated, exact = map(percent, patched.checked_shares)
         caution = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
-        yield f"The largest estimate, of {format_both_numberings(patched.checked)}, is {estimated}; computed exactly, {exact}{caution}."
+        yield (
+            f"The largest estimate, of {format_head(patched.checked)}, is {estimated}; computed exactly, "
+            f"{exact}{caution}."
+        )
         yield "The other heads were only estimated: an important one may have a small estimate."
     if patched.hardly_differs:
         yield "The two answers hardly differ, so these shares mean little."

@@ -23,7 +23,7 @@ from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_most_option, parse_folder
 from mha_viz.cli.profile import CORPUS_HELP, open_source
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import FEW_DOCUMENTS
 from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
@@ -149,7 +149,7 @@ def _format_recipe(recipe: HeadRecipe) -> str:
     """Return a line about a head: how much of it is explained, and the largest shares of its recipe."""
     largest = " · ".join(f"{percent(part.share)} {part.name}" for part in recipe.parts[:MAX_LISTED])
     share = with_interval(recipe.explained, recipe.low, recipe.high, 1, percent)
-    return f"{format_both_numberings(recipe.head)}  {share} explained, {percent(recipe.even)} evenly: {largest}"
+    return f"{format_head(recipe.head)}  {share} explained, {percent(recipe.even)} evenly: {largest}"
 
 
 def _format_stability(measured: Recipes) -> list[str]:

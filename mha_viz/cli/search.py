@@ -27,7 +27,7 @@ from mha_viz.cli.options import (
 from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import counted
 from mha_viz.quotes import quote
 
@@ -117,7 +117,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _format_lines(search: Search) -> Iterator[str]:
     yield (
-        f"{search.model} {format_both_numberings(search.head)} on {search.corpus}: {search.matches:,} of {search.links_read:,} links, "
+        f"{search.model} {format_head(search.head)} on {search.corpus}: {search.matches:,} of "
+        f"{search.links_read:,} links, "
         f"in {search.matching_sentences:,} of {search.sentences_read:,} sentences"
     )
     for link in search.links:

@@ -16,7 +16,7 @@ from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.quantities import add_recipes_option, open_recipes
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.limits import name_sample
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import describe_documents
 from mha_viz.figures.words.use_words import USE, describe_use, explain_use, is_used
 from mha_viz.numerals import counted, decimal, with_interval
@@ -84,5 +84,5 @@ def format_used(profile: Profile) -> list[str]:
         interval = with_interval(row.more, row.more_low, row.more_high, 4)
         interval += describe_documents(parse_whole_number(getattr(row, "documents", None)))
         use = f"n = {row.n:,}; more than the next {interval}: {describe_use(is_used(row.used), row.measure)}"
-        result.append(f"{format_both_numberings(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
+        result.append(f"{format_head(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
     return result

@@ -25,7 +25,7 @@ from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, add_name_option, open_source
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.limits import name_sample
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, percent, with_interval
 
@@ -81,12 +81,15 @@ def _format_lines(measured: CorpusWhy) -> Iterator[str]:
     for head, rows in measured.by_head():
         largest = rows[rows["share"] >= 0.05].sort_values("share", ascending=False, kind="stable")
         shares = " · ".join(f"{row['group']} {_format_interval(row)}" for row in largest.to_dict("records"))
-        yield f"{format_both_numberings(head)}  {shares or 'its scores do not vary'}"
+        yield f"{format_head(head)}  {shares or 'its scores do not vary'}"
     arrows = measured.arrows()
     if len(arrows):
         yield "earlier heads in the scores of a head, by the side of its query or its key:"
     for row in arrows.head(MAX_LISTED).to_dict("records"):
-        yield f"{format_both_numberings(Head.of(row['from']))} → {format_both_numberings(Head.of(row['to']))}  {row['side']} {_format_interval(row)}"
+        yield (
+            f"{format_head(Head.of(row['from']))} → {format_head(Head.of(row['to']))}  "
+            f"{row['side']} {_format_interval(row)}"
+        )
     if len(arrows) > MAX_LISTED:
         yield f"and {len(arrows) - MAX_LISTED} more"
 

@@ -14,7 +14,14 @@ from collections.abc import Iterator, Sequence
 
 from mha_viz.corpus.coreference import BracketParser
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
-from mha_viz.corpus.rows import NumberedLines, WordLine, update_declarations, find_new_document, iter_blocks, parse_words
+from mha_viz.corpus.rows import (
+    NumberedLines,
+    WordLine,
+    find_new_document,
+    iter_blocks,
+    parse_words,
+    update_declarations,
+)
 from mha_viz.corpus.treebank import (
     EMPTY_FORM,
     FILE_START,

@@ -24,10 +24,10 @@ from mha_viz.figures.files import Several, Subtracted
 from mha_viz.figures.files.page import Look
 from mha_viz.figures.layout import Size, caption, draw_fitted
 from mha_viz.figures.layout import over_image as images
-from mha_viz.figures.layout.compare import PanelKind, check_panels, check_diff, check_panel_kind
+from mha_viz.figures.layout.compare import PanelKind, check_diff, check_panel_kind, check_panels
 from mha_viz.figures.layout.compare import compare as compare_drawing
-from mha_viz.figures.layout.difference import difference as difference_drawing
 from mha_viz.figures.layout.difference import compute_difference
+from mha_viz.figures.layout.difference import difference as difference_drawing
 from mha_viz.figures.layout.grid import grid as grid_drawing
 from mha_viz.figures.layout.heatmap import heatmap as heatmap_drawing
 from mha_viz.figures.layout.links import links as links_drawing
@@ -35,7 +35,7 @@ from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.layout.panels import Panel, pack_comparison
 from mha_viz.figures.layout.view import View, check_view, compute_shown
 from mha_viz.options import GridOptions, HeadOptions, Options
-from mha_viz.view.settings import OPTIONS, check_accepted, make_file_refusal, iter_page_only_settings
+from mha_viz.view.settings import OPTIONS, check_accepted, iter_page_only_settings, make_file_refusal
 
 MOST_INCHES = 1_000
 
@@ -183,7 +183,10 @@ def compare(
     check_panels(all_panels, view, pin_of)
     check_panel_kind(kind, columns)
     check_diff(diff, len(all_panels))
-    start = caption.collect_settings(view.of([panel.attention for panel in all_panels])) | {"as": kind, "at": str(pin_of)}
+    start = caption.collect_settings(view.of([panel.attention for panel in all_panels])) | {
+        "as": kind,
+        "at": str(pin_of),
+    }
     start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
     return Figure(
         partial(
@@ -292,7 +295,9 @@ def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, sh
     start = caption.collect_settings(view.of([attention])) | {"head": str(heads[0])}
     other_heads = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
     start |= {"on": ".".join(other_heads)} if other_heads else {}
-    return Page("explorer", partial(build_packet, attention, heads, everything=True, bits=12, drawn=grid_heads), start, show)
+    return Page(
+        "explorer", partial(build_packet, attention, heads, everything=True, bits=12, drawn=grid_heads), start, show
+    )
 
 
 def _choose_grid_heads(
@@ -352,7 +357,9 @@ def build_panel(given: Any) -> Panel:
 def strip_page_settings(view: View, kind: str, panels: str = "") -> View:
     """Return the view that the files of a kind of figure show, without the settings that only its interactive page
     shows."""
-    return replace(view, **{name: OPTIONS[name].default for name in iter_page_only_settings(kind, asdict(view), panels)})
+    return replace(
+        view, **{name: OPTIONS[name].default for name in iter_page_only_settings(kind, asdict(view), panels)}
+    )
 
 
 def list_refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:

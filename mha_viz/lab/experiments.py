@@ -32,8 +32,8 @@ from mha_viz.lab.attention import (
     Slices,
     attend,
     compute_penalty,
-    draw_normal,
     draw_initial_heads,
+    draw_normal,
 )
 from mha_viz.lab.lab import ALL_RANDOM, EXPERIMENTS, check_settings, stored_path
 from mha_viz.lab.record import (

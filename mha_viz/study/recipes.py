@@ -247,7 +247,11 @@ class _Study:
         columns = dict(zip(("other", "even", "best_rule", UNTRAINED), measured.means(), strict=False))
         columns |= dict(zip(("other_low", "other_high"), measured.interval(), strict=True), iou=measured.mean_iou())
         explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
-        facts = {**earlier.facts, **self._describe_corpus("score", self.corpora[0], measured), **_make_mean_facts(measured)}
+        facts = {
+            **earlier.facts,
+            **self._describe_corpus("score", self.corpora[0], measured),
+            **_make_mean_facts(measured),
+        }
         return Recipes(facts, {**earlier.tables, "explained": explained})
 
     def _clean_up(self) -> None:
@@ -338,7 +342,9 @@ class _Study:
             self.progress(Progress(round(1000 * (begins + part * (number + state.fraction))), 1000))
 
         corpus, models = self.corpora[number], self.models[: len(shares)]
-        drawn = ResamplingUnits.of(self._list_documents(corpus), count_cells(self.heads, sum(map(len, shares.values()))))
+        drawn = ResamplingUnits.of(
+            self._list_documents(corpus), count_cells(self.heads, sum(map(len, shares.values())))
+        )
         kind = RecipeSums(self._choose_step(corpus), drawn, shares)
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:

@@ -122,7 +122,9 @@ def build_tables(measured: MeasuredCorpus, encoder: Encoder) -> tuple[dict[str, 
         trained["coreference_baselines"] = _make_frame(
             "coreference_baselines", _iter_coreference_baseline_rows(measured, heads)
         )
-        trained["coreference_chosen"] = _make_frame("coreference_chosen", _iter_coreference_chosen_rows(measured, heads))
+        trained["coreference_chosen"] = _make_frame(
+            "coreference_chosen", _iter_coreference_chosen_rows(measured, heads)
+        )
     trained |= _make_role_tables(measured, measured.trained, syntax, heads, measured.untrained)
     trained |= add_q_values(trained, "candidates", "roles")
     if measured.sums.selection is not None:

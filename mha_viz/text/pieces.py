@@ -369,7 +369,8 @@ def _get_white_space(name: str) -> str:
 def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
     """Return the number of each piece's word, None for special tokens.
 
-    The pieces must have the spans that :func:`adjust_spans` returns. Words are separated by white space and punctuation:
+    The pieces must have the spans that :func:`adjust_spans` returns. Words are separated by white space and
+    punctuation:
     "didn't" is one word although BERT splits it into three pieces, and the full stop of "tired." is a separate word
     although SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits.
     Every other punctuation mark or sign, including the underscore and a leading apostrophe, is a word of its own;

@@ -14,11 +14,11 @@ from mha_viz.text.pieces import (
     UNMARKED,
     Piece,
     Spelling,
+    adjust_spans,
     make_drawn_texts,
     number_words,
     read_names,
     read_offsets,
-    adjust_spans,
 )
 
 

@@ -18,7 +18,7 @@ from mha_viz.figures.layout import HeatmapLayout, grid_layout
 from mha_viz.figures.layout.compare import draw_panels
 from mha_viz.figures.layout.difference import build_difference_matrix, compute_difference
 from mha_viz.figures.layout.grid import draw_grid_marks
-from mha_viz.figures.layout.heatmap import Matrix, draw_matrix, compute_label_step, note_missing_labels
+from mha_viz.figures.layout.heatmap import Matrix, compute_label_step, draw_matrix, note_missing_labels
 from mha_viz.figures.layout.links import TOP, build_strands, draw_link_marks
 from mha_viz.figures.layout.panels import Panel, choose_difference_pin, find_pins, pack_comparison
 from mha_viz.figures.layout.view import Axes, Unit, View, build_block, colour_cells, find_focus, list_units

@@ -35,7 +35,7 @@ from mha_viz.app.widgets.parts import (
 from mha_viz.app.widgets.request import ask_part, set_part
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.layout.caption import format_both_numberings, list_applied_steps
+from mha_viz.figures.layout.caption import format_head, list_applied_steps
 from mha_viz.figures.layout.compare import PanelKind
 from mha_viz.figures.layout.difference import find_most_changed
 from mha_viz.figures.layout.panels import MAX_PANELS, Panel, explain_mismatch
@@ -137,7 +137,7 @@ def _show_ready_made_comparison(page: PageReading, chosen: str) -> None:
 
 def _show_sentence(attention: Attention, head: Head | None = None) -> None:
     """Show the sentence and whose heads are compared, with a link to change them."""
-    owner = f"{format_both_numberings(head)} of {shorten_name(attention.model)}" if head else shorten_name(attention.model)
+    owner = f"{format_head(head)} of {shorten_name(attention.model)}" if head else shorten_name(attention.model)
     request_of_reading = attention.request
     owner += f", {list_applied_steps(attention)}" if request_of_reading is not None and request_of_reading.off else ""
     text = attention.queries
@@ -216,7 +216,7 @@ def _load_panel(pin: Pin, number: int, where: Address) -> Panel | None:
             return Panel(attention, head, pin.name)
         _say_missing(model, f"Head {number + 1} of My heads needs")
     except MhaVizError as error:
-        remark(f"Head {number + 1} of My heads, {format_both_numberings(pin.head)}, cannot be shown.")
+        remark(f"Head {number + 1} of My heads, {format_head(pin.head)}, cannot be shown.")
         complain(error)
     st.button(f"Remove {pin.head} from My heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
     return None
@@ -316,7 +316,7 @@ def _make_similar_panels(page: PageReading, head: Head) -> list[Panel]:
     attention = page.attention
     with st.spinner("Comparing all pairs of heads…"):
         similar = model_service().similar(attention, head, SIMILAR_COUNT)
-    st.markdown(f"The {len(similar)} heads most like {format_both_numberings(head)} here (0% = identical, 100% = no overlap).")
+    st.markdown(f"The {len(similar)} heads most like {format_head(head)} here (0% = identical, 100% = no overlap).")
     similar_panels = [Panel(attention, other, f"{format_divergence(nats)} different") for other, nats in similar]
     return [Panel(attention, head), *similar_panels]
 
@@ -408,7 +408,7 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     closeness = (
         "" if nats is None else f": its most similar head, compared word by word ({format_divergence(nats)} different)"
     )
-    st.markdown(f"{format_both_numberings(head)} and {format_both_numberings(similar)} of {escape_markdown(model.label)}{closeness}.")
+    st.markdown(f"{format_head(head)} and {format_head(similar)} of {escape_markdown(model.label)}{closeness}.")
     return [Panel(attention, head), Panel(other, similar)]
 
 

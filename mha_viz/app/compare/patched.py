@@ -25,7 +25,7 @@ from mha_viz.figures.charts.chart import Chart
 from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.recipe import IMPORT_LINE
 from mha_viz.model_names import cite_model
 from mha_viz.models.getting import catalog
@@ -99,15 +99,19 @@ def _say_unread(model: str, third: str) -> None:
 def _choose_side(pinned: Head, side: str) -> str:
     """Show the control for the side of the pinned head at which paths end, and return the side; none by default."""
     bound(
-        st.segmented_control, f"Follow paths from earlier heads into {format_both_numberings(pinned)} by", "path", side or None, SIDES,
+        st.segmented_control,
+        f"Follow paths from earlier heads into {format_head(pinned)} by",
+        "path",
+        side or None,
+        SIDES,
         wrap=True,
-    )  # fmt: skip
+    )
     return side
 
 
 def _show_paths(paths: Patched, like: str) -> PageChart:
     """Show the shares of single paths. All other heads keep their outputs on the first text."""
-    end = f"the {paths.side} of {format_both_numberings(paths.to or Head(0, 0))}"
+    end = f"the {paths.side} of {format_head(paths.to or Head(0, 0))}"
     words = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
     st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {words}.")
     return _draw(paths, "patched_paths", paths.to, like)
@@ -117,7 +121,7 @@ def _name_largest(patched: Patched) -> str:
     """Name the heads with the largest shares; empty if all shares are small."""
     shares = patched.table()["share"].nlargest(MAX_NAMED)
     return ", ".join(
-        f"**{format_both_numberings(Head.of(name))}** restores {percent(share, 0)}"
+        f"**{format_head(Head.of(name))}** restores {percent(share, 0)}"
         for name, share in shares[shares >= MIN_SHARE].items()
     )
 

@@ -38,7 +38,7 @@ from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures.layout.packet import choose_full_heads
-from mha_viz.figures.words.known import describe_roles, collect_recipes
+from mha_viz.figures.words.known import collect_recipes, describe_roles
 from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.numerals import counted
 from mha_viz.view.quantities import QUANTITIES
@@ -71,7 +71,9 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
 
     def encode_text() -> bytes:
         are_active = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
-        roles = _make_role_badges(attention, dict(zip(summary.roles, are_active, strict=True)), gold) if are_active else []
+        roles = (
+            _make_role_badges(attention, dict(zip(summary.roles, are_active, strict=True)), gold) if are_active else []
+        )
         role_fields = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
         encoded_findings = _encode_findings(
             attention, find_unusual(attention, summary.roles, are_active, summary.habits, quiet)

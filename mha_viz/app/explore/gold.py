@@ -20,7 +20,7 @@ from mha_viz.app.widgets.parts import escape_markdown, get_theme, remark, show_d
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.layout.arcs import Span, draw_sentence
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import label_relation
 from mha_viz.figures.words.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.numerals import format_weight
@@ -38,7 +38,7 @@ def show_gold(page: PageReading, gold: Annotated) -> None:
     if not is_fully_read(gold, attention):
         remark("The model did not read the whole sentence, so its annotation cannot be drawn over it.")
         return
-    st.markdown(f"### {format_both_numberings(head)} against the gold annotation")
+    st.markdown(f"### {format_head(head)} against the gold annotation")
     st.caption("*Gold annotation*: the correct dependencies and coreference of this sentence, not a model’s output.")
     for line in gold.notes:
         remark(line)
@@ -72,7 +72,11 @@ def show_gold(page: PageReading, gold: Annotated) -> None:
     hits = sum(span.kind == "hit" for span in spans)
     cases = hits + sum(span.kind == "miss" for span in spans)
     st.markdown(f"**{hits}** of **{cases}** right.")
-    show_arcs(gold.forms, spans, f"{hits} of {cases} gold arcs of {label_relation(relation)} agree with {format_both_numberings(head)}.")
+    show_arcs(
+        gold.forms,
+        spans,
+        f"{hits} of {cases} gold arcs of {label_relation(relation)} agree with {format_head(head)}.",
+    )
     if relation == COREFERENCE:
         st.markdown("  \n".join(_describe_choices(gold.sentence, attention, head)))
 
@@ -222,7 +226,8 @@ def show_case(page: PageReading) -> None:
     part = cut_excerpt(annotation.forms, spans)
     agrees = any(span.kind == "hit" for span in spans)
     st.markdown(
-        f"**{format_both_numberings(case.head)}** on “{escape_markdown(annotation.forms[case.word])}”: {'right' if agrees else 'wrong'}."
+        f"**{format_head(case.head)}** on “{escape_markdown(annotation.forms[case.word])}”: "
+        f"{'right' if agrees else 'wrong'}."
     )
     show_arcs(part.words, part.spans, f"The gold arc of “{annotation.forms[case.word]}”, and where the head points.")
 

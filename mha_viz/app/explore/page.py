@@ -40,7 +40,7 @@ from mha_viz.app.widgets.request import read_model, say_part, set_part
 from mha_viz.app.widgets.study_progress import show_progress
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
-from mha_viz.figures.layout.packet import RankedLink, is_coarse, compute_view_key
+from mha_viz.figures.layout.packet import RankedLink, compute_view_key, is_coarse
 from mha_viz.figures.layout.view import View
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import format_done

@@ -40,7 +40,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts.inside import choose_tokens
-from mha_viz.figures.layout.caption import format_both_numberings, describe_reading
+from mha_viz.figures.layout.caption import describe_reading, format_head
 from mha_viz.quotes import shorten
 
 COST_STEP = "cost"  # no step is open: the calculator follows the map directly
@@ -117,7 +117,7 @@ def _describe_charts(attention: Attention, head: Head, query: int, key: int) -> 
     """Describe what the charts of this page show, for their captions."""
     words = [f"{name} “{shorten(attention.text.tokens[t].drawn, 30)}” (token {t})" for name, t in
              (("query", query), ("key", key))]  # fmt: skip
-    return f"{format_both_numberings(head)} of {describe_reading(attention)}, {', '.join(words)}."
+    return f"{format_head(head)} of {describe_reading(attention)}, {', '.join(words)}."
 
 
 def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:

@@ -18,7 +18,7 @@ from mha_viz.attention.parts import HEADS, ScoreParts
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures.charts import score_parts as draw
 from mha_viz.figures.drawing.table import Table
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import decimal
 
 MAX_REASONS = 3  # maximum pairs of parts in the sentence
@@ -41,7 +41,7 @@ def explain_score(o: OpenStep, below: Any) -> None:
         return
     parts = parts_by_key[o.key]
     names = [
-        format_both_numberings(Head.parse(name)) if group == HEADS else name
+        format_head(Head.parse(name)) if group == HEADS else name
         for name, group in zip(parts.names, parts.groups, strict=True)
     ]
     with below:

@@ -50,7 +50,9 @@ STEPS: Mapping[str, InsideStep] = MappingProxyType(
         "linear": InsideStep("Linear", lambda t: "W_Q  W_K  W_V", False, show_linear),
         "turn": InsideStep("Rotate q, k", _count_rotated, True, show_rotation, lambda t: t.rotation is not None),
         "products": InsideStep("q · k", lambda t: f"{t.d_k} products", True, show_products),
-        "scale": InsideStep("÷ √d_k", lambda t: f"√{t.d_k}" if t.has_standard_scaling else f"× {t.scaling:.2g}", True, show_scale),
+        "scale": InsideStep(
+            "÷ √d_k", lambda t: f"√{t.d_k}" if t.has_standard_scaling else f"× {t.scaling:.2g}", True, show_scale
+        ),
         "mask": InsideStep("Mask", lambda t: _describe_mask(t), True, show_mask),
         "softmax": InsideStep("Softmax", lambda t: f"{t.n} × {t.n}", True, show_softmax),
         "values": InsideStep("× v", lambda t: f"{t.n} × {t.d_k}", True, show_values),

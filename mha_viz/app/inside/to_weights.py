@@ -52,7 +52,9 @@ Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads recei
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
     if t.pre_norm:
         before = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
-        chart(charts, o, "entered", before, lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme))
+        chart(
+            charts, o, "entered", before, lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme)
+        )
     chart(charts, o, "x", alt, lambda theme: draw.draw_inputs(t, tokens, o.query, o.key, theme))
     return text
 
@@ -90,7 +92,13 @@ of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
         )
     matrices_alt = "W_Q, W_K and W_V with the head’s columns framed"
     chart(charts, o, "stacked", matrices_alt, lambda theme: draw.draw_all_matrices(t, o.head, theme))
-    chart(charts, o, "slices", f"The three matrices of head {o.head}", lambda theme: draw.draw_head_matrices(t, o.head, theme))
+    chart(
+        charts,
+        o,
+        "slices",
+        f"The three matrices of head {o.head}",
+        lambda theme: draw.draw_head_matrices(t, o.head, theme),
+    )
     return text
 
 

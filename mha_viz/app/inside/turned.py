@@ -48,7 +48,9 @@ distances.
     selection = (o.head, o.query, o.key)
     chart(charts, o, "turn", alt, lambda theme: draw.draw_rotation(t, *selection, theme))
     distances_alt = "The score of this query and this key at every distance"
-    chart(charts, o, "distances", distances_alt, lambda theme: draw.draw_distance_scores(t, rotation, *selection, theme))
+    chart(
+        charts, o, "distances", distances_alt, lambda theme: draw.draw_distance_scores(t, rotation, *selection, theme)
+    )
     return text
 
 

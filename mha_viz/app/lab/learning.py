@@ -26,7 +26,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.charts.role_map import draw_score_curves
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.frames import Curves, Recording, Strip, build_frames, scale_losses
 from mha_viz.files.assets import asset_path
 from mha_viz.lab import toy_maps
@@ -285,7 +285,7 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
         )
         score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
         scored = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
-        lines.append(f"| {skill.name} | {format_both_numberings(read_head(row))} | {scored} | {link} |")
+        lines.append(f"| {skill.name} | {format_head(read_head(row))} | {scored} | {link} |")
     return lines
 
 
@@ -311,7 +311,7 @@ def _tabulate_end(name: str) -> list[str]:
 def _describe_end(model: str, task: str) -> str:
     row, since = find_best_row(model, task), find_first_step(model, task)
     when = "less than 10 points above the simple rule" if since is None else f"from step {since:,}"
-    return f"{format_both_numberings(read_head(row))} **{percent(row['accuracy'])}**, {when}"
+    return f"{format_head(read_head(row))} **{percent(row['accuracy'])}**, {when}"
 
 
 # ---- The sentence of the first toy ----------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from mha_viz.app.widgets import classroom, inference, navigation
 from mha_viz.app.widgets.bound import bound, read_option
 from mha_viz.app.widgets.parts import escape_markdown, get_theme
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.frames import Recording, build_frames
 from mha_viz.files.assets import asset_path
 from mha_viz.numerals import decimal
@@ -80,7 +80,7 @@ def _show_task(task: SmallTask, following: FollowingStep | None) -> None:
         st.markdown("My answer:", width="content")
         bound(
             st.pills, "Your answer", ANSWER, chosen, task.heads, key="small_answer",
-            format_func=lambda name: format_both_numberings(Head.parse(name)), label_visibility="collapsed",
+            format_func=lambda name: format_head(Head.parse(name)), label_visibility="collapsed",
         )  # fmt: skip
     verdict = write_feedback(task, words, chosen) if chosen else ""
     if chosen and address.is_class_view():
@@ -101,7 +101,7 @@ def _make_recording(task: SmallTask, words: Attention) -> Recording:
         key=f"{words.key}|{','.join(task.heads)}",
         steps=[0],
         words=texts,
-        names=[format_both_numberings(Head.parse(name)) for name in task.heads],
+        names=[format_head(Head.parse(name)) for name in task.heads],
         maps=np.stack([words[name] for name in task.heads])[None],
         relations=[],
         places=np.empty((0, len(texts))),

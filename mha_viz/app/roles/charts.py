@@ -15,10 +15,10 @@ from mha_viz.app.url.annotated import built_in
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.attention import Head
 from mha_viz.figures.charts.link_map import draw_link_map
-from mha_viz.figures.charts.role_map import draw_against_rules, draw_role_map, draw_offsets, draw_shares
+from mha_viz.figures.charts.role_map import draw_against_rules, draw_offsets, draw_role_map, draw_shares
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.model_names import cite_model
 from mha_viz.models.getting import catalog
 
@@ -80,7 +80,7 @@ def _make_card_charts(evidence: Evidence, head: Head, about: str) -> list[PageCh
         return []
     places = position["offset"].astype(int).tolist()
     weights = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
-    head_caption = f"{format_both_numberings(head)}. {about}"
+    head_caption = f"{format_head(head)}. {about}"
     return [
         PageChart(
             f"Where {head} looks, in tokens from the token itself",
@@ -105,7 +105,7 @@ def _make_link_map(model: catalog.Model, evidence: Evidence, head: Head) -> list
     profile = evidence.profiles[0]
     revision = str(profile.facts.get("revision", "")) if profile.model == model.name else ""
     cited = cite_model(model.name, revision)
-    about = f"{format_both_numberings(head)} of {cited}: queries and keys of {len(groups.links)} links from {groups.corpus}."
+    about = f"{format_head(head)} of {cited}: queries and keys of {len(groups.links)} links from {groups.corpus}."
     draw = partial(draw_link_map, groups, method=link_groups.read_method(groups))
     code = (
         f"import mha_viz as mv\n\ngroups = mv.roles.group_links('grammar', '{head}', {model.name!r})\ngroups.table()\n"

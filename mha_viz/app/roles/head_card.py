@@ -33,8 +33,8 @@ from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts.plotly_settings import CONFIG
 from mha_viz.figures.charts.role_map import draw_offsets, draw_shares
-from mha_viz.figures.layout.caption import format_both_numberings
-from mha_viz.figures.words.glosses import label_link, label_relation, describe_link, simplify_rule
+from mha_viz.figures.layout.caption import format_head
+from mha_viz.figures.words.glosses import describe_link, label_link, label_relation, simplify_rule
 from mha_viz.figures.words.report_columns import capitalise
 from mha_viz.figures.words.role_words import DIRECTIONS, group_by_head
 from mha_viz.figures.words.use_words import describe_unused, is_used
@@ -62,7 +62,7 @@ class SentenceAnswers(NamedTuple):
 def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show a head's roles, whether the model uses them, an example sentence, and a link to Explore."""
     with st.container(key="head_card"):
-        st.markdown(f"### {format_both_numberings(head)}")
+        st.markdown(f"### {format_head(head)}")
         findings = group_by_head(evidence.findings()).get(head, [])
         if not findings:
             st.markdown("No role was found for this head.")
@@ -76,7 +76,9 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         show_key_shares(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
-            relation_words = f"{len(details)} relations" if len(details) > 1 else describe_link(details[0]).partition(",")[0]
+            relation_words = (
+                f"{len(details)} relations" if len(details) > 1 else describe_link(details[0]).partition(",")[0]
+            )
             st.caption(describe_unused(escape_markdown(relation_words), effects["measure"].iloc[0]))
         case = None
         if findings:
@@ -110,7 +112,7 @@ def _explain_missing_relation(evidence: Evidence, recipe: HeadRecipe, findings: 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show all measurements of a head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_numbers"):
-        st.markdown(f"### {format_both_numberings(head)} in full")
+        st.markdown(f"### {format_head(head)} in full")
         _show_patterns(evidence, head)
         _show_key_shares(evidence, head)
         _show_recipe_source(evidence, head)
@@ -132,8 +134,10 @@ def _show_patterns(evidence: Evidence, head: Head) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.markdown("**Where it looks**, in tokens from the token itself")
-        chart = draw_offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
-        alt = f"Where {format_both_numberings(head)} looks: its mean weight by distance, in tokens from the token itself."
+        chart = draw_offsets(
+            position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours
+        )
+        alt = f"Where {format_head(head)} looks: its mean weight by distance, in tokens from the token itself."
         st.plotly_chart(draw_legible(chart), key="card_offsets", theme=None, config=CONFIG, alt=alt)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
@@ -144,7 +148,7 @@ def _show_patterns(evidence: Evidence, head: Head) -> None:
         st.markdown("**Weight on delimiters**")
         values = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
         bars = draw_shares(tuple(DELIMITERS.values()), values, colours)
-        alt = f"Weight of {format_both_numberings(head)} on delimiters."
+        alt = f"Weight of {format_head(head)} on delimiters."
         st.plotly_chart(draw_legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
     line, untrained = entropy.iloc[0], select_head_rows(evidence.profiles[0].untrained.get("entropy"), head)
     comparison = "" if untrained is None else f"; with random weights {untrained.iloc[0]['normalised']:.2f}"

@@ -25,7 +25,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.figures.charts.link_map import draw_link_map
 from mha_viz.figures.charts.plotly_settings import CONFIG
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import format_done, format_weight, percent
 
@@ -65,7 +65,7 @@ def show_running(model: catalog.Model, head: Head) -> None:
     """
     link_request = make_link_request("groups", model, make_built_in_corpus().digest, head)
     if PARAMETER in address.get_parameters() and get_queue("groups").under_way(link_request) is not None:
-        st.markdown(f"Sampling links of **{format_both_numberings(head)}**:")
+        st.markdown(f"Sampling links of **{format_head(head)}**:")
         _show_outcome(link_request)
 
 

@@ -24,7 +24,7 @@ from mha_viz.app.widgets.parts import PERCENT, say_unused, to_percentages
 from mha_viz.attention import Head
 from mha_viz.figures.charts.role_map import colour_strength
 from mha_viz.figures.drawing.theme import DARK, LIGHT
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import simplify_rule
 from mha_viz.figures.words.role_words import (
     COLOURS,
@@ -138,10 +138,10 @@ def _draw_square(head: Head, findings: list[Finding], recipe: HeadRecipe | None,
         keys and f"attention depends on {keys.words}",
     )
     addition = "".join(f"; {words}" for words in extras if words)
-    description = escape(f"{format_both_numberings(head)}: {does}{addition}")
+    description = escape(f"{format_head(head)}: {does}{addition}")
     in_short = "; ".join(map(summarise_role, findings[:MAX_IN_TIP])) or no_role
     more_note = f"; {len(findings) - MAX_IN_TIP} more" if len(findings) > MAX_IN_TIP else ""
-    tip = escape(f"{format_both_numberings(head)}: {in_short}{more_note}{addition}")
+    tip = escape(f"{format_head(head)}: {in_short}{more_note}{addition}")
     style, content, state = "", "", ""
     if findings:
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
@@ -304,7 +304,7 @@ def _draw_used_mark(measure: str) -> str:
 
 
 def _link_head(head: Head) -> str:
-    return f'<a href="{_make_link(head=str(head))}" target="_self">{format_both_numberings(head)}</a>'
+    return f'<a href="{_make_link(head=str(head))}" target="_self">{format_head(head)}</a>'
 
 
 def show_strongest(evidence: Evidence) -> None:
@@ -363,7 +363,7 @@ def tabulate_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     uses = _describe_uses(evidence.table("used"))
     rows = [
         {
-            "head": format_both_numberings(f.head),
+            "head": format_head(f.head),
             "role": f.role,
             "what": label_role(f),
             "status": f.status,

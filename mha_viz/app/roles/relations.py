@@ -23,8 +23,8 @@ from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, remark
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.layout.caption import format_both_numberings
-from mha_viz.figures.words.glosses import find_roles, label_relation, describe_link
+from mha_viz.figures.layout.caption import format_head
+from mha_viz.figures.words.glosses import describe_link, find_roles, label_relation
 from mha_viz.figures.words.role_words import DIRECTIONS
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import signed
@@ -114,8 +114,10 @@ def tabulate_relations(evidence: Evidence, level: str) -> Any:
     table = pd.DataFrame(
         {
             "relation": chosen["relation"],
-            "in words": [describe_link(" ".join(pair)) for pair in zip(chosen["relation"], chosen["direction"], strict=True)],
-            "best head": [format_both_numberings(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
+            "in words": [
+                describe_link(" ".join(pair)) for pair in zip(chosen["relation"], chosen["direction"], strict=True)
+            ],
+            "best head": [format_head(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
             "direction": chosen["direction"].map(DIRECTIONS),
             "score": chosen["accuracy_odd"],
             "low": chosen["ci_low"],
@@ -209,7 +211,7 @@ def tabulate_mentions(evidence: Evidence) -> Any:
     return pd.DataFrame(
         {
             "mention": table["mention_type"].str.replace("_", " "),
-            "best head": [format_both_numberings(Head(*pair)) for pair in zip(table["layer"], table["head"], strict=True)],
+            "best head": [format_head(Head(*pair)) for pair in zip(table["layer"], table["head"], strict=True)],
             "score": table["accuracy_odd"],
             "low": table["ci_low"],
             "high": table["ci_high"],
@@ -292,7 +294,7 @@ def _join_best(table: Any, other_table: Any, first: str, second: str) -> Any:
     shown = {"relation": merged["relation"].map(label_relation)}
     for number, name in (("1", first), ("2", second)):
         pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
-        shown[f"{name}: head"] = [format_both_numberings(Head(*pair)) for pair in pairs]
+        shown[f"{name}: head"] = [format_head(Head(*pair)) for pair in pairs]
         shown[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
         shown[f"{name}: offset"] = merged[f"offset_odd_{number}"]
         shown[f"{name}: n"] = merged[f"n_odd_{number}"]

@@ -15,7 +15,7 @@ from mha_viz.app.widgets.parts import complain, get_theme, guarded
 from mha_viz.app.widgets.study_progress import load_result, start_task
 from mha_viz.figures.charts.effects import draw_head_grid as grid_of_heads
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.models.getting import catalog, hub
 from mha_viz.numerals import decimal
 
@@ -94,7 +94,9 @@ def _list_roles(heads: DecoderHeads) -> None:
     lines = []
     for number, measure in enumerate(MEASURES):
         comparison = f"best untrained head {decimal(heads.untrained[number].max())}, chance {decimal(chance[number])}"
-        role_heads = [f"**{format_both_numberings(role.head)}** {decimal(role.score)}" for role in roles if role.measure == measure]
+        role_heads = [
+            f"**{format_head(role.head)}** {decimal(role.score)}" for role in roles if role.measure == measure
+        ]
         fallback = f"no head has more than half of its weight there; the most is {decimal(heads.trained[number].max())}"
         lines.append(
             f"* *{LABELS[measure]}*, {MEASURES[measure]}: {', '.join(role_heads[:8]) or fallback} ({comparison})"

@@ -18,8 +18,8 @@ from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.widgets.bound import go
 from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, guarded, to_percentages
-from mha_viz.figures.layout.caption import format_both_numberings
-from mha_viz.figures.words.role_words import DIRECTIONS, plain_name, describe_role_status
+from mha_viz.figures.layout.caption import format_head
+from mha_viz.figures.words.role_words import DIRECTIONS, describe_role_status, plain_name
 from mha_viz.models.getting import catalog
 
 CACHED_TABLES = 8  # cached tables
@@ -104,7 +104,7 @@ def _tabulate(reference: Evidence, profile: Profile) -> Any:
     rows = []
     for finding, measured, outcome in _find_replications(reference, profile):
         row = {
-            "head": format_both_numberings(finding.head),
+            "head": format_head(finding.head),
             "role": f"{finding.role}: {_name_role(finding)}",
             "status": describe_role_status(finding),
             "outcome": outcome,

@@ -16,7 +16,7 @@ from mha_viz.app.widgets.bound import go
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import guarded
 from mha_viz.attention import Head
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import percent
 
 
@@ -106,4 +106,4 @@ def _write_second_cell(head: Head | str, parameters: Mapping[str, str]) -> str:
     if isinstance(head, str):
         return escape(head)
     link = escape(f"?{urlencode({**parameters, 'head': str(head)})}")
-    return f'<a href="{link}" target="_self">{format_both_numberings(head)}</a>'
+    return f'<a href="{link}" target="_self">{format_head(head)}</a>'

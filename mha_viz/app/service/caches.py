@@ -30,8 +30,8 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
-from mha_viz.figures.layout.packet import OpenHead, Overview, RankedLink, compute_overview, build_packet
-from mha_viz.figures.layout.panels import Panel, set_initial_state, pack_comparison
+from mha_viz.figures.layout.packet import OpenHead, Overview, RankedLink, build_packet, compute_overview
+from mha_viz.figures.layout.panels import Panel, pack_comparison, set_initial_state
 from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog, hub
 from mha_viz.models.getting.folder import Facts, read_stamps

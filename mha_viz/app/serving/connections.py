@@ -60,7 +60,7 @@ class Connections:
             return True
 
 
-class Bounded(_BASE_PROTOCOL):  # type: ignore[misc]
+class LimitedProtocol(_BASE_PROTOCOL):  # type: ignore[misc]
     """uvicorn's HTTP protocol with limits. ``shares`` counts the connections of one server."""
 
     shares: Connections  # not `connections`, which is an attribute of uvicorn
@@ -120,7 +120,7 @@ class Bounded(_BASE_PROTOCOL):  # type: ignore[misc]
 
 def make_protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
     """Return the protocol class of a server with these settings."""
-    return type("Bounded", (Bounded,), {"shares": Connections(settings)})
+    return type("Bounded", (LimitedProtocol,), {"shares": Connections(settings)})
 
 
 def limit_connections(original: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:

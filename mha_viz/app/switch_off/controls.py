@@ -14,7 +14,7 @@ from mha_viz.app.widgets.bound import UrlChanges, bound
 from mha_viz.app.widgets.parts import guarded, read_sent_value, remark
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.heads import MAX_IN_LINK, NONE, format_heads
 from mha_viz.request import BOTH, COSINE, METHOD_WORDS, METHODS, OFF_CHOICES, RECIPE, RESAMPLE, TEXT, Request
 
@@ -38,11 +38,17 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
     """
     current_method = head_request.method
     bound(
-        st.multiselect, "Heads switched off", "off", [*map(str, off)], [*map(str, attention.every_head())],
-        change=lambda names: _make_off_changes([*map(Head.of, names)]), format_func=lambda name: format_both_numberings(Head.of(name)),
-        placeholder="None", select_all=False,
+        st.multiselect,
+        "Heads switched off",
+        "off",
+        [*map(str, off)],
+        [*map(str, attention.every_head())],
+        change=lambda names: _make_off_changes([*map(Head.of, names)]),
+        format_func=lambda name: format_head(Head.of(name)),
+        placeholder="None",
+        select_all=False,
         filter_mode="contains",  # Enter after L3H1 selects that head, not five whose names contain its letters
-    )  # fmt: skip
+    )
     has_recipe = current_method == RECIPE or list_head_recipes(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
     bound(

@@ -31,7 +31,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts import effects as charts
 from mha_viz.figures.drawing.table import Table
-from mha_viz.figures.layout.caption import format_both_numberings, describe_reading
+from mha_viz.figures.layout.caption import describe_reading, format_head
 from mha_viz.heads import NONE
 from mha_viz.numerals import percent
 from mha_viz.request import TEXT, Question, Request
@@ -158,9 +158,9 @@ class SwitchOffMode:
         target = "sentence" if self.question is None else "answer"
         changes = f"changes {answering.name_effect_target(self.question)}"
         ranked, values = effects.ranked(target), effects.on(target)
-        largest_effect = f"Removing **{format_both_numberings(ranked[0])}** {changes} most here"
+        largest_effect = f"Removing **{format_head(ranked[0])}** {changes} most here"
         if not self.off:
-            return f"{largest_effect}; removing **{format_both_numberings(ranked[-1])}**, least."
+            return f"{largest_effect}; removing **{format_head(ranked[-1])}**, least."
         largest = max(values[ranked[0]], 1e-12)
         if len(self.off) > 1:
             future = model_service().cached(verbs.measure_losses, self.request, (self.off,))
@@ -193,8 +193,11 @@ class SwitchOffMode:
 
     def _describe_charts(self, off: tuple[Head, ...]) -> str:
         """Describe what the charts show, for their captions."""
-        subject = f"Without {', '.join(map(format_both_numberings, off))}" if off else "Each head switched off alone"
-        return f"{subject} ({self.head_request.manner}{describe_off_texts(self.question)}); {describe_reading(self.whole)}."
+        subject = f"Without {', '.join(map(format_head, off))}" if off else "Each head switched off alone"
+        return (
+            f"{subject} ({self.head_request.manner}{describe_off_texts(self.question)}); "
+            f"{describe_reading(self.whole)}."
+        )
 
 
 @guarded()

@@ -148,7 +148,9 @@ def _show_edge(
 # ---- The lesson -----------------------------------------------------------------------------------------------
 
 
-def _show_view_controls(pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
+def _show_view_controls(
+    pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], is_left: bool
+) -> None:
     """Show buttons for the next and the previous view, or a button back to the view that was left."""
     number = lesson.read_number(url, views)
     if views and number is None:

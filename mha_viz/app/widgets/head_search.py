@@ -14,8 +14,21 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import ON_DELIMITERS
 from mha_viz.analysis.shipped import MIN_NAMED_SHARE, HeadRecipe
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.words.glosses import explain_relation, find_gloss, find_roles, find_rules, label_link, describe_link, simplify_rule
-from mha_viz.figures.words.role_words import compare_elsewhere, find_best_baseline, sort_by_strength, describe_role_status
+from mha_viz.figures.words.glosses import (
+    describe_link,
+    explain_relation,
+    find_gloss,
+    find_roles,
+    find_rules,
+    label_link,
+    simplify_rule,
+)
+from mha_viz.figures.words.role_words import (
+    compare_elsewhere,
+    describe_role_status,
+    find_best_baseline,
+    sort_by_strength,
+)
 from mha_viz.numerals import format_weight, percent
 
 MAX_LISTED = 6  # heads per answer

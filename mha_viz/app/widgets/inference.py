@@ -36,7 +36,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus.derivable import is_derivable
 from mha_viz.errors import MhaVizError, ModelError, UnknownHead
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.packet import OpenHead
 from mha_viz.models.getting import catalog
 from mha_viz.process.steps import run_steps
@@ -289,7 +289,7 @@ def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
     """Name heads, at most ``max_names`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
     shown = heads if len(heads) <= max_names else heads[: max_names - 1]
     more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
-    return f"{', '.join(map(format_both_numberings, shown))}{more}"
+    return f"{', '.join(map(format_head, shown))}{more}"
 
 
 def read_request(request: Request) -> Attention:

@@ -29,7 +29,7 @@ from mha_viz.app.widgets.parts import (
 )
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.packet import OpenHead
 from mha_viz.models.getting import catalog
 from mha_viz.request import CROSS, ENCODER, PARTS, Request
@@ -221,7 +221,7 @@ def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
         ignored, head = [*ignored, f"head={head}"], first
-    say_unused(ignored, format_both_numberings(head) if any(part.startswith("head=") for part in ignored) else "")
+    say_unused(ignored, format_head(head) if any(part.startswith("head=") for part in ignored) else "")
     return head
 
 

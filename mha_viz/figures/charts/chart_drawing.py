@@ -188,7 +188,9 @@ def _(cells: Cells, place: PlotPlace) -> Iterator[Mark]:
         yield from iter_text_marks(str(text), *at, place.chart.letters, ink, "middle")
 
 
-def _draw_separate_cells(colours: Pixels, empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float) -> Iterator[Rect]:
+def _draw_separate_cells(
+    colours: Pixels, empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float
+) -> Iterator[Rect]:
     for row, column in np.argwhere(~empty).tolist():
         (x, right), (y, bottom) = sorted(xs[column : column + 2]), sorted(ys[row : row + 2])
         box = (x + gap / 2, y + gap / 2, max(0.1, right - x - gap), max(0.1, bottom - y - gap))
@@ -213,7 +215,9 @@ def interpolate_colours(scale: Sequence[str], shares: Any) -> Pixels:
 @draw_series.register
 def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
     along, across = (place.y, place.x) if bars.is_horizontal else (place.x, place.y)
-    ends = _compute_bar_room([s for s in place.chart.series if isinstance(s, Bars) and s.plot == bars.plot], bars, along)
+    ends = _compute_bar_room(
+        [s for s in place.chart.series if isinstance(s, Bars) and s.plot == bars.plot], bars, along
+    )
     feet = [along.number(value) for value in bars.at]
     room = 1 - place.chart.bar_gap
     texts = repeat_value("" if bars.texts is None else bars.texts, len(feet))

@@ -20,7 +20,7 @@ from mha_viz.figures.charts.chart import (
     SeriesTexts,
 )
 from mha_viz.figures.drawing.theme import Theme, choose_ink, palette
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
@@ -128,7 +128,7 @@ def _format_number(value: float, per_unit: int, unit: str, written: Callable[[fl
 
 def _hover(head: Head, number: str, unit: str, state: str) -> str:
     number = f"<br>{number} {escape(unit)}".rstrip() if number else ""
-    return f"<b>{format_both_numberings(head)}</b>{f' is {state}' if state else ''}{number}"
+    return f"<b>{format_head(head)}</b>{f' is {state}' if state else ''}{number}"
 
 
 def _choose_ink(strength: float, theme: Theme) -> str:

@@ -314,7 +314,9 @@ def draw_token_matrix(
 # ---- The values, and their way out ------------------------------------------------------------------------
 
 
-def draw_values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Theme, key: int | None = None) -> Chart:
+def draw_values(
+    trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Theme, key: int | None = None
+) -> Chart:
     """Draw the weights of one query, the values of all tokens, each value times its weight, and their sum.
 
     The names of the query and the ``key`` are bold.

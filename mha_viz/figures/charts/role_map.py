@@ -14,7 +14,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.charts.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
 from mha_viz.figures.charts.effects import frame_head, numbered_axis, place_on_squares
 from mha_viz.figures.drawing.theme import Theme, choose_ink
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import simplify_rule
 from mha_viz.figures.words.role_words import (
     COLOURS,
@@ -149,7 +149,7 @@ def _choose_ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
 
 
 def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:
-    lines = [f"<b>{format_both_numberings(head)}</b>", *(_fold_text(describe_role(f)) for f in findings[:4])]
+    lines = [f"<b>{format_head(head)}</b>", *(_fold_text(describe_role(f)) for f in findings[:4])]
     if len(findings) > 4:
         lines.append(f"and {len(findings) - 4} more")
     return "<br>".join([*lines, *([] if findings else ["no role found"]), *([escape(recipe)] if recipe else [])])
@@ -216,14 +216,14 @@ def draw_score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
             Frame(None, (baseline, baseline), theme.heads[1], 1, "dot"),
             Frame((step + 1, step + 1), None, theme.accent, 1),
         ],
-        title=f"{escape(title)} · <b>{format_both_numberings(strong)}</b>",
+        title=f"{escape(title)} · <b>{format_head(strong)}</b>",
         letters=12,
     )
 
 
 def _score_line(head: Head, rows: Any, is_strong: bool, theme: Theme) -> Line:
     """Return the accuracy of one head over the steps of training."""
-    steps, name = rows["step"].to_numpy(), format_both_numberings(head)
+    steps, name = rows["step"].to_numpy(), format_head(head)
     colour, width = (theme.heads[0], 3) if is_strong else (theme.muted, 1)
     hover = f"step %{{customdata:,}}: %{{y:.0%}}<extra>{name}</extra>"
     return Line(steps + 1, rows["accuracy"].to_numpy(), colour, width, name=name, labels=steps, hover=hover)

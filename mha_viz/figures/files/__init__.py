@@ -12,16 +12,16 @@ from mha_viz.figures.files.registry import (
     describe,
     drawing_bytes,
     drawing_suffixes,
-    write_stream,
     suffixes,
     to_bytes,
     write,
     write_bytes,
     write_drawing,
+    write_stream,
     writer,
 )
 from mha_viz.figures.files.saved import load_attention
-from mha_viz.figures.files.shown import Exported, Several, Subtracted, figure_suffixes, encode_shown, shown_suffixes
+from mha_viz.figures.files.shown import Exported, Several, Subtracted, encode_shown, figure_suffixes, shown_suffixes
 
 __all__ = [
     "Exported",
@@ -32,17 +32,17 @@ __all__ = [
     "draw",
     "drawing_bytes",
     "drawing_suffixes",
+    "encode_shown",
     "figure_suffixes",
     "load_attention",
     "room",
-    "shown_bytes",
     "shown_suffixes",
-    "stream",
     "suffixes",
     "to_bytes",
     "write",
     "write_bytes",
     "write_drawing",
+    "write_stream",
     "writer",
 ]
 

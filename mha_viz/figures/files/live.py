@@ -12,7 +12,15 @@ from html import escape
 from typing import Any, NamedTuple
 
 from mha_viz.browser.bundle import FOLDER, constant, joined, page_style, style
-from mha_viz.figures.files.page import MADE_WITH, Look, PagePart, build_style_sheet, encode_content, render_html, render_main
+from mha_viz.figures.files.page import (
+    MADE_WITH,
+    Look,
+    PagePart,
+    build_style_sheet,
+    encode_content,
+    render_html,
+    render_main,
+)
 from mha_viz.model_names import cite_model
 from mha_viz.numerals import three_digits
 

@@ -35,7 +35,8 @@ LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_0
 class Size:
     """The format of a figure.
 
-    ``width_mm``: 77 or 85 fits one column, 178 two; by default as :func:`draw_fitted` says. ``font_pt``: the size of its
+    ``width_mm``: 77 or 85 fits one column, 178 two; by default as :func:`draw_fitted` says. ``font_pt``: the size of
+    its
     labels. ``look``: light, dark, or grey for print without colour. ``transparent``: no background. ``max_height_mm``:
     220 leaves room for a caption on A4.
 

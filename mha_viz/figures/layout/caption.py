@@ -20,8 +20,8 @@ from mha_viz.figures.layout.view import (
     describe_few_links,
     describe_range,
     find_focus,
-    link_scale,
     get_unit_noun,
+    link_scale,
     list_units,
 )
 from mha_viz.model_names import cite_model, name_in_column
@@ -74,7 +74,11 @@ def write_words(attention: Attention, heads: Sequence[Head], view: View, parts: 
         which = f"{chosen}, of {all_heads}"
     sentences = [add_full_stop(f"{title}: {which} of {describe_reading(attention)}")]
     sentences += [explain_ablated([(attention, head) for head in heads or attention.every_head()])]
-    sentences += [quantities([attention]), describe_processing([attention], view, kind), describe_pin(attention, view, kind)]
+    sentences += [
+        quantities([attention]),
+        describe_processing([attention], view, kind),
+        describe_pin(attention, view, kind),
+    ]
     sentences += [describe_scale(view, parts, kind, is_of_layers), describe_hidden([attention], view, parts)]
     strong = describe_strongest(attention, view, parts, heads)
     alt = f"{title}, {which}, for {quote_texts([attention])}. {strong}"
@@ -110,7 +114,7 @@ def quote_texts(attentions: Sequence[Attention]) -> str:
     return f"the {'texts' if len(pairs) > 1 or pairs[0][1] else 'text'} {'; '.join(named)}"
 
 
-def format_both_numberings(head: Head) -> str:
+def format_head(head: Head) -> str:
     """Return a head's name in both numberings: "L3H1 (4-2)"."""
     return f"{head} ({head.paper})"
 
@@ -121,7 +125,7 @@ def name_in_model(attention: Attention, head: Head) -> str:
     For rollout, which joins the heads of each layer, return the layer: "layer 5 (6)".
     """
     head = find_in_model(attention.made, head)
-    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else format_both_numberings(head)
+    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else format_head(head)
 
 
 def short_name(attention: Attention, head: Head) -> str:
@@ -292,7 +296,9 @@ def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence
     quantity = QUANTITIES[attentions[0].quantity]
     kind, what_is_hidden = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")
     whose = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
-    line = f"{opening}{numerals.percent(compute_hidden_share(parts))} of {whose} {what_is_hidden} {goes} to hidden tokens."
+    line = (
+        f"{opening}{numerals.percent(compute_hidden_share(parts))} of {whose} {what_is_hidden} {goes} to hidden tokens."
+    )
     return line[0].upper() + line[1:]
 
 

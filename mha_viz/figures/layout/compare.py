@@ -45,10 +45,10 @@ from mha_viz.figures.layout.view import (
     colour_cells,
     describe_few_links,
     describe_range,
+    list_units,
     note_faint_cells,
     note_faint_links,
     scale_colours,
-    list_units,
 )
 from mha_viz.model_names import format_revision, label_model
 
@@ -362,7 +362,9 @@ def write_figure_words(
     if len(readings) == 1:
         listed = f"{', '.join(named)} of {readings[panels[0].attention.key]}"
     else:
-        listed = "; ".join(f"{name} of {caption.describe_reading(p.attention)}" for name, p in zip(named, panels, strict=True))
+        listed = "; ".join(
+            f"{name} of {caption.describe_reading(p.attention)}" for name, p in zip(named, panels, strict=True)
+        )
     pinned = panels[pin_of].attention
     attentions = [panel.attention for panel in panels]
     title = caption.choose_title(kind, attentions)
@@ -371,7 +373,11 @@ def write_figure_words(
         caption.explain_ablated([(p.attention, p.head) for p in panels]),
     ]
     sentences += [caption.quantities(attentions)]
-    sentences += [caption.describe_processing(attentions, view, drawn), caption.describe_pin(pinned, view, drawn, is_partly_held), scale]
+    sentences += [
+        caption.describe_processing(attentions, view, drawn),
+        caption.describe_pin(pinned, view, drawn, is_partly_held),
+        scale,
+    ]
     sentences += [caption.describe_hidden(attentions, view, parts)]
     about = {
         "figure": kind,

@@ -22,9 +22,9 @@ from mha_viz.figures.layout.view import (
     build_block,
     colour_cells,
     describe_range,
+    list_units,
     note_faint_cells,
     scale_colours,
-    list_units,
 )
 from mha_viz.view.quantities import QUANTITIES
 

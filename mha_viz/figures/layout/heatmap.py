@@ -28,9 +28,9 @@ from mha_viz.figures.layout.view import (
     describe_label_step,
     describe_range,
     find_focus,
+    list_units,
     note_faint_cells,
     scale_colours,
-    list_units,
 )
 
 LABEL = 96  # maximum width of labels, pixels

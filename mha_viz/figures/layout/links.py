@@ -49,9 +49,9 @@ from mha_viz.figures.layout.view import (
     find_focus,
     is_crowded,
     link_scale,
+    list_units,
     note_faint_links,
     shades,
-    list_units,
 )
 
 LEVELS = 24  # number of different line strengths
@@ -272,7 +272,9 @@ def draw_link_marks(
     ), layout
 
 
-def draw_key(attention: Attention, strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
+def draw_key(
+    attention: Attention, strands: Sequence[Strand], width: float, theme: Theme
+) -> tuple[tuple[Mark, ...], float]:
     """Draw a key of colours and dashes by head, or by layer of rollout, in rows of at most ``width``; also return its
     height.
 
@@ -351,7 +353,9 @@ def _draw_token(
     y = (i + 0.5) * layout.row_height
     x = layout.left - 8 if is_query else layout.right + 8
     anchor: Anchor = "end" if is_query else "start"
-    marks: list[Mark] = [*draw_label(Text(x, y, unit.drawn, size, colour, weight, anchor), layout.column, layout.row_height)]
+    marks: list[Mark] = [
+        *draw_label(Text(x, y, unit.drawn, size, colour, weight, anchor), layout.column, layout.row_height)
+    ]
     widths = (fonts.width(mark.text, mark.size, mark.weight) for mark in marks if isinstance(mark, Text))
     behind = x if is_query else x + max(widths)
     for slot, (strand, row, col) in enumerate(_find_numbered_links(strands, is_query, i, focus)[: layout.written]):

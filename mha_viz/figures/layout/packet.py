@@ -107,7 +107,9 @@ def compute_overview(attention: Attention) -> Overview:
         return Overview(metrics, rows, compute_thumbnails(attention, starts))
     columns, special = divide_tokens(attention.keys, side)
     return Overview(
-        metrics, rows | {"keys": {"starts": columns, "special": special}}, compute_thumbnails(attention, starts, columns)
+        metrics,
+        rows | {"keys": {"starts": columns, "special": special}},
+        compute_thumbnails(attention, starts, columns),
     )
 
 
@@ -268,7 +270,9 @@ def divide_tokens(text: TokenizedText, side: int) -> tuple[list[int], list[bool]
     return starts, [i in isolated for i in starts]
 
 
-def compute_thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
+def compute_thumbnails(
+    attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None
+) -> bytes:
     """Max-pool every head over bins of rows and of columns, by default the same bins.
 
     Return [layer, head, row, column] as uint8, 255 × √weight, ignoring signs.

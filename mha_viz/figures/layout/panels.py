@@ -284,7 +284,9 @@ def _pack_reading(reading: _Reading, alone: bool) -> bytes:
         "steps": clean(list_applied_steps(attention)),
     }
     fields |= _typed_fields(attention.queries)
-    fields |= {"keys": {**collect_axis_tokens(attention.keys), **_typed_fields(attention.keys)}} if attention.is_cross else {}
+    fields |= (
+        {"keys": {**collect_axis_tokens(attention.keys), **_typed_fields(attention.keys)}} if attention.is_cross else {}
+    )
     signed = QUANTITIES[attention.quantity].is_signed
     parts = quantise(np.stack([attention[head] for head in heads]), special, signed=signed)
     return _join_packet({**{name: header[name] for name in PANEL_FIELDS if name in header}, **fields}, parts)

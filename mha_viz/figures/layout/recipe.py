@@ -17,7 +17,7 @@ from mha_viz.model_names import cite_model, get_display_name
 from mha_viz.quotes import printable
 from mha_viz.request import BOTH, COSINE, DTYPES, MASK, RECIPE, Question, Request, add_dtype, get_dtype
 from mha_viz.view.quantities import QUANTITIES, WEIGHT, Quantity
-from mha_viz.view.settings import keep_accepted, iter_page_only_settings
+from mha_viz.view.settings import iter_page_only_settings, keep_accepted
 
 IMPORT_LINE = "import mha_viz as mv\n"
 STEP_CALLS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # the calls of steps, by name
@@ -47,7 +47,9 @@ def write_panels_recipe(
         parts += [repr(panel.name)] if panel.name else []
         listed.append(f"({', '.join(parts)})")
     heads = f"[{', '.join(listed)}]" if kind == "compare" else ", ".join(listed)
-    arguments = _format_arguments(options | _find_changed_settings(view, kind, options.get("kind", "")) | _find_changed_settings(size))
+    arguments = _format_arguments(
+        options | _find_changed_settings(view, kind, options.get("kind", "")) | _find_changed_settings(size)
+    )
     call = f"mv.{kind}({heads}{', ' if arguments else ''}{arguments})"
     return f"{IMPORT_LINE}\n" + "\n".join(lines) + f"\n{call}.save({file!r})\n"
 

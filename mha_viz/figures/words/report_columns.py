@@ -18,7 +18,7 @@ from mha_viz.analysis.findings import (
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.replication import Replication, RoleScore
 from mha_viz.analysis.roles import CASES, ESTABLISHED
-from mha_viz.figures.layout.caption import format_both_numberings
+from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import describe_rule
 from mha_viz.figures.words.role_words import (
     ACCURACY,
@@ -206,7 +206,7 @@ def list_printed_columns(of: ReportSubject, roles: Sequence[ReportedRole]) -> tu
     )
     return (
         PrintedColumn("Role", "p", lambda role: label_role(role.finding), 0.12),
-        PrintedColumn("Head", "l", lambda role: format_both_numberings(role.finding.head)),
+        PrintedColumn("Head", "l", lambda role: format_head(role.finding.head)),
         PrintedColumn("Status", "p", lambda role: role.finding.status, 0.09),
         PrintedColumn("n", "r", lambda role: f"{role.finding.n:,}"),
         PrintedColumn("Score", "p", lambda role: _score(role.finding), 0.08),

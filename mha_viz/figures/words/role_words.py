@@ -13,7 +13,14 @@ from mha_viz.analysis.metrics import BOTH
 from mha_viz.analysis.repeats import CORPUS, MEASURES
 from mha_viz.analysis.roles import CASES, ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
-from mha_viz.figures.words.glosses import describe_rule, explain_relation, find_gloss, label_link, label_relation, describe_link
+from mha_viz.figures.words.glosses import (
+    describe_link,
+    describe_rule,
+    explain_relation,
+    find_gloss,
+    label_link,
+    label_relation,
+)
 from mha_viz.numerals import counted, percent
 from mha_viz.quotes import shorten
 

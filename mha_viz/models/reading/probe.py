@@ -16,17 +16,17 @@ import torch
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, repeat_for_heads, compute_trace
+from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, compute_trace, repeat_for_heads
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import (
     Family,
     count_key_heads,
     find_family,
+    find_opaque_reason,
     is_listed,
     is_setting_true,
     locate_attention,
-    find_opaque_reason,
     weights_only_error,
 )
 from mha_viz.models.reading.capture import Tap

@@ -27,11 +27,11 @@ from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.probe import (
     TOLERANCE,
     LayerProbe,
-    get_epsilon,
+    compute_norm_factor,
     find_attention_modules,
+    get_epsilon,
     is_centred,
     matrix,
-    compute_norm_factor,
     read_bias,
     read_weights,
     to_array,
@@ -221,7 +221,9 @@ class Stream:
     def _norm(self, layer: int, x: Floats, layer_input: Floats) -> _NormCall:
         """Return the norm whose output is x, the input of a layer's attention, and whose input is the layer's."""
         norms = [
-            n for n in self._norms if n.after == layer and n.norm_output.shape == x.shape and np.array_equal(n.norm_output, x)
+            n
+            for n in self._norms
+            if n.after == layer and n.norm_output.shape == x.shape and np.array_equal(n.norm_output, x)
         ]
         if not norms or not np.array_equal(norms[-1].given, layer_input):
             raise _unsupported_error(self._name, "what enters its layers is not what their norms are given")
@@ -230,7 +232,9 @@ class Stream:
     def _embed(self, read: Any, is_typed: bool, stream: Floats) -> _PartSum:
         """Return the input of the first layer, in parts."""
         project = next((m for m in map(self._module, _PROJECTIONS) if m is not None), None)
-        norm = next((n for n in self._norms if n.after == 0 and _is_close(_project(n.norm_output, project), stream)), None)
+        norm = next(
+            (n for n in self._norms if n.after == 0 and _is_close(_project(n.norm_output, project), stream)), None
+        )
         total, max_parts = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
         summed = _PartSum(max_parts, total.shape)
         type_table, type_vectors = self._module("embeddings.token_type_embeddings"), np.zeros_like(total)

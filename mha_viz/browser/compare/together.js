@@ -244,8 +244,8 @@ const cutAlike = (a, b, ours, theirs) =>
 /** @type {(a: string, b: string) => boolean} */
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
-// Two panels by everything in which they differ, as `distinguish_panels` of figures/layout/difference.py: [{name, more}];
-// `more` is empty if the names of the heads differ.
+// Two panels by everything in which they differ, as `distinguish_panels` of figures/layout/difference.py: [{name,
+// more}]; `more` is empty if the names of the heads differ.
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function toldApart(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);

@@ -43,7 +43,7 @@ def _foretold(settings: Settings) -> list[Row]:
         estimated, begin = trainings.estimate_seconds(chosen), time.perf_counter()
         job = trainings.start(chosen)
         while not job.wait(0.1):
-            job.look()
+            job.heartbeat()
         if job.error is not None:
             raise job.error
         taken = time.perf_counter() - begin

@@ -53,6 +53,7 @@ REFUSED: list[tuple[int, list[str], list[str]]] = [
     (USAGE, ["serve", "--port", "0"], ["“0”", "65535"]),
     (USAGE, ["serve", "--port", "99999999999"], ["65535"]),
     (USAGE, ["serve", "--port", "٣"], ["“٣”"]),
+    (USAGE, ["serve", "--server.port", "8600"], ["no option --server.port.", "mha-viz serve -- --server.port 8600."]),
     (USAGE, ["serve", "--host", "nowhere.invalid"], ["nowhere.invalid"]),
     (USAGE, ["serve", "--host", "a" * 300], ["a" * 60]),
     (NOT_FOUND, [*ATTENTION, "--model", "no such"], ["no such"]),

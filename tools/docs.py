@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import chdir
 from html import escape
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,15 @@ def render_picture(result: Any) -> tuple[bytes, str, str] | None:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are copied from outside docs/."""
+    """Add the pages that are copied from outside docs/, and the app's fonts, which come with Streamlit."""
     from mkdocs.structure.files import File
 
     for page, name in COPIES.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text("utf-8")))
+    streamlit = find_spec("streamlit")
+    for font in sorted(Path(str(streamlit and streamlit.origin)).parent.glob("static/static/media/Source*.woff2")):
+        name = f"fonts/{font.name.partition('.')[0]}.woff2"
+        files.append(File.generated(config, name, content=font.read_bytes()))
     return files
 
 

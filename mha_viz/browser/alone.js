@@ -1,15 +1,15 @@
-// A drawing in a file without a server: its data is in the page; changes stay in the address.
+// Draw a component in a file without a server: its data are in the page; changes stay in the address.
 /** @import { Send } from "./mount.js" */
 
 export const NOT_DRAWN = "This drawing needs a browser from 2024 or later.";
 
 /**
- * A component in a file that stands alone.
+ * A component in a standalone file.
  *
  * @typedef {{ show: (data: any) => void }} Mounted
  */
 
-// The even bytes, then the odd ones, deflated, in base64: see `packed` in figures/files/page.py.
+// Decode base64 of deflated data whose even bytes precede the odd ones; see `packed` in figures/files/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
 export async function inflated(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -22,7 +22,7 @@ export async function inflated(text) {
   return bytes;
 }
 
-// Canvases do not wait for fonts: have those of the page ready before a drawing measures its words.
+// Wait until the page's fonts are ready, because canvases do not wait before they measure words.
 /** @type {() => Promise<unknown>} */
 export function lettersReady() {
   return Promise.allSettled([...document.fonts].map((face) => face.load()));
@@ -55,7 +55,7 @@ export async function openAlone(create) {
   document.documentElement.dataset.painted = "yes";
 }
 
-// Draw every part of a page with a component, each with the data that follows it. Such a page stores nothing in the
+// Draw every part of a page with a component, each with the data that follow it. Such a page stores nothing in the
 // address.
 /** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
 export async function openParts(create) {
@@ -82,7 +82,7 @@ async function drawAlone(create, root, packet, send, locate) {
   } catch (error) {
     console.error(error);
     root.textContent = NOT_DRAWN;
-    document.documentElement.dataset.painted = "no"; // what waits for a drawing is shown
+    document.documentElement.dataset.painted = "no"; // show the content that waits for a drawing
     return [];
   }
 }

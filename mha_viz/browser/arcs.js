@@ -1,13 +1,13 @@
-// Arcs under the words of a text.
+// Draw arcs under the words of a text.
 import { svg } from "./dom.js";
 
 /** @typedef {{ x: number, y: number }} Place the middle of a word's lower edge */
 
 const SHALLOW = 9; // pixels of the shallowest arc
-export const LOW = 0.75; // how far down of the depth of its curve an arc comes
+export const LOW = 0.75; // the depth that an arc reaches, as a share of the depth of its control points
 
-// An arc below a line, the deeper the further it goes; to another line, its beginning below the one and its end below
-// the other, so that it crosses no words.
+// Draw an arc below a line, deeper for longer distances. An arc to another line is drawn as two parts, one below each
+// line, so that it crosses no words.
 /**
  * @type {(from: Place, to: Place, weight: number, colour: string, deepest: number, ends: { left: number, right: number
  *   }) => SVGElement[]}

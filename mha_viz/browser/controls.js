@@ -1,4 +1,4 @@
-// The settings of a drawing: the choices and their page elements, the same in every component.
+// The settings of a drawing and their controls, which all components share.
 import { closedByEscape, make } from "./dom.js";
 import { choiceOf, choicesOf, controlled, inWords, optionsOf } from "./view.js";
 /** @import { Children } from "./dom.js" */
@@ -7,18 +7,18 @@ import { choiceOf, choicesOf, controlled, inWords, optionsOf } from "./view.js";
 /** @typedef {(fields: Record<string, any>, delay?: number) => void} Change */
 
 /**
- * A setting of the view on the page.
+ * A view setting as shown on the page.
  *
  * @typedef {{ box: HTMLElement, set: (value: string) => void }} Control
  */
 
 /**
- * What a component's page elements tell what a person does to, by name.
+ * The callbacks to which a component's page elements report user actions, by name.
  *
  * @typedef {Record<string, (...values: any[]) => void>} Actions
  */
 
-// Radio buttons side by side with a caption; `change` is called with {name: value}.
+// Make radio buttons side by side with a caption; `change` is called with {name: value}.
 /** @type {(caption: string, name: string, options: readonly string[][], change: Change) => Control} */
 function segments(caption, name, options, change) {
   const inputs = options.map(([value]) =>
@@ -35,7 +35,7 @@ function segments(caption, name, options, change) {
   };
 }
 
-// The buttons of a bar as one tab stop, at `chosen`; arrow keys move inside.
+// Make the buttons of a bar one tab stop, at `chosen`; arrow keys move inside.
 /** @type {(bar: HTMLElement, chosen?: Element | null) => void} */
 export function stopAt(bar, chosen = bar.querySelector("button")) {
   for (const button of bar.querySelectorAll("button")) button.tabIndex = button === chosen ? 0 : -1;
@@ -55,7 +55,7 @@ export function roving(bar) {
   };
 }
 
-// A menu with a caption; `choose` is called with the value.
+// Make a menu with a caption; `choose` is called with the value.
 /**
  * @type {(caption: string, options: readonly string[][], choose: (value: string) => void) => Control & { select:
  *   HTMLSelectElement }}
@@ -72,13 +72,13 @@ export function choice(caption, options, choose) {
   };
 }
 
-// Menus in `box` are as wide as their chosen options; returns what makes them so again. Browsers that support
-// `field-sizing` do it by themselves.
+// Make the menus in `box` as wide as their chosen options; return a function that fits them again. Browsers that
+// support `field-sizing` do so by themselves.
 /** @type {(box: HTMLElement) => () => void} */
 export function fitted(box) {
   if (CSS.supports("field-sizing", "content")) return () => {};
   const fitAll = () => box.querySelectorAll("select").forEach(fit);
-  new ResizeObserver(() => requestAnimationFrame(fitAll)).observe(box); // what is folded away has no widths
+  new ResizeObserver(() => requestAnimationFrame(fitAll)).observe(box); // folded elements have no width
   box.addEventListener("change", fitAll);
   return fitAll;
 }
@@ -94,7 +94,7 @@ function fit(select) {
   alone.remove();
 }
 
-// One of several rules, and its number if it has one.
+// Make a choice between rules, with a field for the number of a rule that has one.
 /** @type {(caption: string, name: string, drawing: Drawing, change: Change) => Control} */
 function ruleChoice(caption, name, drawing, change) {
   const rules = Object.fromEntries(choicesOf(name, drawing));
@@ -121,7 +121,7 @@ function ruleChoice(caption, name, drawing, change) {
   return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
 }
 
-// The controls of every setting of a drawing that has one, by name.
+// Make the controls for the settings of a drawing, by name.
 /** @type {(drawing: Drawing, change: Change) => Record<string, Control & { select?: HTMLSelectElement }>} */
 export const controlsFor = (drawing, change) =>
   Object.fromEntries(
@@ -133,7 +133,7 @@ export const controlsFor = (drawing, change) =>
     }),
   );
 
-// The menu *Drawing*, below its label.
+// Make the menu *Drawing*, below its label.
 /** @type {(label: HTMLElement, ...settings: Children) => HTMLDetailsElement} */
 export function drawingMenu(label, ...settings) {
   const menu = make("details", { class: "drawing" }, label, ...settings);
@@ -146,7 +146,7 @@ export function drawingMenu(label, ...settings) {
   return menu;
 }
 
-// The label of the menu *Drawing*: which settings of a view differ from the `usual` ones, and what `more` is drawn.
+// Label the menu *Drawing* with the settings that differ from the `usual` ones, and the additional drawings `more`.
 /** @type {(view: Settings, usual: Record<string, string>, drawing: Drawing, more?: string[]) => string} */
 export function differing(view, usual, drawing, more = []) {
   const names = /** @type {Setting[]} */ (Object.keys(usual)).filter((name) => name in view);
@@ -157,8 +157,8 @@ export function differing(view, usual, drawing, more = []) {
   return ["Drawing", [...changed, ...more].join(", ")].filter(Boolean).join(": ");
 }
 
-// The settings with which a view begins, if they are not the `usual` ones: one line says what is left out, with a
-// button to show all, and one back. Hidden as soon as anything else is chosen.
+// If the initial settings differ from the `usual` ones, say in one line what is left out, with a button to show all,
+// and one to go back. Hide the line as soon as anything else is chosen.
 /** @type {(line: HTMLElement, first: Record<string, string>, usual: Record<string, string>, view: Settings,
  *   change: (settings: Record<string, string>) => void, words: string[]) => void} */
 export function begin(line, first, usual, view, change, [says, back]) {

@@ -1,19 +1,20 @@
-// Page elements: HTML and SVG, what Escape closes, and what moves. Text always becomes text nodes, never markup.
+// Make page elements (HTML and SVG), close them on Escape, and fade pictures. Text always becomes text nodes, never
+// markup.
 
 /**
- * What children of a page element may be.
+ * The allowed children of a page element.
  *
  * @typedef {(Node | string)[]} Children
  */
 
 /**
- * Page elements by name, as `page` of each component makes them.
+ * Page elements by name, as made by each component's `page`.
  *
  * @typedef {Record<string, any>} Parts
  */
 
 /**
- * A page element with properties and children. Text always becomes text nodes, never markup.
+ * Make a page element with properties and children. Text always becomes text nodes, never markup.
  *
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
@@ -32,8 +33,8 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// Escape on `way`, or in the `box` that it opens, closes the box if it `isOpen`: the keyboard is then on `way`, and a
-// held word stays.
+// Close an open box on Escape, pressed on its button `way` or inside it. The focus moves to `way`, and a pinned word
+// stays pinned.
 /** @type {(way: HTMLElement, box: HTMLElement, isOpen: () => boolean, close: () => void) => void} */
 export function closedByEscape(way, box, isOpen, close) {
   /** @type {(event: KeyboardEvent) => void} */
@@ -46,7 +47,7 @@ export function closedByEscape(way, box, isOpen, close) {
   for (const part of new Set([way, box])) part.addEventListener("keydown", onEscape);
 }
 
-// Text from users, isolated so that its direction does not affect the text around it.
+// Wrap a user's text so that its direction does not affect the text around it.
 /** @type {(text: string) => HTMLElement} */
 export const typedText = (text) => make("bdi", {}, text);
 
@@ -60,14 +61,14 @@ export function svg(tag, attributes = {}, ...children) {
   return /** @type {SVGElement} */ (element);
 }
 
-// ---- What moves by itself, unless the visitor’s system asks for less motion ---------------------------------
+// ---- Motion, unless the visitor’s system asks for less of it ------------------------------------------------
 
 const FADE = 200; // milliseconds
 
 /** @type {() => boolean} */
 export const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// Fade the picture that a canvas shows now into the one that is drawn next. `box` holds both, and is positioned.
+// Fade the current picture of a canvas into the next one. `box` contains the canvas, and is positioned.
 /** @type {(canvas: HTMLCanvasElement, box: HTMLElement) => void} */
 export function fadeOut(canvas, box) {
   const [at, within] = [canvas.getBoundingClientRect(), box.getBoundingClientRect()];

@@ -1,22 +1,21 @@
-// Where things stand in a drawing, in pixels, and what a point of it is on.
+// Compute the positions of elements in a drawing, in pixels, and the spot at a point.
 /** @import { Block } from "./geometry.js" */
 
 /**
- * A row, a column or a cell that is pointed at or held, in units; `at`: the panel that it is counted in, by default the
- * first.
+ * A hovered or pinned row, column or cell, in units. `at`: the panel whose units they are, by default the first.
  *
  * @typedef {{ at?: number } & ({ row: number; col: number } | { row: number; col: null } | { row: null; col: number })}
  *   Spot
  */
 
 /**
- * A spot as it is in another panel: several units may stand for one.
+ * A spot mapped to another panel: several units may correspond to one.
  *
  * @typedef {Spot & { rows?: number; cols?: number }} Span
  */
 
 /**
- * A cell, or the cells of one link where several units stand for one.
+ * A cell, or the cells of a link if several units correspond to one.
  *
  * @typedef {{ row: number, rows?: number, col: number, cols?: number }} Cells
  */
@@ -46,10 +45,10 @@
  * @property {number} written how many numbers may stand behind a token
  */
 
-const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid that is higher than `tall` scrolls
+const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid higher than `tall` scrolls
 
-// Grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side; `tall`: see
-// STEP.
+// Lay out the grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side;
+// for `tall` see STEP.
 /**
  * @type {(width: number, layers: number, heads: number, height: number, most?: number, tall?: number) => GridLayout}
  */
@@ -70,8 +69,8 @@ export function gridCellAt({ left, top, step }, layers, heads, x, y) {
 /** @type {[number, number]} */
 const ONE_NUMBER = [3.2, 1];
 
-// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart, `tallest` at most; `numbers`: how
-// wide a number is, in heights of its letters, and how many may stand behind a token.
+// Lay out a link diagram: queries in a left column, keys in a right one, `rowHeight` apart, `tallest` at most.
+// `numbers`: the width of a number, relative to the height of its letters, and how many may follow a token.
 /**
  * @type {(width: number, R: number, C: number, height: number, label: number, tallest?: number,
  *   numbers?: [number, number]) => LinksLayout}
@@ -87,7 +86,8 @@ export function linksLayout(width, R, C, height, label, tallest = 34, numbers = 
   return { rowHeight, left: column + 8, right, column, width, height: whole, digits, wide, written };
 }
 
-// Heatmap: square cells of at least 2 pixels with labels above and beside them; long texts scroll instead of blurring.
+// Lay out a heatmap: square cells of at least 2 pixels with labels above and beside them. Long texts scroll rather than
+// blur.
 /**
  * @type {(width: number, R: number, C: number, height: number, label: number, above?: number, largest?: number) =>
  *   HeatmapLayout}
@@ -104,7 +104,7 @@ export function heatmapCellAt({ cell, left, top }, R, C, x, y) {
   return row >= 0 && row < R && col >= 0 && col < C ? { row, col } : null;
 }
 
-// What a point of a heatmap is on: a cell, a label (its whole row or column), or null.
+// Return the spot at a point of a heatmap: a cell, a label (its whole row or column), or null.
 /** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
 export function heatmapSpotAt(layout, R, C, x, y) {
   const { cell, left, top } = layout;
@@ -114,7 +114,7 @@ export function heatmapSpotAt(layout, R, C, x, y) {
   return heatmapCellAt(layout, R, C, x, y);
 }
 
-// What a point of a link diagram is on: a query on the left, a key on the right, or null.
+// Return the spot at a point of a link diagram: a query on the left, a key on the right, or null.
 /** @type {(layout: LinksLayout, R: number, C: number, x: number, y: number) => Spot | null} */
 export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
   const i = Math.floor(y / rowHeight);
@@ -123,12 +123,12 @@ export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
   return null;
 }
 
-// ---- Focus: {row, col}, either may be null; `rows` and `cols` are their counts, 1 by default ---------
+// ---- Focus: {row, col}, either may be null; `rows` and `cols` are their counts, by default 1 ---------
 
 /** @type {(i: number, from: number | null, count?: number) => boolean} */
 export const within = (i, from, count = 1) => from !== null && i >= from && i < from + count;
 
-// The weight of a focused link: the sum over several columns, the mean over several rows.
+// Return the weight of a focused link: the sum over several columns, the mean over several rows.
 /** @type {(part: Block, span: Cells) => number} */
 export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
   let sum = 0;

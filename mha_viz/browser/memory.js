@@ -1,7 +1,7 @@
-// What this browser stores from visit to visit. If storage is refused, each visit is like the first one.
+// Data that this browser stores between visits. If storage is refused, each visit is like the first one.
 
 /**
- * A sentence, maybe with a second one, as it was typed.
+ * A typed sentence, possibly with a second one.
  *
  * @typedef {{ text: string, pair: string }} Typed
  */
@@ -9,10 +9,10 @@
 const ACTED = "mha_viz.acted";
 const SENTENCES = "mha_viz.sentences";
 const MOST_SENTENCES = 20;
-const MOST_LETTERS = 2000; // the most characters of a sentence that is stored
+const MOST_LETTERS = 2000; // maximum length of a stored sentence, in characters
 const SHORTCUTS = "mha_viz.shortcuts";
 
-// Whether somebody has touched, typed or scrolled on Explore: what moves by itself on a first visit then does not.
+// Whether the user has ever touched, typed or scrolled on Explore; if so, the first-visit animation does not run.
 /** @type {() => boolean} */
 export function remembersActing() {
   try {
@@ -27,11 +27,11 @@ export function rememberActing() {
   try {
     window.localStorage.setItem(ACTED, "yes");
   } catch {
-    // a private window: it moves again in the next visit
+    // a private window: the animation runs again in the next visit
   }
 }
 
-// Sentences that were typed here, the latest first. They stay in this browser and are not sent anywhere.
+// Return the sentences typed here, latest first. They stay in this browser and are not sent anywhere.
 /** @type {() => Typed[]} */
 export function typedSentences() {
   try {
@@ -45,7 +45,7 @@ export function typedSentences() {
 /** @type {(entry: any) => boolean} */
 const isTyped = (entry) => typeof entry?.text === "string" && typeof entry?.pair === "string";
 
-// Adds a sentence; one that was typed before moves to the front. A text that is too long is not stored, not even in
+// Store a sentence, or move it to the front if it is already stored. A text that is too long is not stored, not even in
 // part.
 /** @type {(typed: Typed) => void} */
 export function rememberSentence({ text, pair }) {
@@ -54,7 +54,7 @@ export function rememberSentence({ text, pair }) {
   try {
     window.localStorage.setItem(SENTENCES, JSON.stringify([{ text, pair }, ...others].slice(0, MOST_SENTENCES)));
   } catch {
-    // a private window, or no room: the history stays unchanged
+    // a private window, or no room: the history does not change
   }
 }
 
@@ -67,7 +67,7 @@ export function forgetSentences() {
   }
 }
 
-// Whether "/" and "?" are keys of every page: on by default; users of speech input can turn them off.
+// Whether the shortcuts "/" and "?" are on, as by default. Users of speech input can turn them off.
 /** @type {() => boolean} */
 export function remembersShortcuts() {
   try {
@@ -82,6 +82,6 @@ export function rememberShortcuts(isOn) {
   try {
     window.localStorage.setItem(SHORTCUTS, isOn ? "on" : "off");
   } catch {
-    // a private window: they stay on
+    // a private window: the shortcuts stay on
   }
 }

@@ -1,25 +1,26 @@
-// A component on one of Streamlit's pages, which calls it on the same page elements at every change of its data, and
-// how it reaches the server.
+// Mount components on Streamlit's pages, which calls a component on the same elements whenever its data change, and
+// send messages to the server.
 import { make } from "./dom.js";
 
 /**
- * What Streamlit gives to a component.
+ * The arguments that Streamlit passes to a component.
  *
  * @typedef {{ data: any, parentElement: HTMLElement, setTriggerValue: Send }} StreamlitComponent
  */
 
 /** @type {WeakMap<Element, { drawing: any, send: Send }>} */
-const mounts = new WeakMap(); // what is drawn in an element, and how it reaches the server
+const mounts = new WeakMap(); // the drawing in an element, and its function to reach the server
 
 /**
- * Make the drawing of a component at its first call, and show it the data at each call. Returns what ends it once its
- * elements have left the page: where new data overtake a call, Streamlit ends that call while the drawing goes on.
+ * Create the drawing of a component at its first call, and show it the data at each call. Returns a function that ends
+ * the drawing once its elements have left the page: when new data overtake a call, Streamlit ends that call while the
+ * drawing continues.
  *
  * @template {{ show: (data: any) => void, stop?: () => void }} OnPage
  * @param {StreamlitComponent} component
  * @param {string} selector
  * @param {(root: HTMLElement, send: Send) => OnPage} create
- * @param {string} failure What stands in place of a drawing that fails; without it, the error goes on.
+ * @param {string} failure Message shown in place of a drawing that fails; if empty, the error is rethrown.
  */
 export function mounted({ data, parentElement, setTriggerValue }, selector, create, failure = "") {
   const root = /** @type {HTMLElement} */ (parentElement.querySelector(selector));
@@ -46,18 +47,18 @@ export function mounted({ data, parentElement, setTriggerValue }, selector, crea
 
 // ---- Messages to the server ---------------------------------------------------------------------------------
 
-// User actions are sent one message at a time: Streamlit sends the address bar with each, in its state at that time, so
-// a message sent before the answer to the last one would undo that one's changes.
+// User actions are sent one message at a time. Streamlit sends the current address with each, so a message sent before
+// the answer to the last one would undo its changes.
 
 /**
- * Says something to the server.
+ * Sends a message to the server.
  *
  * @typedef {(name: string, value: any) => void} Send
  */
 
 /**
- * Messages to the server that wait, by name, and the name of the one that waits for its answer, "" for none. The
- * components of a page share one queue.
+ * Messages waiting to be sent, by name, and the name of the message waiting for its answer, or "". The components of a
+ * page share one queue.
  *
  * @typedef {{ waiting: Map<string, [Send, any, string]>, sent: string, turn: number }} Queue
  */
@@ -73,18 +74,18 @@ const queue = () => (page.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 
 /** @type {(name: string) => boolean} */
 export const isUnanswered = (name) => queue().waiting.has(name) || queue().sent === name;
 
-// Of messages with the same name, only the latest is sent; of heads to compare, each.
+// Queue a message. Of messages with the same name, only the latest is sent; edits of the compared heads are all sent.
 /** @type {(send: Send, name: string, value: any) => void} */
 export function post(send, name, value) {
   const { waiting } = queue();
-  if (name === "read" || name === "example") waiting.delete("view"); // it was set on the previous text
+  if (name === "read" || name === "example") waiting.delete("view"); // the view was that of the previous text
   const key = name === "compare" ? `${name} ${value.head}` : name;
   waiting.delete(key);
   waiting.set(key, [send, value, name]);
   if (!queue().sent) next();
 }
 
-// `send` through the queue.
+// Wrap `send` so that it uses the queue.
 /** @type {(send: Send) => Send} */
 export const queued = (send) => (name, value) => post(send, name, value);
 
@@ -97,7 +98,7 @@ function next() {
   const [key, [send, value, name]] = first;
   state.waiting.delete(key);
   const [before, end] = [window.location.search, performance.now() + ANSWER_WAIT];
-  // `turn` makes every message new, so that one that was lost with a server can be sent again.
+  // `turn` makes every message unique, so that a message lost with a server can be sent again.
   send(name, value && typeof value === "object" ? { ...value, turn: ++state.turn } : value);
   const wait = () => {
     if (window.location.search !== before || performance.now() > end) next();

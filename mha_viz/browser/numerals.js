@@ -1,10 +1,10 @@
-// Numbers in every drawing, note and table: one rule for each kind, the same as in mha_viz/numerals.py.
+// Format numbers in all drawings, notes and tables, by the rules of mha_viz/numerals.py.
 import { isShare } from "./view.js";
 /** @import { Kind } from "./view.js" */
 
 const MINUS = "−";
 
-// A number with this many decimals, never a negative zero: "−0.06", "1,024.00".
+// Format a number with this many decimals, never as negative zero: "−0.06", "1,024.00".
 /** @type {(value: number, digits: number) => string} */
 export const decimal = (value, digits) =>
   value
@@ -13,7 +13,7 @@ export const decimal = (value, digits) =>
     .replace("-", MINUS)
     .replace(/\d(?=(\d{3})+(?!\d))(?<!\.\d*)/g, "$&,");
 
-// A number so small that only its size matters: "0", "5 · 10⁻⁷" in one line.
+// Format a number of which only the order of magnitude matters: "0", "5 · 10⁻⁷" in one line.
 /** @type {(value: number) => string} */
 export function small(value) {
   if (!value) return "0";
@@ -27,7 +27,7 @@ function timesPower(exponential) {
   return `${digits.replace("-", MINUS)}\u00a0·\u00a010${power}`;
 }
 
-// A number of any size with three significant digits, and its sign if it is negative or `isSigned`: "+0.00123".
+// Format a number with three significant digits, and a sign if it is negative or `isSigned`: "+0.00123".
 /** @type {(value: number, isSigned?: boolean) => string} */
 export function threeDigits(value, isSigned = false) {
   if (!value) return "0";
@@ -37,7 +37,7 @@ export function threeDigits(value, isSigned = false) {
   return (value < 0 ? MINUS : isSigned ? "+" : "") + text;
 }
 
-// A number of a reading in pictures: a share with three decimals, any other as `threeDigits`.
+// Format a number of a reading: a share with three decimals, any other like `threeDigits`.
 /** @type {(value: number, kind?: Kind) => string} */
 export const number = (value, kind = {}) => {
   if (!isShare(kind)) return threeDigits(value, kind.signed);
@@ -45,19 +45,19 @@ export const number = (value, kind = {}) => {
   return value > 0 && value < 0.0005 ? "<.001" : Math.abs(value).toFixed(3);
 };
 
-// A difference of such numbers, with its sign.
+// Format a difference of such numbers, with its sign.
 /** @type {(value: number, kind?: Kind) => string} */
 export const signed = (value, kind = {}) =>
   isShare(kind) ? (value < 0 ? MINUS : "+") + number(Math.abs(value)) : threeDigits(value, true);
 
-// A share of 1: "58.3%".
+// Format a share of 1: "58.3%".
 /** @type {(share: number) => string} */
 export const percent = (share) => `${(Math.round(1000 * share) / 10).toFixed(1)}%`;
 
-// A divergence, in nats, as a share of ln 2, the largest there is: 0% between equal rows.
+// Format a divergence in nats as a share of its maximum, ln 2: equal rows give 0%.
 /** @type {(nats: number) => string} */
 export const apart = (nats) => percent(nats / Math.LN2);
 
-// An entropy.
+// Format an entropy.
 /** @type {(nats: number, digits: number) => string} */
 export const inNats = (nats, digits) => `${nats.toFixed(digits)} nats`;

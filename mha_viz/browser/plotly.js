@@ -1,11 +1,11 @@
-// Where the parts of a chart that Plotly has drawn are on its sheet.
+// Locate the parts of a Plotly chart on its sheet.
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Area */
 
 /** @type {(layout: any, name: string) => any} */
 export const axisOf = (layout, name) => layout[`${name[0]}axis${name.slice(1)}`];
 
-// Where an axis is drawn: the rectangle of its subplot that takes the pointer.
+// Return the area of an axis: the rectangle of its subplot that receives pointer events.
 /** @type {(chart: any, name: string) => Area | null} */
 export function areaOf(chart, name) {
   const other = axisOf(chart.layout, name).anchor ?? (name[0] === "x" ? "y" : "x");
@@ -15,7 +15,7 @@ export function areaOf(chart, name) {
   return rectangle && { x, y, width, height };
 }
 
-// The band at a position along an axis from one end of its range to the other, which is as long as the other axis.
+// Return the band at a position along an axis with this range. It is as long as the other axis.
 /** @type {(area: Area, name: string, range: [number, number], place: number) => Record<string, number>} */
 export function bandBox({ x, y, width, height }, name, [from, to], place) {
   const [start, end] = [place - 0.5, place + 0.5].map((edge) => (edge - from) / (to - from)).sort((a, b) => a - b);

@@ -1,4 +1,4 @@
-// One reading, as figures/layout/packet.py packs it: the tokens of both axes, and the matrices of its heads.
+// A reading in the format of figures/layout/packet.py: the tokens of both axes, and the matrices of the heads.
 import { isOfLayers } from "./view.js";
 /** @import { Link } from "./geometry.js" */
 
@@ -6,7 +6,7 @@ import { isOfLayers } from "./view.js";
 /** @typedef {{ label: string, help: string, unit: string, values: (number | null)[] }} Metric */
 
 /**
- * What rows or columns are drawn from: the tokens of a text, and the words that join them.
+ * Data for rows or columns: the tokens of a text, and the words that join them.
  *
  * @typedef {object} Axis
  * @property {number} n
@@ -19,7 +19,7 @@ import { isOfLayers } from "./view.js";
  */
 
 /**
- * The same in panels, with what was typed, where each token stands in it, and its words by token.
+ * An axis of panels: also has the typed text, the position of each token in it, and its words by token.
  *
  * @typedef {Axis & { text: string, pair: string, spans: ([number, number] | null)[], wordOf: number[] }} TypedAxis
  */
@@ -28,8 +28,8 @@ import { isOfLayers } from "./view.js";
 /** @typedef {{ light: Theme, dark: Theme, grey?: Theme }} Themes */
 
 /**
- * One reading (figures/layout/packet.py): the rows, and `keys`, the columns where they are of another text; `request`,
- * what else the server needs to read it again.
+ * A reading (figures/layout/packet.py): the rows, and `keys`, the columns if they belong to another text. `request`:
+ * further data that the server needs to read it again.
  *
  * @typedef {object} ReadingFields
  * @property {TypedAxis} [keys]
@@ -64,7 +64,7 @@ import { isOfLayers } from "./view.js";
  */
 /** @typedef {TypedAxis & ReadingFields} Reading */
 
-// Bytes of one reading (figures/layout/packet.py) -> header fields, matrices by head number, pooled thumbnails.
+// Unpack the bytes of a reading (figures/layout/packet.py): header fields, matrices by head number, pooled thumbnails.
 /** @type {(bytes: Uint8Array) => Reading} */
 export function unpack(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
@@ -75,7 +75,7 @@ export function unpack(bytes) {
   const scales = new Float32Array(body, 0, 2 * n * full.length);
   const Levels = reading.coarse ? Uint8Array : Uint16Array;
   const levels = new Levels(body, scales.byteLength, n * m * full.length);
-  const zero = reading.signed ? 2 ** (8 * Levels.BYTES_PER_ELEMENT - 1) : 0; // the level in the middle
+  const zero = reading.signed ? 2 ** (8 * Levels.BYTES_PER_ELEMENT - 1) : 0; // the middle level
   const weights = new Float32Array(levels.length);
   decode(levels, scales, special, zero, weights);
   const size = n * m;
@@ -89,11 +89,12 @@ export function unpack(bytes) {
   return reading;
 }
 
-// The columns: {n, tokens, segments, special, groups, words}. The same as the rows unless there is another text.
+// Return the columns: {n, tokens, segments, special, groups, words}. They equal the rows unless there is another text.
 /** @type {(reading: Reading) => TypedAxis} */
 export const keysOf = (reading) => reading.keys ?? reading;
 
-// Levels -> weights [row * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
+// Decode levels into weights [row * m + key], with m keys. Each row has one scale for ordinary keys and one for special
+// ones.
 /**
  * @type {(levels: Uint8Array | Uint16Array, scales: Float32Array, special: number[], zero: number,
  *   weights: Float32Array) => void}
@@ -108,44 +109,44 @@ function decode(levels, scales, special, zero, weights) {
   }
 }
 
-// The layers and heads that the grid draws, by number.
+// Return the numbers of the layers and heads that the grid draws.
 /** @type {(reading: Reading) => { layers: number[], heads: number[] }} */
 export const gridOf = ({ drawn, layers, heads }) => drawn ?? { layers: upTo(layers), heads: upTo(heads) };
 /** @type {(count: number) => number[]} */
 const upTo = (count) => Array.from({ length: count }, (_, i) => i);
 
-// The row and the column of a head in the grid.
+// Return the row and the column of a head in the grid.
 /** @type {(reading: Reading, head: number) => [number, number]} */
 export function gridPlace(reading, head) {
   const { layers, heads } = gridOf(reading);
   return [layers.indexOf(Math.floor(head / reading.heads)), heads.indexOf(head % reading.heads)];
 }
 
-// The name of a head in an address; on the page it is `mapName`.
+// Return the name of a head in an address; the page shows `mapName`.
 /** @type {(reading: Reading, index: number) => string} */
 export const headName = (reading, index) => `L${numbersOf(reading, index).join("H")}`;
 
-// The layer and the head of a map by which the reading takes it.
+// Return the layer and the head of a map as numbered in the reading.
 /** @type {(reading: Reading, index: number) => [number, number]} */
 function numbersOf({ layer_numbers: layers, heads }, index) {
   const row = Math.floor(index / heads);
   return [layers?.[row] ?? row, index % heads];
 }
 
-// The layer and the head of a map in its model: another one where only some were kept.
+// Return the layer and the head of a map as numbered in the model, which differ if only some heads were kept.
 /** @type {(reading: Reading, index: number) => [number, number]} */
 export const inModel = (reading, index) => reading.in_model?.[index] ?? numbersOf(reading, index);
 
-// Whether the maps are heads that were kept, side by side, and not layers with their heads.
+// Whether the maps are a selection of heads side by side, rather than layers with their heads.
 /** @type {(reading: Reading) => boolean} */
 export const hasKeptHeads = (reading) => !!reading.in_model && !isOfLayers(reading);
 
-// What a map is called wherever it is read: "L3H1" of a head, "layer 5" of rollout.
+// Return the displayed name of a map: "L3H1" for a head, "layer 5" for rollout.
 /** @type {(reading: Reading, index: number) => string} */
 export const mapName = (reading, index) =>
   isOfLayers(reading) ? `layer ${inModel(reading, index)[0]}` : `L${inModel(reading, index).join("H")}`;
 
-// The same counted from 1, as in papers: "4-2", "6".
+// Return the name of a map counted from 1, as in papers: "4-2", "6".
 /** @type {(reading: Reading, index: number) => string} */
 export const paperMapName = (reading, index) =>
   inModel(reading, index)
@@ -153,7 +154,7 @@ export const paperMapName = (reading, index) =>
     .map((number) => number + 1)
     .join("-");
 
-// Whether a map is that of a head which was switched off in this reading: its pattern is computed all the same.
+// Whether the head of a map was switched off in this reading. Its pattern is computed all the same.
 /** @type {(reading: Reading, index: number) => boolean} */
 export const isSwitchedOff = (reading, index) =>
   !isOfLayers(reading) && (reading.request?.off ?? "").split(".").includes(mapName(reading, index));

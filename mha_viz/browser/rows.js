@@ -1,20 +1,20 @@
-// The rows of a matrix: what a view shows of one, and the largest numbers in it.
+// Read rows of a matrix: the visible part of a row, and its largest numbers.
 /** @import { Unit } from "./geometry.js" */
 
 /**
- * A row of a matrix, or several added up.
+ * A row of a matrix, or a sum of rows.
  *
  * @typedef {Float32Array | Float64Array} Row
  */
 
 /**
- * The pieces of all columns one after the other, and where those of each column end; `run`: whether each column is one
- * piece, and they follow each other without a gap.
+ * The tokens of all columns in sequence, and the end of each column in it; `run`: whether each column is one token, and
+ * they are consecutive.
  *
  * @typedef {{ tokens: Uint16Array, ends: Uint16Array, run: boolean }} Columns
  */
 
-// The largest of some numbers, whatever their sign.
+// Return the largest absolute value.
 /** @type {(w: Float32Array) => number} */
 export function greatest(w) {
   let [least, most] = [0, 0];
@@ -26,7 +26,7 @@ export function greatest(w) {
 }
 
 /** @type {WeakMap<Unit[], Columns>} */
-const piecesListed = new WeakMap(); // made once for a list of columns
+const piecesListed = new WeakMap(); // cached by list of columns
 /** @type {(cols: Unit[]) => Columns} */
 export function piecesOf(cols) {
   if (!piecesListed.has(cols)) {
@@ -39,7 +39,7 @@ export function piecesOf(cols) {
   return /** @type {Columns} */ (piecesListed.get(cols));
 }
 
-// Write what the columns show of a row, times `share`, into w from a place on; returns their sum.
+// Write the visible columns of a row, times `share`, into w at an offset; return their sum.
 /**
  * @type {(row: Row, begin: number, columns: Columns, share: number, w: Float32Array, from: number) => number}
  */
@@ -62,7 +62,7 @@ export function gathered(row, begin, { tokens, ends }, share, w, from) {
   return shown;
 }
 
-// What the columns show of a row, whatever its sign.
+// Return the sum of the visible columns of a row, of absolute values if `signed`.
 /** @type {(row: Row, begin: number, columns: Columns, signed: boolean) => number} */
 export function sumShown(row, begin, { tokens, ends }, signed) {
   let shown = 0;
@@ -74,7 +74,7 @@ export function sumShown(row, begin, { tokens, ends }, signed) {
   return shown;
 }
 
-// Every row of a view: that of its piece, or the sum of those of its pieces; its m numbers begin at `begin`.
+// Visit every row of a view: the row of its token, or the sum over its tokens. Its m numbers start at `begin`.
 /**
  * @type {(raw: Float32Array, m: number, rows: Unit[], visit: (row: Row, begin: number, pieces: number[], r:
  *   number) => void) => void}
@@ -89,7 +89,7 @@ export function eachRow(raw, m, rows, visit) {
   });
 }
 
-// The places of the largest numbers, at most `count`, the largest first; of equal ones the first.
+// Return the indices of the largest numbers, at most `count`, largest first; of equal numbers the first.
 /** @type {(row: Float32Array, count: number) => number[]} */
 export function heaviest(row, count) {
   /** @type {number[]} */

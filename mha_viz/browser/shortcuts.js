@@ -1,10 +1,10 @@
-// Keys that work everywhere on a page.
+// Keyboard shortcuts that work everywhere on a page.
 import { remembersShortcuts } from "./memory.js";
 
 const TYPED_INTO =
   "textarea, select, [contenteditable], dialog, dialog *, input:not([type=checkbox], [type=radio], [type=range])";
 
-// Whether `key` was pressed outside of fields, by a visitor who has not turned these keys off.
+// Whether `key` was pressed outside text fields, by a user who has not turned these shortcuts off.
 /** @type {(event: KeyboardEvent, key: string) => boolean} */
 export function isShortcut(event, key) {
   if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey || !remembersShortcuts()) return false;

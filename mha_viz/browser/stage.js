@@ -23,7 +23,7 @@ import { isUnanswered } from "./mount.js";
  * @property {string} accent
  * @property {string} muted
  * @property {string} small
- * @property {number} [letters] the least size of labels, where there is one
+ * @property {number} [letters] the minimum size of labels, if any
  * @property {(size: number, weight?: number) => string} textFont
  * @property {(size: number) => string} numberFont
  * @property {number} width
@@ -40,14 +40,14 @@ import { isUnanswered } from "./mount.js";
  *
  * @template View
  * @typedef {object} Drawing
- * @property {() => boolean} isReady there are data
+ * @property {() => boolean} isReady whether there are data
  * @property {(params: URLSearchParams) => View} parse the view in an address
- * @property {() => void} adopted there is another view, whatever was drawn before
- * @property {(view: View) => object} message what is sent to the server about a view
+ * @property {() => void} adopted called when the view was replaced
+ * @property {(view: View) => object} message the message to the server about a view
  * @property {() => Spot | null} held the spot that the view pins, null if it is not shown
  * @property {(spot: Spot) => Pin} pin the pin of a view for a spot
  * @property {() => void} draw draw everything
- * @property {(now: boolean) => void} drawFocus draw what is focused; `now`: the drawing is read immediately
+ * @property {(now: boolean) => void} drawFocus draw the focus; `now`: do not wait for the next frame
  */
 
 /**
@@ -62,7 +62,7 @@ import { isUnanswered } from "./mount.js";
  * @property {(spot: Spot) => void} walked called with the new spot
  */
 
-const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a view: quick clicks are one message
+const TELL_AFTER = 80; // milliseconds before a view is sent to the server, so that quick clicks become one message
 const COUNTS_ROWS = ["unit", "special", "side"]; // view settings that determine the rows
 /** @type {Record<string, readonly [number, number]>} */
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };

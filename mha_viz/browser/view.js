@@ -1,12 +1,11 @@
-// The settings of a drawing, which Python reads from the same table: their values, their defaults, how they are read
-// from the address and written there.
+// The settings of a drawing, from a table that Python reads too: values, defaults, and how the address represents them.
 import ROWS from "../view/view.json" with { type: "json" };
 
 /** @typedef {"head" | "on" | "pin" | "link" | "roles" | "arrows" | "diff" | "at"} WithoutControl */
 /** @typedef {Exclude<keyof typeof ROWS.settings, WithoutControl>} Setting */
 
 /**
- * The settings of a picture, in the values of the page's address: those with a control.
+ * The settings of a picture that have a control, with values as in the page's address.
  *
  * @typedef {{ unit: string, special: string, links: string, scale: string } &
  *   Partial<Record<Setting, string>>} Settings
@@ -15,7 +14,7 @@ import ROWS from "../view/view.json" with { type: "json" };
 /** @typedef {"explorer" | "compare"} Drawing */
 
 /**
- * One value of a setting: its label and tip, and, of a family with numbers, its pattern, first value and range.
+ * A value of a setting: its label and tip and, for a family with numbers, its pattern, first value and range.
  *
  * @typedef {object} Choice
  * @property {string} label
@@ -43,7 +42,7 @@ import ROWS from "../view/view.json" with { type: "json" };
  */
 
 /**
- * What numbers are: the quantity, by default the weight, and whether they have signs.
+ * The kind of some numbers: the quantity, by default the weight, and whether they are signed.
  *
  * @typedef {{ quantity?: string, signed?: boolean }} Kind
  */
@@ -56,18 +55,18 @@ const QUANTITIES = ROWS.quantities;
 /** @type {(kind: Kind) => boolean} */
 export const isShare = ({ quantity }) => QUANTITIES[quantity ?? "weight"].numbers === "shares";
 
-// True for a quantity with one map per layer, which joins its heads.
+// Whether a quantity has one map per layer, which joins its heads.
 /** @type {(kind: Kind) => boolean} */
 export const isOfLayers = ({ quantity }) => !!QUANTITIES[quantity ?? "weight"].of_layers;
 
 /** @type {(kind: Kind) => string} */
 export const labelOf = ({ quantity }) => QUANTITIES[quantity ?? "weight"].label;
 
-// What rows and columns are, in words.
+// Return the name of rows and columns.
 /** @type {(unit: string) => string} */
 export const unitsInWords = (unit) => (unit === "words" ? "words" : "tokens");
 
-// The values of a setting that a drawing takes.
+// Return the values of a setting that a drawing accepts.
 /** @type {(name: string, drawing?: Drawing) => [string, Choice][]} */
 export function choicesOf(name, drawing) {
   const { choices = {} } = SETTINGS[name];
@@ -75,7 +74,7 @@ export function choicesOf(name, drawing) {
   return Object.entries(all).filter(([, choice]) => !choice.not_in?.includes(drawing ?? ""));
 }
 
-// The settings with a control in a drawing, in order, and the control of each.
+// Return the settings of a drawing that have a control, in order, with their controls.
 /** @type {(drawing: Drawing) => { name: Setting, label: string, control: string }[]} */
 export const controlled = (drawing) =>
   Object.entries(SETTINGS)
@@ -86,7 +85,7 @@ export const controlled = (drawing) =>
       control,
     }));
 
-// [value, label, tip] of each value of a setting, as a drawing calls them.
+// Return [value, label, tip] for each value of a setting, with the drawing's own labels.
 /** @type {(name: string, drawing: Drawing) => string[][]} */
 export const optionsOf = (name, drawing) =>
   choicesOf(name, drawing).map(([value, { label, labels = {}, title = "" }]) => [
@@ -95,14 +94,14 @@ export const optionsOf = (name, drawing) =>
     title,
   ]);
 
-// The choice that a value is, and the number in it.
+// Split a value into its choice and its number.
 /** @type {(name: string, value: string) => { value: string, choice: Choice, number: string } | null} */
 export function choiceOf(name, value) {
   const one = choicesOf(name).find(([each, { pattern }]) => new RegExp(`^(${pattern ?? each})$`).test(value));
   return one ? { value: one[0], choice: one[1], number: value.slice(one[0].length) } : null;
 }
 
-// A value of a setting in words, for the menu of the drawing.
+// Describe a value of a setting in words, for the menu of the drawing.
 /** @type {(name: string, value: string, drawing: Drawing) => string} */
 export function inWords(name, value, drawing) {
   const chosen = choiceOf(name, value);
@@ -112,15 +111,15 @@ export function inWords(name, value, drawing) {
   return (SETTINGS[name].changed ?? "{}").replace("{}", choice.labels?.[drawing] ?? choice.label);
 }
 
-// ---- Where a view begins ---------------------------------------------------------------------------------------
+// ---- Initial views ---------------------------------------------------------------------------------------------
 
-// A view of more tokens than this begins with the settings for a long text, unless the address states others, so that
-// it is readable.
+// Views of more tokens than this begin with the settings for a long text, unless the address states others, so that
+// they are readable.
 /** @type {number} */
 export const LONG_TOKENS = ROWS.long.tokens;
 
-// The settings with which a drawing begins, for readings of these kinds, of which some may be long: numbers that are no
-// shares of 1 have no common scale; what a drawing does not take of a long text is as for these.
+// Return the initial settings of a drawing for readings of these kinds, some of which may be long. Numbers that are not
+// shares of 1 have no common scale. Settings for long texts that the drawing does not accept are ignored.
 /** @type {(drawing: Drawing, kinds?: Kind[], isLong?: boolean) => Record<string, string>} */
 export function firstValues(drawing, kinds = [], isLong = false) {
   const first = /** @type {Record<string, string>} */ ({});
@@ -137,11 +136,12 @@ const isTaken = (name, value, drawing) => !choiceOf(name, value)?.choice.not_in?
 
 // ---- The address -----------------------------------------------------------------------------------------------
 
-// The last value of a repeated parameter, as on the server.
+// Return the last value of a repeated parameter, like the server.
 /** @type {(params: URLSearchParams, name: string) => string | null} */
 export const lastOf = (params, name) => params.getAll(name).at(-1) ?? null;
 
-// The settings in the address; any that is missing, unknown or not for this drawing is as it is `first`. Never throws.
+// Read the settings from the address. A setting that is missing, unknown or not for this drawing keeps its value in
+// `first`. Never throws.
 /** @type {(params: URLSearchParams, first: Record<string, string>, drawing: Drawing) => Settings} */
 export function settingsIn(params, first, drawing) {
   /** @type {(name: string) => string} */
@@ -152,16 +152,17 @@ export function settingsIn(params, first, drawing) {
   return /** @type {Settings} */ (Object.fromEntries(Object.keys(first).map((name) => [name, valueOf(name)])));
 }
 
-// The values of the settings of a drawing as text, `without` some: while it is the same, so is what follows from them.
+// Serialize the settings of a drawing, `without` some of them. The text is a cache key for everything derived from
+// them.
 /** @type {(view: Settings, drawing: Drawing, without?: Setting[]) => string} */
 export const stateOf = (view, drawing, without = []) =>
   JSON.stringify(controlled(drawing).flatMap(({ name }) => (without.includes(name) ? [] : [[name, view[name]]])));
 
-// The settings that say how strong links and cells are drawn, and which, but not of which tokens.
+// Settings for the selection and strength of links and cells, which do not affect the choice of tokens.
 /** @type {Setting[]} */
 export const OF_STRENGTH = ["links", "scale"];
 
-// The parameters of the address that state what differs from the `first` settings; null removes one.
+// Return the address parameters of settings that differ from the `first` ones; null removes a parameter.
 /** @type {(view: Settings, first: Record<string, string>) => Record<string, string | null>} */
 export const settingsOut = (view, first) =>
   Object.fromEntries(

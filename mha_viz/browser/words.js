@@ -1,4 +1,4 @@
-// What a head does, in words and numbers: the line above the drawings, the note below, the table.
+// Describe a head in words and numbers: the line above the drawings, the note below them, the table.
 import { make, typedText } from "./dom.js";
 import { isPair, mean } from "./geometry.js";
 import { number, percent } from "./numerals.js";
@@ -22,8 +22,8 @@ const named = ({ text, special }) => (special ? make("abbr", { title: SPECIAL },
 /** @type {(text: string) => HTMLElement} */
 const soft = (text) => make("span", { class: "soft" }, text);
 
-// The strongest link, or the sentence on the focused token or cell, with exact weights. `quiet`: the strongest link
-// would give an answer away; `hints`: what a pointer does.
+// Return the sentence on the focused token or cell, or else on the strongest link, with exact weights. `quiet`: the
+// strongest link would reveal an answer; `hints`: explain what the pointer does.
 /**
  * @type {(head: ShownHead, axes: Axes, focus: Spot | null, unit: string, quiet?: boolean, hints?: boolean) =>
  *   Children}
@@ -49,7 +49,7 @@ export function readout({ part }, { rows, cols }, focus, unit, quiet = false, hi
 /** @type {(from: Unit, to: Unit, weight: number, kind: Kind) => Children} */
 const linkWords = (from, to, weight, kind) => [strong(from.text), " → ", strong(to.text), ` ${number(weight, kind)}`];
 
-// Say the scale in words, as `span` in figures/layout/view.py does.
+// Describe the scale in words, like `span` in figures/layout/view.py.
 /** @type {(scale: string, top: number, kind?: Kind) => string} */
 export const scaleWords = (scale, top, { quantity, signed } = {}) => {
   const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : number(top, { quantity })}`;
@@ -57,7 +57,7 @@ export const scaleWords = (scale, top, { quantity, signed } = {}) => {
   return signed ? "logarithmic, from ±0.001 to ±1" : "0.001 to 1, logarithmic";
 };
 
-// What one token attends to, or what attends to it: the four largest.
+// List the four tokens to which one token attends most, or which attend to it most.
 /** @type {(part: Block, rows: Unit[], cols: Unit[], focus: Spot) => Children} */
 function reachedWords(part, rows, cols, { row, col }) {
   const { w, C } = part;
@@ -68,12 +68,13 @@ function reachedWords(part, rows, cols, { row, col }) {
   reached.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   const words = reached
     .slice(0, 4)
-    .filter(({ weight }, i) => !i || !isShare(part) || Math.abs(weight) >= 0.0005) // less has lost its order
+    .filter(({ weight }, i) => !i || !isShare(part) || Math.abs(weight) >= 0.0005) // smaller ones round to 0
     .flatMap(({ weight, ...unit }, i) => [i ? ", " : "", named(unit), ` ${number(weight, part)}`]);
   return [strong((isQuery ? rows[row] : cols[col]).text), isQuery ? " attends to " : " is attended to by ", ...words];
 }
 
-// Between ordinary words if there are any: most heads give most weight to [CLS] or [SEP], which says little.
+// Find the strongest link between ordinary words, if there are any: most heads give most weight to [CLS] or [SEP],
+// which is not informative.
 /** @type {(part: Block, rows: Unit[], cols: Unit[]) => { row: number, col: number, weight: number }} */
 export function strongest({ w, R, C, max = 1 }, rows, cols) {
   const best = { row: 0, col: 0, weight: w[0] };
@@ -92,7 +93,7 @@ export function strongest({ w, R, C, max = 1 }, rows, cols) {
   return best;
 }
 
-// The share that is not shown; empty if every weight is shown.
+// Describe the hidden share; return "" if every weight is shown.
 /** @type {(head: ShownHead, axes: { rows: Unit[] }, focus: Spot | null, view: Settings, reading: Reading) => string} */
 export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading) {
   const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
@@ -107,7 +108,7 @@ export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading)
   return `${percent(share)} of ${whose} ${how}.`;
 }
 
-// What is to be known of drawn heads that are switched off; empty if none is.
+// Describe the drawn heads that are switched off; return "" if there are none.
 /** @type {(reading: Reading, heads: number[]) => string} */
 export function offNote(reading, heads) {
   const names = heads.filter((head) => isSwitchedOff(reading, head)).map((head) => mapName(reading, head));
@@ -117,8 +118,8 @@ export function offNote(reading, heads) {
   return `${listed} are off: their patterns are computed, their outputs are not used.`;
 }
 
-// What the numbers of a view are, in words: "weight" only where the model computed them. The rule
-// is that of `name_numbers` in attention/numbers.py.
+// Name the numbers of a view: "weight" only if the model computed them. The rule is that of `name_numbers` in
+// attention/numbers.py.
 /** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
 function numbersIn(reading, view) {
   const before = reading.numbers ?? "weight";
@@ -129,7 +130,7 @@ function numbersIn(reading, view) {
   return [before, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
 }
 
-// The numbers of one head as page elements: the matrix or, if it is large, the largest of them.
+// List the numbers of one head: the whole matrix or, if it is large, the largest numbers.
 /** @type {(head: ShownHead, axes: Axes, reading: Reading, view: Settings) => HTMLElement[]} */
 export function table(head, axes, reading, view) {
   const name = `${mapName(reading, head.head)} (${paperMapName(reading, head.head)}), ${reading.cited}`;

@@ -53,7 +53,7 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
         request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
         with guarded(complain):
-            patched = inference.wait_for_result(model_service().cached(verbs.patch_outputs, request), WAIT_NOTE)
+            patched = inference.wait_for_result(model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
             charts.append(_show_head_shares(patched, pinned, where.like))
         bound(
             st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
@@ -63,7 +63,7 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
         if not charts or not pinned.layer or not _choose_side(pinned, where.path):
             return charts
         with guarded(complain):
-            paths = model_service().cached(verbs.patch_outputs, request, str(pinned), where.path)
+            paths = model_service().ask_cached(verbs.patch_outputs, request, str(pinned), where.path)
             charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), where.like))
     return charts
 

@@ -78,7 +78,7 @@ def _measure(request: Request) -> _Measurement:
 
     Cached, so callers must not change them.
     """
-    attention = model_service().cached(verbs.read, request).result()
+    attention = model_service().ask_cached(verbs.read, request).result()
     return attention.every_head(), measure_all(attention)
 
 

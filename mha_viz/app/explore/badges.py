@@ -82,7 +82,7 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
         return json.dumps({**role_fields, "unusual": encoded_findings, "recipes": recipes}).encode()
 
     cache_key = (summary.roles, summary.corpora, summary.is_measured, gold, quiet, full)
-    encoded = model_service().of_reading(attention, cache_key, encode_text)
+    encoded = model_service().derive(attention, cache_key, encode_text)
     return b"%b, %b" % (
         encoded.removesuffix(b"}"),
         json.dumps({"quiet": quiet, **view_fields}).encode().removeprefix(b"{"),
@@ -101,7 +101,7 @@ def describe_view(page: PageReading, opened: int, off: str | None) -> dict[str, 
         "arrows": the arrows between heads; None if they were not requested or a head is off.
     """
     first, parameters = address.load_examples()[0], page.url.parameters
-    turns = "" if parameters or page.begin.head != first["head"] else first["turns"]
+    turns = "" if parameters or page.opening.head != first["head"] else first["turns"]
     composed = load_arrows(page) if off is None and not page.is_part else None
     return {
         "tour": parameters.get(navigation.TOUR, "")[:20],
@@ -199,7 +199,7 @@ def load_arrows(page: PageReading) -> tuple[Arrow, ...] | None:
     if page.url.parameters.get("arrows") != "on" or QUANTITIES[page.attention.quantity].of_layers:
         return None
     with guarded(complain):
-        future = model_service().cached(verbs.find_composition, page.whole_request)
+        future = model_service().ask_cached(verbs.find_composition, page.whole_request)
         try:
             composed: tuple[Arrow, ...] = inference.wait_for_result(future, f"Opening {page.model.label}…")
             return composed

@@ -80,7 +80,7 @@ def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
     state, label = Continuation(), f"{escape_markdown(model.label)} is writing"
     bar = st.progress(0.0, text=f"{label}…")
     while not state.is_complete:
-        future = model_service().cached(verbs.continue_text, request, words, state, STEPS_PER_CALL)
+        future = model_service().ask_cached(verbs.continue_text, request, words, state, STEPS_PER_CALL)
         state = inference.wait_for_result(future, f"{model.label} is writing…")
         count = min(len(state.text.split()), words)
         bar.progress(count / words, text=f"{label}: word {count} of {words}…")

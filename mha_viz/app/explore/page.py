@@ -65,8 +65,8 @@ class PageMode(Protocol):
     """
 
     @property
-    def drawn(self) -> str: ...
-    def say(self, opened: Head) -> list[PageChart]: ...
+    def encoded(self) -> str: ...
+    def show(self, opened: Head) -> list[PageChart]: ...
 
 
 def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None], on_toggle: Callable[[], None]) -> None:
@@ -97,7 +97,7 @@ def _say_what_is_shown(page: PageReading) -> None:
     inference.say_unknown(attention)
     unread = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
     beyond = [f"token {token}" for token in where.tokens if token >= page.tokens]
-    missing = [str(head) for head, is_there in page.wanted.items() if not is_there]
+    missing = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
     say_unused([*missing, *where.list_unused("explore"), *beyond, *unread])
     say_part(attention)
     if is_coarse(attention):
@@ -112,8 +112,8 @@ def _show_heads(page: PageReading, mode: PageMode | None, on_toggle: Callable[[]
     """Show the drawing below the output of the ``mode``. Return the mode's charts."""
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
     above = st.container()
-    view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.drawn if mode else None)
-    packet = model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.begin)
+    view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.encoded if mode else None)
+    packet = model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.opening)
     callbacks = {
         "view": _on_view,
         "compare": _on_compare,
@@ -130,7 +130,7 @@ def _show_heads(page: PageReading, mode: PageMode | None, on_toggle: Callable[[]
     if mode is None:
         return []
     with above:
-        return mode.say(page.heads[0])
+        return mode.show(page.heads[0])
 
 
 def _find_ranked_link(page: PageReading) -> RankedLink | None:
@@ -143,7 +143,7 @@ def _find_ranked_link(page: PageReading) -> RankedLink | None:
 
 def _read_view(page: PageReading) -> View:
     """Return the view on screen. If the URL names no head, it includes the pin of the first view."""
-    return parse_view(address.get_parameters(), page.begin.pin if page.url.where.head is None else None, page.tokens)
+    return parse_view(address.get_parameters(), page.opening.pin if page.url.where.head is None else None, page.tokens)
 
 
 def _show_below(page: PageReading) -> list[PageChart]:

@@ -122,7 +122,7 @@ def _describe_charts(attention: Attention, head: Head, query: int, key: int) -> 
 
 def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:
     """Call a verb with the request of the page and return its result. Raises what the model raises."""
-    future = model_service().cached(verb, page.whole_request, *values)
+    future = model_service().ask_cached(verb, page.whole_request, *values)
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
@@ -137,7 +137,7 @@ def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
         for name in ("q", "k")
         if name in parameters and _parse_token(parameters[name], n) is None
     ]
-    default_pin = None if page.url.where.head else page.begin.pin
+    default_pin = None if page.url.where.head else page.opening.pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", parameters.get("pin") or default_pin or "", re.ASCII)
     pinned_tokens = pin.groups() if pin else (None, None)
     ignored += (

@@ -52,7 +52,7 @@ class OpenStep:
     score_parts: Callable[[tuple[int, ...]], tuple[ScoreParts, ...]] | None = None
     charts: list[PageChart] = field(default_factory=list)
 
-    def word(self, token: int) -> str:
+    def quote_token(self, token: int) -> str:
         """Return a token in quotation marks, escaped for Markdown."""
         return f"“{escape_markdown(self.trace.text.tokens[token].drawn[:30])}”"
 

@@ -42,9 +42,9 @@ $$\mathrm{head} = A\,v$$
         show_shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
     with text, make_more_expander():
         st.markdown(
-            f"""What a token hands over is not its x but its value; {o.word(o.query)} gives each its weight. The result
-is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.word(top)}
-({percent(row[top])}); the longest weighted value is that of {o.word(longest)}
+            f"""What a token hands over is not its x but its value; {o.quote_token(o.query)} gives each its weight. The result
+is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top)}
+({percent(row[top])}); the longest weighted value is that of {o.quote_token(longest)}
 ({percent(lengths[longest] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
 decide *what* it takes from there.
 """
@@ -65,7 +65,7 @@ def show_concatenation(o: OpenStep) -> Any:
     with text:
         st.markdown(
             f"""## The heads side by side
-Each head has computed {t.d_k} numbers for {o.word(o.query)}. Nothing is mixed yet: each colour is one head.
+Each head has computed {t.d_k} numbers for {o.quote_token(o.query)}. Nothing is mixed yet: each colour is one head.
 """
         )
         show_shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
@@ -98,7 +98,7 @@ $$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W_O = \sum_i \mathr
     with text, make_more_expander():
         st.markdown(
             f"""The concatenation is multiplied by one last matrix ({ALL_HEADS}). Head {o.head} is multiplied only by
-its own {t.d_k} rows of $W_O$. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
+its own {t.d_k} rows of $W_O$. For {o.quote_token(o.query)} head {o.head} adds a vector of length {length:.2f}.
 
 All {t.heads} terms and the bias together differ from the output of the model itself by at most
 **{format_small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {layer_input}.
@@ -131,7 +131,7 @@ def _compare_measures(o: OpenStep) -> str:
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
     heaviest, longest = int(weights.argmax()), int(lengths.argmax())
     if heaviest == longest:
-        return f"Both measures pick {o.word(heaviest)} here."
+        return f"Both measures pick {o.quote_token(heaviest)} here."
     return (
-        f"Here the largest weight is on {o.word(heaviest)}, but the longest contribution comes from {o.word(longest)}."
+        f"Here the largest weight is on {o.quote_token(heaviest)}, but the longest contribution comes from {o.quote_token(longest)}."
     )

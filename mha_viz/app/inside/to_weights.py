@@ -80,7 +80,7 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
 {o.head} owns columns {first} to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads
 of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
 
-{ALL_HEADS}; most models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to
+{ALL_HEADS}; most models add a bias. The first number of q of {o.quote_token(o.query)}: {t.d_model} products that sum to
 {decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(product + p.b_q[first], 3)}**.
 {_explain_shared_keys(o)}"""
         )
@@ -156,7 +156,7 @@ $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
         show_shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
     with text, make_more_expander():
         st.markdown(
-            rf"""The query of {o.word(o.query)} and the key of {o.word(o.key)} are multiplied number by number, and the
+            rf"""The query of {o.quote_token(o.query)} and the key of {o.quote_token(o.key)} are multiplied number by number, and the
 {t.d_k} products are summed. Where both have the same sign the product is above zero (orange) and counts for the pair;
 opposite signs (blue) count against it. The largest is number {largest}:
 {decimal(t.q[o.head, o.query, largest])} × {decimal(t.k[o.head, o.key, largest])} = {decimal(parts[largest])}.
@@ -203,7 +203,7 @@ def _describe_saturation(o: OpenStep) -> str:
     row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
     allowed = int((~t.mask[o.query]).sum())
     return (
-        f"The row of {o.word(o.query)}: largest weight **{percent(row.max())}**, entropy **{entropy(row):.2f}** nats "
+        f"The row of {o.quote_token(o.query)}: largest weight **{percent(row.max())}**, entropy **{entropy(row):.2f}** nats "
         f"of at most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{percent(other.max())}**, "
         f"**{entropy(other):.2f}** nats."
     )
@@ -264,7 +264,7 @@ def show_softmax(o: OpenStep) -> Any:
         make_more_expander().markdown(words)
         say_left_out(o)
     with charts, st.container(key="wide_inside_by_hand"):
-        st.markdown(f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum.")
+        st.markdown(f"**The row of {o.quote_token(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum.")
         st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
     chart(charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme))
@@ -288,7 +288,7 @@ def _write_softmax(o: OpenStep) -> tuple[str, str]:
 $$A = \mathrm{{softmax}}\left({_write_scaled_scores(t)}\right)$$
 """
     words = rf"""Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1
-({ONE_HEAD}). {o.word(o.query)} gives **{share}** of its attention to {o.word(o.key)}. This is the matrix
+({ONE_HEAD}). {o.quote_token(o.query)} gives **{share}** of its attention to {o.quote_token(o.key)}. This is the matrix
 that Explore draws; the model's own differs from what is computed here by at most {format_small(t.agreement.weights)}.
 """
     return formula, words
@@ -301,8 +301,8 @@ def _write_undivided_softmax(o: OpenStep, share: float) -> tuple[str, str]:
 $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scaled}\right)$$
 """
     words = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
-({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}** of its attention to
-{o.word(o.key)}; in the model it gives {percent(float(t.weights[o.head, o.query, o.key]))}.
+({ONE_HEAD}). {o.quote_token(o.query)} would give **{percent(share)}** of its attention to
+{o.quote_token(o.key)}; in the model it gives {percent(float(t.weights[o.head, o.query, o.key]))}.
 """
     return formula, words
 

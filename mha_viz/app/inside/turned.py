@@ -84,7 +84,7 @@ def _compute_by_hand(o: OpenStep, rotation: Rotation) -> str:
     half, before = _count_pairs(o.trace), o.trace.before_turn[0][o.head, o.query]
     after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
     return (
-        f"For q of {o.word(o.query)}, at position {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
+        f"For q of {o.quote_token(o.query)}, at position {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
         f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_format_factor(before[half])} × "
         f"{_format_factor(sin)} = "
         f"**{decimal(after[0], 3)}**."

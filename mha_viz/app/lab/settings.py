@@ -147,18 +147,18 @@ def _start(linked_settings: Settings) -> None:
 @guarded(complain)
 def show_progress(training: Job) -> None:
     """Show the progress of a training and a button that stops it; rerun the page when it has ended."""
-    if training.finished or training.left:
-        if training.error is not None and not training.left:
+    if training.is_finished or training.is_cancelled:
+        if training.error is not None and not training.is_cancelled:
             complain_later(training.error)
         st.rerun()
-    training.look()
+    training.heartbeat()
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.progress(training.fraction, text=_describe_progress(training))
     right.button("Stop", key="lab_stop", on_click=training.cancel, width="stretch")
 
 
 def _describe_progress(training: Job) -> str:
-    jobs_ahead = get_queue(trainings.KIND).before(training)
+    jobs_ahead = get_queue(trainings.KIND).count_ahead(training)
     if jobs_ahead:
         return f"Waiting for {counted(jobs_ahead, 'training')} of other visitors"
     return f"Training: {format_done(training.fraction)}" if training.fraction else "Training is starting"

@@ -39,7 +39,7 @@ def start(settings: Settings) -> Job:
 
     def work(job: Job) -> Result:
         begin = perf_counter()
-        finished = lab.run(settings, job.tell, job.stopped)
+        finished = lab.run(settings, job.report_progress, job.is_stopped)
         load_paces()[:] = [(perf_counter() - begin) / estimate.estimate_seconds(settings)]
         return finished
 
@@ -58,5 +58,5 @@ def find_running(settings: Settings) -> Job | None:
 
     A job from which this visitor has withdrawn does not count.
     """
-    training = get_queue(KIND).under_way(settings)
-    return None if training is None or training.left else training
+    training = get_queue(KIND).find_running(settings)
+    return None if training is None or training.is_cancelled else training

@@ -54,7 +54,7 @@ class SentenceAnswers(NamedTuple):
     arcs: tuple[Arc, ...]
 
     @property
-    def right(self) -> int:
+    def right_count(self) -> int:
         """The number of right answers."""
         return sum(arc.right for arc in self.arcs)
 
@@ -288,17 +288,17 @@ def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation:
     if not cases:
         st.markdown(f"The built-in sentences have no case of {escape_markdown(relation)}.")
         return
-    right, cases_in_all = sum(case.right for case in cases), sum(len(case.arcs) for case in cases)
+    right, cases_in_all = sum(case.right_count for case in cases), sum(len(case.arcs) for case in cases)
     st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
-    best = sorted(cases, key=lambda c: (c.right / len(c.arcs), len(c.arcs)), reverse=True)
+    best = sorted(cases, key=lambda c: (c.right_count / len(c.arcs), len(c.arcs)), reverse=True)
     left_side, right_side = st.columns(2, gap="large")
     gold = f"{name}.{direction}"
     with left_side:
-        _show_sentences("Most often right", [case for case in best[:MAX_SENTENCES] if case.right], head, gold)
+        _show_sentences("Most often right", [case for case in best[:MAX_SENTENCES] if case.right_count], head, gold)
     with right_side:
         _show_sentences(
             "Least often right",
-            [case for case in best[::-1][:MAX_SENTENCES] if case.right < len(case.arcs)],
+            [case for case in best[::-1][:MAX_SENTENCES] if case.right_count < len(case.arcs)],
             head,
             gold,
         )
@@ -310,7 +310,7 @@ def _load_pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
     Raises what the model raises, and Busy.
     """
     task = studies.make_pointers_task(model)
-    if task.left and task.stored() is None:
+    if task.is_cancelled and task.stored() is None:
         remark("You stopped reading the built-in sentences.")
         st.button("Continue", key="read_sentences", on_click=start_task, args=(task,))
         return None
@@ -327,7 +327,7 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
         sentence = built_in().sentences[answers.number]
         missed = [arc for arc in answers.arcs if not arc.right][:3]
         case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
-        words = f"{' '.join(sentence.forms)}  ({answers.right} of {len(answers.arcs)})"
+        words = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
         readable.show_link(words, role_cases.make_explore_parameters(sentence, case, gold))
         for arc in missed:
             forms = sentence.forms

@@ -64,7 +64,7 @@ def show_running(model: catalog.Model, head: Head) -> None:
     For pages whose corpus is not measured.
     """
     link_request = make_link_request("groups", model, make_built_in_corpus().digest, head)
-    if PARAMETER in address.get_parameters() and get_queue("groups").under_way(link_request) is not None:
+    if PARAMETER in address.get_parameters() and get_queue("groups").find_running(link_request) is not None:
         st.markdown(f"Sampling links of **{format_head(head)}**:")
         _show_outcome(link_request)
 
@@ -72,15 +72,15 @@ def show_running(model: catalog.Model, head: Head) -> None:
 def _show_outcome(link_request: LinkRequest) -> bool:
     """Show the groups, or the progress of the sampling; return False if nobody has asked for them."""
     queue = get_queue("groups")
-    result, job = queue.results.get(link_request), queue.under_way(link_request)
+    result, job = queue.results.get(link_request), queue.find_running(link_request)
     if job is not None:
         show_progress(job, _describe_progress)
-    elif queue.stopping(link_request):
-        show_stopping(partial(queue.stopping, link_request), "Sampling is being stopped.")
+    elif queue.is_stopping(link_request):
+        show_stopping(partial(queue.is_stopping, link_request), "Sampling is being stopped.")
     elif result is not None:
         _show_groups(unpack_groups(result))
     else:
-        if (failed := queue.failed(link_request)) and failed.error:
+        if (failed := queue.find_failed(link_request)) and failed.error:
             complain(failed.error)
         return False
     return True

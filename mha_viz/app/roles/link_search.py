@@ -109,15 +109,15 @@ def _make_request(model: catalog.Model, source: StudyCorpus, head: Head, conditi
 def _show_outcome(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> None:
     search = _make_request(model, source, head, conditions)
     searches_queue = get_queue("search")
-    result, job = searches_queue.results.get(search), searches_queue.under_way(search)
+    result, job = searches_queue.results.get(search), searches_queue.find_running(search)
     if job is not None:
         show_progress(job, _describe_progress)
-    elif searches_queue.stopping(search):
+    elif searches_queue.is_stopping(search):
         words = "The search is being stopped; its results so far follow."
-        show_stopping(partial(searches_queue.stopping, search), words)
+        show_stopping(partial(searches_queue.is_stopping, search), words)
     elif result is not None:
         _show_result(result, head)
-    elif (failed := searches_queue.failed(search)) and failed.error:
+    elif (failed := searches_queue.find_failed(search)) and failed.error:
         complain(failed.error)
 
 

@@ -91,7 +91,7 @@ def _start(model: catalog.Model, source: StudyCorpus) -> None:
 
 
 def _describe_progress(model: catalog.Model, study: Job) -> str:
-    earlier = get_queue("study").before(study)
+    earlier = get_queue("study").count_ahead(study)
     if earlier:
         return f"Waiting for {counted(earlier, 'study', 'studies')} of other visitors"
     return f"Reading the corpus with {escape_markdown(model.label)}: {format_done(study.fraction)}"
@@ -143,7 +143,7 @@ def _read_source(data: bytes, name: str) -> StudyCorpus:
     with st.spinner("Reading the file…", show_time=True):
         placeholder = st.empty()
         while not job.wait(POLL_INTERVAL_S):
-            job.look()
+            job.heartbeat()
             placeholder.empty()  # Streamlit ends an abandoned run here
     source = studies.find_source(data, name)
     if source is None:

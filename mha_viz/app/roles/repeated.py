@@ -78,8 +78,8 @@ def _measure_heads(model: catalog.Model) -> DecoderHeads | None:
     Raises what the model raises.
     """
     task = _make_task(model)
-    is_asked = model.kind == "own" or get_queue(task.kind).under_way(task.key) is not None
-    if task.stored() is None and (task.left or not is_asked):
+    is_asked = model.kind == "own" or get_queue(task.kind).find_running(task.key) is not None
+    if task.stored() is None and (task.is_cancelled or not is_asked):
         st.button("Measure these heads", key="measure_repeats", on_click=start_task, args=(task,))
         return None
     was_measured, heads = task.stored() is not None, load_result(task)

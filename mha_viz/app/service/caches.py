@@ -82,7 +82,7 @@ class BoundedCache(Generic[K, V]):
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
         return value
 
-    def rest(self) -> None:
+    def shrink(self) -> None:
         """Drop the oldest entries until at most ``at_rest`` bytes are left. Called once all visitors have left."""
         with self._lock:
             while self.bytes > self._at_rest:
@@ -137,7 +137,7 @@ def release_caches() -> None:
     """Shrink all caches to what they keep when there are no visitors."""
     with _caches_lock:
         caches = list(_caches)
-    for clear in (*(bounded.rest for bounded in caches), *_results):
+    for clear in (*(bounded.shrink for bounded in caches), *_results):
         clear()
 
 
@@ -197,7 +197,7 @@ class ModelService:
         """
         return self._submit(lambda: self._reader.ask(verb, *values, **options), values)
 
-    def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **options: P.kwargs) -> Future[V]:
+    def ask_cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **options: P.kwargs) -> Future[V]:
         """Call a verb as :meth:`ask` does, or answer from the cache if the same was asked before.
 
         The Future of a cached answer is already done. Also raises the errors of ``catalog.resolve``.
@@ -247,7 +247,7 @@ class ModelService:
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
 
-    def of_reading(self, attention: Attention, purpose: Hashable, make: Callable[[], bytes]) -> bytes:
+    def derive(self, attention: Attention, purpose: Hashable, make: Callable[[], bytes]) -> bytes:
         """Return the result of ``make``, cached. It must depend on nothing but the reading and ``purpose``."""
         key = (attention.key, purpose)
         return self._of_readings.get(key) or self._of_readings.put(key, make())
@@ -278,7 +278,7 @@ class ModelService:
         nats, best = min((divergence(matrix, words[candidate]), candidate) for candidate in other.every_head())
         return best, nats
 
-    def failed(self, model: catalog.Model) -> MhaVizError | None:
+    def get_failure(self, model: catalog.Model) -> MhaVizError | None:
         """Return the error if ``model`` could not be loaded a moment ago, else None.
 
         This saves waiting for the same error again.
@@ -286,7 +286,7 @@ class ModelService:
         failed_at, error = self._failures.get(model.name) or (-FAILURE_SECONDS, None)
         return error if time.monotonic() - failed_at < FAILURE_SECONDS else None
 
-    def fail(self, model: catalog.Model, error: MhaVizError) -> None:
+    def note_failure(self, model: catalog.Model, error: MhaVizError) -> None:
         """Remember why ``model`` could not be loaded, unless it was cancelled or the queue was full."""
         if not isinstance(error, Cancelled | Busy):
             self._failures.put(model.name, (time.monotonic(), error))

@@ -24,18 +24,18 @@ def start(model: Model) -> Job:
 
 def is_waiting(job: Job) -> bool:
     """Return whether the job is waiting for other downloads."""
-    return get_queue(KIND).before(job) >= KINDS[KIND].workers
+    return get_queue(KIND).count_ahead(job) >= KINDS[KIND].workers
 
 
 def _fetch(model: Model, job: Job) -> None:
     def report(done: int, total: int) -> None:
-        if job.stopped():
+        if job.is_stopped():
             raise Cancelled(f"The download of {quote_model(model.name)} was stopped.", "Nothing was kept.")
-        job.tell(min(1.0, done / total) if total else 0.0, total)
+        job.report_progress(min(1.0, done / total) if total else 0.0, total)
 
     try:
         fetch(model, report)
     except Exception as error:
         explained = explain_error(error, model)
-        model_service().fail(model, explained)  # the next run of a page may not know this job
+        model_service().note_failure(model, explained)  # the next run of a page may not know this job
         raise explained from error

@@ -53,10 +53,10 @@ class QueueRules(NamedTuple):
         size: counts the bytes of a result.
     """
 
-    one: str
+    singular: str
     many: str
     stop: str = "Stop it, or wait until it is done."
-    places: int = 16
+    max_jobs: int = 16
     timeout_s: float = 10.0
     local_timeout_s: float = 0.0
     workers: int = 1
@@ -78,7 +78,7 @@ KINDS: Mapping[str, QueueRules] = MappingProxyType(
     {
         "download": QueueRules(
             "download", "downloads", "Wait until it is finished, or cancel it.",
-            places=8, timeout_s=90.0, local_timeout_s=math.inf, workers=2, several_locally=True,
+            max_jobs=8, timeout_s=90.0, local_timeout_s=math.inf, workers=2, several_locally=True,
         ),
         "file": QueueRules(
             "file", "files", "Wait until it is read, then choose this one again.",
@@ -86,7 +86,7 @@ KINDS: Mapping[str, QueueRules] = MappingProxyType(
         ),
         "study": QueueRules(
             "study", "studies", "Stop it on the Roles page, or wait until it is done.",
-            places=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, failure=StudyFailed,
+            max_jobs=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, failure=StudyFailed,
             cached=200_000_000, size=profiles.count_bytes,
         ),
         "pointers": QueueRules(
@@ -95,19 +95,19 @@ KINDS: Mapping[str, QueueRules] = MappingProxyType(
         ),
         "search": QueueRules(
             "search", "searches", "Stop it in the card of its head, or wait until it is done.",
-            places=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cached=20_000_000,
+            max_jobs=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cached=20_000_000,
         ),
         "groups": QueueRules(
             "sampling of links", "samplings of links", "Stop it in the card of its head, or wait until it is done.",
-            places=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cached=20_000_000,
+            max_jobs=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cached=20_000_000,
         ),
         "repeats": QueueRules(
             "measurement of a causal model", "measurements of causal models",
-            "Stop it on the Roles page, or wait until it is done.", places=8, timeout_s=20.0, one_per_tab=True,
+            "Stop it on the Roles page, or wait until it is done.", max_jobs=8, timeout_s=20.0, one_per_tab=True,
         ),
         "training": QueueRules(
             "training", "trainings", "Stop it first, or wait until it is done; another of your tabs may show it.",
-            places=6, timeout_s=5.0, failure=RunFailed, cached=64 * 1024 * 1024, at_rest=8 * 1024 * 1024,
+            max_jobs=6, timeout_s=5.0, failure=RunFailed, cached=64 * 1024 * 1024, at_rest=8 * 1024 * 1024,
         ),
         "each_head": QueueRules("study of effects", "studies of effects", one_per_tab=True),
     }
@@ -156,11 +156,11 @@ class Job:
     def join(self) -> None:
         """Let this visitor wait for the job, even after pressing Stop before."""
         self._gone.discard(get_visitor())
-        self.look()
+        self.heartbeat()
 
-    def look(self) -> None:
+    def heartbeat(self) -> None:
         """Record that this visitor is still waiting."""
-        if not self.left:
+        if not self.is_cancelled:
             self._seen[get_visitor(), get_session()] = time.monotonic()
 
     def leave(self) -> None:
@@ -172,16 +172,16 @@ class Job:
         self._gone.add(get_visitor())
         for place in [place for place in list(self._seen) if place[0] == get_visitor()]:
             self._seen.pop(place, None)
-        if self.stopped():
+        if self.is_stopped():
             self._on_stop()
 
     @property
-    def left(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Whether this visitor has withdrawn."""
         return get_visitor() in self._gone
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the job has ended, with or without a result."""
         return self._over.is_set()
 
@@ -189,11 +189,11 @@ class Job:
         """Wait up to ``seconds`` for the end; return whether the job has ended."""
         return self._over.wait(seconds)
 
-    def tell(self, fraction: float, size: int = 0) -> None:
+    def report_progress(self, fraction: float, size: int = 0) -> None:
         """Report the share of the work that is done, and the amount of work."""
         self.fraction, self.size = fraction, size
 
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Return whether the job must stop because nobody was waiting for it at some moment.
 
         This cannot be undone: a visitor who still wants the result must submit the job again.
@@ -203,7 +203,7 @@ class Job:
 
     def check(self) -> None:
         """Raise Cancelled if the job must stop."""
-        if self.stopped():
+        if self.is_stopped():
             raise Cancelled("Cancelled: no open page was waiting for the result.", "Open the page again.")
 
     def _waiting_visitors(self) -> set[str]:
@@ -212,7 +212,7 @@ class Job:
 
     def belongs_to(self, visitor: str) -> bool:
         """Return whether the job takes up this visitor's place in the queue."""
-        return self.owner == visitor != NOBODY and not self.stopped() and visitor in self._waiting_visitors()
+        return self.owner == visitor != NOBODY and not self.is_stopped() and visitor in self._waiting_visitors()
 
     def finish(self, error: MhaVizError | None) -> None:
         """Mark the job as ended, and record its ``error`` if it failed."""
@@ -225,7 +225,7 @@ def run_in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
 
     def work(job: Job) -> R:
         def report(fraction: float) -> None:
-            job.tell(fraction)
+            job.report_progress(fraction)
             job.check()
 
         job.check()
@@ -254,9 +254,9 @@ class JobQueue(Generic[K, R]):
         self._changed = threading.Condition()  # guards the jobs too
         self.results = BoundedCache[K, R](rules.cached, rules.size, rules.at_rest)
         self._entries: list[_QueuedJob[K, R]] = []  # in the order of arrival, including those that run
-        self._failed = BoundedCache[K, Job](rules.places, lambda _: 1)
+        self._failed = BoundedCache[K, Job](rules.max_jobs, lambda _: 1)
         for _ in range(rules.workers):
-            threading.Thread(target=self._serve, daemon=True, name=rules.one).start()
+            threading.Thread(target=self._serve, daemon=True, name=rules.singular).start()
 
     def submit(self, key: K, name: str, work: Callable[[Job], R]) -> Job:
         """Submit a job, or join the job that is already running or waiting under this key.
@@ -271,7 +271,7 @@ class JobQueue(Generic[K, R]):
                     if other.key != key:
                         other.job.leave()
             self._drop_stopped()
-            job = self.under_way(key)
+            job = self.find_running(key)
             if job is None:
                 self._check_place()
                 job = Job(self._rules, name, self._leave_stopped)
@@ -282,40 +282,40 @@ class JobQueue(Generic[K, R]):
 
     def _check_place(self) -> None:
         rules, visitor = self._rules, get_visitor()
-        live = [entry.job for entry in self._entries if not entry.job.stopped()]
+        live = [entry.job for entry in self._entries if not entry.job.is_stopped()]
         mine = [job for job in live if job.belongs_to(visitor)]
         if mine and not (rules.several_locally and not catalog.is_hosted()):
-            raise Busy(f"You already have a {rules.one} running: {mine[0].name}.", rules.stop)
-        if len(live) >= rules.places:
+            raise Busy(f"You already have a {rules.singular} running: {mine[0].name}.", rules.stop)
+        if len(live) >= rules.max_jobs:
             raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
 
-    def under_way(self, key: K) -> Job | None:
+    def find_running(self, key: K) -> Job | None:
         """Return the running or waiting job under this key; None if there is none or it was stopped.
 
         Any visitor may have submitted it.
         """
-        job = self._last(key)
-        return None if job is None or job.stopped() else job
+        job = self._find_last(key)
+        return None if job is None or job.is_stopped() else job
 
-    def stopping(self, key: K) -> bool:
+    def is_stopping(self, key: K) -> bool:
         """Return whether the job under this key was stopped and is still saving its intermediate results."""
-        job = self._last(key)
-        return job is not None and job.stopped()
+        job = self._find_last(key)
+        return job is not None and job.is_stopped()
 
-    def left(self, key: K) -> bool:
+    def is_cancelled(self, key: K) -> bool:
         """Return whether this visitor has withdrawn from the last job under this key."""
-        job = self._last(key) or self.failed(key)
-        return job is not None and job.left
+        job = self._find_last(key) or self.find_failed(key)
+        return job is not None and job.is_cancelled
 
-    def _last(self, key: K) -> Job | None:
+    def _find_last(self, key: K) -> Job | None:
         return next((entry.job for entry in reversed(list(self._entries)) if entry.key == key), None)
 
-    def before(self, job: Job) -> int:
+    def count_ahead(self, job: Job) -> int:
         """Return the number of jobs ahead of this one."""
         jobs = [entry.job for entry in list(self._entries)]
         return jobs.index(job) if job in jobs else 0
 
-    def failed(self, key: K) -> Job | None:
+    def find_failed(self, key: K) -> Job | None:
         """Return the last job under this key if it failed and is still recorded."""
         return self._failed.get(key)
 
@@ -325,14 +325,14 @@ class JobQueue(Generic[K, R]):
 
     def _drop_stopped(self) -> None:
         """Remove jobs that were stopped before a worker took them."""
-        for entry in [entry for entry in self._entries if not entry.job.begun and entry.job.stopped()]:
-            self._close(entry, Cancelled(f"The {self._rules.one} was stopped before it began.", "Start it again."))
+        for entry in [entry for entry in self._entries if not entry.job.begun and entry.job.is_stopped()]:
+            self._close(entry, Cancelled(f"The {self._rules.singular} was stopped before it began.", "Start it again."))
 
     def _serve(self) -> None:
         while True:
-            self._run(self._next())
+            self._run(self._take_next())
 
-    def _next(self) -> _QueuedJob[K, R]:
+    def _take_next(self) -> _QueuedJob[K, R]:
         """Wait for a job and return the one that has waited longest, marked as begun."""
         with self._changed:
             while True:
@@ -350,9 +350,9 @@ class JobQueue(Generic[K, R]):
         except MhaVizError as raised:
             error = raised
         except Exception as raised:  # a bug, or a fault of the machine: the page reports it, and the server goes on
-            _LOG.exception("A %s failed", self._rules.one)
+            _LOG.exception("A %s failed", self._rules.singular)
             why = "" if catalog.is_hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
-            error = self._rules.failure(f"The {self._rules.one} failed{why}.", "Try again.")
+            error = self._rules.failure(f"The {self._rules.singular} failed{why}.", "Try again.")
         with self._changed:
             self._close(entry, error)
 
@@ -408,6 +408,6 @@ class Task(NamedTuple, Generic[R]):
         return get_queue(self.kind).submit(self.key, self.name, run_in_steps(self.steps))
 
     @property
-    def left(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Whether this visitor has withdrawn from the job."""
-        return get_queue(self.kind).left(self.key)
+        return get_queue(self.kind).is_cancelled(self.key)

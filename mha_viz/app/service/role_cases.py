@@ -90,7 +90,7 @@ def _check_gloss_example(model: catalog.Model, head: Head, example: str) -> Role
     if not is_ready(model):
         return None
     with suppress(MhaVizError, TimeoutError):
-        reading = model_service().cached(verbs.read, Request(model.name, text)).result(PATIENCE_S).by_words()
+        reading = model_service().ask_cached(verbs.read, Request(model.name, text)).result(PATIENCE_S).by_words()
         ordinary = [place for place, is_special in enumerate(reading.queries.special) if not is_special]
         row = reading[head][ordinary[query], ordinary]
         if len(row) == len(forms) and int(row.argmax()) == key:

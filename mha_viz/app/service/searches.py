@@ -68,7 +68,7 @@ def _run_child(model: catalog.Model, source: StudyCorpus, request: LinkRequest, 
         "data": source.data,
     }
     result: dict[str, Any] | None = apart.run(
-        CHILD_MODULE, order, _make_bounds(folder, SUBJECTS[request.kind]), job.tell, cancelled=job.stopped
+        CHILD_MODULE, order, _make_bounds(folder, SUBJECTS[request.kind]), job.report_progress, cancelled=job.is_stopped
     )
     if result is None:
         raise Cancelled(f"{SUBJECTS[request.kind]} was stopped before anything was read.", "Start it again.")

@@ -144,7 +144,7 @@ server_state = Once(_ServerState)
 def find_source(data: bytes, name: str) -> StudyCorpus | None:
     """Return the parsed file if it was read a moment ago, else None. Raises the CorpusError that reading it raised."""
     key = _make_file_key(data, name)
-    content, failed_job = get_queue("file").results.get(key), get_queue("file").failed(key)
+    content, failed_job = get_queue("file").results.get(key), get_queue("file").find_failed(key)
     if content is None and failed_job is not None and isinstance(failed_job.error, CorpusError):
         raise failed_job.error
     return content
@@ -153,7 +153,7 @@ def find_source(data: bytes, name: str) -> StudyCorpus | None:
 def read(data: bytes, name: str) -> Job:
     """Start reading a file, or join the job that reads it; afterwards :func:`find_source` returns it. Raises Busy."""
     key = _make_file_key(data, name)
-    return get_queue("file").submit(key, name, lambda job: uploads.parse_in_child(data, name, job.stopped))
+    return get_queue("file").submit(key, name, lambda job: uploads.parse_in_child(data, name, job.is_stopped))
 
 
 # ---- Profiles -------------------------------------------------------------------------------------------
@@ -247,12 +247,12 @@ def start(model: catalog.Model, source: StudyCorpus) -> Job:
 
 def find_running(model: catalog.Model, digest: str) -> Job | None:
     """Return the running or waiting study of a model on a corpus, submitted by any visitor; None if there is none."""
-    return get_queue("study").under_way(profiles.key(model, digest))
+    return get_queue("study").find_running(profiles.key(model, digest))
 
 
 def is_stopping(model: catalog.Model, digest: str) -> bool:
     """Return whether a study was stopped and is still saving its partial sums."""
-    return get_queue("study").stopping(profiles.key(model, digest))
+    return get_queue("study").is_stopping(profiles.key(model, digest))
 
 
 def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyCorpus] | None:
@@ -261,7 +261,7 @@ def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyC
     None if it did not fail. An uploaded file comes without its name, which only the visitor who uploaded it may see.
     """
     key = profiles.key(model, digest)
-    job, source = get_queue("study").failed(key), server_state().measured.get(key)
+    job, source = get_queue("study").find_failed(key), server_state().measured.get(key)
     return (job.error, source) if job and job.error and source else None
 
 
@@ -279,7 +279,7 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
         "data": source.data,
     }
     bounds = _make_bounds(folder)._replace(writable=(str(sums),) if sums else ())
-    profile = parse_profile(apart.run(CHILD_MODULE, order, bounds, job.tell, cancelled=job.stopped))
+    profile = parse_profile(apart.run(CHILD_MODULE, order, bounds, job.report_progress, cancelled=job.is_stopped))
     get_queue("study").results.put(key, profile)  # before writing, so that a failure does not lose it
     try:
         if sums is None:

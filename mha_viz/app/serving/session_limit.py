@@ -63,7 +63,7 @@ class SessionLimit:
         self.waits = Waits(settings.wait)
 
     @property
-    def taken(self) -> int:
+    def open_count(self) -> int:
         """The number of open WebSockets."""
         return self._open.total()
 
@@ -72,7 +72,7 @@ class SessionLimit:
 
         ``is_in``: whether the visitor had a session a moment ago; such visitors are let in even if others wait long.
         """
-        if self.taken >= self._settings.sessions:
+        if self.open_count >= self._settings.sessions:
             return f"This server allows {self._settings.sessions:,} open tabs at a time."
         limit = self._settings.per_address
         if not is_loopback(address) and self._open[address] >= limit:
@@ -83,7 +83,7 @@ class SessionLimit:
         """Return whether a visitor has a session or had one a moment ago, as when reloading a page."""
         return self._browsers[visitor] > 0 or visitor in self._left
 
-    def returns(self, visitor: str) -> bool:
+    def take_return(self, visitor: str) -> bool:
         """Return whether a visitor left a session a moment ago. Each session can be returned to once."""
         return self._left.take(visitor)
 
@@ -138,7 +138,7 @@ class Gate:
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = get_client_address(scope)
         visitor = read_browser(scope) or address
-        if self._session_limit.refusal(address, self._session_limit.returns(visitor)) and not _is_resuming(scope):
+        if self._session_limit.refusal(address, self._session_limit.take_return(visitor)) and not _is_resuming(scope):
             self._session_limit.note_refused(visitor)
             await _refuse(scope, receive, send)
             return

@@ -125,7 +125,7 @@ class _Sweeper:
         self._waiting.end_expired()
         self._downloads.remove_orphaned_files()  # also while no page runs
         now = time.monotonic()
-        if self._session_limit.taken:
+        if self._session_limit.open_count:
             self._freed = False
             if now - self._collected_at >= COLLECT_S and self._waiting.ended - self._collected >= MIN_ENDED:
                 self._collected_at, self._collected = now, self._waiting.ended

@@ -58,7 +58,7 @@ def load_answer(request: Request) -> Answer:
     """Return the answer, from the cache or from the model. Raises what the model raises."""
     if request.off:
         inference.measure_means(request)
-    return inference.wait_for_result(model_service().cached(verbs.answer_question, request), WAIT_NOTE)
+    return inference.wait_for_result(model_service().ask_cached(verbs.answer_question, request), WAIT_NOTE)
 
 
 def _describe_place(attention: Attention, question: Question) -> str:

@@ -79,7 +79,7 @@ class SwitchOffMode:
         self.head_request, self.request = each_head, replace(each_head, off=self.off)
 
     @property
-    def drawn(self) -> str:
+    def encoded(self) -> str:
         """The mode's part of the drawing, as JSON for the explorer.
 
         Keys:
@@ -96,7 +96,7 @@ class SwitchOffMode:
         shares = [None if np.isnan(value) else round(float(value / largest), 3) for value in divergence.ravel()]
         return json.dumps({"off": places, "moved": shares})
 
-    def say(self, opened: Head) -> list[PageChart]:
+    def show(self, opened: Head) -> list[PageChart]:
         """Say what the model answers and which head changes the answer most, and show the controls for the heads.
 
         ``opened`` is the head whose switch the drawing shows. Return the charts of the answer and of the effects of all
@@ -163,7 +163,7 @@ class SwitchOffMode:
             return f"{largest_effect}; removing **{format_head(ranked[-1])}**, least."
         largest = max(values[ranked[0]], 1e-12)
         if len(self.off) > 1:
-            future = model_service().cached(verbs.measure_losses, self.request, (self.off,))
+            future = model_service().ask_cached(verbs.measure_losses, self.request, (self.off,))
             lost = inference.wait_for_result(future, "Running the model without these heads…")
             share = float((lost.sentence if target == "sentence" else lost.answer)[0]) / largest
             comparison = f"{percent(share, 0)} as much as" if share < LARGE_RATIO else "far more than"

@@ -112,22 +112,22 @@ class PageReading:
         return studies.find_running(self.model, digest), failed and failed[0]
 
     @cached_property
-    def begin(self) -> OpenHead:
+    def opening(self) -> OpenHead:
         """The head that opens if the URL names none."""
         return find_opening(self.url, self.attention)
 
     @cached_property
-    def wanted(self) -> dict[Head, bool]:
+    def requested_heads(self) -> dict[Head, bool]:
         """The heads to open, and whether the model has them."""
         where = self.url.where
-        first = Head.parse(self.begin.head) if where.head is None else where.head
+        first = Head.parse(self.opening.head) if where.head is None else where.head
         return {head: self._has(head) for head in (first, *(Head(first.layer, number) for number in where.on))}
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
         """The open heads. The first one is drawn beside the grid."""
-        heads = tuple(head for head, is_there in self.wanted.items() if is_there)
-        return heads if next(iter(self.wanted.values())) else (Head.parse(self.begin.head),)
+        heads = tuple(head for head, is_there in self.requested_heads.items() if is_there)
+        return heads if next(iter(self.requested_heads.values())) else (Head.parse(self.opening.head),)
 
     def _has(self, head: Head) -> bool:
         with suppress(UnknownHead):
@@ -268,7 +268,7 @@ def load_question(request: Request, where: Address) -> Question:
     question_request = replace(
         whole_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
     )
-    return wait_for_result(model_service().cached(verbs.prepare_question, question_request), "Asking the model…")
+    return wait_for_result(model_service().ask_cached(verbs.prepare_question, question_request), "Asking the model…")
 
 
 def measure_means(request: Request) -> None:
@@ -299,7 +299,7 @@ def read_request(request: Request) -> Attention:
     """
     if request.off:
         measure_means(request)
-    attention = wait_for_result(model_service().cached(verbs.read, request), "is reading…", request.model)
+    attention = wait_for_result(model_service().ask_cached(verbs.read, request), "is reading…", request.model)
     gold = None if request.pair or request.quantity != UNEXPLAINED else find_annotation(request.text)
     return add_annotation(attention, gold.sentence) if isinstance(gold, Annotated) else attention
 
@@ -357,7 +357,7 @@ def download(model: catalog.Model) -> None:
 
     The page continues by itself when the model is there.
     """
-    failure = model_service().failed(model)
+    failure = model_service().get_failure(model)
     if failure is not None:
         complain(failure)
         with st.container(horizontal=True):
@@ -376,10 +376,10 @@ def download(model: catalog.Model) -> None:
 @st.fragment(run_every=0.5)
 @guarded(complain)
 def _show_progress(job: Job, model: catalog.Model) -> None:
-    job.look()
-    if st.session_state.pop(CANCELLED_KEY, False) and not job.finished:  # the job goes on for other visitors
+    job.heartbeat()
+    if st.session_state.pop(CANCELLED_KEY, False) and not job.is_finished:  # the job goes on for other visitors
         st.rerun()
-    if job.finished:
+    if job.is_finished:
         if job.error is None:
             address.go(before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
         st.rerun()

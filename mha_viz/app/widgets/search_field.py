@@ -166,7 +166,7 @@ def _load_reading(model: catalog.Model, url: Url) -> Attention:
     if not (model_service().has_reading(request) or is_ready(model)):
         model = catalog.choose_default()  # shown while the requested model is missing
         request = replace(request, model=model.name)
-    future = model_service().cached(verbs.read, set_part(request, model, url.where))
+    future = model_service().ask_cached(verbs.read, set_part(request, model, url.where))
     try:
         return future.result(PATIENCE_S)
     except NotYet:

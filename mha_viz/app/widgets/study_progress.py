@@ -25,7 +25,7 @@ def load_result(task: Task[R], widget: str = "") -> R:
     result, key_suffix = task.stored(), widget or task.kind
     if result is not None:
         return result
-    if task.left:
+    if task.is_cancelled:
         st.button("Continue", key=f"go_on_{key_suffix}", on_click=start_task, args=(task,))
         raise Cancelled("You stopped this.")
     return wait_for_job_result(task.begin(), task.words, f"stop_{key_suffix}", task.stored)
@@ -62,8 +62,8 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
         left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.empty()
         right.button("Stop", key=stop_key, on_click=job.cancel, width="stretch")
-        while not job.finished:
-            job.look()
+        while not job.is_finished:
+            job.heartbeat()
             seconds = job.seconds_left  # None at first
             so_far = format_done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
             bar.progress(job.fraction, text=f"{words}: {so_far}")  # Streamlit ends an abandoned run here
@@ -78,11 +78,11 @@ def show_progress(study: Job, words: Callable[[Job], str]) -> None:
 
     The page continues by itself when the study has ended.
     """
-    if study.finished or study.stopped():
+    if study.is_finished or study.is_stopped():
         st.rerun()
-    study.look()
+    study.heartbeat()
     left, right = st.columns([5, 1], vertical_alignment="center")
-    if study.left:
+    if study.is_cancelled:
         left.progress(study.fraction, text=f"Another visitor has started this study: {format_done(study.fraction)}")
         right.button("Wait too", key="join_study", on_click=study.join, width="stretch")
         return

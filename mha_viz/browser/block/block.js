@@ -1,4 +1,4 @@
-// The block of multi-head attention: x, a linear layer, h heads with their steps, the concatenation, a linear layer.
+// The multi-head attention block: x, a linear layer, h heads with their steps, the concatenation, a linear layer.
 import { make, svg } from "../dom.js";
 import { mounted, queued } from "../mount.js";
 /** @import { Children } from "../dom.js" */
@@ -15,7 +15,7 @@ const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
 
 /** @typedef {{ steps: Step[], step: string, heads: string[], head: number }} BlockData */
 
-// Steps in order as groups: each step outside a head alone, those inside together.
+// Group the steps in order: each step outside a head alone, steps inside heads together.
 /** @type {(steps: Step[]) => { inside: boolean, steps: Step[] }[]} */
 export function groups(steps) {
   const list = [];
@@ -27,7 +27,7 @@ export function groups(steps) {
   return list;
 }
 
-// "W_Q  W_K" → text with Q and K as subscripts.
+// Split "W_Q  W_K" into text and subscripts.
 /** @type {(text: string) => string[]} */
 export const subscripts = (text) => text.split(/_(\w+)/);
 /** @type {(text: string) => Children} */
@@ -35,9 +35,8 @@ const formula = (text) => subscripts(text).map((part, i) => (i % 2 ? make("sub",
 /** @type {() => HTMLElement} */
 const arrow = () => make("span", { class: "arrow", "aria-hidden": "true" }, "→");
 
-// Where the thread of each head begins and ends in the room between two steps: as parts of its height, by the place of
-// the head among all, from 0 to 1. x splits into the heads, they lie side by side in the concatenation, and W_O joins
-// them.
+// Start and end of each head's thread between two steps, as shares of the height, given the position of the head from 0
+// to 1. x is split among the heads, their outputs lie side by side in the concatenation, and W_O joins them.
 /** @typedef {Record<string, (place: number) => [number, number]>} Ways */
 /** @type {(place: number) => number} */
 const spread = (place) => 0.06 + 0.88 * place;
@@ -47,8 +46,7 @@ const ACROSS = {
   lay: (place) => [spread(place), 0.38 + 0.24 * place],
   join: (place) => [0.38 + 0.24 * place, 0.5],
 };
-// The same, as parts of the width, where steps are in rows below each other: from the last step of the row above to
-// the first of the row below.
+// Likewise as shares of the width, if the steps are in rows: from the last step of one row to the first of the next.
 /** @type {Ways} */
 const DOWN = {
   split: (place) => [0.75, spread(place)],
@@ -69,7 +67,7 @@ function drawThreads(ends, { heads, head }, direction) {
       direction === "down" ? `M${from} 0C${from} 50 ${to} 50 ${to} 100` : `M0 ${from}C50 ${from} 50 ${to} 100 ${to}`;
     return svg("path", { d, stroke: colour, class: number === head ? "open" : "" });
   });
-  lines.push(...lines.splice(head, 1)); // that of the open head lies on top
+  lines.push(...lines.splice(head, 1)); // the open head's thread lies on top
   const box = { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" };
   return svg("svg", { class: `threads ${direction}`, ...box }, ...lines);
 }
@@ -86,13 +84,13 @@ export function block(root, send) {
   };
 }
 
-// The beginning of a step that was opened from the end of another one.
+// Scroll back to the beginning of a step that was opened from the end of another one.
 /** @type {(opened: Element | null) => void} */
 function bringBack(opened) {
   if (opened && opened.getBoundingClientRect().top < 0) opened.scrollIntoView();
 }
 
-// Redrawn on each change; the keyboard focus stays where it was.
+// Redraw the block after each change; the keyboard focus stays where it was.
 /** @type {(root: HTMLElement, send: Send, data: BlockData) => void} */
 function drawBlock(root, send, data) {
   const order = () => [...root.querySelectorAll("button")];
@@ -129,7 +127,7 @@ function stepButton({ name, label, shape }, open, send) {
 /** @type {(row: Element) => HTMLElement[]} */
 const stepsIn = (row) => [...row.querySelectorAll(/** @type {"button"} */ (".step"))];
 
-// The keyboard stops once at the steps; an arrow key goes to the next or the previous one.
+// Make the steps one tab stop; an arrow key goes to the next or the previous one.
 /** @type {(event: KeyboardEvent) => void} */
 function walkSteps(event) {
   const here = /** @type {HTMLElement} */ (event.target).closest(/** @type {"button"} */ (".step"));
@@ -173,7 +171,7 @@ function headButton(number, colour, chosen, send) {
   return button;
 }
 
-// The keyboard stops once at the heads; an arrow key opens the next or the previous one.
+// Make the heads one tab stop; an arrow key opens the next or the previous one.
 /** @type {(event: KeyboardEvent) => void} */
 function walk(event) {
   const chip = /** @type {HTMLElement} */ (event.target).closest("button");
@@ -183,7 +181,7 @@ function walk(event) {
   next?.click();
 }
 
-// Where an arrow key leads from `here`; undefined for other keys.
+// Return the element to which an arrow key leads from `here`; undefined for other keys.
 /** @type {(event: KeyboardEvent, here: HTMLElement, all: HTMLElement[]) => HTMLElement | undefined} */
 function neighbour(event, here, all) {
   const step = STEPS[event.key];

@@ -1,5 +1,5 @@
-// Heads side by side: the spot under the pointer in one panel is shown in all, on one scale, and any two can be
-// subtracted. What only changes the view is drawn here at once; the server is told afterwards and keeps the URL.
+// Show heads side by side. The hovered spot is shown in all panels on one scale, and any two panels can be subtracted.
+// Changes of the view are drawn here at once; the server is told afterwards and keeps the URL.
 import { mounted, queued } from "../mount.js";
 import { Stage, readLook } from "../stage.js";
 import { Comparison } from "./comparison.js";
@@ -13,8 +13,8 @@ import { encodeTogether, held, parseTogether, pinAt, unpackPanels } from "./toge
 /** @import { Panels, PanelsView } from "./together.js" */
 
 /**
- * What the drawings of a comparison share: what was read, and what the view shows of it; the view, and what is pointed
- * at; and the look.
+ * State shared by the drawings of a comparison: the data and their visible part, the view and the hovered spot, and the
+ * colours and fonts.
  *
  * @typedef {object} Stores
  * @property {{ set: Panels, derived: Derived }} read
@@ -38,7 +38,7 @@ class Compare {
   /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
   constructor(root, send, locate) {
     const stage = new Stage(send, locate, this.#drawing());
-    const read = /** @type {Stores["read"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // nothing yet
+    const read = /** @type {Stores["read"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // no data yet
     const look = /** @type {Look} */ ({});
     this.#root = root;
     this.#stores = { read, stage, look };
@@ -86,7 +86,7 @@ class Compare {
     cancelAnimationFrame(this.#frame);
   }
 
-  // Many moves of the pointer lead to one drawing.
+  // Draw once for many moves of the pointer.
   #refreshSoon() {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
@@ -101,7 +101,7 @@ class Compare {
     readLook(look, this.#root, set.themes, part.hint);
     part.all.classList.toggle("empty", !set.panels.length);
     part.hint.textContent = hint(set);
-    part.how.hidden = set.panels.length < 2 || !!set.start?.pin; // a word that is held shows how it is
+    part.how.hidden = set.panels.length < 2 || !!set.start?.pin; // a pinned word is explanation enough
     if (set.panels.length) {
       derive(this.#stores);
       setControls(part, set, stage.view);
@@ -128,7 +128,7 @@ class Compare {
     part.panels.forEach((_, index) => listenTo(this.#stores, part, index));
   }
 
-  // Two panels to subtract; if one is chosen twice, the other is its neighbour.
+  // Choose the two panels to subtract; if the same panel is chosen twice, use its neighbour.
   /** @type {(ofSecond: boolean) => void} */
   #subtract(ofSecond) {
     const { first, second } = this.#part;
@@ -137,7 +137,7 @@ class Compare {
     this.#show(ofSecond ? pair.reverse() : pair);
   }
 
-  // The panel of this number and the next one, unless they are subtracted already.
+  // Show the difference of panel `index` and the next one, or hide it if it is already shown.
   /** @type {(index: number) => void} */
   #difference(index) {
     const { diff } = this.#stores.stage.view;

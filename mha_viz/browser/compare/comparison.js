@@ -1,4 +1,4 @@
-// Changes of the compared heads: sent to the server one at a time, and shown when the panels come back.
+// Send edits of the compared heads to the server one at a time, and show their result when the panels arrive.
 import { headName } from "../reading.js";
 import { encodeTogether, openingAfter, placeAfter, readingOf, viewAfter } from "./together.js";
 /** @import { Send } from "../mount.js" */
@@ -7,17 +7,17 @@ import { encodeTogether, openingAfter, placeAfter, readingOf, viewAfter } from "
 /** @import { Panels, PanelsView } from "./together.js" */
 
 /**
- * A change of the compared heads; `index` and `to` are panels.
+ * An edit of the compared heads; `index` and `to` are panel numbers.
  *
  * @typedef {{ action: string, index: number, to?: number, name?: string }} Edit
  */
 
-const ANSWER_AFTER = 4000; // milliseconds after which a change counts as lost
+const ANSWER_AFTER = 4000; // milliseconds after which an edit counts as lost
 /** @type {Record<string, string>} */
 const DONE = { remove: "Removed. The Back button restores it.", duplicate: "Duplicated.", rename: "Renamed." };
 
 /**
- * A change that the next panels answer: their number and view, and where the keyboard goes.
+ * An edit waiting for its panels: their number and view, and the element to focus.
  *
  * @typedef {Edit & { count: number, view: PanelsView, tool: string, until: number }} Pending
  */
@@ -35,8 +35,8 @@ export class Comparison {
     this.#say = say;
   }
 
-  // One change at a time, because a second one would count places that no longer exist. `index` and `to` are places
-  // among the compared heads.
+  // Make one edit at a time, because a second one would refer to panel numbers that no longer exist. `index` and `to`
+  // are positions among the compared heads.
   /** @type {(set: Panels, change: Edit) => void} */
   edit(set, change) {
     const { action, index } = change;
@@ -50,13 +50,13 @@ export class Comparison {
     this.#pending = expected(set, change, after);
   }
 
-  // The view of the panels that have come; undefined if they are not the answer to a change.
+  // Return the view of the panels that arrived, or undefined if they do not answer an edit.
   /** @type {(set: Panels) => PanelsView | undefined} */
   viewOf(set) {
     return this.#pending?.count === set.panels.length ? this.#pending.view : undefined;
   }
 
-  // Restores the keyboard focus after a change; the address states what the panels show.
+  // Restore the keyboard focus after an edit, and make the address match the panels.
   /** @type {(set: Panels, panels: PanelPart[]) => void} */
   settle(set, panels) {
     if (!this.#pending) return;
@@ -73,8 +73,8 @@ export class Comparison {
   }
 }
 
-// `request`: the texts given to an encoder–decoder, because its source is not always among the texts of the axes; or
-// the heads that are off.
+// Describe the head of a panel. `request` holds the texts given to an encoder–decoder, because its source is not always
+// among the texts of the axes, or the heads that are off.
 /** @type {(set: Panels, index: number) => Record<string, string>} */
 function whatStands(set, index) {
   const reading = readingOf(set, index);
@@ -90,7 +90,7 @@ function inComparison(set, change) {
   return { ...change, index: place(change.index), ...to };
 }
 
-// The change that the next panels answer.
+// Describe the result of an edit, to recognize the panels that answer it.
 /** @type {(set: Panels, change: Edit, view: PanelsView) => Pending} */
 function expected(set, change, view) {
   const { action, index, to } = change;

@@ -26,7 +26,7 @@ import { columns, nameOf, readingOf, sharedShades, spotIn, topOf, unitsOf } from
 
 /** @typedef {Parts & { panels: PanelPart[] }} Sheet */
 /**
- * The part of every panel that the view shows.
+ * The visible part of every panel.
  *
  * @typedef {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
  *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} Derived
@@ -40,7 +40,7 @@ const LEGIBLE = 14; // maximum pixels of a row, so that short texts fit the firs
 const LEAST = 292; // minimum width of a panel, pixels
 const LINKS_WIDTH = 560; // maximum width of a link diagram, pixels
 
-// Compute what the view shows of every panel, once per view.
+// Compute the visible part of every panel, once per view.
 /** @type {(stores: Stores) => void} */
 export function derive({ read, stage: { view }, look }) {
   const { set, derived } = read;
@@ -68,7 +68,7 @@ export function derive({ read, stage: { view }, look }) {
   read.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
 }
 
-// Return the kind of the numbers of all panels: signed if any is signed, otherwise not shares if any is not.
+// Return the common kind of numbers: that of the first signed panel, or else of the first whose numbers are not shares.
 /** @type {(heads: ShownHead[]) => Kind} */
 const kindOf = (heads) => {
   const parts = heads.map(({ part }) => part);

@@ -90,7 +90,7 @@ export function setControls(p, set, view) {
 // Long texts first show only the strongest links; a line says so.
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
 export function setBegun(p, set, view, on) {
-  const { special } = startOf({ readings: [], start: set.start }); // opens with this setting whatever the text
+  const { special } = startOf({ readings: [], start: set.start }); // the initial setting for any text
   begin(p.begun, startOf(set), { ...firstValues("compare", set.readings), special }, view, on.change, [
     "Long text: special tokens hidden, three links per word, colours up to the largest weight shown.",
     "Show only the strongest",
@@ -183,7 +183,7 @@ function askName(p, button, name, done) {
   field.select();
 }
 
-// Show the model, the sentence and the steps applied, if panels differ in them. Words that other panels lack are
+// Show the model, the sentence and the processing steps if panels differ in them. Words that other panels lack are
 // highlighted.
 /** @type {(set: Panels, index: number) => HTMLElement | null} */
 function whoseOf(set, index) {
@@ -241,8 +241,7 @@ function marked(letters, spans, start) {
 
 // ---- The difference, and the table --------------------------------------------------------------------------
 
-// Make the difference, which stands in the rows of panels; return the list of largest differences, which follows all of
-// them.
+// Make the difference, which stands among the panels. Return the list of largest differences, which stands below them.
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function differenceOf(p, on) {
   /** @type {(label: string) => HTMLSelectElement} */

@@ -1,4 +1,4 @@
-// Other sentences in which the open head does what it is named for, and one in which it fails, each with its arc.
+// Show other sentences in which the open head plays its role, and one in which it fails, each with its arc.
 import { arc } from "../arcs.js";
 import { roving, stopAt } from "../controls.js";
 import { make, svg } from "../dom.js";
@@ -28,7 +28,7 @@ export class ElsewhereView {
     const { head, cases } = read.elsewhere;
     const isOfHead = head === stage.view.head;
     this.box.hidden = !cases.length || !!read.mode;
-    this.box.style.visibility = isOfHead ? "" : "hidden"; // what is below stays in place until the next head is read
+    this.box.style.visibility = isOfHead ? "" : "hidden"; // keep its room until the next head is read
     const key = JSON.stringify([read.elsewhere, look.theme]);
     if (this.box.hidden || !isOfHead || key === this.#drawn) return;
     this.#drawn = key;
@@ -51,7 +51,7 @@ export class ElsewhereView {
     return make("button", { type: "button", title, onclick }, text, ...mark, lines);
   }
 
-  // Arcs from word to word, where the words are now.
+  // Draw arcs at the current positions of the words.
   #bend() {
     const { cases } = this.#stores.read.elsewhere;
     [...this.#list.children].forEach((button, i) => {

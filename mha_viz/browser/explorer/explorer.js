@@ -19,8 +19,8 @@ import { Read, Shown, tellBows } from "./read.js";
 /** @import { HeadRoles } from "./roles.js" */
 
 /**
- * State shared by the drawings of the explorer: the reading, what the view shows of it, and the hovered spot. `say`
- * announces text to screen readers; `isAlone`: in a file, without a server.
+ * State shared by the drawings of the explorer: the reading, its visible part, and the hovered spot. `say` announces
+ * text to screen readers; `isAlone`: in a file, without a server.
  *
  * @typedef {object} Stores
  * @property {Read} read
@@ -194,8 +194,8 @@ export default function (component) {
 
 // ---- Findings in this text ----------------------------------------------------------------------------------
 
-// Describe in sentences what heads do in this text: first what a pronoun refers to, then unusual findings. Each
-// sentence opens its head and pins the word that shows it.
+// Describe the behaviour of heads in this text: first the referents of pronouns, then unusual findings. Each sentence
+// opens its head and pins the word that shows it.
 
 /**
  * A finding. Every second part of its `words` is quoted from the text. Findings that are not unusual come first.

@@ -1,5 +1,5 @@
-// A first visit: three heads take turns every three seconds, each with what it does in words, until somebody acts,
-// never again in this browser.
+// On a first visit, show three heads in turn, each for three seconds with a description, until the user acts. Never
+// repeat this in the same browser.
 import { still } from "../dom.js";
 import { encodeView } from "../geometry.js";
 import { rememberActing, remembersActing } from "../memory.js";
@@ -8,7 +8,7 @@ import { mapName } from "../reading.js";
 /** @import { Stores } from "./explorer.js" */
 
 const EACH = 3000; // milliseconds
-let ended = false; // on whichever page somebody acted
+let ended = false; // the user has acted, on any page
 const ACTS = ["pointerdown", "keydown", "wheel", "touchstart", "scroll"];
 
 export class Turns {
@@ -23,7 +23,7 @@ export class Turns {
     this.#stores = stores;
   }
 
-  // Begin when there is something to show, if the address asks for nothing.
+  // Begin if there is something to show and the address asks for nothing else.
   begin() {
     const { stage, isAlone } = this.#stores;
     if (this.#begun) return;
@@ -41,7 +41,7 @@ export class Turns {
     ACTS.forEach((act) => document.removeEventListener(act, this.#end, { capture: true }));
   }
 
-  // What the head of the present turn does, in words; empty once somebody has acted.
+  // The description of the head shown in this turn; empty once the user has acted.
   get says() {
     const { read, stage } = this.#stores;
     const turn = this.#turns[this.#turn];
@@ -50,7 +50,7 @@ export class Turns {
       : "";
   }
 
-  // Those whose heads are here in full.
+  // The turns whose heads have been sent in full.
   get #turns() {
     const { turns, reading } = this.#stores.read;
     return turns.filter(({ head }) => reading.matrices.has(head));
@@ -67,8 +67,8 @@ export class Turns {
     stage.drawing.draw();
   }
 
-  // What is shown then stays. The address says it, without an entry of the history for what nobody asked for; the
-  // server reads it with what is done next.
+  // Stop at the current view. The address states it without a history entry, since the user did not ask for it; the
+  // server reads it with the next action.
   #end = () => {
     ended = true;
     rememberActing();

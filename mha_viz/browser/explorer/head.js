@@ -210,7 +210,7 @@ export class HeadView {
     const height = look.letters ? this.#heatBox.clientHeight : usual; // in class mode, the CSS sets the height
     this.#linksBox.hidden = !this.#hasFan;
     this.#panels.classList.toggle("lone", !this.#hasFan);
-    const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before anything changes
+    const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before any change
     const scroll = this.#scroller.scrollTop;
     this.#scroller.style.maxHeight = `${height}px`;
     this.#heatBox.style.maxHeight = look.letters ? "" : `${height + 60}px`;

@@ -275,7 +275,7 @@ function draggable(grid, box, cell, turn) {
     if (head !== null) turn(head);
   });
   grid.addEventListener("pointercancel", drop);
-  grid.addEventListener("click", (event) => wasDragged && event.stopImmediatePropagation(), true); // opens no head
+  grid.addEventListener("click", (event) => wasDragged && event.stopImmediatePropagation(), true); // not a click
 }
 
 /** @type {(box: HTMLElement, event: PointerEvent) => boolean} */
@@ -362,7 +362,7 @@ function labels(context, reading, layout, look) {
  */
 
 const WIDEST = 9; // pixels for a share of 1, on top of the minimum
-const BEND = 0.22; // how far a key's arrow bends to the right, a query's to the left, as a part of its length
+const BEND = 0.22; // sideways bend as a share of an arrow's length: keys to the right, queries to the left
 const EXPLAINED = "At least 5% of the later head’s scores here.";
 
 class Arrows {
@@ -373,7 +373,7 @@ class Arrows {
   #pointed = /** @type {Arrow | null} */ (null);
   #stores;
 
-  /** @param {Stores} stores @param {HTMLElement} sheet what the arrows lie on */
+  /** @param {Stores} stores @param {HTMLElement} sheet the element below the arrows */
   constructor(stores, sheet) {
     this.#stores = stores;
     sheet.append(this.#lines);

@@ -27,7 +27,7 @@ export class Preview {
   #stores;
   #chips;
 
-  /** @param {Stores} stores @param {HTMLElement} ask which heads link two words */
+  /** @param {Stores} stores @param {HTMLElement} ask the ranking of heads by a link */
   constructor(stores, ask) {
     this.#stores = stores;
     this.#chips = new Chips("role_here", stores);

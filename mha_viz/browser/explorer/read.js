@@ -1,4 +1,4 @@
-// Hold a reading, the data about its heads, and what the view shows of it.
+// Hold a reading, the data about its heads, and its visible part.
 import { block, shades, units } from "../geometry.js";
 import { signColours, typedOf } from "../ink.js";
 import { linksOf } from "../links.js";
@@ -35,7 +35,7 @@ export class Read {
   opened = 0; // how many times the server has opened a head by itself
   unusual = /** @type {Finding[]} */ ([]); // findings about this text
   turns = /** @type {Turn[]} */ ([]); // the heads shown in turn on a first visit
-  mode = /** @type {Mode | null} */ (null); // the effects of switched-off heads; null if none is off
+  mode = /** @type {Mode | null} */ (null); // the heads switched off and their effects; null outside that mode
   elsewhere = NOWHERE; // other sentences in which the open head plays its role
   recipes = /** @type {Recipes | null} */ (null); // null for models without recipes
   arrows = /** @type {Arrow[] | null} */ (null); // null unless requested

@@ -1,4 +1,4 @@
-// The recipe of a head: its rules in words and as bars, and the cells that a rule predicts.
+// Show the recipe of a head: its rules in words and as bars, and the cells that a rule predicts.
 import { make } from "../dom.js";
 import { decimal } from "../numerals.js";
 /** @import { Axes } from "../geometry.js" */
@@ -11,25 +11,26 @@ import { decimal } from "../numerals.js";
  */
 
 /**
- * As figures/words/known.py sends them, and app/explore/badges.py with what they say of a text: `on`, the corpora;
- * `colours`, the places of kinds among the colours of heads; `heads`, the parts of each head, largest first, as the
- * number of a rule and its share, the 95 % interval of what they explain, if it is known, and what each takes of this
- * text; `here`, how much each recipe explains of it; `annotated`, whether rules that need annotation were applied.
+ * Recipes as sent by figures/words/known.py, with their results on a text from app/explore/badges.py. `on`: the
+ * corpora; `colours`: the positions of kinds among the head colours; `heads`: the parts of each head, largest first,
+ * each with the number of a rule and its share, the 95 % interval of the share explained, if known, and the shares on
+ * this text; `here`: how much of this text each recipe explains; `annotated`: whether rules that need annotation were
+ * applied.
  *
  * @typedef {{ on: string, colours: Record<string, number>, rules: Rule[], heads: HeadRecipe[], here: number[] | null,
  *   annotated: boolean }} Recipes
  */
 
 export const UNEXPLAINED = "unexplained";
-const NAMED = 2; // rules of a head that are spoken
-const HARDLY = 0.005; // shares below it are 0%
+const NAMED = 2; // number of a head's rules that are spoken
+const HARDLY = 0.005; // smaller shares are shown as 0%
 /** @type {(share: number) => string} */
 const whole = (share) => `${decimal(100 * share, 0)}%`;
 /** @type {(share: number | undefined) => string} */
 const now = (share) => (share === undefined ? "" : `, here ${whole(share)}`);
 const EVEN = "On average it attends evenly to all tokens.";
 
-// A sample of the colour and the pattern of a kind.
+// Make a sample of the colour and the pattern of a kind.
 /** @type {(recipes: Recipes, kind: string, colours: string[]) => HTMLElement} */
 function sample(recipes, kind, colours) {
   const box = make("u", { class: kind });
@@ -51,7 +52,7 @@ export function spokenRecipe(recipes, head) {
   return isEven ? `${EVEN} ` : `On average it attends ${named.join(", ")}${left}. `;
 }
 
-// Every rule of a head with its share; `rest` is the name of what they do not explain.
+// List every rule of a head with its share; `rest` names the share that they do not explain.
 /**
  * @type {(recipes: Recipes, head: number, colours: string[], point: (rule: number | null) => void,
  *   rest: HTMLElement) => Children}
@@ -86,7 +87,7 @@ function rowOf(name, recipes, kind, colours, share, says) {
   return make("div", {}, make("dt", {}, name), bar, make("dd", {}, says));
 }
 
-// Which text the shares are of, and what the star of a rule says.
+// Say which text the shares belong to, and what the star of a rule means.
 /** @type {(recipes: Recipes, head: number) => string} */
 export function remarkOf(recipes, head) {
   const { on, rules, heads } = recipes;
@@ -107,7 +108,7 @@ const pointing = (rule, point) => ({
   onblur: () => point(null),
 });
 
-// Which cells of a drawing a rule predicts; null where that was not sent.
+// Return the cells of a drawing that a rule predicts, or null if they were not sent.
 /** @type {(rule: Rule, n: number, axes: Axes) => boolean[] | null} */
 export function cellsOf({ cells }, n, { rows, cols }) {
   if (!cells) return null;

@@ -1,8 +1,8 @@
-// Characters as Python sees them: what text/characters.py says of them, for texts that are read in the browser.
+// Classify characters as Python does, by the rules of text/characters.py, for texts that are read in the browser.
 
 /** @typedef {string[]} Typed a text as its code points */
 
-const ALSO_BLANK = "\x1c\x1d\x1e\x1f\x85"; // in Python, which has no U+FEFF among them
+const ALSO_BLANK = "\x1c\x1d\x1e\x1f\x85"; // in Python, which does not include U+FEFF
 const UNSEEN = /^[\p{Cf}\p{Cc}\p{Mn}\p{Zs}]+$/u;
 const MARKS = /^\p{P}+$/u;
 const IN_WORD = /^[\p{L}\p{N}\p{M}]$/u;
@@ -21,20 +21,20 @@ export const isPunctuation = (text) => MARKS.test(text);
 export const isInWord = (character) => IN_WORD.test(character);
 /** @type {(character: string) => boolean} */
 export const isAccent = (character) => ACCENT.test(character);
-// It belongs to the character before it.
+// Whether a character is attached to the one before it.
 /** @type {(character: string) => boolean} */
 export const isAttached = (character) => ATTACHED.test(character);
-// Emoji and other symbols, which stand together with their neighbours.
+// Whether a character is an emoji or similar symbol; neighbouring ones stay together.
 /** @type {(character: string) => boolean} */
 export const isPicture = (character) => PICTURE.test(character);
-// Punctuation, and signs such as + or $.
+// Whether a text consists of punctuation, or signs such as + or $.
 /** @type {(typed: Typed) => boolean} */
 export const isSign = (typed) => SIGNS.test(typed.join("")) && !typed.some(isPicture);
-// White space that is a word of its own.
+// Whether a character is white space that is a word of its own.
 /** @type {(character: string) => boolean} */
 export const isLine = (character) => !!character && LINES.includes(character);
 
-// The code points of a text; those that no tokenizer or page can process are U+FFFD.
+// Split a text into code points; those that no tokenizer or page can process become U+FFFD.
 /** @type {(text: string) => Typed} */
 export const cleaned = (text) => Array.from(text, (c) => (/^[\0\ud800-\udfff]$/.test(c) ? "\ufffd" : c));
 
@@ -44,7 +44,7 @@ export function stripped(typed) {
   return first < 0 ? [] : typed.slice(first, 1 + typed.findLastIndex((c) => !isBlank(c)));
 }
 
-// Without white space at the ends, and with invisible characters named.
+// Strip white space at the ends, and name invisible characters.
 /** @type {(typed: Typed) => string} */
 export function visible(typed) {
   const inner = stripped(typed);
@@ -54,7 +54,7 @@ export function visible(typed) {
   return (inner.length ? inner : typed).map((c) => `U+${code(c).padStart(4, "0")}`).join(" ");
 }
 
-// Where a span begins without leading white space; white space alone keeps its span.
+// Return the start of a span without leading white space; a span of only white space is unchanged.
 /** @type {(typed: Typed, start: number, end: number) => number} */
 export function withoutBlanks(typed, start, end) {
   const first = typed.slice(start, end).findIndex((c) => !isBlank(c));

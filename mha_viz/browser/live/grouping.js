@@ -131,7 +131,7 @@ function startsWord(previous, piece, typed) {
   return piece.word !== previous.word;
 }
 
-// Return the span of a token with and without the accents and joiners attached to it.
+// Return the characters of a token without accents and joiners. If nothing else is left, include their base character.
 /** @type {(typed: Typed, piece: Piece) => Typed} */
 function withoutAttached(typed, { start, end }) {
   while (start && typed.slice(start, end).every(isAttached)) start--;

@@ -1,5 +1,5 @@
-// The numbers of each head on one text: the measures of analysis/metrics.py, for texts that are read in the browser. A
-// measure that is missing here is left out of what a live page says.
+// Compute the measures of analysis/metrics.py for each head, for texts that are read in the browser. Measures that are
+// missing here are not shown on live pages.
 
 /** @typedef {{ n: number, special: number[], marks: boolean[] }} Keys */
 
@@ -14,7 +14,7 @@ function massAt(matrix, { n, special }, offset) {
   return rows ? sum / rows : null;
 }
 
-// The mean weight that a row gives to the keys for which `isOne`.
+// Return the mean weight from a row to the keys for which `isOne`.
 /** @type {(matrix: Float32Array, keys: Keys, isOne: (key: number) => boolean) => number} */
 function massOn(matrix, { n }, isOne) {
   let sum = 0;

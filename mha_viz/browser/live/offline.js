@@ -1,9 +1,9 @@
-// The service worker of a page that reads by itself: the page comes from its host where that answers, and its files,
-// whose addresses change with their content, from this device once they were fetched. It answers no other address, so
-// that what else is on the host stays as it is, and it goes when its file is no longer there.
+// The service worker of a page that works without a server. The page itself is fetched from its host if reachable; its
+// files, whose addresses change with their content, come from this device once they were fetched. No other address on
+// the host is affected. The worker unregisters itself when its file is gone.
 
-// Filled in where the page is written (figures/files/live.py): `first` is stored with the first visit, `all` once the
-// model was loaded. A browser asks for this file again, and a new text of it brings a new version of the page.
+// Filled in when the page is written (figures/files/live.py): `first` is stored on the first visit, `all` once the
+// model has loaded. Browsers fetch this file again; if it has changed, they install the new version of the page.
 const STORED = /** @type {{ first: string[], all: string[] }} */ ({ first: [], all: [] });
 const PAGE = "./";
 
@@ -18,9 +18,9 @@ const FILES = new Set(STORED.all.filter((name) => name !== PAGE).map(addressOf))
 /** @type {() => Promise<Cache>} */
 const store = () => caches.open(STORE);
 /** @type {Map<string, Promise<void>>} */
-const storing = new Map(); // what is being stored, by address
+const storing = new Map(); // pending writes, by address
 
-// Store a copy, for which nobody waits; without room the page works on with a network.
+// Store a copy in the background. If there is no room, the page still works online.
 /** @type {(event: any, address: string, response: Response) => Response} */
 function copied(event, address, response) {
   if (!response.ok) return response;
@@ -44,7 +44,7 @@ async function keep(names) {
   }
 }
 
-// What other versions of the page have stored is not needed any more.
+// Delete the files stored by other versions of the page.
 /** @type {() => Promise<void>} */
 async function activate() {
   const files = await store();
@@ -53,8 +53,8 @@ async function activate() {
   await scope.clients.claim();
 }
 
-// A host that has something else in this page's place has no such file, or a page under its name. Browsers look for a
-// new text of it, but keep a worker whose file is gone.
+// Unregister if the host no longer has this page: the file is missing, or its address returns a page. Browsers look for
+// a new version of the file, but keep a worker whose file is gone.
 /** @type {() => Promise<void>} */
 async function letGo() {
   const answer = await fetch(SELF_FILE, { cache: "no-cache" });

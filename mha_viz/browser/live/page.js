@@ -1,4 +1,4 @@
-// A sentence field on a published page: a worker reads what is typed, on this device, and the explorer draws it.
+// A sentence field on a published page: a worker on this device reads the typed text, and the explorer draws it.
 import { NOT_DRAWN, addressOf, inflated, lettersReady } from "../alone.js";
 import { make } from "../dom.js";
 /** @import { HeadRoles } from "../explorer/roles.js" */
@@ -8,7 +8,7 @@ import { make } from "../dom.js";
 /** @typedef {{ show: (data: any, ofHeads?: HeadRoles) => void }} Drawing */
 /** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Drawing} Create */
 
-// Filled in where the page is written (figures/files/live.py).
+// Filled in when the page is written (figures/files/live.py).
 const READER = "reader.js";
 
 const MEGABYTE = 1e6;
@@ -19,7 +19,7 @@ const TOO_LARGE = "The model is too large for this browser. Open the page on a d
 /** @type {(bytes: number) => string} */
 const megabytes = (bytes) => (bytes / MEGABYTE).toFixed(bytes < 10 * MEGABYTE ? 1 : 0);
 
-// Draw the example, and what is typed from then on.
+// Draw the example, and every text typed after that.
 /** @type {(create: Create, style: string) => Promise<void>} */
 export async function openLive(create, style) {
   document.getElementById("unserved")?.remove();
@@ -43,10 +43,10 @@ export async function openLive(create, style) {
     host.replaceWith(make("p", {}, NOT_DRAWN));
     throw error;
   }
-  navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it the page needs its host
+  navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it, the page does not work offline
 }
 
-// An element with the explorer's style, which holds for nothing else on the page.
+// Make an element whose explorer style applies to nothing else on the page.
 /** @type {(host: HTMLElement, style: string) => HTMLElement} */
 function styled(host, style) {
   const shadow = host.attachShadow({ mode: "open" });
@@ -59,7 +59,7 @@ function styled(host, style) {
   return root;
 }
 
-// What is typed goes to the worker; only the answer to the last sentence is drawn.
+// Send typed text to the worker; draw only the answer to the latest sentence.
 /** @type {(part: (selector: string) => any, show: (reading: any) => void) => void} */
 function listen(part, show) {
   const [form, field, status, bar] = ["form", "input", "[role=status]", "progress"].map(part);
@@ -98,7 +98,7 @@ function listen(part, show) {
     status.textContent = READING;
     ask(field.value);
   });
-  field.addEventListener("input", () => ask(null), { once: true }); // the model comes while somebody types
+  field.addEventListener("input", () => ask(null), { once: true }); // load the model when the user begins to type
 }
 
 /** @type {(heard: (event: MessageEvent<Message>) => void, fail: () => void) => Worker} */
@@ -109,7 +109,7 @@ function begun(heard, fail) {
   return worker;
 }
 
-// Have everything stored that the page needs without a network; also by the worker of a newer text, which takes over.
+// Ask for everything to be stored that the page needs offline; an updated worker that takes over is asked too.
 /** @type {() => void} */
 function keepAll() {
   const workers = navigator.serviceWorker;

@@ -1,5 +1,5 @@
-// The worker of a page that reads by itself: fetches the model when the first sentence comes, and answers each sentence
-// with a reading. It asks no other host, and nothing of a sentence leaves it.
+// The worker of a page that works without a server. It fetches the model when the first sentence comes, and answers
+// each sentence with a reading. It contacts no other host, and sends no part of a sentence anywhere.
 import { cleaned, stripped } from "./characters.js";
 import { grouped } from "./grouping.js";
 import { MEASURES } from "./measures.js";
@@ -8,7 +8,7 @@ import { Reader } from "./tokenizer.js";
 /** @import { Rules } from "./tokenizer.js" */
 
 /**
- * The model as data (figures/live.py): what all readings have in common, and the tokenizer.
+ * The model as data (figures/live.py): the data common to all readings, and the tokenizer.
  *
  * @typedef {object} Model
  * @property {Pick<Reading, "model" | "cited" | "layers" | "heads" | "together" | "themes"> & {
@@ -22,8 +22,8 @@ import { Reader } from "./tokenizer.js";
 /** @typedef {{ common: Model["common"], reader: Reader, session: any, ort: any, limit: number }} Loaded */
 
 /**
- * What the worker sends: how much of the model has been fetched; a reading with its weights, [layer, head, query, key],
- * and a note if the text was cut; or why there is none.
+ * A message from the worker: how much of the model has been fetched; or a reading with its weights, [layer, head,
+ * query, key], and a note if the text was cut; or the reason why there is none.
  *
  * @typedef {{ loaded?: number, total?: number, reading?: any, weights?: Float32Array, note?: string, refusal?: string,
  *   failed?: boolean, large?: boolean }}
@@ -32,13 +32,13 @@ import { Reader } from "./tokenizer.js";
 
 /** @type {(message: Message, transfer?: Transferable[]) => void} */
 const send = (message, transfer = []) => /** @type {any} */ (self).postMessage(message, transfer);
-// Filled in where the page is written (figures/files/live.py): the addresses of files, which change with their content.
+// Filled in when the page is written (figures/files/live.py): the addresses of files, which change with their content.
 const FILES = /** @type {Record<string, string>} */ ({});
 /** @type {(name: string) => string} */
 const place = (name) => new URL(FILES[name], self.location.href).href;
 
 const RUNTIME = "ort-wasm-simd-threaded";
-// Further optimization takes as long again at the start, and no run is faster.
+// Further optimization doubles the start-up time without speeding up runs.
 const WASM = { executionProviders: ["wasm"], graphOptimizationLevel: "basic" };
 
 /** @type {Promise<Loaded> | null} */
@@ -51,7 +51,7 @@ async function fetched(name) {
   return response;
 }
 
-// The bytes of files that follow each other; how many have come is sent on the way.
+// Fetch consecutive files into one array, reporting progress on the way.
 /** @type {(names: string[], total: number) => Promise<Uint8Array>} */
 async function weights(names, total) {
   const bytes = new Uint8Array(total);
@@ -74,9 +74,9 @@ async function load() {
     import(place("tokenizers.min.mjs")),
     fetched("model.json").then((response) => /** @type {Promise<Model>} */ (response.json())),
   ]);
-  ort.env.wasm.numThreads = 1; // more need headers that a static host may not send
+  ort.env.wasm.numThreads = 1; // more threads need headers that a static host may not send
   ort.env.wasm.wasmPaths = { mjs: place(`${RUNTIME}.mjs`), wasm: place(`${RUNTIME}.wasm`) };
-  const started = ort.InferenceSession.create(new Uint8Array(), WASM).catch(() => {}); // compiled while the model comes
+  const started = ort.InferenceSession.create(new Uint8Array(), WASM).catch(() => {}); // compile while the model loads
   const bytes = await weights(model.parts, model.bytes);
   await started;
   const session = await ort.InferenceSession.create(bytes, WASM);
@@ -104,14 +104,14 @@ async function read(text, { common, reader, session, ort, limit }) {
   const heads = Array.from({ length: common.layers * common.heads }, (_, head) => head);
   const parts = heads.map((head) => attention.data.subarray(head * n * n, (head + 1) * n * n));
   const metrics = common.metrics
-    .filter(({ name }) => Object.hasOwn(MEASURES, name)) // one that Python alone has is left out here
+    .filter(({ name }) => Object.hasOwn(MEASURES, name)) // skip measures that only Python has
     .map((metric) => ({ ...metric, values: parts.map((matrix) => MEASURES[metric.name](matrix, keys)) }));
   const isCut = count > n;
   const note = isCut ? `${common.model} reads at most ${limit} tokens; the rest of the text is cut.` : "";
   return { reading: { ...common, ...axis, key: text, of: text, full: heads, metrics }, weights: attention.data, note };
 }
 
-// null: somebody types.
+// Answer a message; null announces that the user is typing.
 /** @type {(event: MessageEvent<string | null>) => Promise<void>} */
 async function answer({ data }) {
   try {

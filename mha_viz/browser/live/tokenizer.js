@@ -35,7 +35,7 @@ import { isBlank } from "./characters.js";
  * @property {boolean} blankFirst a space is put before a text
  */
 
-/** @typedef {{ pieces: Piece[], count: number }} ReadPieces how many there are before the text is cut */
+/** @typedef {{ pieces: Piece[], count: number }} ReadPieces `count`: the number of tokens before the cut */
 /** @typedef {{ text: string, spans: [number, number][] }} Stretch characters with their places, by code unit */
 
 const PADDED = 0; // a character between two spaces
@@ -150,7 +150,7 @@ export class Reader {
   /** @type {(id: number, name: string, span: [number, number], word: number) => Piece} */
   #piece(id, name, [start, end], word) {
     const isSpecial = this.#rules.delimiters.includes(id);
-    const number = isSpecial ? null : this.#rules.bytes ? 0 : word; // bytes include blanks, which tell words apart
+    const number = isSpecial ? null : this.#rules.bytes ? 0 : word; // byte-level tokens mark blanks themselves
     const isUnknown = number !== null && id === this.#rules.unknown;
     return { id, name: isUnknown ? "[UNK]" : name, start, end, word: number, isUnknown };
   }

@@ -1,19 +1,19 @@
-// How the maps of all heads stand in the room of a stage: as large as they can be with all of them in the window.
+// Arrange the maps of all heads on a stage, as large as possible while all fit in the window.
 
 /**
- * `high`: down to the bar with the button; `over`: height of the sentence when it stands over the maps; `label`: of the
- * words beside and above a map; `caption`: height of what stands over each map.
+ * `high`: height down to the bar with the button; `over`: height of the sentence above the maps; `label`: size of the
+ * words beside and above a map; `caption`: height of the captions above each map.
  *
  * @typedef {{ width: number, high: number, over: number, label: number, caption: number, gap: number }} Room
  */
 
-// `rows`: how many rows of maps there must be, or 0.
+// `rows`: the required number of rows of maps, or 0.
 /** @typedef {{ count: number, rows: number, words: number, isBare: boolean }} Maps */
 
 /**
- * `hasRows`: whether maps have the words of their rows beside them, each its own (true), the first of each row of maps
- * for all of it (null), or none (false); `hasColumns`: the same of those above them. `isAside`: whether the sentence
- * stands beside the maps.
+ * `hasRows`: whether the words of the rows stand beside each map (true), only beside the first map in a row (null), or
+ * nowhere (false); `hasColumns`: likewise for the words above the maps. `isAside`: whether the sentence stands beside
+ * the maps.
  *
  * @typedef {object} Arrangement
  * @property {number} columns
@@ -26,16 +26,16 @@
 
 /** @typedef {Arrangement & { wide: number, tall: number, least: number, worth: number }} Way */
 
-const READABLE = 12; // the smallest cell of maps that have words, pixels: these have 11
-const BARE = 72; // the least width of a map without words, pixels
-const LOW = 180; // the width of a map in a window that is too low for all
-const ASIDE = { width: 316, gap: 28, page: 900 }; // the sentence beside the maps, at least; gap as in player.css
-const FEW = 8; // the most maps in rows of one length, and with words in a window that is too low for all
-const APART = 60; // the most between two maps, pixels
-// Words of their own are worth so much of the size of the maps, and maps under their sentence so much if they have the
-// whole width.
+const READABLE = 12; // minimum cell size of maps with words, pixels; the words are 11 pixels high
+const BARE = 72; // minimum width of a map without words, pixels
+const LOW = 180; // width of a map if the window is too low for all
+const ASIDE = { width: 316, gap: 28, page: 900 }; // minimum sizes for the sentence beside the maps; see player.css
+const FEW = 8; // maximum number of maps in equal rows, or with words in a window that is too low for all
+const APART = 60; // maximum space between two maps, pixels
+// Factors by which the size of the maps is weighted if they have words of their own, or stand under their sentence and
+// use the whole width.
 const WORTH = { rows: 1.15, columns: 1.1, full: 1.06, empty: 0.85 };
-const FILLED = 0.9; // of the width, so that no part of it is empty
+const FILLED = 0.9; // of the width, to leave no part of it empty
 /** @type {(boolean | null)[][]} */
 const NAMES = [
   [true, true],
@@ -55,7 +55,7 @@ export function arranged(maps, room) {
   return way.isAside ? way : { ...way, gap: spread(way, maps, room) };
 }
 
-// Every number of columns without an empty one; four to eight maps stand in rows of one length.
+// Return all numbers of columns that leave no column empty; four to eight maps stand in rows of equal length.
 /** @type {(count: number) => number[]} */
 const columnsOf = (count) =>
   Array.from({ length: count }, (_, i) => i + 1).filter((columns) =>
@@ -79,14 +79,14 @@ function wayOf(way, { count, words }, { width, high, over, label, caption, gap }
   const [wide, tall] = [(width - beside) / columns / words, (high - above) / rows / words];
   const cell = Math.floor(Math.min(wide, tall));
   const share = (beside + columns * cell * words) / width;
-  const isEmpty = width >= ASIDE.page && share < FILLED; // where the sentence could stand
+  const isEmpty = width >= ASIDE.page && share < FILLED; // the sentence could stand in the free space
   const full = isAside ? 1 : Math.min(1, 0.15 + share) * (isEmpty ? WORTH.empty : WORTH.full);
   const worth = cell * (hasRows ? WORTH.rows : 1) * (hasColumns ? WORTH.columns : 1) * full;
   const least = hasRows === false ? BARE / words : READABLE;
   return { ...way, wide, tall, cell, worth, least };
 }
 
-// In a window that is too low for all maps: as many in a row as there is room for, of a size that can be read.
+// Arrange maps in a window that is too low for all: fill each row with maps of a readable size.
 /** @type {(ways: Way[], maps: Maps) => Way} */
 function beyond(ways, { count, words, isBare }) {
   const under = ways.filter(({ isAside }) => !isAside);
@@ -97,7 +97,7 @@ function beyond(ways, { count, words, isBare }) {
   return { ...way, cell: Math.max(2, Math.floor(Math.min(way.wide, Math.max(way.tall, LOW / words)))) };
 }
 
-// What is between two maps in a row: the rest of its width, up to a limit.
+// Return the gap between two maps in a row: the rest of its width, up to a limit.
 /** @type {(way: Way, maps: Maps, room: Room) => number} */
 function spread({ columns, cell, hasRows, gap }, { words }, { width, label }) {
   const used = columns * cell * words + label * (hasRows ? columns : hasRows === null ? 1 : 0);

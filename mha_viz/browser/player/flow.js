@@ -1,4 +1,4 @@
-// The gradient on its way back: the same ∂L/∂out meets another slice of W_O for every head.
+// Draw the backward flow of the gradient: the same ∂L/∂out meets another slice of W_O in every head.
 import { svg } from "../dom.js";
 import { decimal, small } from "../numerals.js";
 /** @import { Flow, PlayerData, PlayerHead } from "./player.js" */
@@ -29,12 +29,13 @@ export function flowOf(data, flow) {
   return { root, draw };
 }
 
-// Two digits that matter, or the size alone: gradients shrink by orders of magnitude while a layer learns.
+// Format two significant digits, or only the order of magnitude: gradients shrink by orders of magnitude while a layer
+// learns.
 /** @type {(value: number) => string} */
 export const significant = (value) =>
   value < 0.001 ? small(value) : value < 10 ? value.toPrecision(2) : decimal(value, 0);
 
-// Of an arrow: in proportion to the square root of the norm, so that small ones can still be seen.
+// Return the thickness of an arrow, in proportion to the square root of the norm, so that small ones are visible.
 /** @type {(norm: number, largest: number, row: number) => number} */
 export const thickness = (norm, largest, row) => (largest ? 0.75 + (row - 14) * Math.sqrt(norm / largest) : 0.75);
 
@@ -65,7 +66,7 @@ function fixed(high) {
   ];
 }
 
-// A text in which W_Q, W_K, W_V and W_O have lowered indices.
+// Set the indices of W_Q, W_K, W_V and W_O as subscripts.
 /** @type {(place: Record<string, string | number>, text: string) => SVGElement} */
 function formula(place, text) {
   const [first, ...parts] = text.split(/_([QKVO])/);

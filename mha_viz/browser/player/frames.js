@@ -1,13 +1,14 @@
-// Recorded steps as frames: which two are between a moment of playing, and the numbers between them.
+// Interpolate recorded steps: find the two frames around a moment of playback, and the numbers between them.
 
-// Bytes of a base64 text.
+// Decode base64 to bytes.
 /** @type {(text: string) => Uint8Array} */
 export const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
 const PACE = { all: 6000, least: 40, most: 1200, removed: 600 }; // milliseconds: see below
 
-// Milliseconds from each frame to the next, with `size` cells each: in proportion to how much the cells change, so that
-// something is always seen to change; together about PACE.all. Where another head is `off`, PACE.removed.
+// Return the milliseconds from each frame to the next, with `size` cells each. They are in proportion to the change of
+// the cells, so that something is always moving, and sum to about PACE.all. If the set of heads that are `off` changes,
+// they are PACE.removed.
 /** @type {(cells: Uint8Array, size: number, off: boolean[][] | null) => number[]} */
 export function pacesOf(cells, size, off) {
   const count = Math.max(0, Math.floor(cells.length / size) - 1);
@@ -24,7 +25,7 @@ export function pacesOf(cells, size, off) {
   );
 }
 
-// A moment counted in frames after `elapsed` milliseconds of playing; it ends on the last frame.
+// Return the moment, counted in frames, after `elapsed` milliseconds of playback; it ends on the last frame.
 /** @type {(from: number, elapsed: number, paces: number[]) => number} */
 export function momentAfter(from, elapsed, paces) {
   let left = Math.max(0, elapsed);
@@ -35,11 +36,11 @@ export function momentAfter(from, elapsed, paces) {
   return paces.length;
 }
 
-// Where playing begins: where the slider stands, or at the first frame once it has come to the last.
+// Return the start of playback: the slider's position, or the first frame if the slider is at the last.
 /** @type {(at: number, count: number) => number} */
 export const playFrom = (at, count) => (at >= count - 1 ? 0 : at);
 
-// The cells of a moment, `size` of them for each frame: between two frames each changes evenly.
+// Return the cells of a moment, with `size` cells per frame, interpolated linearly between two frames.
 /** @type {(cells: Uint8Array, size: number, moment: number) => Uint8ClampedArray} */
 export function blended(cells, size, moment) {
   const first = Math.floor(moment);
@@ -49,11 +50,11 @@ export function blended(cells, size, moment) {
   return Uint8ClampedArray.from(before, (value, i) => value + (after[i] - value) * share);
 }
 
-// The shade, 0 to 255, of a value between `low` and `high`.
+// Return the shade, 0 to 255, of a value between `low` and `high`.
 /** @type {(value: number, low: number, high: number) => number} */
 export const shadeOf = (value, low, high) => Math.round(255 * Math.min(1, Math.max(0, (value - low) / (high - low))));
 
-// Black or white, whichever reads better on a colour of the palette.
+// Choose black or white, whichever is easier to read on a colour of the palette.
 /** @type {(colour: number) => string} */
 export const inkOn = (colour) =>
   0.299 * (colour & 255) + 0.587 * ((colour >> 8) & 255) + 0.114 * ((colour >> 16) & 255) > 140 ? "#000" : "#fff";

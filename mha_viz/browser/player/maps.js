@@ -28,7 +28,7 @@ const SIGN = 0.34; // half the side of a square, or the radius of a circle, as a
 const NARROW = 600; // width of a narrow page, pixels
 const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
 const CAPTION = { name: 26, strip: 40 }; // height of the captions above each map, pixels
-const TITLE = { width: 104, height: 24 }; // of a row of maps: beside it or, on a narrow page, above; as in player.css
+const TITLE = { width: 104, height: 24 }; // beside a row of maps or, on narrow pages, above it; see player.css
 // Small maps, in pixels: beside the large ones or, on a narrow page, below them.
 const SMALL = { width: 208, columns: 2, gap: 12, caption: 24 };
 const GAP_BELOW = 10; // between the maps and the elements below them, pixels

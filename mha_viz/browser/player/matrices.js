@@ -1,4 +1,4 @@
-// Every two heads compared at one recorded step: a square of cells, and a legend that says what they mean.
+// Compare every two heads at one recorded step: a square of cells, and a legend that explains their values.
 import { make } from "../dom.js";
 import { decimal } from "../numerals.js";
 import { cssColour, inkOn, shadeOf } from "./frames.js";
@@ -6,7 +6,7 @@ import { cssColour, inkOn, shadeOf } from "./frames.js";
 
 /** @typedef {{ root: HTMLElement, draw: (at: number, colours: Palettes) => void }} MatricesView */
 
-const NUMBERED = 8; // heads whose cells have room for a number
+const NUMBERED = 8; // up to this many heads, cells have room for a number
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MatricesView} */
 export function matricesOf(data, say) {

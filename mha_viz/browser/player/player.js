@@ -129,7 +129,7 @@ class Player {
     window.removeEventListener(MOVED, this.#onMoved);
   }
 
-  // Handle Back before the server has answered a step: the answer may never come, so its last one remains valid.
+  // Handle Back before the server has answered a step: the answer may never come, so the previous answer remains valid.
   #onHistory = () => {
     if (!this.#sent.size || !this.#data) return;
     this.#sent.clear();
@@ -152,7 +152,7 @@ class Player {
       this.#moment = data.at;
       this.#build(data, !before);
     } else if (data.at !== before.at && !this.#sent.delete(data.at) && !this.#playing) {
-      this.#moment = data.at; // after Back, or from a link
+      this.#moment = data.at; // set by Back or by a link
       this.#hasEnded = false;
     }
     this.#parts.room.textContent = data.verdict ?? ""; // reserve its room, so that nothing moves when it appears
@@ -298,7 +298,7 @@ class Player {
   }
 }
 
-// Make a drawing that scrolls sideways on narrow pages, and is a tab stop only there.
+// Wrap a drawing in a box that scrolls sideways on narrow pages and is a tab stop only there.
 /** @type {(drawing: Element, title: string) => HTMLElement} */
 function wideBox(drawing, title) {
   const box = make("div", { class: "wide", role: "group", "aria-label": title }, drawing);

@@ -1,14 +1,14 @@
-// The sentence whose maps are drawn, once for all heads: a word that is pointed at, or held by a click, is a row of
-// each. Over it, an example of what is learned: arcs from one word to those whose letters it must name.
+// Draw the sentence once for the maps of all heads. A word that is hovered, or pinned by a click, selects its row in
+// each map. Above it, an example shows the task: arcs from one word to the words whose letters it must name.
 import { make, svg } from "../dom.js";
 /** @import { PlayerData, PlayerMark } from "./player.js" */
 
 /** @typedef {{ root: HTMLElement, show: (row: number, col: number) => void, row: () => number }} SentenceView */
 
-const [LOW, HIGH] = [6, 15]; // of an arc over its words, pixels
-const SIGN = 3.5; // half of a sign at the end of an arc, pixels
+const [LOW, HIGH] = [6, 15]; // height of an arc over its words, pixels
+const SIGN = 3.5; // half the size of a sign at the end of an arc, pixels
 
-// `changed`: another word is pointed at; none, -1.
+// `changed` is called when another word is hovered, or with -1 for none.
 /** @type {(data: PlayerData, changed: () => void) => SentenceView} */
 export function sentenceOf({ words, marks }, changed) {
   const parts = words.map((text) => make("bdi", {}, text));
@@ -38,8 +38,8 @@ export function sentenceOf({ words, marks }, changed) {
   return { root, show: (row, col) => show(row < 0 ? pointed : row, col), row: () => pointed };
 }
 
-// The first word that shows what is asked: of it and the words that it must name, no two have the same letter. -1 where
-// there is none: a sign marks few words, one sign is all, or words are not a letter with a symbol.
+// Find the first word that illustrates the task: it and the words that it must name have different letters. Return -1
+// if there is none: a sign marks few words, there is only one sign, or words are not a letter with a symbol.
 /** @type {(words: string[], marks: Pick<PlayerMark, "places">[]) => number} */
 export const exampleOf = (words, marks) =>
   marks.length < 2 || words.some((word) => [...word].length !== 2)
@@ -50,8 +50,8 @@ export const exampleOf = (words, marks) =>
         return places.every((place) => place >= 0 && place < i) && letters.size === marks.length + 1;
       });
 
-// Draws, over the words, the arcs from one of them, each to its sign over a letter, which is underlined; an arc to
-// another line is left out.
+// Draw arcs over the words from one of them, each to its sign over an underlined letter. Arcs to another line are left
+// out.
 /** @type {(root: HTMLElement, parts: HTMLElement[], marks: PlayerMark[]) => (from: number) => void} */
 function arcsOf(root, parts, marks) {
   const over = svg("svg", { class: "example", "aria-hidden": "true" });
@@ -71,7 +71,7 @@ function arcsOf(root, parts, marks) {
 
 /** @typedef {{ left: number, top: number, width: number, height: number }} Box */
 
-// Of the first letter of a word, within the sentence; in class all is larger.
+// Return the box of a word's first letter within the sentence; class mode enlarges everything.
 /** @type {(root: HTMLElement, word: HTMLElement) => Box} */
 function letterBox(root, word) {
   const range = document.createRange();

@@ -1,27 +1,27 @@
-// Marks the word under the pointer in every chart of a page: a band over its row or column, its name in the line of
-// words, its row in the table, and why the query looks at it. `layout.meta` of a chart says which tokens are along
-// which axes. Nothing is sent.
+// Mark the word under the pointer in every chart of a page: a band over its row or column, its name in the line of
+// words, its row in the table, and the reason why the query attends to it. `layout.meta` of a chart says which tokens
+// are along which axes. Nothing is sent to the server.
 import { make } from "../dom.js";
 import { areaOf, axisOf, bandBox } from "../plotly.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
 const WORDS = ".inside-held [data-token]";
-const REASONS = ":is(.inside-why, .inside-sides)[data-key]"; // a sentence and bars for each key that is drawn
+const REASONS = ":is(.inside-why, .inside-sides)[data-key]"; // a sentence and bars for each key in the chart
 const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 
-/** @typedef {(by: Element, tokens?: number[]) => void} Point tells what points at which tokens, none when it leaves */
+/** @typedef {(by: Element, tokens?: number[]) => void} Point reports the hovered element and its tokens, if any */
 
 /** @type {WeakMap<Element, Point>} */
-const pointing = new WeakMap(); // what each chart with listeners tells its tokens, as of the latest run
-let stop = () => {}; // ends what the latest run listens to
-let pointer = /** @type {Element | null} */ (null); // the word or the chart that was pointed at last
+const pointing = new WeakMap(); // for each chart with listeners, the callback for its tokens in the latest run
+let stop = () => {}; // ends the listeners of the latest run
+let pointer = /** @type {Element | null} */ (null); // the word or chart hovered last
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
   stop();
   /** @type {Point} */
   const point = (by, tokens) => {
-    if (!tokens && by !== pointer) return; // a chart says late that it was left
+    if (!tokens && by !== pointer) return; // a chart may report late that the pointer left
     pointer = by;
     markAll(new Set(tokens), data.tokens, data.colour);
   };
@@ -70,7 +70,7 @@ function listenToChart(chart, point) {
   chart.on("plotly_unhover", () => pointing.get(chart)?.(chart));
 }
 
-// The tokens at a point of a chart: two in a map of queries by keys.
+// Return the tokens at a point of a chart: two in a map of queries by keys.
 /** @type {(meta: { tokens: number[], axes: string[] } | undefined, point: any) => number[]} */
 export function tokensAt(meta, point) {
   if (!meta?.tokens) return [];
@@ -92,7 +92,7 @@ function markAll(pointed, listed, colour) {
   rows.forEach((row, i) => row.classList.toggle("pointed", i < listed.length && pointed.has(listed[i])));
 }
 
-// Show why the query looks at the key that is pointed at, the first in a map, and else at the one that is held.
+// Show why the query attends to the hovered key (the first one in a map) or, if there is none, the pinned key.
 /** @type {(reasons: HTMLElement[], pointed: Set<number>) => void} */
 export function explain(reasons, pointed) {
   const [key] = pointed;

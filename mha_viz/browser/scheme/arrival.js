@@ -1,14 +1,14 @@
-// What a link leads to on the page that is open comes into sight, and the keyboard with it. A link that the server asks
-// to follow is followed once.
+// Scroll to the target of a link on the open page, and focus it. A link that the server asks to follow is followed
+// once.
 
 const MAST = ".st-key-mast"; // the navigation, with the search field
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
-const DRAWN = 8000; // milliseconds after the page's run in which what changes is still its drawing
+const DRAWN = 8000; // milliseconds after a run of the page during which changes still belong to its drawing
 const RUNNING = ".stApp[data-test-script-state=running]";
-const FIRST = { capture: true, passive: true }; // heard before anybody stops it
+const FIRST = { capture: true, passive: true }; // before anybody stops the event
 
-// It stays in sight while the rest of the page is still drawn, until a person acts or goes back.
+// Keep an element in view while the rest of the page is being drawn, until the user acts or goes back.
 /** @type {(title: HTMLElement) => void} */
 export function bringTo(title) {
   title.tabIndex = -1;
@@ -16,8 +16,8 @@ export function bringTo(title) {
   whileDrawn(() => title.isConnected && title.scrollIntoView());
 }
 
-// Calls `bring` now and whenever the size of the page changes while it is still drawn, until a person acts or goes
-// back, or the answer is false. Returns what ends it.
+// Call `bring` now and whenever the page changes size while it is being drawn, until the user acts or goes back, or
+// `bring` returns false. Return a function that stops this.
 /** @type {(bring: () => boolean | void) => () => void} */
 export function whileDrawn(bring) {
   const sizes = new ResizeObserver(() => void (bring() === false && leave()));
@@ -33,7 +33,7 @@ export function whileDrawn(bring) {
   return leave;
 }
 
-// Calls `onAct` once a person acts or goes back. Returns what ends the watch.
+// Call `onAct` once the user acts or goes back. Return a function that stops watching.
 /** @type {(onAct: () => void) => () => void} */
 export function whenActed(onAct) {
   const acted = () => {
@@ -52,10 +52,10 @@ export function whenActed(onAct) {
 export class Arrival {
   /** @type {WeakSet<Element>} */
   #followed = new WeakSet(); // links
-  #left = ""; // the path that a link led away from, until a person acts
+  #left = ""; // the path of the page with the link, until the user acts
   #asked = ""; // the parameters of the link, until its page is open
 
-  // After a change of the page.
+  // Call after a change of the page.
   arrive() {
     const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(LEAVING));
     if (!link || this.#followed.has(link)) return this.#land();
@@ -66,7 +66,7 @@ export class Arrival {
     link.click();
   }
 
-  // What had the keyboard is gone, or is the search field, which stays from page to page.
+  // Move the focus if the focused element is gone, or is the search field, which stays on all pages.
   #land() {
     const isThere = this.#left !== "" && location.pathname !== this.#left;
     const { activeElement: active, body } = document;
@@ -74,8 +74,8 @@ export class Arrival {
     if (isThere && (active === body || active?.closest(MAST))) focusHeading();
   }
 
-  // Streamlit opens the page with the parameters that it knows at that moment; where these are lost, the address gets
-  // those of the link, and Streamlit reads them as after a step back.
+  // Streamlit opens the page with the parameters that it knows at that moment. If those of the link are lost, restore
+  // them in the address; Streamlit then reads them as after a step back.
   #complete() {
     const asked = this.#asked;
     this.#asked = "";
@@ -85,7 +85,7 @@ export class Arrival {
   }
 }
 
-// The keyboard goes on below the navigation. False where the page has no heading yet.
+// Move the focus below the navigation. Return false if the page has no heading yet.
 /** @type {() => boolean} */
 export function focusHeading() {
   const heading = /** @type {HTMLElement | null} */ (document.querySelector("h1.mha-heading"));

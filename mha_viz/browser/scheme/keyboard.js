@@ -1,12 +1,13 @@
-// Where the keyboard is on Streamlit's page: it stays with a control that is drawn anew, and with the legend of the
-// map of roles, "Skip to main content" brings it below the navigation, and the page has no ring around it after a click
-// beside all controls and a key, such as Escape.
+// Keep the keyboard focus on Streamlit's pages. It stays with a control that is redrawn, and with the legend of the map
+// of roles; "Skip to main content" moves it below the navigation; and the page shows no focus ring after a click
+// outside all controls followed by a key such as Escape.
 import { focusHeading } from "./arrival.js";
 
 const CONTROLS = "a[href], button, input, select, summary, textarea, [role=slider]";
-const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander, which changes when it opens
+const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander; it changes when the expander opens
 
-// A square of a chart is known by its head: what it says changes with the head's state and number.
+// Return the name of a control. A square of a chart is identified by its head, because its label changes with the
+// head's state and number.
 /** @type {(element: Element) => string} */
 function nameOf(element) {
   const { labels } = /** @type {HTMLInputElement} */ (element);
@@ -22,7 +23,7 @@ const called = (name) =>
     (control) => nameOf(control) === name && control.checkVisibility(),
   );
 
-// The class that Streamlit makes of the key of one control.
+// Return the class that Streamlit derives from the key of a control.
 /** @type {(control: Element) => string | undefined} */
 const keyOf = (control) =>
   [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
@@ -30,11 +31,11 @@ const keyOf = (control) =>
 /** @typedef {{ element: Element, name: string, at: number, key: string | undefined }} Focused */
 
 export class Keyboard {
-  // What last had the keyboard: the control, its name, its place among those of that name, and its key.
+  // The last focused control, its name, its index among controls of that name, and its key.
   #last = /** @type {Focused | null} */ (null);
-  #isPointer = false; // what acted last
+  #isPointer = false; // whether the last user action was a pointer action
 
-  // Returns what ends the watch.
+  // Return a function that stops watching.
   watch() {
     /** @type {[string, (event: Event) => void][]} */
     const listeners = [
@@ -47,25 +48,25 @@ export class Keyboard {
     return () => listeners.forEach(([type, listener]) => document.removeEventListener(type, listener, true));
   }
 
-  // What opens over a control may have the keyboard for a moment: the control is remembered.
+  // Remember the focused control. A popup over it may take the focus for a moment.
   /** @type {(event: Event) => void} */
   #note({ target }) {
     const control = /** @type {HTMLElement} */ (target);
     if (control.matches("main")) control.toggleAttribute("data-clicked", this.#isPointer);
-    if (control.shadowRoot) this.#last = null; // drawn by us, and stays
+    if (control.shadowRoot) this.#last = null; // our own component, which is not redrawn
     if (!control.matches(CONTROLS)) return;
     const name = nameOf(control);
     this.#last = { element: control, name, at: called(name).indexOf(control), key: keyOf(control) };
   }
 
-  // A click elsewhere and a Tab give it up.
+  // Forget the control after a click elsewhere or a Tab.
   /** @type {(event: Event) => void} */
   #giveUp(event) {
     this.#isPointer = !(event instanceof KeyboardEvent);
     if (!(event instanceof KeyboardEvent) || event.key === "Tab") this.#last = null;
   }
 
-  // After a change of the page: where the control that had the keyboard is gone, the one in its place gets it.
+  // After a change of the page, focus the replacement of a focused control that was removed.
   restore() {
     const last = this.#last;
     if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
@@ -75,7 +76,7 @@ export class Keyboard {
   }
 }
 
-// Streamlit's own way leads to the navigation, which is part of its main content.
+// Skip the navigation. Streamlit's own link leads to it, because it is part of the main content.
 /** @type {(event: Event) => void} */
 function skip(event) {
   if (!(event.target instanceof Element) || !event.target.closest("[data-testid=stSkipToContent]")) return;
@@ -86,8 +87,8 @@ function skip(event) {
 
 // ---- The legend of the map of roles -------------------------------------------------------------------------
 
-// It stays open, and keeps the keyboard, when the page draws the map anew. Escape closes
-// it, and the keyboard is then on what opened it.
+// The legend stays open, and keeps the focus, when the map is redrawn. Escape closes it and moves the focus to its
+// opener.
 
 const LEGEND = ".mha-map details";
 
@@ -99,7 +100,7 @@ export class Legend {
   #hasKeyboard = false;
   #drawn = /** @type {HTMLDetailsElement | null} */ (null);
 
-  // Returns what ends the watch.
+  // Return a function that stops watching.
   watch() {
     /** @type {(event: Event) => void} */
     const note = ({ target }) => {
@@ -119,7 +120,7 @@ export class Legend {
     };
   }
 
-  // After a change of the page.
+  // Call after a change of the page.
   restore() {
     const drawn = legend();
     if (drawn === this.#drawn) return;

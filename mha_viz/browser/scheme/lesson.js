@@ -1,4 +1,4 @@
-// The keys of a presenter: to the next and the previous view of a lesson.
+// Presenter keys: go to the next or the previous view of a lesson.
 
 /** @type {Record<string, string>} */
 const WAYS = { PageDown: "Next", ArrowRight: "Next", PageUp: "Back", ArrowLeft: "Back" };
@@ -7,7 +7,7 @@ const USES_KEYS =
   "input, textarea, select, canvas, dialog, [contenteditable], [data-testid=stPopoverBody], " +
   "[role=application], [role=slider], [role=radiogroup], [role=toolbar], [role=grid], [role=listbox], [role=group]";
 
-// Returns what ends the watch.
+// Return a function that stops watching.
 /** @type {() => () => void} */
 export function watchLesson() {
   /** @type {(event: KeyboardEvent) => void} */

@@ -1,5 +1,5 @@
-// Links in tables and maps of heads, and to chapters, that change the page without loading it again; arrow keys go from
-// square to square.
+// Follow links in tables and maps of heads, and to chapters, without reloading the page; arrow keys move between
+// squares.
 import { arrow, bounded } from "../stage.js";
 import { bringTo, whenActed } from "./arrival.js";
 
@@ -8,7 +8,7 @@ const LINKS = `.mha-rows a, .mha-map a, ${CHAPTER}`;
 /** @type {() => null} */
 const nothing = () => null;
 const SQUARE = ".mha-map td a";
-const ALL_NUMBERS = "[data-testid=stDataFrame]"; // Streamlit's table, a row of which opens a head on the server
+const ALL_NUMBERS = "[data-testid=stDataFrame]"; // Streamlit's table; a click on a row opens a head on the server
 const CARD_TITLE = ".st-key-head_card :is(h2, h3)";
 const TO_STEP = "[class*='st-key-to_'] button"; // below a question of Why heads differ, far below the step
 const STEP_TITLE = ".st-key-lab_question h2";
@@ -16,10 +16,10 @@ const KIND = ".mha-map p a";
 
 export class HeadLinks {
   /** @type {() => HTMLElement | null} */
-  #find = nothing; // finds what is about to be drawn, until a person does something else
+  #find = nothing; // finds the element that will be drawn, until the user does something else
   #ignoreActs = () => {};
 
-  // `open` opens the card of a head or a chapter, or shows kinds of roles. Returns what ends the watch.
+  // `open` opens the card of a head or a chapter, or shows kinds of roles. Return a function that stops watching.
   /** @type {(open: (wanted: Record<string, string>) => void) => () => void} */
   watch(open) {
     /** @type {(event: MouseEvent) => void} */
@@ -41,7 +41,7 @@ export class HeadLinks {
     };
     document.addEventListener("click", onClick);
     document.addEventListener("keydown", walk);
-    document.addEventListener("keydown", onRow, true); // before the table stops it
+    document.addEventListener("keydown", onRow, true); // before the table stops the event
     return () => {
       document.removeEventListener("click", onClick);
       document.removeEventListener("keydown", walk);
@@ -56,7 +56,7 @@ export class HeadLinks {
     this.#ignoreActs = whenActed(() => (this.#find = nothing));
   }
 
-  // After a change of the page: goes to what was asked for if it has come, and the keyboard with it.
+  // After a change of the page, scroll to the requested element if it has appeared, and focus it.
   arrive() {
     const target = this.#find();
     if (!target) return;
@@ -71,7 +71,7 @@ function linkOf({ target }) {
   return link instanceof HTMLAnchorElement ? link : null;
 }
 
-// An arrow key on a square, or on a kind of roles, goes to the next one, which is the one that Tab then comes back to.
+// Move from a square, or a kind of roles, to the next one with an arrow key; Tab then returns to it.
 /** @type {(event: KeyboardEvent) => void} */
 function walk(event) {
   const link = linkOf(event);
@@ -91,7 +91,7 @@ function walk(event) {
 /** @type {(selector: string) => HTMLElement | null} */
 const find = (selector) => document.querySelector(selector);
 
-// Finds the title once it is another one: of the card of another head, or of another step.
+// Return a function that finds the title once it has changed to that of another head's card or another step.
 /** @type {(selector: string) => () => HTMLElement | null} */
 function another(selector) {
   const before = find(selector)?.textContent;

@@ -1,10 +1,9 @@
-// The links to the pages: a landmark that says which page is open. They scroll sideways, as other boxes do, where the
-// page is too narrow.
+// Make the page links a landmark that names the open page. Like other wide boxes, they scroll sideways if the page is
+// too narrow.
 const PAGES = ".st-key-pages";
-const LAST = ".st-key-about_way"; // stands apart
+const LAST = ".st-key-about_way"; // set apart from the others
 
-// Makes the links a landmark. Names the one to the open page, number `at`, and brings it into sight where the pages
-// scroll.
+// Make the links a landmark. Name the link to the open page, number `at`, and scroll it into view if the links scroll.
 /** @type {(at: number) => void} */
 export function nameCurrent(at) {
   for (const box of document.querySelectorAll(PAGES)) {
@@ -26,12 +25,12 @@ function middle(element) {
   return (box.left + box.right) / 2;
 }
 
-// ---- What scrolls sideways ----------------------------------------------------------------------------------
+// ---- Sideways scrolling -------------------------------------------------------------------------------------
 
-// Boxes that scroll where the page is too narrow for what is in them.
+// Boxes that scroll if the page is too narrow for their content.
 
 const CHOICES = ":is(.st-key-lab_experiment, .st-key-show) [data-testid=stButtonGroup] > *";
-const SLACK = 4; // pixels that nobody misses
+const SLACK = 4; // pixels that may be hidden without scrolling
 
 /** @type {() => NodeListOf<HTMLElement>} */
 export const wideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"], ${PAGES}, ${CHOICES}`);
@@ -39,9 +38,9 @@ export const wideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"
 /** @type {WeakMap<Element, Element>} */
 const shown = new WeakMap(); // the choice that each box was scrolled to
 
-// What is wider than its page scrolls in a box that says so: data-scrolls, data-more as long as something lies beyond
-// its right edge, and data-before as long as something lies beyond its left one. The keyboard can focus it, unless it
-// can go to what is inside. One that fits is no stop.
+// Mark a box that is wider than its page: data-scrolls, data-more while content is hidden beyond its right edge, and
+// data-before while content is hidden beyond its left one. The box is a tab stop unless its content is focusable. A box
+// that fits is not a tab stop.
 /** @type {(box: HTMLElement) => void} */
 export function mark(box) {
   const beyond = box.scrollWidth - box.clientWidth;

@@ -1,7 +1,7 @@
-// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways, stay
-// with what they operate, choose squares of charts and lead through a lesson, a navigation that says which page is
-// open, names in words, a legend that stays open, the way to what a link leads to, and links in tables and maps that
-// open a head's card without loading the page again.
+// Scripts for every page: charts in the page's colours, keyboard access to scrolling boxes and to the squares of
+// charts, focus that survives redraws, keys for lessons, navigation that marks the open page, formulas read as words, a
+// legend that stays open, scrolling to link targets, and links in tables and maps that open a head's card without
+// reloading the page.
 import { isDark } from "../ink.js";
 import { mounted } from "../mount.js";
 import { Arrival } from "./arrival.js";
@@ -12,18 +12,18 @@ import { mark, nameCurrent, wideBoxes } from "./navigation.js";
 import { layButtons } from "./squares.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
-// ---- Charts in the colours of the page ----------------------------------------------------------------------
+// ---- Charts in the page's colours ---------------------------------------------------------------------------
 
-// The server is told when the page has turned light or dark.
+// Tell the server when the page has turned light or dark.
 
-const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
+const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes on new colours late, and tells the server later
 
 class Theme {
-  #left = 1; // how often the server may still be told, so that telling ends
+  #left = 1; // how many more times the server may be told, so that this ends
   #timers = /** @type {ReturnType<typeof setTimeout>[]} */ ([]);
   #tell = () => {};
 
-  // Returns what ends the watch.
+  // Return a function that stops watching.
   watch() {
     const media = window.matchMedia("(prefers-color-scheme: dark)");
     const onTurn = () => {
@@ -37,7 +37,7 @@ class Theme {
     };
   }
 
-  // `type` is the page's colour scheme as the server knows it, "" if it does not: then only a turn is told.
+  // `type` is the page's colour scheme according to the server, or "" if unknown: then only a change is reported.
   /** @type {(root: Element, type: string, send: Send) => void} */
   show(root, type, send) {
     this.#tell = () => {
@@ -47,7 +47,7 @@ class Theme {
       send("turned", now);
     };
     this.#timers.forEach(clearTimeout);
-    if (type) this.#lookSoon(); // the page may have turned before this was here
+    if (type) this.#lookSoon(); // the page may have changed before this script loaded
   }
 
   #lookSoon() {
@@ -58,10 +58,10 @@ class Theme {
 
 // ---- Formulas in words --------------------------------------------------------------------------------------
 
-// What is set as a formula has a name in words: Streamlit gives the accessible name of a control as it was written, and
-// TeX cannot be read aloud.
+// Give formulas a name in words. Streamlit uses the source text as the accessible name of a control, and TeX cannot be
+// read aloud.
 
-const FORMULA = /(?<!\\)\$((?:\\[^$]|[^$\\])+)\$/g; // no escaped sign, which is one of money
+const FORMULA = /(?<!\\)\$((?:\\[^$]|[^$\\])+)\$/g; // skip escaped dollar signs, which mean money
 /** @type {[RegExp, string][]} */
 const WORDS = [
   [/\\(?:text|mathrm|mathbf)\{([^{}]*)\}/g, "$1"],
@@ -75,14 +75,14 @@ const WORDS = [
   [/\s+/g, " "],
 ];
 
-// "Without the division by $\sqrt{d_k}$" -> "Without the division by the square root of d_k".
+// Replace formulas: "Without the division by $\sqrt{d_k}$" → "Without the division by the square root of d_k".
 /** @type {(label: string) => string} */
 export const inWords = (label) =>
   label.replace(FORMULA, (_, tex) =>
     WORDS.reduce((text, [pattern, words]) => text.replace(pattern, words), tex).trim(),
   );
 
-// Gives every control below `root` whose name has a formula one in words.
+// Give every control below `root` whose name contains a formula a name in words.
 /** @type {(root: ParentNode) => void} */
 function speakFormulas(root) {
   for (const control of root.querySelectorAll('[aria-label*="$"]')) {
@@ -94,7 +94,7 @@ function speakFormulas(root) {
 
 // ---- The page -----------------------------------------------------------------------------------------------
 
-// They outlive the component, which Streamlit makes anew on another page.
+// These outlive the component, which Streamlit recreates on each page.
 const [arrival, keyboard, legend] = [new Arrival(), new Keyboard(), new Legend()];
 const [links, theme] = [new HeadLinks(), new Theme()];
 
@@ -127,7 +127,7 @@ class Scheme {
   show({ page, type }) {
     this.#page = page;
     theme.show(this.#root, type, this.#send);
-    this.#sizes.disconnect(); // of what is no longer on the page
+    this.#sizes.disconnect(); // stop observing elements that have left the page
     this.#lookSoon();
   }
 

@@ -1,6 +1,6 @@
-// Charts with a square per head that a click chooses, for the keyboard: a button lies over each square, and takes no
-// pointer. Tab comes to one of them, arrow keys go from square to square, Home and End to the ends of a row and, with
-// Ctrl, of all, Enter chooses, Escape goes back to the head that is held.
+// Give the keyboard access to charts with a clickable square per head: an invisible button without pointer events lies
+// over each square. Tab stops at one of them; arrow keys move between squares, Home and End to the ends of a row or,
+// with Ctrl, of the chart; Enter chooses; Escape returns to the pinned head.
 import { make } from "../dom.js";
 import { areaOf, bandBox } from "../plotly.js";
 import { arrow, bounded } from "../stage.js";
@@ -12,7 +12,7 @@ const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the ma
  * @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isMarked: boolean }} Square
  */
 
-// Called after each change of the page.
+// Call after each change of the page.
 /** @type {() => void} */
 export function layButtons() {
   for (const chart of document.querySelectorAll(CHARTS)) if (isChoice(chart)) cover(chart);
@@ -21,7 +21,7 @@ export function layButtons() {
 /** @type {(chart: any) => boolean} */
 const isChoice = (chart) => typeof chart.emit === "function" && /select/.test(chart.layout?.clickmode ?? "");
 
-// The squares with heads, row by row. Those that are off, or held, are framed; what they say names which of both.
+// Return the squares of heads, row by row. Those that are off or pinned are framed; their label says which.
 /** @type {(data: any[], shapes?: any[]) => Square[]} */
 export function squaresOf(data, shapes = []) {
   const curve = data.findIndex((series) => series.customdata && series.hovertext);
@@ -71,7 +71,7 @@ function button(chart, square, area) {
   return element;
 }
 
-// As a click with the pointer does.
+// Act like a click with the pointer.
 /** @type {(chart: any, square: Square) => void} */
 function choose(chart, { curve, at, x, y, head }) {
   const point = { curveNumber: curve, pointNumber: at, pointIndex: at, x, y, customdata: head };

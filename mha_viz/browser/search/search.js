@@ -51,7 +51,7 @@ class Search {
   show(data) {
     if (!data.typed) return; // the page was redrawn for another reason
     if (data.typed === this.#wanted) this.#field.removeAttribute("aria-busy");
-    if (this.#answers.querySelector(":focus")) return; // do not replace an answer while it is used
+    if (this.#answers.querySelector(":focus")) return; // do not replace an answer that has the focus
     this.#data = data;
     this.#answers.replaceChildren(...answersOf(data, (index) => this.#choose(index)));
     if (data.typed !== this.#wanted) return;

@@ -1,25 +1,25 @@
-// The links of the head that is open below, as arcs under the words of the sentence, and what that head does.
+// Draw the links of the open head as arcs under the words of the sentence, and describe the head.
 import { LOW, arc } from "../arcs.js";
 import { make, svg } from "../dom.js";
 import { grow } from "./fields.js";
 /** @import { Place } from "../arcs.js" */
 
 /**
- * `links`: from a word to another, by their places among the `words`, with their weights; `says`: what their head does.
+ * `links`: from one word to another, as indices of `words`, with their weights; `says`: a description of the head.
  *
  * @typedef {{ words: string[], links: [number, number, number][], colour: string, says: string }} Bows
  */
 
-const LONGEST = 400; // characters of a text with arcs
+const LONGEST = 400; // maximum characters of a text with arcs
 const DEEP = 42; // pixels of the deepest arc
 const EDGE = 3; // pixels below it: half the width of the thickest line
-const TALL = 1.1; // the height of letters with what hangs below them, in font sizes
+const TALL = 1.1; // the height of letters including descenders, in font sizes
 
 export class Arched {
   box;
   caption = make("span", { class: "caption" });
   #area;
-  // The text again, whose words can be measured.
+  // A copy of the text whose words can be measured.
   #mirror = make("div", { class: "mirror", dir: "auto", "aria-hidden": "true" });
   #lines = svg("svg", { class: "bows", "aria-hidden": "true" });
   #bows = /** @type {Bows | null} */ (null);
@@ -33,15 +33,15 @@ export class Arched {
     void document.fonts?.ready.then(() => this.draw());
   }
 
-  // Whether there is room for arcs.
+  // Show arcs if there is room for them.
   /** @type {(isArched: boolean) => void} */
   show(isArched) {
     this.box.classList.toggle("arched", isArched && this.#area.value.length <= LONGEST);
-    grow(this.#area); // below the text is more or less room now
+    grow(this.#area); // the room below the text has changed
     this.draw();
   }
 
-  // Whether arcs would give an answer away.
+  // Hide the arcs while they would reveal an answer.
   /** @type {(isHidden: boolean) => void} */
   hide(isHidden) {
     this.#isHidden = isHidden;
@@ -55,8 +55,8 @@ export class Arched {
     this.draw();
   }
 
-  // Where the words are now: while somebody types, arcs stay under those that are still there. Lines of a text that has
-  // several stand further from each other, so that there is room below each.
+  // Draw the arcs at the current positions of the words. While the user types, arcs stay under words that still exist.
+  // Texts of several lines get wider line spacing, to make room below each line.
   draw() {
     const isShown = this.box.classList.contains("arched") && !this.#isHidden;
     const { words = [], links = [], colour = "", says = "" } = (isShown && this.#bows) || {};
@@ -81,7 +81,7 @@ export class Arched {
     return links.flatMap(([from, to, weight]) => arc(at[from], at[to], weight, colour, room, ends));
   }
 
-  // The middle of each word's lower edge; null if the text has other words.
+  // Return the middle of each word's lower edge, or null if the text has other words.
   /** @type {(words: string[]) => Place[] | null} */
   #places(words) {
     const text = this.#area.value;

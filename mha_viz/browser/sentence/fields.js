@@ -231,7 +231,7 @@ export class TypedField {
 
   #name;
 
-  /** @param {HTMLTextAreaElement} area @param {string} name by which the same field of another page is known */
+  /** @param {HTMLTextAreaElement} area @param {string} name shared with the same field on other pages */
   constructor(area, name = "") {
     this.area = area;
     this.#name = name;
@@ -246,8 +246,8 @@ export class TypedField {
     return this.area.value;
   }
 
-  // The answer to what was sent from here leaves the field alone: the link may contain only its beginning, and the user
-  // may still be typing. A text from elsewhere (an example, the Back button) replaces it.
+  // The answer to a text sent from here does not change the field: the link may contain only the beginning of the text,
+  // and the user may still be typing. A text from elsewhere (an example, the Back button) replaces it.
   /** @type {(text: string) => void} */
   take(text) {
     const draft = drafts.get(this.#name);

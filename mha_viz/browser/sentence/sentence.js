@@ -1,4 +1,4 @@
-// The sentence component: the text in large type, its examples, its second sentence and the model that reads it.
+// The sentence component: the text in large type, examples, an optional second sentence, and the choice of the model.
 import { make } from "../dom.js";
 import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
 import { mounted, queued } from "../mount.js";
@@ -21,7 +21,7 @@ import {
 /** @import { Bows } from "./arched.js" */
 /** @import { Example, SentenceData } from "./fields.js" */
 
-const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis); // by the explorer, which may have been drawn before
+const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis); // set by the explorer, perhaps earlier
 
 class Sentence {
   #last = /** @type {Partial<SentenceData>} */ ({});
@@ -65,7 +65,7 @@ class Sentence {
     this.#follow();
   };
 
-  // ---- Data from the server: what the user typed stays; a field changes only if the server's own value does ----
+  // ---- Data from the server: typed text stays; a field changes only if the server's value does -----------------
 
   /** @type {(data: SentenceData) => void} */
   show(data) {
@@ -85,13 +85,13 @@ class Sentence {
     part.all.classList.toggle("plain", data.plain);
     if (["look", "answer", "opens"].some((name) => isOther(/** @type {keyof SentenceData} */ (name))))
       this.#drawLook(data);
-    if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
+    if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers examples
     this.#last = data;
     this.#follow();
   }
 
-  // What to look for and, if another head is open, a button to the head that the text names; for a class, the answer,
-  // which the arcs would give away as long as it is hidden.
+  // Show a hint and, if another head is open, a button to the head that the hint names. In class mode, show the answer,
+  // which the arcs would reveal while it is hidden.
   /** @type {(data: SentenceData) => void} */
   #drawLook({ look, answer, opens }) {
     const open = opens && quietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
@@ -127,7 +127,7 @@ class Sentence {
     this.#follow();
   }
 
-  // Open one list, or close it; the other one is closed.
+  // Open or close one list; close the other one.
   /** @type {(list: HTMLElement, show: typeof showPast, showOther: typeof showPast) => void} */
   #toggle(list, show, showOther) {
     showOther(this.#part, false);
@@ -169,7 +169,7 @@ class Sentence {
     listPast(this.#part, typedSentences(), (one) => this.#reopen(one), clear);
   }
 
-  // Reads a sentence of the history as if it were typed again.
+  // Read a sentence of the history as if it were typed again.
   /** @type {(one: Typed) => void} */
   #reopen({ text, pair }) {
     const part = this.#part;
@@ -181,7 +181,7 @@ class Sentence {
     this.#read();
   }
 
-  // The button to read is there as long as something is to be read.
+  // Show the read button while there is something to read.
   #follow() {
     const { read, examples } = this.#part;
     const isRead = !this.#hasChanged();

@@ -1,14 +1,14 @@
-// A step of the tour: scrolls to what it points at, and keeps the keyboard focus on the button for the next step.
+// Show a step of the tour: scroll to its element, and keep the focus on the button for the next step.
 import { still } from "../dom.js";
 import { whileDrawn } from "../scheme/arrival.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
-const LOOKS = 250; // how often the page is searched for the element of the step
+const LOOKS = 250; // maximum number of searches for the step's element
 const WAIT = 120; // milliseconds between two searches
 
 const page = /** @type {{ mhaVizTour?: { step: string } }} */ (globalThis);
 
-// The last step that was shown, on whichever page the component is drawn.
+// Return the last step shown, on any page with the component.
 /** @type {() => { step: string }} */
 const led = () => (page.mhaVizTour ??= { step: "" });
 
@@ -28,7 +28,7 @@ export default function ({ data, parentElement }) {
   };
   if (!isSame) lead(LOOKS);
   return () => {
-    if (parentElement.isConnected) return; // newer data have overtaken this call
+    if (parentElement.isConnected) return; // newer data have replaced this call
     clearTimeout(timer);
     leave();
   };
@@ -37,7 +37,7 @@ export default function ({ data, parentElement }) {
 /** @type {() => HTMLElement | null} */
 const wayOn = () => document.querySelector(".st-key-tour_ways :is(a, button)");
 
-// A selector of a part, `OUTER *::part(NAME)`, is for style sheets alone: the part is inside a drawing's shadow root.
+// Find an element. The selector `OUTER *::part(NAME)` works only in style sheets: the part is inside a shadow root.
 /** @type {(selector: string) => Element | null} */
 function placeOf(selector) {
   const [, outer, name] = /^(.+)::part\((.+)\)$/.exec(selector) ?? [];
@@ -46,13 +46,13 @@ function placeOf(selector) {
   return roots.find(Boolean)?.querySelector(`[part="${name}"]`) ?? null;
 }
 
-// The focused element was removed with the previous step, or was one of its buttons.
+// Whether the focused element was removed with the previous step, or is one of the tour's buttons.
 /** @type {() => boolean} */
 const hasNoKeyboard = () =>
   document.activeElement === document.body || !!document.activeElement?.closest(".st-key-tour");
 
-// To the top of the page if the place is in its upper half there, otherwise to the place if it is not in that of the
-// window.
+// Scroll to the top of the page if the element is then in the upper half of the window. Otherwise scroll to the
+// element, unless it is already there.
 /** @type {(selector: string) => void} */
 function bring(selector) {
   const [place, main] = [placeOf(selector), document.querySelector(".stMain")];

@@ -167,7 +167,7 @@ def draw_likeness(matrix: HeadMatrix, at: int, theme: Theme) -> Chart:
     """Draw a comparison of every two heads at the recorded step number ``at``, in the colours of the player."""
     values = matrix.values[at].astype(np.float64)
     names = [f"H{head}" for head in range(len(values))]
-    scale = (theme.ramp if matrix.colours == "share" else theme.signed)[::-1]
+    scale = theme.ramp[::-1] if matrix.colours == "share" else theme.signed
     texts = [[decimal(value) for value in row] for row in values] if len(names) <= MAX_LABELLED_HEADS else None
     axis = Axis(at=list(range(len(names))), names=names, grid=False)
     side = 80 + max(260, 30 * len(names))

@@ -146,7 +146,7 @@ def build_frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         "matrices": [_matrix_data(matrix) for matrix in recording.matrices],
         "flow": None if recording.flow is None else _flow_data(recording.flow),
         "ramp": list(theme.ramp),
-        "signed": list(theme.signed[::-1]),
+        "signed": list(theme.signed),
     }
 
 

@@ -40,9 +40,9 @@ class Models:
 
         Raises ModelUnsupported for an encoder–decoder, and the errors of :meth:`opened`.
         """
-        return load_one_stack(self.opened(name))
+        return load_one_stack(self.get_model(name))
 
-    def opened(self, name: str) -> AnyModel:
+    def get_model(self, name: str) -> AnyModel:
         """Return the model, with one stack of layers or two; load it if necessary. Raises ModelError or a subclass."""
         if name in self._encoders:
             folder, before = self._encoders[name].folder, self._stamps.get(name)

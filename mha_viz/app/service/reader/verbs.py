@@ -51,7 +51,7 @@ def find_model_name(first: object = "", *_: object) -> str:
 
 def load(models: Models, model: str) -> None:
     """Load a model."""
-    models.opened(model)
+    models.get_model(model)
 
 
 def find_revision(models: Models, model: str) -> str:
@@ -71,7 +71,7 @@ def read(models: Models, request: Request) -> Attention:
     """
     from mha_viz.study import reading
 
-    return reading.read(models.opened(request.model), request, models.get_means(request) if request.off else None)
+    return reading.read(models.get_model(request.model), request, models.get_means(request) if request.off else None)
 
 
 def trace(models: Models, request: Request, layer: int) -> Trace:

@@ -12,7 +12,7 @@ def new_server(*kept: str) -> None:
     for kind in jobs.KINDS.keys() - set(kept):
         for entry in [entry for queue in jobs.QUEUES[kind]._made for entry in queue._entries]:
             entry.job._seen.clear()
-            assert entry.job.stopped()
+            assert entry.job.is_stopped()
         jobs.QUEUES[kind].clear()
     studies.server_state.clear()
     trainings.load_paces.clear()

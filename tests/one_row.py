@@ -113,7 +113,7 @@ def the_verb_is_found() -> None:
     """From a page, through the process with the models."""
     from mha_viz.app.service.caches import model_service
 
-    assert model_service().cached(layers_of, Request("toy", TEXT)).result() == 2
+    assert model_service().ask_cached(layers_of, Request("toy", TEXT)).result() == 2
 
 
 def find(folder: Path) -> None:

@@ -24,7 +24,7 @@ from mha_viz.process import apart
 from tests.app_server import HELD
 
 _of_thread = threading.local()  # ``child``: the process that works for it
-_started, _tell = apart._start_child, Job.tell
+_started, _tell = apart._start_child, Job.report_progress
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
         return
     if child:
         child.send_signal(signal.SIGSTOP)
-    while file.exists() and not self.stopped():
+    while file.exists() and not self.is_stopped():
         time.sleep(0.05)
     if child:
         child.send_signal(signal.SIGCONT)
@@ -56,5 +56,5 @@ if __name__ == "__main__":
     starting.SPARE_SECONDS = math.inf  # no test waits for the next process with models
     jobs.KINDS = {**jobs.KINDS, "training": jobs.KINDS["training"]._replace(timeout_s=600.0)}
     apart._start_child = _started_and_noted
-    Job.tell = _tell_and_wait  # type: ignore[method-assign]
+    Job.report_progress = _tell_and_wait  # type: ignore[method-assign]
     main(prog_name="tests.patient_server")

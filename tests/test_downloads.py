@@ -153,8 +153,8 @@ def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, clock: Clo
     assert hub.stalled.acquire(timeout=PATIENCE)
     for _ in range(3):
         clock.now += KINDS["download"].timeout_s - 1
-        job.look()
-        assert not job.stopped()
+        job.heartbeat()
+        assert not job.is_stopped()
     clock.now += KINDS["download"].timeout_s + 1
     assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
@@ -197,7 +197,7 @@ def test_a_download_tells_how_far_it_is(hub: FakeHub, visitors: Visitors) -> Non
         assert not job.wait(hub_module.TICK_SECONDS)
     assert job.size == size
     assert 0 < job.fraction < 1
-    assert not job.finished
+    assert not job.is_finished
 
 
 def test_two_visitors_share_one_transfer(hub: FakeHub, visitors: Visitors) -> None:
@@ -219,8 +219,8 @@ def test_one_visitor_who_leaves_does_not_stop_the_other(hub: FakeHub, visitors: 
     visitors.start("someone/tiny", "bob")
     visitors.cancel(job, "ann")
     visitors.cancel(job, "ann")  # counts once, although ordered twice
-    assert job.left
-    assert not job.stopped()
+    assert job.is_cancelled
+    assert not job.is_stopped()
     hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.error is None
@@ -232,7 +232,7 @@ def test_the_last_visitor_who_leaves_stops_the_transfer(hub: FakeHub, visitors: 
     job = visitors.start("someone/tiny", "ann")
     visitors.start("someone/tiny", "bob")
     visitors.cancel(job, "ann")
-    assert not job.stopped()
+    assert not job.is_stopped()
     visitors.cancel(job, "bob")
     assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
@@ -290,7 +290,7 @@ def test_a_failure_reaches_every_visitor_and_can_be_tried_again(hub: FakeHub, vi
     job = visitors.start("someone/tiny")
     assert job.wait(PATIENCE)
     assert isinstance(job.error, ModelUnreachable)
-    assert model_service().failed(resolve("someone/tiny")) is job.error, "no page has looked at the job"
+    assert model_service().get_failure(resolve("someone/tiny")) is job.error, "no page has looked at the job"
     hub.add("someone/tiny", Repository(tiny_bert_files()))
     again = visitors.start("someone/tiny")
     assert again.wait(PATIENCE)

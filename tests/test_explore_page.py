@@ -406,15 +406,15 @@ def test_a_server_whose_list_is_misspelled_says_so(monkeypatch: pytest.MonkeyPat
 def test_why_a_model_could_not_be_had_is_remembered_for_a_while_and_a_stop_is_not() -> None:
     model = catalog.resolve("bert-base-cased")
     service = model_service()
-    service.fail(model, Cancelled("stopped"))
-    assert service.failed(model) is None
-    service.fail(model, ModelUnreachable("gone"))
+    service.note_failure(model, Cancelled("stopped"))
+    assert service.get_failure(model) is None
+    service.note_failure(model, ModelUnreachable("gone"))
     visit = PageSession({"model": "bert-base-cased"})
     assert "gone" in visit.said
     assert visit.shown().header["model"] == "minilm"
     assert "Shown below instead" in visit.said
     service.forget_failure(model)
-    assert service.failed(model) is None
+    assert service.get_failure(model) is None
 
 
 SHARING = {

@@ -49,7 +49,7 @@ from mha_viz.app.service import studies
 source = uploads.parse_in_child(format_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
 fill(spare=8192)
 job = studies.start(catalog.resolve(sys.argv[2]), source)
-while not job.finished:
+while not job.is_finished:
     time.sleep(0.05)
 print(job.error)
 """
@@ -60,8 +60,8 @@ from mha_viz.lab.lab import COUNT, EXPERIMENTS
 from mha_viz.app.lab import trainings
 fill()
 job = trainings.start(replace(EXPERIMENTS[COUNT].default, steps=50))
-while not job.finished:
-    job.look()
+while not job.is_finished:
+    job.heartbeat()
     time.sleep(0.05)
 print(job.error)
 """

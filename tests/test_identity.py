@@ -143,7 +143,9 @@ def test_readings_of_a_file_have_the_keys_that_they_were_saved_with(
 def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder) -> None:
     """One word, `well-known`, as CoNLL-U; then three, typed: each packet contains its own words."""
     service, model = ModelService(), catalog.resolve("minilm")
-    pasted, typed = (service.cached(verbs.read, Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED))
+    pasted, typed = (
+        service.ask_cached(verbs.read, Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED)
+    )
     head = (Head(0, 0),)
     headers = [unpack(service.packet(a, head, None, OpenHead())).header for a in (pasted, typed)]
     assert [header["words"] for header in headers] == [WHOLE, SPLIT]
@@ -151,7 +153,9 @@ def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder
     assert headers[0]["of"] != headers[1]["of"]
     panels = [service.panels([Panel(a, Head(0, 0))], None) for a in (pasted, typed)]
     assert panels[0] != panels[1]
-    traces = [service.cached(verbs.trace, Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)]
+    traces = [
+        service.ask_cached(verbs.trace, Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)
+    ]
     assert [[t.text for t in trace.text.by_words().tokens] for trace in traces] == [WHOLE, SPLIT]
 
 
@@ -192,17 +196,17 @@ def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.
         for text, pair in ((CONLLU, ""), (TYPED, ""), ("A man .", ""), ("A man", "."), (".", "A man")):
             of = {"model": model, "text": text, "pair": pair}
             requests += [
-                partial(service.cached, verbs.read, Request(**of, quantity=quantity)) for quantity in QUANTITIES
+                partial(service.ask_cached, verbs.read, Request(**of, quantity=quantity)) for quantity in QUANTITIES
             ]
             requests += [
-                partial(service.cached, verbs.prepare_question, replace(one, **of)) for one in questions_of_words
+                partial(service.ask_cached, verbs.prepare_question, replace(one, **of)) for one in questions_of_words
             ]
             for question in questions:
                 whole = Request(**of, question=question)
-                requests.append(partial(service.cached, verbs.read, replace(whole, quantity="gradient")))
+                requests.append(partial(service.ask_cached, verbs.read, replace(whole, quantity="gradient")))
             for method, question_asked, heads in product(("zero", "uniform"), (None, *questions), off):
                 without = Request(**of, off=heads, method=method, question=question_asked)
-                requests += [partial(service.cached, verb, without) for verb in (verbs.read, verbs.answer_question)]
+                requests += [partial(service.ask_cached, verb, without) for verb in (verbs.read, verbs.answer_question)]
     for _ in range(2):
         answers = [request().result(PATIENCE).request for request in requests]
         assert len(set(map(repr, answers))) == len(requests) > 300

@@ -664,10 +664,10 @@ def test_a_model_that_is_not_there_leaves_the_default_one() -> None:
 
 def test_a_trace_is_kept_and_counted_in_bytes(tiny_folder: Callable[[str], Path]) -> None:
     service, model = ModelService(), catalog.resolve(str(tiny_folder("bert")))
-    first = service.cached(verbs.trace, Request(model.name, "One dog."), 1).result()
-    assert service.cached(verbs.trace, Request(model.name, "One dog."), 1).result() is first
+    first = service.ask_cached(verbs.trace, Request(model.name, "One dog."), 1).result()
+    assert service.ask_cached(verbs.trace, Request(model.name, "One dog."), 1).result() is first
     assert service._traces.bytes == first.bytes
-    assert service.cached(verbs.trace, Request(model.name, "One dog."), 2).result() is not first
+    assert service.ask_cached(verbs.trace, Request(model.name, "One dog."), 2).result() is not first
 
 
 # ---- The calculator -------------------------------------------------------------------------------------

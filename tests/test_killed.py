@@ -76,8 +76,8 @@ def killed(
         tempfile.tempdir = None  # is looked up again
         new_server()  # the threads of this process's queues are not in its copy
         job = start()
-        while not job.finished:
-            job.look()
+        while not job.is_finished:
+            job.heartbeat()
             if job.fraction > 0.02 and (not file or any(folder.rglob(file))):
                 print(*children_of(os.getpid()))
                 end()
@@ -129,7 +129,7 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     assert studies.profile(model, source.digest) is None
     assert studies.summarise(model).roles == ()
     again = studies.start(model, source)
-    until(lambda: again.finished)
+    until(lambda: again.is_finished)
     profile = studies.profile(model, source.digest)
     assert profile is not None
     assert not list(home.rglob(".*"))
@@ -256,7 +256,7 @@ def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_writt
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
     with files_of_at_most(4096):
         job = studies.start(model, treebank(40))
-        until(lambda: job.finished)
+        until(lambda: job.is_finished)
     assert isinstance(job.error, ExportError)
     assert "could not be saved on the server's disk: File too large" in str(job.error)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -277,7 +277,7 @@ def test_a_profile_that_the_disk_cannot_take_is_known_until_the_server_ends(
 
         monkeypatch.setattr(studies, "parse_profile", measured)
         job = studies.start(model, treebank(40))
-        until(lambda: job.finished)
+        until(lambda: job.is_finished)
     assert job.error is None
     assert studies.profile(model, treebank(40).digest) is not None
     assert "File too large" in str(studies.find_write_error(model, treebank(40).digest))

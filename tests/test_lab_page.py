@@ -542,7 +542,7 @@ def test_the_estimate_follows_the_settings_and_the_last_run(runs: Runs, monkeypa
     monkeypatch.setattr(trainings_module, "perf_counter", lambda: next(clock))
     runs.end.set()
     training = trainings_module.start(of_seed(1))
-    until(lambda: training.finished)
+    until(lambda: training.is_finished)
     assert trainings_module.estimate_seconds(replace(of_seed(2), steps=600)) == pytest.approx(
         5 * estimate.estimate_seconds(replace(of_seed(2), steps=600))
     )
@@ -581,7 +581,7 @@ def test_progress_and_stop(runs: Runs) -> None:
     assert training is not None
     until(lambda: training.fraction == 0.5)
     press(page, "lab_stop")
-    until(lambda: training.finished)
+    until(lambda: training.is_finished)
     assert isinstance(training.error, Cancelled)
     assert page.at.button(key="lab_run")
     assert trainings_module.find_result(of_seed(1)) is None
@@ -596,11 +596,11 @@ def test_two_who_ask_for_the_same_share_it_and_others_wait(runs: Runs) -> None:
         trainings_module.start(of_seed(2)),
     )
     assert first is same
-    assert (jobs.get_queue("training").before(first), jobs.get_queue("training").before(other)) == (0, 1)
+    assert (jobs.get_queue("training").count_ahead(first), jobs.get_queue("training").count_ahead(other)) == (0, 1)
     until(lambda: len(runs.asked) == 1)
     assert runs.asked == [of_seed(1)]
     runs.end.set()
-    until(lambda: other.finished and first.finished)
+    until(lambda: other.is_finished and first.is_finished)
     assert runs.asked == [of_seed(1), of_seed(2)]
     assert trainings_module.find_result(of_seed(1)) is not None
     assert trainings_module.find_running(of_seed(1)) is None
@@ -621,14 +621,14 @@ def test_one_visitor_who_lets_go_stops_nothing_for_another(runs: Runs, monkeypat
     who[0] = "b"
     assert trainings_module.start(of_seed(1)) is training
     training.cancel()
-    training.look()  # the rest of the page may poll once more
-    assert training.left
+    training.heartbeat()  # the rest of the page may poll once more
+    assert training.is_cancelled
     assert trainings_module.find_running(of_seed(1)) is None
-    assert not training.stopped()
+    assert not training.is_stopped()
     who[0] = "a"
     assert trainings_module.find_running(of_seed(1)) is training
     training.cancel()
-    assert training.stopped()
+    assert training.is_stopped()
 
 
 def test_a_training_that_nobody_looks_at_stops(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -636,13 +636,13 @@ def test_a_training_that_nobody_looks_at_stops(runs: Runs, monkeypatch: pytest.M
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "training": rules})
     new_server()
     training = trainings_module.start(of_seed(1))
-    until(lambda: training.finished)
+    until(lambda: training.is_finished)
     assert isinstance(training.error, Cancelled)
     assert trainings_module.find_running(of_seed(1)) is None
 
 
 def test_too_many_trainings_are_refused_in_words(runs: Runs) -> None:
-    for seed in range(jobs.KINDS["training"].places):
+    for seed in range(jobs.KINDS["training"].max_jobs):
         trainings_module.start(of_seed(seed + 10))
     with pytest.raises(Busy):
         trainings_module.start(of_seed(1))

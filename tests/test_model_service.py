@@ -72,12 +72,12 @@ def test_when_all_have_gone_the_latest_stay_as_far_as_they_may() -> None:
     for cache in (rests, stays):
         for name in "abc":
             cache.put(name, bytes(5))
-        cache.rest()
+        cache.shrink()
     assert (rests.bytes, rests.get("c")) == (0, None)
     assert stays.bytes == 10
     assert [stays.get(name) is not None for name in "abc"] == [False, True, True]
     stays.put("large", bytes(50))
-    stays.rest()
+    stays.shrink()
     assert stays.bytes == 0
 
 
@@ -121,9 +121,9 @@ def test_the_first_reading_is_at_hand_before_any_model() -> None:
     assert service.has_reading(Request(model.name, FIRST))
     assert not service.has_reading(Request(model.name, FIRST, "another"))
     assert not service.has_reading(Request("gpt2", FIRST))
-    future = service.cached(verbs.read, Request(model.name, FIRST))
+    future = service.ask_cached(verbs.read, Request(model.name, FIRST))
     assert future.done()
-    assert future.result() is service.cached(verbs.read, Request(model.name, FIRST)).result()
+    assert future.result() is service.ask_cached(verbs.read, Request(model.name, FIRST)).result()
 
 
 def test_the_first_reading_is_the_first_example() -> None:
@@ -143,9 +143,9 @@ def test_a_full_waiting_room_says_so_and_opens_again() -> None:
     waiting += [service._submit(lambda: gate.wait(PATIENCE)) for _ in range(WAITING)]
     try:
         with pytest.raises(Busy) as refused:
-            service.cached(verbs.read, Request(model.name, "a sentence that nobody has read"))
+            service.ask_cached(verbs.read, Request(model.name, "a sentence that nobody has read"))
         assert refused.value.remedy
-        assert service.cached(verbs.read, Request(model.name, FIRST)).done(), "what is kept needs no place"
+        assert service.ask_cached(verbs.read, Request(model.name, FIRST)).done(), "what is kept needs no place"
     finally:
         gate.set()
     assert all(future.result(PATIENCE) for future in waiting)
@@ -172,7 +172,7 @@ def test_the_queue_is_told_how_long_the_text_is(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(service._turns, "submit", lambda _, *who: told.append(who))
     monkeypatch.setattr(service, "asker", lambda: ("visitor", "tab"))
     request = Request("toy", "the old cat slept .", "a dog ran .")
-    service.cached(verbs.read, request)
+    service.ask_cached(verbs.read, request)
     service.ask(verbs.measure_effects, request, 0, [0, 1])
     service.ask(verbs.load, "toy")
     assert told == [("visitor", "tab", 30), ("visitor", "tab", 30), ("visitor", "tab", 0)]
@@ -184,7 +184,7 @@ def test_sentences_that_several_people_ask_for_are_read_once(minilm: Encoder) ->
     texts = [f"Sentence number {i} has its own words." for i in range(4)]
     with ThreadPoolExecutor(8) as pool:
         futures = [
-            pool.submit(lambda text: service.cached(verbs.read, Request(model.name, text)).result(PATIENCE), text)
+            pool.submit(lambda text: service.ask_cached(verbs.read, Request(model.name, text)).result(PATIENCE), text)
             for text in texts * 6
         ]
         read = [future.result(PATIENCE) for future in futures]
@@ -198,7 +198,7 @@ def test_a_reading_asked_through_the_service_is_the_encoders_own(minilm: Encoder
     model = catalog.resolve("minilm")
     through = (
         ModelService()
-        .cached(verbs.read, Request(model.name, "A man is playing a guitar.", "Someone plays."))
+        .ask_cached(verbs.read, Request(model.name, "A man is playing a guitar.", "Someone plays."))
         .result(PATIENCE)
     )
     direct = minilm.encode("A man is playing a guitar.", "Someone plays.")
@@ -207,5 +207,5 @@ def test_a_reading_asked_through_the_service_is_the_encoders_own(minilm: Encoder
 
 def test_values_that_are_given_by_name_are_part_of_the_key() -> None:
     service, request = ModelService(), Request("toy", "the old cat slept .")
-    layers = [service.cached(verbs.trace, request, layer=layer).result(PATIENCE).layer for layer in (0, 1, 0)]
+    layers = [service.ask_cached(verbs.trace, request, layer=layer).result(PATIENCE).layer for layer in (0, 1, 0)]
     assert layers == [0, 1, 0]

@@ -310,22 +310,24 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
     service: ModelService, tiny_folder: Callable[[str], Path]
 ) -> None:
     model, other = catalog.resolve("minilm"), catalog.resolve(str(tiny_folder("bert")))
-    first = service.cached(verbs.read, Request(model.name, caches.load_first_reading().text.text)).result(PATIENCE)
+    first = service.ask_cached(verbs.read, Request(model.name, caches.load_first_reading().text.text)).result(PATIENCE)
     for one in (model, other):
-        attention = service.cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
+        attention = service.ask_cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(
+            PATIENCE
+        )
         service.similar(attention, Head(0, 0), 3)
     caches.idle()
     assert not service.has_reading(Request(model.name, "This is read and then forgotten."))
     assert service.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
     assert all(cache.bytes == 0 for cache in (service._packets, service._traces))
     assert service._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
-    assert service.cached(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
+    assert service.ask_cached(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
 
 
 def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(service: ModelService) -> None:
     caches.idle()  # other tests may have used other models
     model = catalog.resolve("minilm")
-    service.cached(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
+    service.ask_cached(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
     running = service._reader._process
     caches.idle()
     assert running is not None
@@ -347,16 +349,16 @@ def test_a_folder_whose_files_changed_is_read_again(
     model = catalog.resolve(str(folder))
     request = Request(model.name, "One dog.")
     before, trace = (
-        service.cached(verbs.read, request).result(PATIENCE),
-        service.cached(verbs.trace, request, 0).result(),
+        service.ask_cached(verbs.read, request).result(PATIENCE),
+        service.ask_cached(verbs.trace, request, 0).result(),
     )
-    assert service.cached(verbs.read, request).result(PATIENCE) is before
+    assert service.ask_cached(verbs.read, request).result(PATIENCE) is before
     arrays = {name: 2 * array for name, array in load_file(folder / "model.safetensors").items()}
     save_file(arrays, folder / "model.safetensors", {"format": "pt"})
-    after = service.cached(verbs.read, request).result(PATIENCE)
+    after = service.ask_cached(verbs.read, request).result(PATIENCE)
     assert after.key != before.key
     assert not np.allclose(after.weights, before.weights)
-    again = service.cached(verbs.trace, request, 0).result(PATIENCE)
+    again = service.ask_cached(verbs.trace, request, 0).result(PATIENCE)
     assert not np.allclose(again.weights, trace.weights)
 
 

@@ -309,7 +309,7 @@ def test_a_card_shows_its_first_role_at_work_where_no_sentence_of_its_corpus_may
 
 def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
-    jobs.get_queue("pointers").results.rest()
+    jobs.get_queue("pointers").results.shrink()
     with model_service()._reader._lock:  # no batch is answered meanwhile
         job = studies_room.make_pointers_task(catalog.resolve("minilm")).begin()
         until(lambda: job.begun)
@@ -602,7 +602,7 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
     assert "Do these roles hold on another corpus?" in [box.label for box in seen(model="toy").at.expander]
     corpus = uploads.parse_in_child(format_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
     study = studies_room.start(toy, corpus)
-    until(lambda: study.finished)
+    until(lambda: study.is_finished)
     assert study.error is None
     page = numbers(model="toy", corpus=corpus.digest)
     assert "Do the roles found on grammar hold here?" in page.said
@@ -643,7 +643,7 @@ def _over(documents: int, table: Any) -> Any:
 def test_plain_text_has_no_relations_to_hold() -> None:
     corpus = uploads.parse_in_child(b"The cat sat on the mat.\n" * 20, "cats.txt")
     study = studies_room.start(catalog.resolve("toy"), corpus)
-    until(lambda: study.finished)
+    until(lambda: study.is_finished)
     page = numbers(model="toy", corpus=corpus.digest)
     table = next(t.value for t in page.at.dataframe if "score there" in t.value.columns)
     assert set(table.loc[table["role"].str.startswith("syntax"), "outcome"]) == {"not annotated here"}
@@ -705,7 +705,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
     model = catalog.resolve(str(tiny_folder("bert")))
     corpus = uploads.parse_in_child(data, name)
     study = studies_room.start(model, corpus)
-    until(lambda: study.finished)
+    until(lambda: study.is_finished)
     page_text = visit(model=model.name, corpus=corpus.digest).said
     assert "could be scored" in page_text or "too few for position" in page_text
 
@@ -716,7 +716,7 @@ def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path],
     model = catalog.resolve(str(tiny_folder(family)))
     corpus = uploads.parse_in_child(format_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
     study = studies_room.start(model, corpus)
-    until(lambda: study.finished)
+    until(lambda: study.is_finished)
     assert study.error is None
     page = numbers(model=model.name, corpus=corpus.digest, head="L2H3")
     assert "L2H3 (3-4) in full" in page.said
@@ -756,15 +756,15 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
         who[0] = "other"
         assert studies_room.start(model, corpus) is study
         study.cancel()
-        assert not study.stopped()
+        assert not study.is_stopped()
         who[0] = "one"
         until(lambda: study.fraction > 0)
         study.cancel()
-        until(lambda: study.finished)
+        until(lambda: study.is_finished)
     assert isinstance(study.error, Cancelled)
     assert [path.name for path in empty_home.rglob("*.npz")], "what was done is kept"
     again = studies_room.start(model, corpus)
-    until(lambda: again.finished)
+    until(lambda: again.is_finished)
     assert again.error is None
     assert studies_room.profile(model, corpus.digest) is not None
     assert not list(empty_home.rglob(".*"))
@@ -842,7 +842,7 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
     with pytest.raises(Busy, match=r"You already have a study running: .* on large\.txt"):
         studies_room.start(model, make_built_in_corpus())
     at_home.cancel()
-    until(lambda: at_home.finished)
+    until(lambda: at_home.is_finished)
 
 
 def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders_alone(
@@ -858,10 +858,10 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
         studies_room.start(model, second)
     assert studies_room.find_measured_source(model, second.digest) is None
     assert studies_room.find_measured_source(model, first.digest)
-    studies_room.server_state().measured.rest()
+    studies_room.server_state().measured.shrink()
     assert studies_room.find_measured_source(model, first.digest) is None
     study.cancel()
-    until(lambda: study.finished)
+    until(lambda: study.is_finished)
 
 
 @pytest.fixture
@@ -885,7 +885,7 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
         uploads.parse_in_child(CONLLU.encode() * 30, "dogs.conllu"),
     )
     study = studies_room.start(model, corpus)
-    until(lambda: study.finished)
+    until(lambda: study.is_finished)
     before = studies_room.profile(model, corpus.digest)
     everybody_goes()
     assert jobs.get_queue("study").results.bytes == studies_room.server_state().measured.bytes == 0
@@ -902,7 +902,7 @@ def test_where_heads_point_is_kept_within_its_bound_and_given_back(
     monkeypatch.setattr(studies_room, "read_pointers", EVERY_SENTENCE)
     model = catalog.resolve("toy")
     job = studies_room.make_pointers_task(model).begin()
-    until(lambda: looked_at(job).finished)
+    until(lambda: looked_at(job).is_finished)
     pointers = studies_room.make_pointers_task(model).stored()
     assert pointers is not None
     assert len(pointers) == len(built_in().sentences)
@@ -922,19 +922,19 @@ def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypat
         job = studies_room.make_pointers_task(model).begin()
         until(lambda: job.begun)
         job.cancel()
-    until(lambda: job.finished)
+    until(lambda: job.is_finished)
     assert isinstance(job.error, Cancelled)
     assert studies_room.make_pointers_task(model).stored() is None
-    assert studies_room.make_pointers_task(model).left
+    assert studies_room.make_pointers_task(model).is_cancelled
     again = studies_room.make_pointers_task(model).begin()
-    assert not studies_room.make_pointers_task(model).left
-    until(lambda: looked_at(again).finished)
+    assert not studies_room.make_pointers_task(model).is_cancelled
+    until(lambda: looked_at(again).is_finished)
     assert studies_room.make_pointers_task(model).stored()
 
 
 def looked_at(job: Job) -> Job:
     """A visitor is still waiting for it."""
-    job.look()
+    job.heartbeat()
     return job
 
 
@@ -965,7 +965,7 @@ def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strange
     monkeypatch.setenv(catalog.SETTING, "minilm")
     model, source = catalog.resolve("minilm"), uploads.parse_in_child(CONLLU.encode() * 30, "dogs.conllu")
     study = studies_room.start(model, source)
-    until(lambda: looked_at(study).finished)
+    until(lambda: looked_at(study).is_finished)
     assert study.error is None
     assert studies_room.profile(model, source.digest) is not None
 
@@ -978,7 +978,7 @@ def test_a_study_that_nobody_looks_at_stops(
     rules = jobs.KINDS["study"]._replace(local_timeout_s=0.2)
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "study": rules})
     study = studies_room.start(catalog.resolve(str(tiny_folder("bert"))), make_built_in_corpus())
-    until(lambda: study.finished)
+    until(lambda: study.is_finished)
     assert isinstance(study.error, Cancelled)
 
 

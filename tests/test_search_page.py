@@ -206,7 +206,7 @@ def test_after_a_failure_every_page_has_a_way_back_to_the_default_model(name: st
     from mha_viz.models.getting import catalog
 
     model = catalog.resolve("bert-base-uncased")
-    model_service().fail(model, ModelUnreachable("The Hub did not answer.", "Try again later."))
+    model_service().note_failure(model, ModelUnreachable("The Hub did not answer.", "Try again later."))
     page = visit(name, model=model.name, show="similar", head="L3H1")
     assert {"Try again", "Back to MiniLM"} <= {button.label for button in page.at.button}
     press(page, "back_to_model")

@@ -382,7 +382,7 @@ def test_an_address_has_its_share() -> None:
         session_limit.enter("127.0.0.1")
     assert "5 open tabs at a time" in session_limit.refusal("10.0.0.2")
     session_limit.leave("10.0.0.1")
-    assert (session_limit.refusal("10.0.0.2"), session_limit.taken) == ("", 4)
+    assert (session_limit.refusal("10.0.0.2"), session_limit.open_count) == ("", 4)
 
 
 _ACTION = AllowedMessage("rerun_script", BackMsg(rerun_script=ClientState()))
@@ -513,7 +513,7 @@ def test_a_socket_that_the_app_ends_leaves_no_wait(monkeypatch: pytest.MonkeyPat
     for number in range(20):
         run(visit(number))
     now = 160.0
-    assert (session_limit.waits.actions, session_limit.waits.p95, session_limit.taken) == (20, 0, 0)
+    assert (session_limit.waits.actions, session_limit.waits.p95, session_limit.open_count) == (20, 0, 0)
 
 
 def test_tabs_that_read_nothing_keep_nobody_out(visits: Visits) -> None:
@@ -752,7 +752,7 @@ def test_a_websocket_without_a_message_is_closed_and_one_that_spoke_stays(monkey
         spoke = asyncio.create_task(visit("1", listens, _ACTS["bytes"]))
         await listens.wait()
         await visit("2", asyncio.Event())  # silent from a later moment on
-        assert (spoke.done(), session_limit.taken) == (False, 1)
+        assert (spoke.done(), session_limit.open_count) == (False, 1)
         spoke.cancel()
 
     run(visits())

@@ -47,7 +47,9 @@ def reword_argparse(message: str, parser: argparse.ArgumentParser) -> str:
         return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
     if subject == "unrecognized arguments" and detail.startswith("-"):
         option = shorten(detail.split()[0], _MAX_ARGUMENT)
-        of_streamlit = " Options of Streamlit follow “--”: mha-viz serve -- --server.port 8600." if "." in option else ""
+        of_streamlit = (
+            " Options of Streamlit follow “--”: mha-viz serve -- --server.port 8600." if "." in option else ""
+        )
         return f"There is no option {option}.{of_streamlit}"
     if subject == "unrecognized arguments":
         return f"There are more arguments than expected: {shorten(detail, _MAX_ARGUMENT)}. Put text in quotation marks."

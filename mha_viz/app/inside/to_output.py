@@ -132,6 +132,4 @@ def _compare_measures(o: OpenStep) -> str:
     heaviest, longest = int(weights.argmax()), int(lengths.argmax())
     if heaviest == longest:
         return f"Both measures pick {o.quote_token(heaviest)} here."
-    return (
-        f"Here the largest weight is on {o.quote_token(heaviest)}, but the longest contribution comes from {o.quote_token(longest)}."
-    )
+    return f"Here the largest weight is on {o.quote_token(heaviest)}, but the longest contribution comes from {o.quote_token(longest)}."

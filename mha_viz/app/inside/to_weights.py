@@ -264,7 +264,9 @@ def show_softmax(o: OpenStep) -> Any:
         make_more_expander().markdown(words)
         say_left_out(o)
     with charts, st.container(key="wide_inside_by_hand"):
-        st.markdown(f"**The row of {o.quote_token(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum.")
+        st.markdown(
+            f"**The row of {o.quote_token(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum."
+        )
         st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
     chart(charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme))

@@ -36,7 +36,7 @@ const GAP = 32; // between panels, pixels
 const FEW = 4; // with up to this many panels, there is room for words between maps
 const MANY = 40; // with more tokens than this, the cells need that room
 const WIDE_GAP = 64;
-const LEGIBLE = 14; // maximum pixels of a row, so that short texts fit the first screen
+const LEGIBLE = 14; // pixels of a row; panels exceed the window only to keep rows this tall
 const LEAST = 292; // minimum width of a panel, pixels
 const LINKS_WIDTH = 560; // maximum width of a link diagram, pixels
 

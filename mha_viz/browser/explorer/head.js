@@ -123,7 +123,8 @@ export class HeadView {
     this.#listen();
   }
 
-  // Whether the links fan out beside the heatmap: on request, and where arcs over the sentence cannot show them.
+  // Whether the links fan out beside the heatmap: as chosen by the user, by default if arcs under the sentence cannot
+  // show them.
   get #hasFan() {
     const { stage, read } = this.#stores;
     const { view } = stage;

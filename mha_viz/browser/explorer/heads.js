@@ -166,7 +166,7 @@ export class Heads {
 
 // Each switch includes a head in the links or excludes it.
 
-const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // as the dashes in figures/drawing/theme.py
+const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // matches the dashes in figures/drawing/theme.py
 
 export class HeadBar {
   #bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });

@@ -659,7 +659,7 @@ def test_faults_of_a_training_are_said_and_the_queue_lives_on(monkeypatch: pytes
     monkeypatch.setattr(trainings_module.lab, "run", broken)
     for _ in range(2):
         training = trainings_module.start(of_seed(1))
-        until(lambda training=training: training.finished)  # type: ignore[misc]
+        until(lambda training=training: training.is_finished)  # type: ignore[misc]
         assert "no memory" in str(training.error)
         until(lambda: trainings_module.find_running(of_seed(1)) is None)
     with pytest.raises(SettingError):

@@ -42,8 +42,8 @@ $$\mathrm{head} = A\,v$$
         show_shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
     with text, make_more_expander():
         st.markdown(
-            f"""What a token hands over is not its x but its value; {o.quote_token(o.query)} gives each its weight. The result
-is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top)}
+            f"""What a token hands over is not its x but its value; {o.quote_token(o.query)} gives each its weight.
+The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top)}
 ({percent(row[top])}); the longest weighted value is that of {o.quote_token(longest)}
 ({percent(lengths[longest] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
 decide *what* it takes from there.
@@ -132,4 +132,7 @@ def _compare_measures(o: OpenStep) -> str:
     heaviest, longest = int(weights.argmax()), int(lengths.argmax())
     if heaviest == longest:
         return f"Both measures pick {o.quote_token(heaviest)} here."
-    return f"Here the largest weight is on {o.quote_token(heaviest)}, but the longest contribution comes from {o.quote_token(longest)}."
+    return (
+        f"Here the largest weight is on {o.quote_token(heaviest)}, but the longest contribution comes from "
+        f"{o.quote_token(longest)}."
+    )

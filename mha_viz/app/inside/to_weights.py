@@ -156,8 +156,8 @@ $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
         show_shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
     with text, make_more_expander():
         st.markdown(
-            rf"""The query of {o.quote_token(o.query)} and the key of {o.quote_token(o.key)} are multiplied number by number, and the
-{t.d_k} products are summed. Where both have the same sign the product is above zero (orange) and counts for the pair;
+            rf"""The query of {o.quote_token(o.query)} and the key of {o.quote_token(o.key)} are multiplied number by
+number, and the {t.d_k} products are summed. Where both have the same sign the product is above zero (orange) and counts for the pair;
 opposite signs (blue) count against it. The largest is number {largest}:
 {decimal(t.q[o.head, o.query, largest])} × {decimal(t.k[o.head, o.key, largest])} = {decimal(parts[largest])}.
 Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $W_K$.
@@ -203,7 +203,8 @@ def _describe_saturation(o: OpenStep) -> str:
     row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
     allowed = int((~t.mask[o.query]).sum())
     return (
-        f"The row of {o.quote_token(o.query)}: largest weight **{percent(row.max())}**, entropy **{entropy(row):.2f}** nats "
+        f"The row of {o.quote_token(o.query)}: largest weight **{percent(row.max())}**, entropy "
+        f"**{entropy(row):.2f}** nats "
         f"of at most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{percent(other.max())}**, "
         f"**{entropy(other):.2f}** nats."
     )

@@ -261,7 +261,7 @@ class JobQueue(Generic[K, R]):
     def submit(self, key: K, name: str, work: Callable[[Job], R]) -> Job:
         """Submit a job, or join the job that is already running or waiting under this key.
 
-        ``work`` must end soon after ``job.stopped()`` returns True.
+        ``work`` must end soon after ``job.is_stopped()`` returns True.
 
         Raises Busy if this visitor already has the allowed number of other jobs, or if too many are waiting.
         """

@@ -157,8 +157,8 @@ $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
     with text, make_more_expander():
         st.markdown(
             rf"""The query of {o.quote_token(o.query)} and the key of {o.quote_token(o.key)} are multiplied number by
-number, and the {t.d_k} products are summed. Where both have the same sign the product is above zero (orange) and counts for the pair;
-opposite signs (blue) count against it. The largest is number {largest}:
+number, and the {t.d_k} products are summed. Where both have the same sign the product is above zero (orange) and
+counts for the pair; opposite signs (blue) count against it. The largest is number {largest}:
 {decimal(t.q[o.head, o.query, largest])} × {decimal(t.k[o.head, o.key, largest])} = {decimal(parts[largest])}.
 Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $W_K$.
 """

@@ -185,7 +185,7 @@ def test_a_stop_before_cases_are_reduced_leaves_no_more_than_are_listed(
     for size in (30, 10):  # all sentences are read before the stop, or some
         with monkeypatch.context() as patched:
             patched.setattr("mha_viz.study.cases.FIRST_SIZE", size)
-            patched.setattr(LinkCases, "reduced", stop)
+            patched.setattr(LinkCases, "reduce", stop)
             with pytest.raises(KeyboardInterrupt):
                 search_links(few, "L1H2", toy, most=3, resume=tmp_path)
         again = search_links(few, "L1H2", toy, most=3, resume=tmp_path)

@@ -321,7 +321,8 @@ const linear = (size) => size;
 /** @type {(size: number) => number} */
 const logarithmic = (size) => (size > 0 ? 255 * (1 + Math.log10(size) / LOG_DECADES) : 0);
 
-// Return the shading of a block. fixed: 0–1; head: up to the largest weight shown; row: up to the largest of each row.
+// Return the shading of a block. fixed: 0–1; head: up to the largest weight shown; row: up to the largest of
+// each row.
 /** @type {(part: ShownBlock, scale: string) => Shading} */
 export function shading(part, scale) {
   const { w, R, C } = part;

@@ -73,8 +73,8 @@ export class Comparison {
   }
 }
 
-// Describe the head of a panel. `request` holds the texts given to an encoder–decoder, because its source is not always
-// among the texts of the axes, or the heads that are off.
+// Describe the head of a panel. `request` holds the texts given to an encoder–decoder, because its source is not
+// always among the texts of the axes, or the heads that are off.
 /** @type {(set: Panels, index: number) => Record<string, string>} */
 function whatStands(set, index) {
   const reading = readingOf(set, index);

@@ -54,8 +54,8 @@ import { headName } from "../reading.js";
  * @typedef {{ off: number[], moved: (number | null)[] }} Mode
  */
 
-// Index roles. {kinds: role → index among the colours, on: names of the corpora, ofHead: head → its roles, strongest
-// first}.
+// Index roles. {kinds: role → index among the colours, on: names of the corpora, ofHead: head → its roles,
+// strongest first}.
 /** @type {(headRoles: Pick<HeadRoles, "kinds" | "on" | "measured" | "roles">) => Roles} */
 export function byHead({ kinds, on, measured, roles }) {
   const ofHead = new Map();

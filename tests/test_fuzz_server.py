@@ -59,7 +59,7 @@ def test_every_event_of_every_component_is_sent() -> None:
 
 def test_an_error_of_this_program_is_noticed() -> None:
     """Line 3 of a page is no call of a widget; the line that draws a component is one."""
-    drawn = next(n for n, line in enumerate(source(components).splitlines(), 1) if '_drawing("explorer")' in line)
+    drawn = next(n for n, line in enumerate(source(components).splitlines(), 1) if '_get_renderer("explorer")' in line)
     trace = "Traceback (most recent call first): ValueError at mha_viz/app/widgets/components.py:"
     log = f"x\n2026 said | {trace}3 in streamlit/a.py:1 < mha_viz/app/widgets/components.py:3\nafter\n"
     assert fuzz.tracebacks(log) == {"ValueError [mha_viz/app/widgets/components.py:3]": 1}

@@ -146,7 +146,7 @@ STEPS = (
         "a reading",
         "from mha_viz.app.service.reader import verbs; from mha_viz.request import Request;"
         " from mha_viz.app.service.caches import ModelService;"
-        "assert ModelService().cached(verbs.read, Request('toy', 'the old cat slept')).result(60).layers == 2",
+        "assert ModelService().ask_cached(verbs.read, Request('toy', 'the old cat slept')).result(60).layers == 2",
         HEAVY,
     ),
     Step(

@@ -115,7 +115,7 @@ def events() -> dict[str, list[str]]:
     """What each component can send, as the package declares it, with the parts of each event."""
     sent: dict[str, list[str]] = {}
     for call in _calls(UI / "widgets" / "components.py"):
-        if isinstance(call.func, ast.Call) and ast.unparse(call.func.func) == "_drawing":
+        if isinstance(call.func, ast.Call) and ast.unparse(call.func.func) == "_get_renderer":
             component = f"mha_{ast.literal_eval(call.func.args[0])}"
             names = [match[1] for of in call.keywords if (match := re.fullmatch("on_(.+)_change", of.arg or ""))]
             sent[component] = [part for name in names for part in _parts(f"{component}.{name}")]

@@ -14,7 +14,7 @@ from tests.web_session import WebSession
 # A line of this package that calls a widget whose value Streamlit could not read.
 _WIDGET = (
     r"\b(st|left|right|place|columns\[\d\])\.(?!query_params|switch_page|session_state)[a-z_]+\("
-    r"|\bwidget\(label|_get_renderer\("
+    r"|\breturn widget\(|_get_renderer\("
 )
 
 

@@ -34,6 +34,7 @@ LEAVING = (
         "lesson_",
         "mha_search.open",
         "mha_explorer.card",
+        "mha_explorer.elsewhere",
         "mha_explorer.why",
         "roles_model",
         "roles_corpus",
@@ -44,8 +45,8 @@ LEAVING = (
 )
 # These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
 # are switched off, which ends with the last of them or with another model, and its lists, named after the heads that
-# are off; a replaced word, which ends with an edit.
-PASSING = ("tour_", "how", "ended", "switch_on", "guess", "off", "all_on", "patched")
+# are off; a replaced word, which ends with an edit; the softmax without the division, in one step.
+PASSING = ("tour_", "how", "ended", "switch_on", "guess", "off", "all_on", "patched", "inside_undivided")
 
 
 @pytest.fixture(autouse=True)

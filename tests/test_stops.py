@@ -58,6 +58,7 @@ COMMANDS = {
     "example": "example|{}/a.conllu|--grammar|1",
 }
 ON_ITS_OWN = {"serve"}  # below
+GOLDEN = 0.618034  # whose multiples are spread evenly between whole numbers
 MOMENTS = (0.05, 0.25, 0.5, 0.75, 0.93)
 OFTEN = 0.5  # of its time, in every run of the tests
 SAID = "mha-viz: Stopped. "
@@ -115,16 +116,14 @@ def test_a_command_is_stopped(name: str, moment: float, durations: dict[str, flo
         assert whole.wait() == 0, whole.log.read_text()
         durations[name] = time.monotonic() - started
         assert SAID not in whole.log.read_text()
-    wait = durations[name] * moment
-    for attempt in range(100):
+    for attempt in range(100):  # at other moments, evenly spread, if it had ended or not begun
         stopped = begun(name, tmp_path / str(attempt))
-        time.sleep(wait)
+        time.sleep(durations[name] * ((moment + attempt * GOLDEN) % 1))
         if stopped.poll() is None:
             os.kill(stopped.pid, signal.SIGINT)
         code = stopped.wait()
         if code not in (0, RAISED):
             break
-        wait *= 0.85 if code == 0 else 1.1  # it had ended, or not begun
     assert_stopped(code, stopped.log.read_text())
     left = [file.name for file in (tmp_path / str(attempt)).rglob("*") if file.name.endswith(".part")]
     assert not left

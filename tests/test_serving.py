@@ -37,7 +37,7 @@ from mha_viz.app.serving import start, streamlit_parts, sweeping, waits
 from mha_viz.app.serving.back_messages import AllowedMessage
 from mha_viz.app.serving.session_limit import Gate, SessionLimit, _Tab, get_client_address
 from mha_viz.app.serving.settings import ServerSettings, from_environment, is_loopback
-from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT
+from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT, StreamlitFiles
 from mha_viz.app.serving.sweeping import MAX_WAITING, WaitingSessions, sweep
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.browser.promise import OLDER
@@ -1122,3 +1122,38 @@ def _soon(route: Route) -> None:
     """The page would try again after ten seconds, which another test checks; this one does so after one."""
     answer = route.fetch()
     route.fulfill(response=answer, body=answer.text().replace('content="10"', 'content="1"'))
+
+
+@pytest.mark.parametrize("sent", [0, 1, 2], ids=["nothing", "the headers", "half of it"])
+def test_a_visitor_who_leaves_in_the_middle_of_a_file_does_not_cut_it_for_others(sent: int) -> None:
+    """Streamlit stops sending a file when its visitor leaves; what it had sent must not be kept."""
+    content, has_left = b"export{i as t};" * 9, True
+
+    async def of_streamlit(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", str(len(content)).encode()), (b"etag", b'"1"')]
+        parts = [
+            {"type": "http.response.start", "status": 200, "headers": headers},
+            {"type": "http.response.body", "body": content[:40], "more_body": True},
+            {"type": "http.response.body", "body": content[40:], "more_body": False},
+        ]
+        for part in parts[:sent] if has_left else parts:
+            await send(part)
+
+    files = StreamlitFiles(of_streamlit)
+    path = f"/{min(files._files)}"
+    scope = {"type": "http", "method": "GET", "path": path, "root_path": "", "headers": [(b"accept-encoding", b"gzip")]}
+    received: list[Any] = []
+
+    async def keep(message: Any) -> None:
+        received.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    asyncio.run(files(scope, receive, keep))
+    assert len(received) == sent
+    has_left = False
+    for _ in range(2):
+        received.clear()
+        asyncio.run(files(scope, receive, keep))
+        assert gzip.decompress(b"".join(message.get("body", b"") for message in received)) == content

@@ -69,7 +69,7 @@ class StreamlitFiles:
                 messages.append(message)
 
             await self._app(scope, receive, keep)
-            if messages[0]["status"] == 200:
+            if _is_whole(messages):
                 self._answers[path] = await asyncio.to_thread(_compress, *messages)
         for message in self._answers.get(path, messages):
             await send(message)
@@ -120,6 +120,11 @@ def _accepts_gzip(scope: Scope) -> bool:
     headers = Headers(scope=scope)
     is_whole = scope["method"] == "GET" and "range" not in headers and "if-none-match" not in headers
     return is_whole and "gzip" in headers.get("accept-encoding", "")
+
+
+def _is_whole(messages: list[Message]) -> bool:
+    """Return whether the messages hold a whole file. Streamlit stops sending one when its visitor leaves."""
+    return bool(messages) and messages[0]["status"] == 200 and messages[-1].get("more_body") is False
 
 
 def _compress(start: Message, *parts: Message) -> tuple[Message, Message]:

@@ -1150,10 +1150,10 @@ def test_a_visitor_who_leaves_in_the_middle_of_a_file_does_not_cut_it_for_others
     async def receive() -> Any:
         return {"type": "http.disconnect"}
 
-    asyncio.run(files(scope, receive, keep))
+    run(files(scope, receive, keep))
     assert len(received) == sent
     has_left = False
     for _ in range(2):
         received.clear()
-        asyncio.run(files(scope, receive, keep))
+        run(files(scope, receive, keep))
         assert gzip.decompress(b"".join(message.get("body", b"") for message in received)) == content

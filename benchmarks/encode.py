@@ -93,7 +93,7 @@ def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: i
 
 
 def _bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
-    """What no reading in float32 can avoid, by PyTorch's own operations and nothing between them: the products with the
+    """Compute only what a reading in float32 cannot avoid, by PyTorch's own operations: the products with the
     weights, and one softmax and two products of all heads in each layer."""
     modules = [m for m in encoder._model.modules() if isinstance(m, PackedLinear | torch.nn.Linear)]
     needed = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part

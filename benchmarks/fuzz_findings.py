@@ -1,4 +1,4 @@
-"""What counts as broken: error boxes on a page, tracebacks in a log, visitors without an answer."""
+"""Collect what counts as broken: error boxes on a page, tracebacks in a log, visitors without an answer."""
 
 from __future__ import annotations
 

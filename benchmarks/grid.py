@@ -69,7 +69,7 @@ def _longer(workbench: Bench, repetitions: int) -> Row:
 
 
 def _repetitions(attention: Attention, quick: bool) -> int:
-    """How often BertViz draws: it depends on its number of lines, because one run of a minute is enough."""
+    """Return how often BertViz draws: it depends on its number of lines, because one run of a minute is enough."""
     lines = attention.weights.size
     if len(attention.text) in ALONE:
         return 0

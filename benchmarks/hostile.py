@@ -57,7 +57,7 @@ _LONG = {"@digits": "9" * 4_300, "@shape": f"[{','.join(['9' * 4_300] * 400)}]",
 
 
 class Outcome(NamedTuple):
-    """What came of one mutation: ``what`` is "opened", the class of an error of the family, or "crash: …"."""
+    """Outcome of one mutation: ``what`` is "opened", the class of an error of the family, or "crash: …"."""
 
     seed: int
     what: str

@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a job took, and why it could not be done, if so."""
+    """Cost of a job, and why it could not be done, if so."""
 
     job: Job
     seconds: float
@@ -190,7 +190,7 @@ class Person:
         self._page.bring_to_front()
 
     def _reached(self, what: str) -> Locator:
-        """What is on the page, scrolled to if it is not in the window."""
+        """Return the element, scrolling it into view if necessary."""
         part = self._page.locator(what).filter(visible=True).first
         part.wait_for()
         height = (self._page.viewport_size or PHONE)["height"]

@@ -123,7 +123,7 @@ def _rows(crowd: Crowd, ours: Taken, theirs: Taken) -> list[Row]:
 
 
 async def _alone(turns: int) -> list[Row]:
-    """What each action costs the server's processor without other visitors: the mean of several in turn."""
+    """Return rows with the CPU time of each action without other visitors: the mean of several in turn."""
     rows = []
     with watched() as server:
         async with WebSession(server.url, light=True) as session:

@@ -1,5 +1,5 @@
-"""What moves when a drawing becomes another: the longest frame while the head, the units or the special tokens change,
-in this package's explorer."""
+"""Time the transition from one drawing to another: the longest frame while the head, the units or the special tokens
+change, in this package's explorer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far one thing that a person does walks through the code: calls, moves from one file to another, and files.
+"""Measure how far one action of a person walks through the code: calls, moves from one file to another, and files.
 
 A move is a call in another file than the call before it in the same thread. A visit of a page counts the thread that
 runs the page, after a visit like it, so that what is made once is left out; the corpus counts the client's threads and

@@ -183,7 +183,7 @@ class Request:
 
     @property
     def manner(self) -> str:
-        """What replaces the output of heads that are off, in words.
+        """Replacement for the output of heads that are off, in words.
 
         "replaced by zeros", "replaced by another text, “A dog slept.”".
         """

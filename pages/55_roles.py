@@ -1,4 +1,4 @@
-"""What each head does: measured against gold annotations and baselines."""
+"""Show the role of each head, measured against gold annotations and baselines."""
 
 from mha_viz.app.roles import page as roles
 from mha_viz.app.url import address

@@ -1,4 +1,4 @@
-"""What the pictures show and what they do not."""
+"""Explain the pictures and their limits."""
 
 from mha_viz.app.about import page
 from mha_viz.app.widgets import frame

@@ -1134,7 +1134,7 @@ def test_a_visitor_who_leaves_in_the_middle_of_a_file_does_not_cut_it_for_others
         parts = [
             {"type": "http.response.start", "status": 200, "headers": headers},
             {"type": "http.response.body", "body": content[:40], "more_body": True},
-            {"type": "http.response.body", "body": content[40:], "more_body": False},
+            {"type": "http.response.body", "body": content[40:]},
         ]
         for part in parts[:sent] if has_left else parts:
             await send(part)

@@ -1,4 +1,4 @@
-"""What attention scores of heads depend on over a corpus, with intervals."""
+"""Explain the attention scores of heads over a corpus, with intervals."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CorpusWhy:
-    """What the attention scores of a model's heads depend on over a corpus.
+    """Shares of the attention scores of a model's heads by what they depend on, over a corpus.
 
     Shares are those of :class:`mha_viz.attention.shares.Why`, computed from covariances and variances that are summed
     over sentences. The 95 % intervals come from resampling documents or, if the corpus names none, sentences.

@@ -273,7 +273,7 @@ def explain_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]],
 
 
 class _Prediction(NamedTuple):
-    """What a head's recipe predicts for a text, [query, key], and the rule that contributes most to it."""
+    """Weights predicted by a head's recipe for a text, [query, key], and the rule that contributes most to each."""
 
     weights: Numbers
     rules: npt.NDArray[np.intp]

@@ -145,7 +145,7 @@ UNTRAINED_TABLES = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile:
-    """What each head of a model does over a corpus.
+    """Measurements of each head of a model over a corpus, as tables, and facts about both.
 
     Attributes:
         facts: the contents of profile.json.

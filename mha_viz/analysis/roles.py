@@ -57,12 +57,12 @@ class Rule(NamedTuple):
 
     @property
     def state(self) -> str:
-        """How the head compares with the rule, one of STATES."""
+        """Comparison of the head with the rule, one of STATES."""
         return BEATS if self.interval.low > 0 else EQUALS if self.interval.high >= 0 else BELOW
 
 
 class Choice(NamedTuple):
-    """How a head chooses among words of the gold word's part of speech, in cases with two or more of them.
+    """Scores of a head in cases with two or more words of the gold word's part of speech.
 
     Attributes:
         kind: the share of these cases in which the head points to one of them.
@@ -137,7 +137,7 @@ class BestHead(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CorrectCounts:
-    """How many cases of the relations of a corpus the heads of a model get right, from which syntax roles follow.
+    """Counts of right answers of a model's heads for the relations of a corpus. Syntax roles follow from them.
 
     ``cases`` is [document, half, direction, row]; ``correct`` is [document, half, direction, relation, head] by full
     relation.

@@ -35,7 +35,7 @@ MIN_SHARE = 0.05  # least share of a head's scores for an arrow
 
 
 class Variation(NamedTuple):
-    """How the scores of each head of a layer vary over the keys that a query sees, and with which parts.
+    """Variance of the scores of each head of a layer over visible keys, and its covariance with each part.
 
     ``query`` and ``key``, [head, part], are covariances of the score with what the part adds to it on the side of the
     query, or of the key. They are taken over the keys that a query sees and summed over queries. Each side sums to
@@ -138,7 +138,7 @@ def _iter_distance_terms(
 
 @dataclass(frozen=True, eq=False)
 class Why:
-    """How the heads of a model select their keys on a text.
+    """Shares by which the heads of a model select their keys on a text.
 
     Over the keys that a query sees, the share of a part in a head's scores is the covariance of what the part adds with
     the score, divided by the variance of the score; queries count by their variance. The shares of all parts sum to 1,

@@ -44,7 +44,7 @@ class Parameters(NamedTuple):
 
 
 class Relative(NamedTuple):
-    """What a layer adds to its scaled scores for the distance between two tokens.
+    """Terms that a layer adds to its scaled scores for the distance between two tokens.
 
     It consists of a number (Raffel et al. 2020; Press et al. 2022, "ALiBi"), and of products of the query, and of the
     key, with vectors of distances (He et al. 2021, "DeBERTa", equation 4).

@@ -27,7 +27,7 @@ BYTES_PER_WEIGHT = {".csv": 24, ".json": 13}  # without token texts; measured on
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a command writes: a file, or stdout if ``path`` is None. Its format is given by ``suffix``."""
+    """Destination of a command's output: a file, or stdout if ``path`` is None. ``suffix`` gives the format."""
 
     path: Path | None
     suffix: str

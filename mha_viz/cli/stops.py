@@ -1,4 +1,4 @@
-"""How a command ends: the exit code of each family of errors, and Ctrl-C.
+"""End commands: the exit code of each family of errors, and Ctrl-C.
 
 After Ctrl-C, a command ends with code 130 and a sentence on what was kept and how to continue.
 """

@@ -153,7 +153,7 @@ class _SpanHeads:
 
 
 def _find_outside_heads(heads: Sequence[int]) -> list[int]:
-    """For each starting word, return the first word from there on whose head is before it, or that has no head."""
+    """Return, for each starting word, the first word from there on whose head is before it or that has no head."""
     outside_heads = [0] * len(heads)
     later: list[int] = []  # candidates, the nearest last; a word is dropped once its head is not before the start
     for start in reversed(range(len(heads))):

@@ -67,7 +67,7 @@ class Declarations(NamedTuple):
 
 
 class PartStart(NamedTuple):
-    """Where a part of a file begins.
+    """Position of a part in its file.
 
     It counts the lines and sentences before the part, and holds the document that continues and the declarations so
     far.

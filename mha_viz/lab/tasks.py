@@ -23,7 +23,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class LabTask(NamedTuple):
-    """What the model must name at each word.
+    """Task of a lab model: the letters to name at each word.
 
     Attributes:
         relations: some of RELATIONS; the model names the letter of the word to which each leads.

@@ -56,7 +56,7 @@ def group_index(config: Any, layer: int) -> tuple[int, ...]:
 
 
 class Family(NamedTuple):
-    """Where a family keeps its attention modules and how it computes attention.
+    """Description of a family: the places of its attention modules and the way it computes attention.
 
     Attributes:
         holder: path of the module that has the linear layers ``inputs``. "{0}" and "{1}" in a path stand for

@@ -169,7 +169,7 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
 
 
 def hide_memory() -> None:
-    """On Linux, prevent other processes of the account from tracing this process or reading its memory.
+    """Prevent other processes of the account from tracing this process or reading its memory, on Linux.
 
     This also hides its environment. The setting is PR_SET_DUMPABLE of prctl(2). Programs that this process starts do
     not inherit it.

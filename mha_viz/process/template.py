@@ -163,7 +163,7 @@ def _pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
 
 
 def serve_copies(work: Callable[[], object]) -> None:
-    """For each request, fork a copy that does ``work`` with its standard input and output.
+    """Fork a copy for each request, which does ``work`` with its standard input and output.
 
     Return when the requester closes its end.
     """

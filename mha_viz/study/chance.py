@@ -94,7 +94,7 @@ def _copy_annotation(sentence: Sentence, donor: Sentence) -> Sentence:
 
 
 class _Null(NamedTuple):
-    """How a corpus is permuted, and the annotation that this needs, as an attribute and in words."""
+    """Permutation of a corpus, and the annotation that it needs, as an attribute and in words."""
 
     permute: Callable[[Corpus, int], Corpus]
     needs: str

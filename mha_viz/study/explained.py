@@ -80,7 +80,7 @@ def count_cells(heads: int, recipes: int) -> int:
 
 
 class Explained(NamedTuple):
-    """What recipes explain, for each document and each half of its sentences.
+    """Sums of the attention that recipes explain, for each document and each half of its sentences.
 
     Attributes:
         weight: the sum of min(A, P) over all rows, [document, half, recipe, head].

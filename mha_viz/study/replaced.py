@@ -229,7 +229,7 @@ class Replacing(CaseKind):
 
 @dataclass(frozen=True)
 class Lost(Replacing):
-    """How far the sentence vector turns: a case for each sentence, with [method, part] in one row."""
+    """Change of direction of the sentence vector: one case per sentence, with [method, part] in one row."""
 
     def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the case of one text."""

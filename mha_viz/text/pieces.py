@@ -83,7 +83,7 @@ class Piece(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """How a vocabulary writes texts.
+    """Spelling of texts in a vocabulary.
 
     ``blanks`` are its letters for blanks, if it has any. Otherwise ``mark`` is the mark of pieces that continue a word,
     end it, or do not end it. ``in_bytes``: each letter of a name stands for a byte. ``by_bytes``: each piece is one

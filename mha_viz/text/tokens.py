@@ -53,7 +53,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a text was truncated: it has ``pieces`` pieces (at least, if ``more``), of which the model reads ``limit``.
+    """Truncation of a text: its length in ``pieces`` (a lower bound if ``more``) and the ``limit`` of the model.
 
     ``kept`` holds, for each of the two sentences, the number of characters that were read.
     """

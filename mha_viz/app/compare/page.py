@@ -66,7 +66,7 @@ WEIGHT_COMPARISONS = ("similar", "models", "off")  # comparisons that need diver
 
 
 class OpeningState(NamedTuple):
-    """How panels open if the URL does not say.
+    """State in which panels open if the URL names none.
 
     Attributes:
         diff: the panels whose difference is open.

@@ -162,7 +162,7 @@ def _show_below(page: PageReading) -> list[PageChart]:
 
 
 def _ask_question(page: PageReading) -> None:
-    """If the quantity is a gradient, say which score it belongs to, and show the controls of that question."""
+    """Say which score a gradient belongs to, and show the controls of its question; nothing for other quantities."""
     where = page.url.where
     if not QUANTITIES[where.request.quantity].of_answer:
         return

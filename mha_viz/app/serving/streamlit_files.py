@@ -124,7 +124,7 @@ def _accepts_gzip(scope: Scope) -> bool:
 
 def _is_whole(messages: list[Message]) -> bool:
     """Return whether the messages hold a whole file. Streamlit stops sending one when its visitor leaves."""
-    return bool(messages) and messages[0]["status"] == 200 and messages[-1].get("more_body") is False
+    return len(messages) > 1 and messages[0]["status"] == 200 and not messages[-1].get("more_body")
 
 
 def _compress(start: Message, *parts: Message) -> tuple[Message, Message]:

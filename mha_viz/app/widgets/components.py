@@ -173,7 +173,7 @@ def draw_more_menu(full: Mapping[str, str], file: str, key: str, on_class: Calla
 
 
 def lead_to_step(step: str, place: str) -> None:
-    """If ``step`` of the tour is new, scroll to an element and move the keyboard focus there.
+    """Scroll to an element and move the keyboard focus there, once per ``step`` of the tour.
 
     ``place``: the CSS selector of the element; ``… *::part(…)`` selects a part of a drawing inside it.
     """

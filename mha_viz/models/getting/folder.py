@@ -94,7 +94,7 @@ FileStamps = frozenset[tuple[str, int, int, int]]
 
 
 class Facts(NamedTuple):
-    """What the files of a folder say about its model, and its catalogue row.
+    """Facts about a model, read from the files of its folder, and its catalogue row.
 
     Attributes:
         model: the row.

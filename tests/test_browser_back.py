@@ -89,6 +89,7 @@ def goes_back(page: Page, path: str) -> None:
     """A step back in a walk; what it began with by unfolding is unfolded again where another page has folded it."""
     page.go_back()
     if path in FOLDED:
+        at_rest(page)
         FIRST[path](page)
 
 

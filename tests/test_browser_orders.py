@@ -202,7 +202,8 @@ def _subtract(page: Page, step: int) -> None:
     pills = page.locator(".pill").locator("visible=true")
     if not pills.count():
         _check("Most similar heads")(page, step)
-    pills.nth(step % 2).click()
+        pills.first.wait_for()
+    pills.nth(step % pills.count()).click()
 
 
 def _path(url: str) -> str:
@@ -300,9 +301,9 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         ".one h2 code",
         {
             "sentence": SENTENCE,  # another model ends the mode
-            "random": _choosing(lambda page, _: page.get_by_role("button", name="at random").first.click()),
+            "random": _choosing(lambda page, _: page.get_by_role("button", name="A random head").first.click()),
             "uniform": _choosing(_check("uniform attention")),
-            "zero": _choosing(_check("nothing")),
+            "zero": _choosing(_check("zeros")),
             "head": _next_head,
             "all on": _choosing(_switch_all_on),
         },

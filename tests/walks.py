@@ -110,6 +110,9 @@ def choosing(act: Act) -> Act:
             button("Choose heads")(page)
         box_over.wait_for()
         act(page)
+        while box_over.count():  # a menu in the box closes first
+            page.keyboard.press("Escape")
+            page.wait_for_timeout(100)
 
     return chosen
 
@@ -137,7 +140,14 @@ def finds(text: str) -> Act:
 
 def unfolds(title: str) -> Act:
     """Open what is folded away: whether that is open is not in the address."""
-    return lambda page: page.locator("summary", has_text=title).first.click()
+
+    def act(page: Page) -> None:
+        fold = page.locator("details", has=page.locator("summary", has_text=title)).first
+        fold.wait_for()
+        if fold.get_attribute("open") is None:
+            fold.locator("summary").click()
+
+    return act
 
 
 def link(name: str) -> Act:
@@ -520,7 +530,7 @@ FIRST: Mapping[str, Act] = {
     "/roles?model=toy&corpus=file": measured("The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"),
 }
 # Walks that begin by unfolding and lead to another page at once: that page folds it again.
-FOLDED = ("/why_heads_differ?experiment=count", "/why_heads_differ?experiment=cut")
+FOLDED = tuple(f"/why_heads_differ?experiment={name}" for name in ("random", "count", "cut"))
 FEW: Mapping[str, tuple[str, ...]] = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),
     f"/compare?show=tray&tray={COMPARED}": ("a difference", "a removed panel", "a layer", "a head on its page"),

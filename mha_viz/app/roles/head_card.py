@@ -97,7 +97,7 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
 def _explain_missing_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
     """Explain why the recipe of a head with a syntactic role has no syntactic rule.
 
-    For example " Its relations, each ≤ 8.3% of words, hardly show."; empty if it needs no explanation.
+    For example " Its relations concern few words (≤ 8.3%)."; empty if it needs no explanation.
     """
     relations, source = {finding.detail for finding in findings if finding.role == SYNTAX}, evidence.source("syntax")
     if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
@@ -105,8 +105,8 @@ def _explain_missing_relation(evidence: Evidence, recipe: HeadRecipe, findings: 
     table = source.tables["syntax"]
     cases = table.loc[(table["relation"] + " " + table["direction"]).isin(relations), "n"].max()
     share = percent(cases / source.facts["counts"]["words"])
-    several = f"Its relations, each ≤\N{NO-BREAK SPACE}{share} of words, hardly show."
-    return f" {several if len(relations) > 1 else f'Its relation, {share} of words, hardly shows.'}"
+    few = f"few words (≤\N{NO-BREAK SPACE}{share})" if len(relations) > 1 else f"few words ({share})"
+    return f" Its relation{'s concern' if len(relations) > 1 else ' concerns'} {few}."
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:

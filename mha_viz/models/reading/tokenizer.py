@@ -67,7 +67,8 @@ class Tokenizer:
         stand_for_a_word = {tokenizer.mask_token_id, tokenizer.unk_token_id}
         ends = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
         self.delimiters = frozenset((set(tokenizer.all_special_ids) - stand_for_a_word) | ends) - {None}
-        self.unknown = tokenizer.unk_token_id
+        # GPT-2 names its end of a text as its unknown token, too, and never reads one.
+        self.unknown = None if tokenizer.unk_token_id in ends else tokenizer.unk_token_id
         self._has_pairs = pairs and _supports_pairs(self._backend)
         self._blank = _find_word_separator(self._backend)
         self._writes_blanks = bool(Spelling.of(self._backend.encode("a a").tokens).blanks)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mha_viz.corpus.sources import read_corpus
     from mha_viz.figures import Figure, compare, difference, overlay, publish
     from mha_viz.figures.files import load_attention
+    from mha_viz.models.decomposing.outputs import copying_scores, explain_output, output_directions
     from mha_viz.models.decomposing.why import explain_scores
     from mha_viz.models.intervening.patching import activation_patching
     from mha_viz.models.reading.capture import Tap
@@ -66,11 +67,13 @@ __all__ = [
     "ablation_effects",
     "activation_patching",
     "compare",
+    "copying_scores",
     "corpus_ablation_effects",
     "difference",
     "direct_logit_attribution",
     "errors",
     "explain_corpus_scores",
+    "explain_output",
     "explain_scores",
     "extensions",
     "figures",
@@ -80,6 +83,7 @@ __all__ = [
     "load_attention",
     "load_profile",
     "minimal_ablation",
+    "output_directions",
     "overlay",
     "predict",
     "profile",
@@ -104,10 +108,12 @@ _MODULES = MappingProxyType(
         "ablation_effects": "mha_viz.study.one_text",
         "activation_patching": "mha_viz.models.intervening.patching",
         "compare": "mha_viz.figures",
+        "copying_scores": "mha_viz.models.decomposing.outputs",
         "corpus_ablation_effects": "mha_viz.study.over_corpus",
         "difference": "mha_viz.figures",
         "direct_logit_attribution": "mha_viz.study.one_text",
         "explain_corpus_scores": "mha_viz.study.why",
+        "explain_output": "mha_viz.models.decomposing.outputs",
         "explain_scores": "mha_viz.models.decomposing.why",
         "find_induction_heads": "mha_viz.study.decoder_heads",
         "gradient_importance": "mha_viz.study.one_text",
@@ -115,6 +121,7 @@ _MODULES = MappingProxyType(
         "load_attention": "mha_viz.figures.files",
         "load_profile": "mha_viz.study.profiling",
         "minimal_ablation": "mha_viz.study.one_text",
+        "output_directions": "mha_viz.models.decomposing.outputs",
         "overlay": "mha_viz.figures",
         "predict": "mha_viz.study.one_text",
         "profile": "mha_viz.study.profiling",

@@ -149,7 +149,7 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
     """
     number, key_parts = trace.number(head), parts.of_keys
     for key in keys:
-        _check_tokens(trace, query, key)
+        check_tokens(trace, query, key)
     rows = _project_parts(trace, parts, number, 0, [query])[:, 0]
     columns = _project_parts(trace, key_parts.parts if key_parts else parts, number, 1, slice(None))
     values = _multiply_parts(rows, columns) * trace.scaling  # [part, part, key]
@@ -181,10 +181,11 @@ def _append_biases(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (*parts.names, BIASES), (*parts.groups, CONSTANTS)
 
 
-def _check_tokens(trace: Trace, query: int, key: int) -> None:
-    """Raise SettingError unless both tokens exist and the query sees the key."""
+def check_tokens(trace: Trace, query: int, key: int | None = None) -> None:
+    """Raise SettingError unless the tokens exist and the query sees the key, if there is one."""
     texts = ("text", "text") if trace.memory is None else ("target", "source")
-    for side, number, text, n in zip((QUERY, KEY), (query, key), texts, trace.mask.shape, strict=True):
+    numbers = (query,) if key is None else (query, key)
+    for side, number, text, n in zip((QUERY, KEY), numbers, texts, trace.mask.shape, strict=False):
         if not isinstance(number, Integral):
             raise SettingError(
                 f"{shorten_value(number)} is not the number of a {side}.", f"Give a whole number from 0 to {n - 1}."
@@ -193,7 +194,7 @@ def _check_tokens(trace: Trace, query: int, key: int) -> None:
             raise SettingError(
                 f"There is no {side} {number}: the {text} has {n} tokens.", f"Tokens count from 0 to {n - 1}."
             )
-    if trace.mask[query, key]:
+    if key is not None and trace.mask[query, key]:
         raise SettingError(
             f"Token {query} does not see token {key} in layer {trace.layer}, so they have no score.",
             "Choose a key that the query may attend to.",

@@ -56,9 +56,7 @@ def direct_contributions(encoder: Encoder, question: Question, text: str, pair: 
     finally:
         hook.remove()
     assert isinstance(tap, RecordingTap)
-    head = answers.load_word_head(encoder)
-    unembedding = head.embed_out if hasattr(head, "embed_out") else head.lm_head  # GPT-NeoX has embed_out
-    row = unembedding.weight[question.piece].detach() * getattr(head, "logit_scale", 1)  # Cohere scales its logits
+    row = answers.find_output_matrix(encoder)[question.piece]
     direction = _pull_back_through_norm(norm, norm_inputs[-1][0, question.place].float(), row.float())  # [d_model]
     head_contributions = []
     for layer, output in enumerate(tap.outputs):

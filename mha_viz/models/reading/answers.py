@@ -177,6 +177,17 @@ def compute_logits(head: Any, states: torch.Tensor) -> torch.Tensor:
     return logits[0].float()
 
 
+def find_output_matrix(encoder: Encoder) -> torch.Tensor:
+    """Return the matrix between the last states of a causal model and its logits, [piece, d_model].
+
+    Raises as :func:`load_word_head`.
+    """
+    head = load_word_head(encoder)
+    unembedding = head.embed_out if hasattr(head, "embed_out") else head.lm_head  # GPT-NeoX has embed_out
+    output_matrix: torch.Tensor = unembedding.weight.detach() * getattr(head, "logit_scale", 1)  # Cohere scales logits
+    return output_matrix
+
+
 def load_word_head(encoder: Encoder) -> Any:
     """Return the module that computes logits from last states, with gradients if required.
 

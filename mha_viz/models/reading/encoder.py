@@ -20,7 +20,7 @@ from mha_viz.attention import Attention, Weights, is_number
 from mha_viz.attention.parts import Parts, ScoreParts, score_parts
 from mha_viz.attention.steps import Step, make_first_steps
 from mha_viz.attention.tensors import make_read_only
-from mha_viz.attention.trace import Trace
+from mha_viz.attention.trace import Floats, Trace
 from mha_viz.errors import MhaVizError, SettingError, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.heads import AnyHead, Head
 from mha_viz.model_names import quote_model
@@ -31,9 +31,9 @@ from mha_viz.models.reading.cores import one_blas_thread, pass_lock
 from mha_viz.models.reading.listening import install_hooks
 from mha_viz.models.reading.loaded import LoadedModel
 from mha_viz.models.reading.plain import open_plain
-from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, matrix
+from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, matrix, read_weights
 from mha_viz.models.reading.straight import StraightRunner, make_straight
-from mha_viz.models.reading.stream import Stream
+from mha_viz.models.reading.stream import LayerNorms, Stream, find_projection
 from mha_viz.models.reading.tokenizer import TextPieces
 from mha_viz.models.transformers_parts import layers_unseen_error
 from mha_viz.request import DTYPES
@@ -112,11 +112,25 @@ class DecomposableStack:
 
         Raises as :meth:`score_parts`.
         """
-        stream = Stream(self._model, self.name, self.layers, max(layers))
-        with stream:
-            weights, _ = self._run(read, stream.tap)
+        stream, weights = self._record_stream(read, max(layers))
         for probe, parts in stream.parts(read, self._typed, layers):
             yield probe.trace(self.revision, read.tokenized(), weights), parts
+
+    def iter_norms(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, LayerNorms]]:
+        """Yield, for each of ``layers`` in order, its trace and the norms around its heads, computed in one pass.
+
+        Raises as :meth:`score_parts`.
+        """
+        stream, weights = self._record_stream(read, max(layers))
+        for probe, norms in stream.iter_norms(layers):
+            yield probe.trace(self.revision, read.tokenized(), weights), norms
+
+    def _record_stream(self, read: TextPieces | WordPieces, last: int) -> tuple[Stream, Weights]:
+        """Run one pass. Return what was recorded up to the layer ``last``, and the weights."""
+        stream = Stream(self._model, self.name, self.layers, last)
+        with stream:
+            weights, _ = self._run(read, stream.tap)
+        return stream, weights
 
 
 BATCH_WORDS = 400  # maximum number of words per batch; larger batches are no faster
@@ -474,6 +488,18 @@ class Encoder(DecomposableStack, LoadedModel):
     def w_o(self, layer: int) -> torch.Tensor:
         """Return W_O of a layer, [head · d_head, d_model], in float32, with the heads stacked along the first axis."""
         return matrix(find_attention_modules(self._model, layer).output).float()
+
+    @property
+    def word_vectors(self) -> torch.Tensor:
+        """The input embeddings, [piece, width]."""
+        vectors: torch.Tensor = self._model.get_input_embeddings().weight.detach()
+        return vectors
+
+    @property
+    def word_projection(self) -> Floats | None:
+        """The matrix, [width, d_model], from narrow input embeddings to d_model; None if they are as wide."""
+        projection = find_projection(self._model)
+        return None if projection is None else read_weights(projection)
 
     # ---- sentences given as words -----------------------------------------------------------------------------------
 

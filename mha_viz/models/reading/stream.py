@@ -57,6 +57,38 @@ class _NormCall(NamedTuple):
     norm_output: Floats
 
 
+class FrozenNorm(NamedTuple):
+    """The linear part of a norm in one pass: it keeps the standard deviations of that pass, and adds no bias.
+
+    ``weight``, [d], multiplies each entry; ``size``, [n, 1], is what the vector of each token is divided by.
+    """
+
+    weight: Floats
+    size: Floats
+    is_centred: bool
+
+    def apply(self, vectors: Floats, token: int) -> Floats:
+        """Return vectors, […, d], as the norm passes them on at a token."""
+        passed: Floats = self.centre(vectors) * (self.weight / self.size[token])
+        return passed
+
+    def centre(self, vectors: Floats) -> Floats:
+        """Return vectors, […, d], without their means if the norm subtracts these."""
+        return vectors - vectors.mean(axis=-1, keepdims=True) if self.is_centred else vectors
+
+
+class LayerNorms(NamedTuple):
+    """The norms around the heads of a layer.
+
+    ``before`` is the first norm on the way from the vectors of words to the heads: that of the embeddings or, in
+    pre-norm models, the layer's. None if there is none. ``after`` is the first norm that the output of the heads passes
+    after it was added to the residual stream: the layer's or, in pre-norm models, the last one.
+    """
+
+    before: FrozenNorm | None
+    after: FrozenNorm
+
+
 class _OutputTap(Tap):
     """A tap that records the outputs of each layer's heads, [n, head, d_head].
 
@@ -120,6 +152,7 @@ class Stream:
         """
         self._model, self._name, self._heads, self.widths = model, name, int(model.config.num_attention_heads), widths
         check_decomposable(model.config, name)
+        self._count = layers
         self._opened = [LayerProbe(model, name, layer, layers, apart=True) for layer in range(last + 1)]
         self._norms: list[_NormCall] = []
         self._tap: _OutputTap | None = None
@@ -178,6 +211,21 @@ class Stream:
         summed.add_feed_forward(layer, norm.given)
         return norm.norm_output, self._checked(summed.behind(norm).named(), norm.norm_output)
 
+    def iter_norms(self, layers: Collection[int]) -> Iterator[tuple[LayerProbe, LayerNorms]]:
+        """Yield, for each of ``layers`` in order, the norms around its heads."""
+        is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
+        for layer in sorted(layers):
+            after = [norm for norm in self._norms if norm.after == (self._count if is_pre else layer + 1)]
+            if len(after) < 2 - is_pre:
+                raise _unsupported_error(self._name, "its layers do not have a norm after each of their halves")
+            if is_pre:
+                x, layer_input = self._opened[layer].inputs(len(after[-1].given))
+                before = [] if layer_input is None else [self._norm(layer, x, layer_input)]
+            else:
+                before = [norm for norm in self._norms if norm.after == 0][:1]
+            frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre else 0])]
+            yield self._opened[layer], LayerNorms(frozen[0] if before else None, frozen[-1])
+
     def _iter_layer_inputs(self, read: Any, is_typed: bool) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
         """Yield, for each layer, its input in parts, x, and the input of the norm that makes x.
 
@@ -231,13 +279,13 @@ class Stream:
 
     def _embed(self, read: Any, is_typed: bool, stream: Floats) -> _PartSum:
         """Return the input of the first layer, in parts."""
-        project = next((m for m in map(self._module, _PROJECTIONS) if m is not None), None)
+        project = find_projection(self._model)
         norm = next(
             (n for n in self._norms if n.after == 0 and _is_close(_project(n.norm_output, project), stream)), None
         )
         total, max_parts = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
         summed = _PartSum(max_parts, total.shape)
-        type_table, type_vectors = self._module("embeddings.token_type_embeddings"), np.zeros_like(total)
+        type_table, type_vectors = find_module(self._model, "embeddings.token_type_embeddings"), np.zeros_like(total)
         if type_table is not None:
             type_vectors = to_array(type_table.weight)[list(read.types) if is_typed else [0] * len(total)]
         word_vectors = self._words(read.ids) if _find_modules(self._model).has_tables else total - type_vectors
@@ -253,15 +301,8 @@ class Stream:
         device = next(self._model.parameters()).device
         with torch.inference_mode():
             vectors = self._model.get_input_embeddings()(torch.tensor([list(ids)], device=device))
-            project = self._module("decoder.project_in")  # OPT
+            project = find_module(self._model, "decoder.project_in")  # OPT
             return to_array((vectors if project is None else project(vectors))[0])
-
-    def _module(self, path: str) -> Any:
-        """Return the module at a path; None if there is none."""
-        try:
-            return self._model.get_submodule(path)
-        except AttributeError:
-            return None
 
     def _checked(self, parts: Parts, x: Floats) -> Parts:
         """Return the parts if they sum to x. Raises ModelUnsupported otherwise."""
@@ -270,6 +311,28 @@ class Stream:
                 self._name, "something else than its heads and feed-forward parts adds to its vectors"
             )
         return parts
+
+
+def find_module(model: Any, path: str) -> Any:
+    """Return the module at a path; None if there is none."""
+    try:
+        return model.get_submodule(path)
+    except AttributeError:
+        return None
+
+
+def find_projection(model: Any) -> Any:
+    """Return the linear layer from narrow word vectors to d_model, behind their norm; None if there is none."""
+    return next((m for m in (find_module(model, path) for path in _PROJECTIONS) if m is not None), None)
+
+
+def _freeze(norm: _NormCall) -> FrozenNorm:
+    """Return the linear part of a norm, with the standard deviations of the pass."""
+    has_mean, eps = is_centred(norm.module), get_epsilon(norm.module)
+    centred = norm.given - norm.given.mean(axis=-1, keepdims=True) if has_mean else norm.given
+    size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
+    weight = to_array(norm.module.weight) if has_mean else compute_norm_factor(norm.module, eps)
+    return FrozenNorm(weight, size, has_mean)
 
 
 def check_decomposable(config: Any, name: str) -> None:
@@ -333,16 +396,13 @@ class _PartSum:
 
     def pass_through(self, norm: _NormCall) -> None:
         """Apply a norm to all parts, with the standard deviation of the pass."""
-        module, norm_input, x = norm.module, norm.given, self.x
-        has_mean, eps = is_centred(module), get_epsilon(module)
-        centred = norm_input - norm_input.mean(axis=-1, keepdims=True) if has_mean else norm_input
-        size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
-        scale = (to_array(module.weight) if has_mean else compute_norm_factor(module, eps)) / size  # [n, d]
+        frozen, x = _freeze(norm), self.x
+        scale = frozen.weight / frozen.size  # [n, d]
         for part in x:  # a single part fits into the CPU cache
-            if has_mean:
+            if frozen.is_centred:
                 part -= np.add.reduce(part, axis=-1, keepdims=True) / np.float32(part.shape[-1])
             part *= scale
-        shift = getattr(module, "bias", None)
+        shift = getattr(norm.module, "bias", None)
         if shift is not None:
             x[0] += to_array(shift)
 

@@ -1,0 +1,312 @@
+"""Explain what heads write: the words that their outputs move a token towards, and whether they copy.
+
+Vectors are related to words by the model's output matrix if its last norm leads straight to it, and otherwise by its
+input embeddings (Dar et al. 2023, "Analyzing Transformers in Embedding Space"). Norms keep the standard deviations of
+the pass (Kobayashi et al. 2021), and the mean over the vocabulary is subtracted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from mha_viz.attention.outputs import (
+    INPUT_EMBEDDINGS,
+    OUTPUT_MATRIX,
+    HeadOutput,
+    Written,
+    compute_copying_score,
+    compute_links,
+)
+from mha_viz.attention.parts import FloatSums, check_tokens
+from mha_viz.attention.trace import Floats, Trace, repeat_for_heads, split_heads
+from mha_viz.errors import ModelUnsupported, SettingError
+from mha_viz.heads import AnyHead, Head, is_number
+from mha_viz.model_names import quote_model
+from mha_viz.models.families import find_family, is_setting_true
+from mha_viz.models.reading import answers
+from mha_viz.models.reading.cores import one_blas_thread
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
+from mha_viz.models.reading.stream import LayerNorms
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WORDS = 5  # words listed on each side
+DIRECTIONS = 3  # largest directions of a head that are listed
+MAX_DIRECTIONS = 100
+UNTRAINED_SEED = 0
+_ROWS = 8192  # rows of a matrix of words that are converted to float64 at a time
+_ANY_TEXT = "a"  # what is measured of weights alone does not depend on the text of the pass
+_UNUSED = "[unused"  # BERT's vocabulary has rows that no text uses
+
+_cache_lock = threading.Lock()  # guards the caches below
+_vocabularies: WeakKeyDictionary[Encoder, WordVectors] = WeakKeyDictionary()
+_products: WeakKeyDictionary[Encoder, FloatSums] = WeakKeyDictionary()
+
+
+class WordVectors(NamedTuple):
+    """The vectors of words that a model reads and writes.
+
+    Attributes:
+        reads: [piece, width], the input embeddings.
+        projection: [width, d_model], if these are narrower than the model; it is applied behind their norm.
+        writes: [piece, d_model], what relates the output of heads to words, without its mean over the vocabulary.
+        matrix: names ``writes``, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
+        is_word: [piece], False for special and unused pieces.
+    """
+
+    reads: torch.Tensor
+    projection: Floats | None
+    writes: torch.Tensor
+    matrix: str
+    is_word: npt.NDArray[np.bool_]
+
+
+def explain_output(
+    encoder: AnyModel, text: str, head: AnyHead, query: int, *, pair: str = "", words: Sequence[str] = ()
+) -> HeadOutput:
+    """Explain what a head adds to the vector of one token.
+
+    Args:
+        encoder: a model from :func:`mha_viz.load`, with one stack of layers.
+        text: the text that the model reads.
+        head: the head, such as "L3H1".
+        query: the number of the token, from 0.
+        pair: a second text, read together with the first.
+        words: the sentence as words, in place of ``text``.
+
+    Returns, for each key, the norm of what is moved, its share of what the layer adds, and the words of the vocabulary
+    that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises as
+    :meth:`Encoder.score_parts`, and ModelUnsupported for models in which more than norms and one matrix lies between a
+    head's output and words.
+
+    >>> output = mv.explain_output(mv.load("repeater"), "dog river anna dog", "L1H3", 3)
+    >>> output.table().loc[1, "towards"].split(", ")[0]  # after "dog" came "river"
+    'river'
+    """
+    encoder = require_one_stack(encoder)
+    found, vectors = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name), load_word_vectors(encoder)
+    with one_blas_thread:
+        ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [found.layer])
+        check_tokens(trace, query)
+        number = trace.number(found)
+        links = compute_links(trace, number, query)
+        moved = trace.v[number] @ trace.slice_w_o(number)  # a weight changes the length alone, and so no word's rank
+        written = name_words(encoder, norms.after.apply(np.vstack([moved, links.vectors.sum(axis=0)]), query))
+    weights = trace.weights[number, query]
+    by_key = tuple(of if weight else Written((), ()) for of, weight in zip(written, weights, strict=False))
+    return HeadOutput(
+        *(encoder.name, trace.text, found, query, weights, *links, vectors.matrix),
+        by_key,
+        written[-1],
+    )
+
+
+def name_words(encoder: Encoder, directions: Floats) -> list[Written]:
+    """Return the words that each of some vectors, [vector, d_model], moves a token towards and away from."""
+    vectors = load_word_vectors(encoder)
+    return _rank_words(encoder, _multiply(vectors.writes, directions), vectors.is_word)
+
+
+def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
+    """Return the products of word vectors, [piece, width], with directions, [direction, width]: [direction, piece]."""
+    tensor = torch.from_numpy(np.ascontiguousarray(directions, np.float32)).to(words.device)
+    products: Floats = (tensor @ words.float().T).cpu().numpy()
+    return products
+
+
+def _rank_words(encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_]) -> list[Written]:
+    """Return the words with the largest and the smallest of some scores, [vector, piece]."""
+    pieces, written = np.flatnonzero(is_word), []
+    for row in scores[:, pieces]:
+        order = np.argsort(row, kind="stable")
+        ends = order[::-1][:WORDS], order[:WORDS]
+        written.append(Written(*(tuple(_name_word(encoder, int(pieces[place])) for place in end) for end in ends)))
+    return written
+
+
+def _name_word(encoder: Encoder, piece: int) -> str:
+    """Return a piece of the vocabulary without the sign of the blank before it."""
+    name = answers.format_word(encoder, piece)
+    return name.removeprefix(answers.BLANK) or name
+
+
+def copying_scores(encoder: AnyModel) -> pd.DataFrame:
+    """Measure whether heads copy: whether attending to a word makes the same word more likely.
+
+    The score is Σ λ / Σ |λ| over the eigenvalues of the circuit from words to words, E W_V W_O U, −1 to 1. E are the
+    input embeddings as the first norm passes them on, without its standard deviation; U are the words after the norm
+    behind the heads (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "Copying heads").
+    It depends on weights alone. Raises as :func:`explain_output`.
+
+    Returns a table with one row per head, named "L0H0" and so on, and the columns ``copying`` and ``untrained``, the
+    score of the same head with random weights.
+
+    >>> mv.copying_scores(mv.load("repeater"))["copying"].loc["L1H0"].round(2)
+    """
+    import pandas as pd
+
+    encoder = require_one_stack(encoder)
+    scores = {"copying": measure_copying(encoder), "untrained": measure_copying(encoder.untrained(UNTRAINED_SEED))}
+    names = [str(Head(layer, head)) for layer in encoder.layer_numbers for head in range(encoder.heads)]
+    columns = {name: values.ravel() for name, values in scores.items()}
+    return pd.DataFrame(columns, index=pd.Index(names, name="head"))
+
+
+def measure_copying(encoder: Encoder) -> npt.NDArray[np.float64]:
+    """Return the copying score of every head, [layer, head]."""
+    vectors, product = load_word_vectors(encoder), _load_product(encoder)
+    scores = [
+        [
+            compute_copying_score(_push_on(norms, w_o) @ product @ _pull_back(vectors, norms, w_v))
+            for w_v, w_o in (_slice_circuit(trace, head) for head in range(trace.heads))
+        ]
+        for trace, norms in _iter_layers(encoder, encoder.layer_numbers)
+    ]
+    return np.array(scores)
+
+
+def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) -> pd.DataFrame:
+    """List the largest directions of a head: what it reads along each, and what it writes then.
+
+    They are the largest singular pairs of W_V W_O of the head. Raises as :func:`explain_output`, and SettingError
+    unless ``most`` is a number from 1 to 100.
+
+    Returns a table with one row per direction, the largest first. The columns are ``share``, its share of the squared
+    Frobenius norm of the matrix; ``reads`` and ``reads_opposite``, the words at both ends of what is read; ``writes``
+    and ``writes_opposite``, those of what is written then.
+
+    >>> len(mv.output_directions(mv.load("toy"), "L1H1"))
+    3
+    """
+    import pandas as pd
+
+    if not is_number(most) or not 1 <= most <= MAX_DIRECTIONS:
+        raise SettingError(f"{most!r} directions were asked for.", f"Ask for 1 to {MAX_DIRECTIONS}.")
+    encoder = require_one_stack(encoder)
+    found, vectors = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name), load_word_vectors(encoder)
+    ((trace, norms),) = _iter_layers(encoder, [found.layer])
+    w_v, w_o = _slice_circuit(trace, trace.number(found))
+    read, sizes, written = _decompose(w_v, w_o)
+    read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read[:, :most]).T)
+    written_scores = _multiply(vectors.writes, _push_on(norms, written[:most]))
+    written_scores -= written_scores.mean(axis=-1, keepdims=True)
+    # The signs of both vectors of a pair may change together: what is written most strongly is written towards.
+    signs = np.where(written_scores.max(axis=-1) >= -written_scores.min(axis=-1), 1, -1).astype(np.float32)[:, None]
+    reads, writes = (_rank_words(encoder, signs * scores, vectors.is_word) for scores in (read_scores, written_scores))
+    columns = {"reads": reads, "writes": writes}
+    words = {
+        f"{name}{suffix}": [", ".join(of[side]) for of in rows]
+        for name, rows in columns.items()
+        for side, suffix in enumerate(("", "_opposite"))
+    }
+    shares = sizes**2 / (sizes**2).sum()
+    return pd.DataFrame(
+        {"share": shares[: len(reads)]} | words, index=pd.RangeIndex(1, len(reads) + 1, name="direction")
+    )
+
+
+def _iter_layers(encoder: Encoder, layers: Collection[int]) -> Iterator[tuple[Trace, LayerNorms]]:
+    """Yield the parameters of layers, as part of a trace, and the norms around their heads."""
+    with one_blas_thread:
+        yield from encoder.iter_norms(encoder.pieces(_ANY_TEXT), layers)
+
+
+def _slice_circuit(trace: Trace, head: int) -> tuple[FloatSums, FloatSums]:
+    """Return W_V and W_O of a head, [d_model, d_head] and [d_head, d_model]."""
+    by_head = repeat_for_heads(trace.heads, split_heads(trace.parameters.w_v, trace.key_heads))
+    return by_head[head].astype(np.float64), trace.slice_w_o(head).astype(np.float64)
+
+
+def _pull_back(vectors: WordVectors, norms: LayerNorms, directions: FloatSums) -> FloatSums:
+    """Return the directions of word vectors, [width, direction], that heads read along ``directions`` behind the norm.
+
+    ``directions``: [d_model, direction]. The standard deviation of the norm is left out.
+    """
+    if vectors.projection is not None:
+        directions = vectors.projection @ directions
+    if norms.before is None:
+        return directions
+    pulled: FloatSums = norms.before.centre(directions.T * norms.before.weight).T
+    return pulled
+
+
+def _push_on(norms: LayerNorms, directions: FloatSums) -> FloatSums:
+    """Return directions, [direction, d_model], behind the norm after the heads, without its standard deviation."""
+    pushed: FloatSums = norms.after.centre(directions) * norms.after.weight
+    return pushed
+
+
+def _decompose(w_v: FloatSums, w_o: FloatSums) -> tuple[FloatSums, FloatSums, FloatSums]:
+    """Return the singular value decomposition of ``w_v @ w_o``, computed in d_head dimensions.
+
+    The shapes are [d_model, d_head], [d_head] and [d_head, d_model].
+    """
+    left, left_factor = np.linalg.qr(w_v)
+    right, right_factor = np.linalg.qr(w_o.T)
+    inner_left, sizes, inner_right = np.linalg.svd(left_factor @ right_factor.T)
+    return left @ inner_left, sizes, inner_right @ right.T
+
+
+def load_word_vectors(encoder: Encoder) -> WordVectors:
+    """Return the vectors of words of a model. They are cached.
+
+    Raises ModelUnsupported, with the reason, if what heads write cannot be related to words.
+    """
+    with _cache_lock:
+        if encoder not in _vocabularies:
+            _vocabularies[encoder] = _open_word_vectors(encoder)
+        return _vocabularies[encoder]
+
+
+def _open_word_vectors(encoder: Encoder) -> WordVectors:
+    """Look up the vectors of words of a model."""
+    reads, family = encoder.word_vectors, find_family(encoder.config)
+    projection = encoder.word_projection
+    is_straight = bool(family.final_norm) and is_setting_true(family.pre_norm, encoder.config)
+    if encoder.causal and (not is_straight or family.wordless or reads.shape[1] != encoder.d_model):
+        raise ModelUnsupported(
+            f"What the heads of {quote_model(encoder.name)} write cannot be named: between them and its words there is "
+            "more than one norm and one matrix.",
+            "Choose a model such as BERT, GPT-2, Llama or Pythia.",
+        )
+    writes = _load_output_matrix(encoder, reads) if encoder.causal else reads
+    if writes is reads and projection is not None:
+        writes = reads.float() @ torch.from_numpy(projection)
+    is_word = np.ones(len(writes), np.bool_)
+    is_word[[piece for piece in encoder.vocabulary.all_special_ids if piece < len(writes)]] = False
+    known = min(len(encoder.vocabulary), len(writes))
+    is_word[known:] = False
+    names = encoder.vocabulary.convert_ids_to_tokens(list(range(known)))
+    is_word[:known] &= [name is not None and not name.startswith(_UNUSED) for name in names]
+    matrix_name = OUTPUT_MATRIX if encoder.causal else INPUT_EMBEDDINGS
+    return WordVectors(reads, projection, writes - writes.float().mean(dim=0), matrix_name, is_word)
+
+
+def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
+    """Return the matrix between last states and logits, [piece, d_model]; a random one for random weights."""
+    if encoder.folder is not None:
+        return answers.find_output_matrix(encoder)
+    if getattr(encoder.config, "tie_word_embeddings", True):
+        return reads
+    generator = torch.Generator().manual_seed(UNTRAINED_SEED)
+    return torch.randn(reads.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
+
+
+def _load_product(encoder: Encoder) -> FloatSums:
+    """Return [d_model, width], the products of what words write with what they read, summed over words; cached."""
+    vectors = load_word_vectors(encoder)
+    with _cache_lock:
+        if encoder not in _products:
+            rows = zip(vectors.writes.split(_ROWS), vectors.reads.split(_ROWS), strict=True)
+            products = (written.cpu().double().T @ read.cpu().double() for written, read in rows)
+            _products[encoder] = sum(product.numpy() for product in products)
+        return _products[encoder]

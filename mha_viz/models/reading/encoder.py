@@ -430,10 +430,14 @@ class Encoder(DecomposableStack, LoadedModel):
         """Return :meth:`states` as a tensor, and the tap. Gradients flow back from the tensor if the tap is
         differentiable.
         """
-        n = len(read.ids)
-        used = tap(self._allocate_weights(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
+        used = tap(self.space(len(read.ids), *([copies] if copies > 1 else [])))
         used.stop_after_last = False
         return self._pass([read.ids] * copies, [read.types] * copies, used), used
+
+    def batch_states(self, texts: Sequence[Pieces], tap: Tap) -> torch.Tensor:
+        """Return the last states of texts with equally many pieces, [text, n, d_model], in one pass with this tap."""
+        tap.stop_after_last = False
+        return self._pass([text.ids for text in texts], [text.types for text in texts], tap)
 
     @property
     def can_resume(self) -> bool:
@@ -449,9 +453,12 @@ class Encoder(DecomposableStack, LoadedModel):
         with _one_pass, torch.inference_mode(), capture.use_tap(tap):
             return self._straight.run_from(tap, x)
 
-    def space(self, n: int) -> torch.Tensor:
-        """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key]."""
-        return self._allocate_weights(self.layers, self.heads, n, n)
+    def space(self, n: int, *copies: int) -> torch.Tensor:
+        """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key].
+
+        With a number of ``copies``, it is [layer, head, copy, query, key].
+        """
+        return self._allocate_weights(self.layers, self.heads, *copies, n, n)
 
     @contextmanager
     def hook_w_o_input(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:

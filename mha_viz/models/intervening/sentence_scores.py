@@ -1,0 +1,219 @@
+"""Score whole sentences, with all heads and with one head off at a time.
+
+The score of a sentence is log p. For a causal model it is the sum over its tokens, each given those before it; the
+first token has no prediction unless the tokenizer puts one before the text. For a model that predicts masked words it
+is the pseudo-log-likelihood (Salazar et al. 2020): the sum over tokens, each masked in turn and predicted from all
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Head
+from mha_viz.attention.answers import Numbers
+from mha_viz.errors import ModelUnsupported, TextError
+from mha_viz.model_names import quote_model
+from mha_viz.models.intervening import ablation
+from mha_viz.models.intervening.ablation import LayerInputTap, Substitute
+from mha_viz.models.reading.answers import load_word_head, score_pieces
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.tokenizer import TextPieces
+from mha_viz.process.steps import split_range
+from mha_viz.quotes import quote
+
+MAX_BATCH_TOKENS = 512  # maximum number of tokens in a batch, over all copies and heads; a single copy may have more
+LOG_P, PSEUDO_LOG_P = "log p", "pseudo-log-likelihood"
+# Takes the numbers of some copies of a sentence; returns what replaces the outputs of heads in a batch of these copies,
+# repeated for each head that is off.
+MakeCopySubstitute = Callable[[range], Substitute]
+
+
+class CopyPieces(NamedTuple):
+    """A copy of a sentence as the model reads it, with the tokens to predict.
+
+    ``places`` are those whose last states predict the ``wanted`` pieces of the vocabulary.
+    """
+
+    ids: list[int]
+    types: list[int]
+    places: list[int]
+    wanted: list[int]
+
+
+class SentencePieces(NamedTuple):
+    """A sentence, and the copies of it that the model reads: one, or one for each masked token."""
+
+    read: TextPieces
+    copies: list[CopyPieces]
+
+
+def check_scorable(encoder: Encoder) -> str:
+    """Return what the score of a sentence is. Raises ModelUnsupported for a model that predicts no words."""
+    try:
+        load_word_head(encoder)
+    except ModelUnsupported as error:
+        raise ModelUnsupported(error.problem, "Choose one that does, such as toy, BERT or GPT-2.") from error
+    if not encoder.causal and encoder.mask is None:
+        raise ModelUnsupported(f"{quote_model(encoder.name)} has no mask token.", "Choose a model such as BERT.")
+    return LOG_P if encoder.causal else PSEUDO_LOG_P
+
+
+def scores_first_token(encoder: Encoder) -> bool:
+    """Return whether the first token of a sentence is scored: not by a causal model that reads nothing before it."""
+    return not encoder.causal or bool(encoder.pieces("a").tokenized().special[0])
+
+
+def split_sentence(encoder: Encoder, text: str) -> SentencePieces:
+    """Return a sentence with the tokens to predict. Raises TextError if it is too long or leaves nothing to predict."""
+    read = encoder.pieces(text)
+    assert isinstance(read, TextPieces)
+    if read.cut is not None:
+        raise TextError(f"{quote(text)} has more tokens than {encoder.name} reads.", "Shorten it.")
+    ordinary = [place for place, is_special in enumerate(read.tokenized().special) if not is_special]
+    if not encoder.causal:
+        return SentencePieces(read, [_mask_piece(read, place, encoder.mask) for place in ordinary])
+    predicted = [place for place in ordinary if place > 0]
+    if not predicted:
+        raise TextError(f"{quote(text)} is a single token, which nothing predicts.", "Write a longer sentence.")
+    places, wanted = [place - 1 for place in predicted], [read.ids[place] for place in predicted]
+    return SentencePieces(read, [CopyPieces(read.ids, read.types, places, wanted)])
+
+
+def score_sentence(encoder: Encoder, sentence: SentencePieces) -> float:
+    """Return the score of a sentence, in nats."""
+    if encoder.causal:
+        return float(_score_whole(encoder, sentence).sum())
+    return sum(float(_score_copies(encoder, states, block).sum()) for block, states, _ in _read(encoder, sentence))
+
+
+def score_without(
+    encoder: Encoder, sentence: SentencePieces, heads: Sequence[Head], by: MakeCopySubstitute, skipped: int = 0
+) -> tuple[float, Numbers]:
+    """Return the score of a sentence with all heads, and with each of ``heads`` off, [head], in nats.
+
+    Layers before that of a head are computed once for all heads, if passes of the model can begin at any layer or it
+    is causal. ``skipped``: the number of tokens at the beginning that are left out of the scores without a head, which
+    a causal model predicts alike in another sentence.
+    """
+    layers: dict[int, list[int]] = {}
+    for column, head in enumerate(heads):
+        layers.setdefault(head.layer, []).append(column)
+    measure = _score_causal if encoder.causal else _score_masked
+    return measure(encoder, sentence, heads, layers, by, skipped)
+
+
+def count_shared(first: SentencePieces, second: SentencePieces) -> int:
+    """Return how many predictions at the beginning two sentences of a causal model have in common."""
+    ids = zip(first.read.ids, second.read.ids, strict=False)
+    shared = next((place for place, (one, other) in enumerate(ids) if one != other), None)
+    shared = min(len(first.read.ids), len(second.read.ids)) if shared is None else shared
+    return sum(place + 1 < shared for place in first.copies[0].places)
+
+
+def _mask_piece(read: TextPieces, place: int, mask: int) -> CopyPieces:
+    return CopyPieces([*read.ids[:place], mask, *read.ids[place + 1 :]], read.types, [place], [read.ids[place]])
+
+
+# ---- Causal models ----------------------------------------------------------------------------------------------
+
+
+def _score_whole(encoder: Encoder, sentence: SentencePieces) -> Numbers:
+    """Return log p of each predicted token, [token]."""
+    (copy,) = sentence.copies
+    states = torch.from_numpy(ablation.run_full_pass(encoder, sentence.read.text).states[copy.places])
+    return score_pieces(encoder, states.to(encoder.device), copy.wanted)
+
+
+def _score_causal(
+    encoder: Encoder,
+    sentence: SentencePieces,
+    heads: Sequence[Head],
+    layers: dict[int, list[int]],
+    by: MakeCopySubstitute,
+    skipped: int,
+) -> tuple[float, Numbers]:
+    """Return :func:`score_without` for a causal model: the variants of a layer diverge at its W_O."""
+    (copy,), text, scores = sentence.copies, sentence.read.text, np.zeros(len(heads))
+    at_once, places, wanted = max(1, MAX_BATCH_TOKENS // len(copy.ids)), copy.places[skipped:], copy.wanted[skipped:]
+    substitute = by(range(1))
+    for layer, columns in layers.items() if places else ():
+        for part in split_range(0, len(columns), at_once):
+            chosen = columns[part.start : part.stop]
+            variants = ablation.ablate_one_by_one([heads[column].head for column in chosen])
+            states = torch.from_numpy(ablation.run_forked_pass(encoder, layer, variants, substitute, text).states)
+            last = states[:, places].flatten(0, 1).to(encoder.device)
+            scores[chosen] = score_pieces(encoder, last, wanted * len(chosen)).reshape(len(chosen), -1).sum(axis=1)
+    return float(_score_whole(encoder, sentence).sum()), scores
+
+
+# ---- Masked copies ----------------------------------------------------------------------------------------------
+
+
+class _Block(NamedTuple):
+    """Copies of a sentence that are read in one batch: their numbers, and the copies."""
+
+    numbers: range
+    copies: list[CopyPieces]
+
+
+def _read(encoder: Encoder, sentence: SentencePieces) -> Iterator[tuple[_Block, torch.Tensor, list[torch.Tensor]]]:
+    """Yield the copies of a sentence in batches, with their last states and the input of each layer."""
+    n, count = len(sentence.read.ids), len(sentence.copies)
+    for numbers in split_range(0, count, max(1, MAX_BATCH_TOKENS // n)):
+        block = _Block(numbers, sentence.copies[numbers.start : numbers.stop])
+        tap = LayerInputTap(encoder.space(n, len(block.copies)))
+        yield block, encoder.batch_states(block.copies, tap), tap.layer_inputs
+
+
+def _score_copies(encoder: Encoder, states: torch.Tensor, block: _Block) -> Numbers:
+    """Return log p of the masked tokens of a block, [variant, copy], from states [variant · copy, n, d_model]."""
+    places, wanted = (
+        [copy.places[0] for copy in block.copies],
+        [copy.wanted[0] for copy in block.copies],
+    )
+    variants = len(states) // len(places)
+    rows = states[torch.arange(len(states)), places * variants]
+    return score_pieces(encoder, rows, wanted * variants).reshape(variants, -1)
+
+
+def _score_masked(
+    encoder: Encoder,
+    sentence: SentencePieces,
+    heads: Sequence[Head],
+    layers: dict[int, list[int]],
+    by: MakeCopySubstitute,
+    _: int,
+) -> tuple[float, Numbers]:
+    """Return :func:`score_without` for masked copies of a sentence, several heads of a layer at a time."""
+    total, scores, n = 0.0, np.zeros(len(heads)), len(sentence.read.ids)
+    for block, states, layer_inputs in _read(encoder, sentence):
+        total += float(_score_copies(encoder, states, block).sum())
+        substitute, at_once = by(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
+        for layer, columns in layers.items():
+            for part in split_range(0, len(columns), at_once):
+                chosen = columns[part.start : part.stop]
+                changed = _read_without(encoder, block, [heads[column] for column in chosen], substitute, layer_inputs)
+                scores[chosen] += _score_copies(encoder, changed, block).sum(axis=1)
+    return total, scores
+
+
+def _read_without(
+    encoder: Encoder,
+    block: _Block,
+    heads: Sequence[Head],
+    substitute: Substitute,
+    layer_inputs: Sequence[torch.Tensor],
+) -> torch.Tensor:
+    """Return the last states of the copies without each of these heads of one layer, [head · copy, n, d_model]."""
+    variants = [(head,) for head in heads for _ in block.copies]
+    tap = ablation.make_ablation_tap(variants, substitute)(encoder.space(len(block.copies[0].ids), len(variants)))
+    if not layer_inputs:  # a pass of this model begins at its first layer
+        return encoder.batch_states(block.copies * len(heads), tap)
+    tap.stop_after_last = False
+    tap.seen = heads[0].layer
+    return encoder.resume_states(layer_inputs[tap.seen].repeat(len(heads), 1, 1), tap)

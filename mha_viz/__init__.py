@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         predict,
     )
     from mha_viz.study.over_corpus import corpus_ablation_effects
+    from mha_viz.study.pairs import minimal_pairs
     from mha_viz.study.profiling import Profile, load_profile, profile
     from mha_viz.study.reading import read
     from mha_viz.study.why import explain_corpus_scores
@@ -80,6 +81,7 @@ __all__ = [
     "load_attention",
     "load_profile",
     "minimal_ablation",
+    "minimal_pairs",
     "overlay",
     "predict",
     "profile",
@@ -115,6 +117,7 @@ _MODULES = MappingProxyType(
         "load_attention": "mha_viz.figures.files",
         "load_profile": "mha_viz.study.profiling",
         "minimal_ablation": "mha_viz.study.one_text",
+        "minimal_pairs": "mha_viz.study.pairs",
         "overlay": "mha_viz.figures",
         "predict": "mha_viz.study.one_text",
         "profile": "mha_viz.study.profiling",

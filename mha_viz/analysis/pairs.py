@@ -138,15 +138,12 @@ class MinimalPairs:
         before = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
         after = self.margins[is_chosen]
         roles = {head: tuple(_name_role(role) for role in self.roles if role.head == head) for head in self.ablated}
-        rows = [
-            _compare(head, before, after[:, column], roles[head]) for column, head in enumerate(self.ablated)
-        ]
+        rows = [_compare(head, before, after[:, column], roles[head]) for column, head in enumerate(self.ablated)]
         q = q_values([row.p for row in rows])
         return tuple(row._replace(q=float(value)) for row, value in zip(rows, q, strict=True))
 
     def table(self) -> pd.DataFrame:
-        """Return the accuracies as a table: a row for all pairs, then one per kind, with the columns ACCURACY_COLUMNS.
-        """
+        """Return the accuracies as a table: a row for all pairs, then one per kind, with the columns ACCURACY_COLUMNS."""
         import pandas as pd
 
         rows = [(row.kind, row.n, row.accuracy, *row.interval, row.margin, row.ties) for row in self.accuracies()]
@@ -193,7 +190,10 @@ class MinimalPairs:
 
 
 def sign_test(first: int, second: int) -> float:
-    """Return the two-sided p-value of an exact sign test, for the numbers of changes in either direction; 1 for none."""
+    """Return the two-sided p-value of an exact sign test, from the numbers of changes in either direction.
+
+    Without a change, it is 1.
+    """
     n = first + second
     log_factorials = np.concatenate([[0.0], np.log(np.arange(1, n + 1)).cumsum()])
     return min(1.0, 2 * binomial_tail(max(first, second), n, 0.5, log_factorials))

@@ -44,10 +44,13 @@ def make_toy_pairs() -> Sentences:
 def make_repeater_pairs() -> Sentences:
     """Yield words that begin to repeat: the last word is the next one of the repetition, or another.
 
-    The other word is one of the sequence ("seen word"), or a word that has not occurred ("new word").
+    The other word is one of the sequence ("seen word"), or a word that has not occurred ("new word"). In "word twice",
+    the word before has occurred twice in the sequence, and the other word followed its other occurrence: only earlier
+    words tell which occurrence is repeated.
     """
     yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=True), "seen word")
     yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=False), "new word")
+    yield from _draw_different(_make_word_twice, "word twice")
 
 
 def _draw_different(make: Callable[[Random], tuple[str, str]], kind: str) -> Sentences:
@@ -81,8 +84,7 @@ def _make_copula(rng: Random) -> tuple[str, str]:
 
 
 def _make_reflexive(rng: Random) -> tuple[str, str]:
-    """Return a sentence as in "The queen beside the boys likes herself ." and a reflexive of the other number or gender.
-    """
+    """Return a sentence as in "The queen beside the boys likes herself ." and a reflexive of the other number or gender."""
     gender = rng.choice(GENDERS)
     subject, is_plural = rng.choice(_list_people(gender)), rng.random() < 0.5
     other_gender = GENDERS[gender == GENDERS[0]]
@@ -94,8 +96,7 @@ def _make_reflexive(rng: Random) -> tuple[str, str]:
 
 
 def _make_pronoun(rng: Random) -> tuple[str, str]:
-    """Return a sentence as in "The girl near the horse smiles because she is tired ." and a pronoun of the other gender.
-    """
+    """Return a sentence as in "The girl near the horse smiles because she is tired ." and a pronoun of the other gender."""
     gender = rng.choice(GENDERS)
     subject, other = rng.choice(_list_people(gender)), rng.choice([noun for noun in NOUNS if noun.kind == "animal"])
     verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
@@ -108,13 +109,29 @@ def _make_pronoun(rng: Random) -> tuple[str, str]:
 
 def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
     """Return random words that begin to repeat, and the same with another last word."""
-    words = sorted({form.lower() for form in VOCABULARY if form.isalpha()})
     period = rng.randint(MIN_PERIOD, MAX_PERIOD)
-    *first, new = rng.sample(words, period + 1)
+    *first, new = rng.sample(_list_words(), period + 1)
     place = rng.randrange(1, period)  # of the last word in the repetition
     start = [*first, *first[:place]]
     broken = rng.choice([word for word in first if word not in (first[place], first[place - 1])]) if is_seen else new
     return " ".join([*start, first[place]]), " ".join([*start, broken])
+
+
+def _make_word_twice(rng: Random) -> tuple[str, str]:
+    """Return words with one word twice that begin to repeat, up to the word after it, and that after the other one."""
+    *others, twice = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
+    place = rng.randrange(1, len(others) // 2)
+    other_place = rng.randrange(place + 3, len(others) + 1)
+    first = [*others[:place], twice, *others[place : other_place - 1], twice, *others[other_place - 1 :]]
+    if rng.random() < 0.5:
+        place, other_place = other_place, place
+    start = [*first, *first[: place + 1]]
+    return " ".join([*start, first[place + 1]]), " ".join([*start, first[other_place + 1]])
+
+
+def _list_words() -> list[str]:
+    """Return the words of the second toy model, in lower case."""
+    return sorted({form.lower() for form in VOCABULARY if form.isalpha()})
 
 
 def _list_people(gender: str = "") -> list[Noun]:

@@ -33,8 +33,7 @@ PairSource: TypeAlias = "str | os.PathLike[str] | Iterable[Sequence[str]] | Pair
 
 
 class Pair(NamedTuple):
-    """An acceptable and an unacceptable sentence. ``kind`` may be empty; ``line`` is the line, or the place in a list.
-    """
+    """An acceptable and an unacceptable sentence. ``kind`` may be empty; ``line`` is the line, or the place in a list."""
 
     good: str
     bad: str
@@ -94,14 +93,14 @@ def _read_file(path: Path) -> Pairs:
 def _parse_row(line: str, number: int, name: str) -> Pair:
     """Parse a line of columns. Raises CorpusError, also for a heading, which must not be taken for a pair."""
     check_line(line, number, name)
-    cells = [cell.strip() for cell in line.split("\t")]
+    cells = line.split("\t")
     if len(cells) not in (2, 3):
         problem = f"{name}, line {number}: {counted(len(cells), 'column')}."
         raise CorpusError(problem, f"Expected {COLUMNS}; or JSON lines as in BLiMP.")
-    if {cell.lower() for cell in cells[:2]} <= HEADINGS:
+    if {cell.strip().lower() for cell in cells[:2]} <= HEADINGS:
         problem = f"{name}, line {number}: {quote(cells[0])} and {quote(cells[1])} are a heading, not sentences."
         raise CorpusError(problem, "Delete the line.")
-    return Pair(*cells, *[""] * (3 - len(cells)), number)
+    return _make_pair(cells, number)
 
 
 def _parse_json(line: str, number: int, name: str) -> Pair:
@@ -118,7 +117,7 @@ def _parse_json(line: str, number: int, name: str) -> Pair:
     for field, value in zip(JSON_FIELDS[:2], values, strict=False):
         if not value.strip():
             raise CorpusError(f"{name}, line {number}: {field} is missing or empty.", remedy)
-    return Pair(*(value.strip() for value in values), number)
+    return _make_pair(values, number)
 
 
 def _iter_listed(items: Iterable[Sequence[str]]) -> Iterator[Pair]:
@@ -131,7 +130,13 @@ def _iter_listed(items: Iterable[Sequence[str]]) -> Iterator[Pair]:
         if not is_pair or not all(isinstance(part, str) for part in item):
             problem = f"{LIST_NAME}, pair {number}: {shorten_value(item)!r} is not a pair."
             raise CorpusError(problem, "Give (good, bad) or (good, bad, kind), as text.")
-        yield Pair(*(part.strip() for part in item), *[""] * (3 - len(item)), number)
+        yield _make_pair(item, number)
+
+
+def _make_pair(cells: Sequence[str], line: int) -> Pair:
+    """Return the pair of two or three cells."""
+    good, bad, kind = [*(cell.strip() for cell in cells), ""][:3]
+    return Pair(good, bad, kind, line)
 
 
 def _number(pairs: Iterable[tuple[str, str, str]]) -> Iterator[Pair]:

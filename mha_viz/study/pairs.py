@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from mha_viz.analysis.pairs import MinimalPairs
+from mha_viz.analysis.q_values import Numbers
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RuleText
 from mha_viz.analysis.shipped import load_bundled_roles, make_rule_text, predict_attention
@@ -147,7 +148,7 @@ class PairCases(CaseKind):
                 cases.left_out += 1
         return cases
 
-    def _score(self, encoder: Encoder, good: SentencePieces, bad: SentencePieces) -> Weights:
+    def _score(self, encoder: Encoder, good: SentencePieces, bad: SentencePieces) -> Numbers:
         """Return the row of a pair."""
         shared = count_shared(good, bad) if encoder.causal else 0
         substitutes = self._iter_substitutes(encoder, (good, bad))
@@ -172,7 +173,12 @@ class PairCases(CaseKind):
                 drawn_for = pair[0] if special[0] == special[place] else sentence
                 means = other_texts.choose_outputs(encoder, RESAMPLE, drawn_for.read, "", self.sentences)
             substitute = ablation.make_substitute(encoder, self.method, means)
-            yield lambda _, made=substitute: made
+            yield partial(_ignore_copies, substitute)
+
+
+def _ignore_copies(substitute: ablation.Substitute, _: range) -> ablation.Substitute:
+    """Return a substitute that is the same for all copies of a sentence."""
+    return substitute
 
 
 def _list_heads(encoder: Encoder, heads: Iterable[AnyHead] | None) -> tuple[Head, ...]:

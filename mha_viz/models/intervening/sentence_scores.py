@@ -76,6 +76,7 @@ def split_sentence(encoder: Encoder, text: str) -> SentencePieces:
         raise TextError(f"{quote(text)} has more tokens than {encoder.name} reads.", "Shorten it.")
     ordinary = [place for place, is_special in enumerate(read.tokenized().special) if not is_special]
     if not encoder.causal:
+        assert encoder.mask is not None
         return SentencePieces(read, [_mask_piece(read, place, encoder.mask) for place in ordinary])
     predicted = [place for place in ordinary if place > 0]
     if not predicted:
@@ -194,7 +195,7 @@ def _score_masked(
     for block, states, layer_inputs in _read(encoder, sentence):
         total += float(_score_copies(encoder, states, block).sum())
         substitute, at_once = by(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
-        for layer, columns in layers.items():
+        for columns in layers.values():
             for part in split_range(0, len(columns), at_once):
                 chosen = columns[part.start : part.stop]
                 changed = _read_without(encoder, block, [heads[column] for column in chosen], substitute, layer_inputs)

@@ -143,7 +143,7 @@ class MinimalPairs:
         return tuple(row._replace(q=float(value)) for row, value in zip(rows, q, strict=True))
 
     def table(self) -> pd.DataFrame:
-        """Return the accuracies as a table: a row for all pairs, then one per kind, with the columns ACCURACY_COLUMNS."""
+        """Return a table with the columns ACCURACY_COLUMNS: a row for all pairs, then one per kind."""
         import pandas as pd
 
         rows = [(row.kind, row.n, row.accuracy, *row.interval, row.margin, row.ties) for row in self.accuracies()]

@@ -86,7 +86,7 @@ def _make_table(measured: MinimalPairs) -> pd.DataFrame:
 def _iter_lines(measured: MinimalPairs) -> Iterator[str]:
     """Yield the accuracies, the heads that the preference needs, and those of each kind of pair."""
     left_out = f", {measured.left_out:,} left out" if measured.left_out else ""
-    yield f"{measured.model} on {measured.name}: {measured.score}; heads are switched off by {measured.method}{left_out}"
+    yield f"{measured.model} on {measured.name}: {measured.score}; heads switched off by {measured.method}{left_out}"
     for row in measured.accuracies():
         ties = f", {counted(row.ties, 'tie')}" if row.ties else ""
         yield (

@@ -84,7 +84,7 @@ def _make_copula(rng: Random) -> tuple[str, str]:
 
 
 def _make_reflexive(rng: Random) -> tuple[str, str]:
-    """Return a sentence as in "The queen beside the boys likes herself ." and a reflexive of the other number or gender."""
+    """Return a sentence as in "The queen beside the boys likes herself ." and that of the boys."""
     gender = rng.choice(GENDERS)
     subject, is_plural = rng.choice(_list_people(gender)), rng.random() < 0.5
     other_gender = GENDERS[gender == GENDERS[0]]
@@ -96,7 +96,7 @@ def _make_reflexive(rng: Random) -> tuple[str, str]:
 
 
 def _make_pronoun(rng: Random) -> tuple[str, str]:
-    """Return a sentence as in "The girl near the horse smiles because she is tired ." and a pronoun of the other gender."""
+    """Return a sentence as in "The girl near the cat sings because she is sad ." and the other pronoun."""
     gender = rng.choice(GENDERS)
     subject, other = rng.choice(_list_people(gender)), rng.choice([noun for noun in NOUNS if noun.kind == "animal"])
     verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])

@@ -33,7 +33,10 @@ PairSource: TypeAlias = "str | os.PathLike[str] | Iterable[Sequence[str]] | Pair
 
 
 class Pair(NamedTuple):
-    """An acceptable and an unacceptable sentence. ``kind`` may be empty; ``line`` is the line, or the place in a list."""
+    """An acceptable and an unacceptable sentence.
+
+    ``kind`` may be empty. ``line`` is the line in the file, or the place in a list.
+    """
 
     good: str
     bad: str

@@ -21,7 +21,7 @@ from mha_viz.corpus.lexicon import (
     Noun,
 )
 
-Sentences = Iterator[tuple[str, str, str]]  # good, bad, kind
+PairTexts = Iterator[tuple[str, str, str]]  # good, bad, kind
 PER_KIND = 40  # pairs
 SEED = 0
 MIN_PERIOD, MAX_PERIOD = 6, 12  # words before the repetition
@@ -29,7 +29,7 @@ GENDERS = ("Fem", "Masc")
 REFLEXIVE_VERBS = ("admire", "paint", "like", "see")  # those that the grammar uses with a reflexive object
 
 
-def make_toy_pairs() -> Sentences:
+def make_toy_pairs() -> PairTexts:
     """Yield pairs of the grammar: agreement of verbs and of copulas, reflexives, and pronouns."""
     kinds: dict[str, Callable[[Random], tuple[str, str]]] = {
         "agreement": _make_agreement,
@@ -41,7 +41,7 @@ def make_toy_pairs() -> Sentences:
         yield from _draw_different(make, kind)
 
 
-def make_repeater_pairs() -> Sentences:
+def make_repeater_pairs() -> PairTexts:
     """Yield words that begin to repeat: the last word is the next one of the repetition, or another.
 
     The other word is one of the sequence ("seen word"), or a word that has not occurred ("new word"). In "word twice",
@@ -53,7 +53,7 @@ def make_repeater_pairs() -> Sentences:
     yield from _draw_different(_make_word_twice, "word twice")
 
 
-def _draw_different(make: Callable[[Random], tuple[str, str]], kind: str) -> Sentences:
+def _draw_different(make: Callable[[Random], tuple[str, str]], kind: str) -> PairTexts:
     """Yield PER_KIND different pairs of a kind, the same on every machine."""
     rng, drawn = Random(f"pairs {kind} {SEED}"), dict[tuple[str, str], None]()
     while len(drawn) < PER_KIND:

@@ -1,4 +1,4 @@
-"""Measure over minimal pairs which sentence a model prefers, and which heads that preference needs."""
+"""Measure how often a model prefers the better sentence of a minimal pair, and which heads that needs."""
 
 from __future__ import annotations
 

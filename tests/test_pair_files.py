@@ -138,7 +138,7 @@ def measured(
     log_p: list[tuple[float, float]], margins: list[list[float]], kinds: str, heads: int = 1, **fields: Any
 ) -> MinimalPairs:
     pairs = tuple(Pair("a", "b", kind, number) for number, kind in enumerate(kinds, 1))
-    ablated = tuple(Head(0, number) for number in range(heads))
+    ablated = tuple((Head(0, number),) for number in range(heads))
     return MinimalPairs(
         "m", "p", "zero", "log p", pairs, np.array(log_p, float), ablated, np.array(margins, float), **fields
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count, product
 from pathlib import Path
@@ -44,11 +44,8 @@ REPEATED = [("dog river anna dog river", "dog river anna dog house"), ("see the 
 
 
 @contextmanager
-def without(base: Any, head: tuple[int, int] | None, of: int) -> Iterator[None]:
+def without(base: Any, head: tuple[int, int], of: int) -> Iterator[None]:
     """Within this block, what a head gives to W_O is zero. ALBERT's layers are one module, called several times."""
-    if head is None:
-        yield
-        return
     calls = count()
 
     def silence(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
@@ -65,7 +62,7 @@ def without(base: Any, head: tuple[int, int] | None, of: int) -> Iterator[None]:
         handle.remove()
 
 
-def scored_plainly(folder: Path, text: str, head: tuple[int, int] | None, encoder: Encoder) -> float:
+def scored_plainly(folder: Path, text: str, off: Sequence[tuple[int, int]], encoder: Encoder) -> float:
     """The score of a sentence, one pass for each masked token."""
     kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
@@ -73,7 +70,9 @@ def scored_plainly(folder: Path, text: str, head: tuple[int, int] | None, encode
     ids = tokenizer(text, return_tensors="pt")["input_ids"]
     ordinary = [place for place, one in enumerate(ids[0].tolist()) if one not in tokenizer.all_special_ids]
     total = 0.0
-    with torch.no_grad(), without(getattr(model, model.base_model_prefix), head, encoder.heads):
+    with torch.no_grad(), ExitStack() as stack:
+        for head in off:
+            stack.enter_context(without(getattr(model, model.base_model_prefix), head, encoder.heads))
         if encoder.causal:
             log_p = model(ids).logits[0].double().log_softmax(-1)
             return sum(float(log_p[place - 1, ids[0, place]]) for place in ordinary if place > 0)
@@ -84,13 +83,13 @@ def scored_plainly(folder: Path, text: str, head: tuple[int, int] | None, encode
     return total
 
 
-def check(encoder: Encoder, folder: Path, typed: Sequence[tuple[str, str]], heads: Sequence[tuple[int, int]]) -> None:
-    measured = mv.minimal_pairs(encoder, typed, heads=heads)
+def check(encoder: Encoder, folder: Path, typed: Sequence[tuple[str, str]], sets: Sequence[list[Any]]) -> None:
+    measured = mv.minimal_pairs(encoder, typed, heads=sets)
     for row, pair in enumerate(typed):
-        expected = [scored_plainly(folder, text, None, encoder) for text in pair]
+        expected = [scored_plainly(folder, text, [], encoder) for text in pair]
         assert measured.log_p[row] == pytest.approx(expected, abs=EQUAL)
-        for column, head in enumerate(heads):
-            good, bad = (scored_plainly(folder, text, head, encoder) for text in pair)
+        for column, off in enumerate(sets):
+            good, bad = (scored_plainly(folder, text, off, encoder) for text in pair)
             assert measured.margins[row, column] == pytest.approx(good - bad, abs=EQUAL)
 
 
@@ -102,12 +101,13 @@ def test_scores_are_those_of_a_plain_loop(
     family: str, tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path]
 ) -> None:
     encoder = tiny(family)
-    check(encoder, tiny_folder(family), TYPED, [(0, 0), (0, 1), (encoder.layers - 1, encoder.heads - 1)])
+    last = encoder.layers - 1, encoder.heads - 1
+    check(encoder, tiny_folder(family), TYPED, [[(0, 0)], [(0, 1)], [last], [(0, 1), last]])
 
 
 def test_scores_of_the_toy_models_are_those_of_a_plain_loop(toy: Encoder) -> None:
-    check(toy, asset_path("toy"), TOY, [(0, 0), (0, 3), (1, 1)])
-    check(load_one_stack("repeater"), asset_path("repeater"), REPEATED, [(0, 0), (1, 1)])
+    check(toy, asset_path("toy"), TOY, [[(0, 0)], [(1, 1)], [(0, 1), (0, 3)]])
+    check(load_one_stack("repeater"), asset_path("repeater"), REPEATED, [[(0, 0)], [(1, 1)], [(0, 0), (0, 3)]])
 
 
 def test_long_sentences_are_read_in_several_batches(toy: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def of_repeater() -> MinimalPairs:
 
 
 def needed(measured: MinimalPairs, kind: str = "all") -> set[str]:
-    return {str(row.head) for row in measured.needs(kind) if row.is_needed}
+    return {row.name for row in measured.needs(kind) if row.is_needed}
 
 
 def test_toy_needs_one_head_for_agreement_and_for_pronouns(of_toy: MinimalPairs) -> None:
@@ -168,26 +168,35 @@ def test_toy_needs_one_head_for_agreement_and_for_pronouns(of_toy: MinimalPairs)
     assert needed(of_toy, "agreement") == {"L1H1", "L0H3"}
     assert needed(of_toy, "copula") == needed(of_toy, "reflexive") == needed(of_toy, "pronoun") == {"L1H1"}
     assert needed(of_toy) == {"L1H1", "L0H3", "L0H0"}
-    row = of_toy.heads("agreement").query("layer == 1 and head == 1").iloc[0]
+    row = of_toy.heads("agreement").set_index("heads").loc["L1H1"]
     assert row["accuracy"] == 0
     assert "coreference third_person" in row["roles"]
-    other = of_toy.heads().query("layer == 1 and head == 2").iloc[0]
+    other = of_toy.heads().set_index("heads").loc["L1H2"]
     assert "nsubj dep_to_head" in other["roles"], "the pattern of agreement, on every verb"
     assert not other["needed"], "which the behaviour does not need"
 
 
 def test_repeater_needs_its_heads_to_the_tokens_before(of_repeater: MinimalPairs) -> None:
-    """Three heads of the second layer continue the repetition, and make up for each other; what tells them which of two
-    occurrences is repeated has no such help."""
+    """What tells the heads of the second layer which of two occurrences is repeated has no substitute."""
     assert of_repeater.score == "log p without the first token"
     assert of_repeater.table()["accuracy"].min() >= 0.9
     assert needed(of_repeater) == {"L0H0", "L0H2"}
     assert needed(of_repeater, "word twice") == {"L0H2"}
     assert needed(of_repeater, "seen word") == needed(of_repeater, "new word") == set()
-    induction = of_repeater.heads("seen word").query("layer == 1 and head > 0")
+    induction = of_repeater.heads("seen word").set_index("heads").loc[["L1H1", "L1H2", "L1H3"]]
     assert (induction["falls"] > induction["rises"]).all()
     assert (induction["q"] < 0.001).all()
     assert "position previous" in of_repeater.heads().loc[0, "roles"]
+
+
+def test_repeater_needs_its_heads_for_repetition_together() -> None:
+    """Heads of the same role make up for each other."""
+    sets = ["L0H0", "L0H3", "L0H0+L0H3", "L1H1+L1H2+L1H3", [(1, 0), (1, 1), (1, 2), (1, 3)]]
+    measured = mv.minimal_pairs("repeater", "repeater-pairs", heads=sets)
+    assert needed(measured, "seen word") == {"L0H0+L0H3", "L1H0+L1H1+L1H2+L1H3"}
+    previous = measured.heads("seen word").set_index("heads").loc["L0H0+L0H3"]
+    assert previous["roles"] == "position previous"
+    assert previous["accuracy"] < 0.5
 
 
 # ---- Settings, stops and errors ---------------------------------------------------------------------------------
@@ -248,11 +257,13 @@ def count_calls(function: Callable[..., Any], seen: list[int]) -> Callable[..., 
 
 def test_results_depend_on_the_heads_and_the_method(toy: Encoder) -> None:
     kinds = [
-        study.PairCases(1, (Head(0, 0),), "zero"),
-        study.PairCases(1, (Head(0, 1),), "zero"),
-        study.PairCases(1, (Head(0, 0),), "uniform"),
-        study.PairCases(1, (Head(0, 0),), "mean", np.zeros((2, 4, 16), np.float32)),
-        study.PairCases(1, (Head(0, 0),), "resample", sentences=(("a", "b"),)),
+        study.PairCases(1, ((Head(0, 0),),), "zero"),
+        study.PairCases(1, ((Head(0, 1),),), "zero"),
+        study.PairCases(1, ((Head(0, 0), Head(0, 1)),), "zero"),
+        study.PairCases(1, ((Head(0, 0),), (Head(0, 1),)), "zero"),
+        study.PairCases(1, ((Head(0, 0),),), "uniform"),
+        study.PairCases(1, ((Head(0, 0),),), "mean", np.zeros((2, 4, 16), np.float32)),
+        study.PairCases(1, ((Head(0, 0),),), "resample", sentences=(("a", "b"),)),
     ]
     corpus = study._make_corpus(study.read_pairs(TOY))
     keys = {LocalRun(toy, corpus, kind, folder=Path("unused"))._key for kind in kinds}
@@ -266,16 +277,17 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
         for (good, bad), kind in zip(TOY, ("pronoun", "agreement"), strict=True)
     ]
     file.write_text("\n".join(lines), "utf-8")
-    assert main(["pairs", str(file), "--model", "toy", "--heads", "L1H1,L0H0", "--out", str(out)]) == 0
+    assert main(["pairs", str(file), "--model", "toy", "--heads", "L1H1,L0H0+L0H1", "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "toy on pairs.jsonl: pseudo-log-likelihood; heads switched off by zero\n" in printed
     assert "all: prefers the good sentence in 1.000 [0.342, 1.000] of 2 pairs, by" in printed
     assert "heads that this needs: 0 of 2 (q < 0.05" in printed
-    assert "pronoun: no head alone\n" in printed
+    assert "pronoun: none\n" in printed
     table = pd.read_csv(out)
     assert table["kind"].tolist() == ["all"] * 2 + ["pronoun"] * 2 + ["agreement"] * 2
     assert {*tmp_path.iterdir()} == {file, out}
-    expected = mv.minimal_pairs("toy", file, heads=["L0H0", "L1H1"]).heads()
+    assert table["heads"][:2].tolist() == ["L1H1", "L0H0+L0H1"]
+    expected = mv.minimal_pairs("toy", file, heads=["L1H1", "L0H0+L0H1"]).heads()
     assert table["margin_change"][:2].tolist() == pytest.approx(expected["margin_change"].tolist())
 
 

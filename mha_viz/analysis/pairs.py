@@ -1,8 +1,9 @@
 """Minimal pairs: how often a model prefers the acceptable sentence, and which heads that preference needs.
 
-The test of a head is an exact sign test over pairs: of the pairs whose margin changes without the head, the p-value is
-the probability that at least as many change in the more frequent direction if both directions are equally likely, in
-either direction. The q-values are those of Benjamini & Hochberg over all heads that are off in turn.
+Heads are off alone, or several together. The test is an exact sign test over pairs: of the pairs whose margin changes
+without the heads, the p-value is the probability that at least as many change in the more frequent direction if both
+directions are equally likely, in either direction. The q-values are those of Benjamini & Hochberg over all sets of
+heads that are off in turn.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ROUNDING = 1e-4  # nats; a smaller change of a margin is rounding, and no change
 ACCURACY_COLUMNS = ("kind", "n", "accuracy", "low", "high", "margin", "ties")
 PAIR_COLUMNS = ("kind", "good", "bad", "log_p_good", "log_p_bad", "margin", "is_right")
 NEED_COLUMNS = (
-    *("layer", "head", "n", "accuracy", "difference", "low", "high", "margin_change", "lost", "gained"),
+    *("heads", "n", "accuracy", "difference", "low", "high", "margin_change", "lost", "gained"),
     *("falls", "rises", "p", "q", "needed", "roles"),
 )
 
@@ -55,19 +56,20 @@ class Accuracy(NamedTuple):
 
 
 class HeadNeed(NamedTuple):
-    """What switching off one head does to the preference for good sentences.
+    """What switching off a head, or several together, does to the preference for good sentences.
 
     Attributes:
-        accuracy: the share of pairs in which the good sentence is more probable without the head.
+        heads: the heads that are off.
+        accuracy: the share of pairs in which the good sentence is more probable without them.
         difference: that share minus that of the whole model, with its paired 95 % interval (Newcombe 1998, method 10).
         margin_change: by how much the mean margin changes, in nats.
         lost, gained: how many pairs become wrong, and how many become right.
         falls, rises: in how many pairs the margin falls, and in how many it rises.
         p, q: of the exact sign test of falls against rises.
-        roles: the roles of the head in a bundled profile of the model.
+        roles: the roles of the heads in a bundled profile of the model.
     """
 
-    head: Head
+    heads: tuple[Head, ...]
     n: int
     accuracy: float
     difference: float
@@ -82,8 +84,13 @@ class HeadNeed(NamedTuple):
     roles: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """The names of the heads: "L3H1", or "L0H0+L0H3"."""
+        return "+".join(map(str, self.heads))
+
+    @property
     def is_needed(self) -> bool:
-        """Whether the preference needs the head.
+        """Whether the preference needs the heads.
 
         The margin falls in more pairs than it rises with q < MAX_Q, and the whole interval of the difference of
         accuracies lies below 0. The first alone would also name heads without which the model prefers the same
@@ -102,8 +109,8 @@ class MinimalPairs:
         score: the score of a sentence in words.
         pairs: the pairs.
         log_p: [pair, good and bad], the score of each sentence, in nats.
-        ablated: the heads that are off in turn.
-        margins: [pair, head], the margin of each pair with each of these heads off, in nats.
+        ablated: the heads that are off in turn, alone or as a set.
+        margins: [pair, set], the margin of each pair with each of these sets off, in nats.
         left_out: the number of pairs that could not be scored: a sentence is too long, or a single token.
         roles: the roles of the model's heads in a bundled profile.
     """
@@ -114,7 +121,7 @@ class MinimalPairs:
     score: str
     pairs: tuple[Pair, ...]
     log_p: Numbers
-    ablated: tuple[Head, ...]
+    ablated: tuple[tuple[Head, ...], ...]
     margins: Numbers
     left_out: int = 0
     roles: tuple[Finding, ...] = ()
@@ -130,15 +137,17 @@ class MinimalPairs:
         return tuple(self._measure_accuracy(kind) for kind in (ALL_PAIRS, *self.kinds))
 
     def needs(self, kind: str = ALL_PAIRS) -> tuple[HeadNeed, ...]:
-        """Return what each head does for the pairs of a kind, in the order of the heads.
+        """Return what each head, or set of heads, does for the pairs of a kind, in the order of ``ablated``.
 
         Raises SettingError for an unknown kind.
         """
         is_chosen = self._choose(kind)
         before = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
         after = self.margins[is_chosen]
-        roles = {head: tuple(_name_role(role) for role in self.roles if role.head == head) for head in self.ablated}
-        rows = [_compare(head, before, after[:, column], roles[head]) for column, head in enumerate(self.ablated)]
+        rows = [
+            _compare(heads, before, after[:, column], self._list_roles(heads))
+            for column, heads in enumerate(self.ablated)
+        ]
         q = q_values([row.p for row in rows])
         return tuple(row._replace(q=float(value)) for row, value in zip(rows, q, strict=True))
 
@@ -150,15 +159,15 @@ class MinimalPairs:
         return pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))
 
     def heads(self, kind: str = ALL_PAIRS) -> pd.DataFrame:
-        """Return a table with one row per head that was switched off, and the columns NEED_COLUMNS.
+        """Return a table with one row per head, or set of heads, that was off, and the columns NEED_COLUMNS.
 
-        ``kind``: count only pairs of this kind; q-values are then those over the heads for this kind. Raises
+        ``kind``: count only pairs of this kind; q-values are then those over the rows for this kind. Raises
         SettingError for an unknown kind.
         """
         import pandas as pd
 
         rows = [
-            (*row.head, *row[1:4], *row.interval, *row[5:12], row.is_needed, "; ".join(row.roles))
+            (row.name, *row[1:4], *row.interval, *row[5:12], row.is_needed, "; ".join(row.roles))
             for row in self.needs(kind)
         ]
         return pd.DataFrame(rows, columns=list(NEED_COLUMNS))
@@ -173,6 +182,10 @@ class MinimalPairs:
             for pair, log_p, margin in zip(self.pairs, self.log_p, margins, strict=True)
         ]
         return pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
+
+    def _list_roles(self, heads: Sequence[Head]) -> list[str]:
+        """Return the names of the roles of some heads, without repetition."""
+        return [*dict.fromkeys(f"{role.role} {role.detail}" for role in self.roles if role.head in heads)]
 
     def _choose(self, kind: str) -> npt.NDArray[np.bool_]:
         """Return which pairs are of a kind, [pair]. Raises SettingError for an unknown kind."""
@@ -199,14 +212,14 @@ def sign_test(first: int, second: int) -> float:
     return min(1.0, 2 * binomial_tail(max(first, second), n, 0.5, log_factorials))
 
 
-def _compare(head: Head, before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadNeed:
-    """Compare the margins [pair] before and after a head is switched off; q is left to the caller."""
+def _compare(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadNeed:
+    """Compare the margins [pair] before and after heads are switched off; q is left to the caller."""
     was_right, is_right, change = before > 0, after > 0, after - before
     lost, gained = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
     both, n = int((was_right & is_right).sum()), len(before)
     falls, rises = int((change < -ROUNDING).sum()), int((change > ROUNDING).sum())
     return HeadNeed(
-        head,
+        heads,
         n,
         (both + gained) / n,
         (gained - lost) / n,
@@ -220,7 +233,3 @@ def _compare(head: Head, before: Numbers, after: Numbers, roles: Sequence[str]) 
         np.nan,
         tuple(roles),
     )
-
-
-def _name_role(role: Finding) -> str:
-    return f"{role.role} {role.detail}".strip()

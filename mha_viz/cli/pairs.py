@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mha_viz.analysis.pairs import ALL_PAIRS, MAX_Q, HeadNeed, MinimalPairs
+from mha_viz.attention import Head
 from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_output_options
@@ -34,8 +35,8 @@ def add_options(pairs: Parser) -> None:
     pairs.add_argument("pairs", metavar="FILE", help=help_text)
     help_text = f"a model that predicts words: {MODEL_HELP}"
     pairs.add_argument("--model", required=True, metavar="NAME", help=help_text)
-    help_text = "heads to switch off, one at a time, as L3H1,L2H4 (default: all)"
-    pairs.add_argument("--heads", type=parse_heads, metavar="HEADS", help=help_text)
+    help_text = "heads to switch off, one at a time, as L3H1,L2H4; together, as L3H1+L2H4 (default: each head)"
+    pairs.add_argument("--heads", type=_parse_sets, metavar="HEADS", help=help_text)
     help_text = "output of a head that is switched off: zero, its mean over the pairs, uniform attention’s, its "
     help_text += f"recipe’s, or resample, on random ones of the good sentences (default: {METHODS[0]})"
     pairs.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="METHOD", help=help_text)
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     """Measure which sentence of each pair the model prefers, with all heads and without each."""
     destination = parse_table_destination(args.out, args.format)
     model = choose_model(args.model)
-    check_heads(model, args.heads or ())
+    check_heads(model, [head for heads in args.heads or () for head in heads])
     pairs, recipes = read_pairs(args.pairs), open_recipes(args)
     folder = get_partial_folder(destination, "parts")
     from mha_viz.study.pairs import minimal_pairs  # imports torch
@@ -69,6 +70,11 @@ def run(args: argparse.Namespace) -> None:
                 progress=progress,
             )
         write_and_print(destination, lambda: _make_table(measured), map(one_line, _iter_lines(measured)))
+
+
+def _parse_sets(value: str) -> list[list[Head]]:
+    """Parse heads that are off alone or together, as in "L3H1,L2H4+L2H5"."""
+    return [[*parse_heads(part.replace("+", ","))] for part in value.split(",")]
 
 
 def _make_table(measured: MinimalPairs) -> pd.DataFrame:
@@ -100,13 +106,17 @@ def _iter_lines(measured: MinimalPairs) -> Iterator[str]:
     if len(needed) > MAX_LISTED:
         yield f"and {len(needed) - MAX_LISTED} more"
     for kind in measured.kinds:
-        names = [format_head(row.head) for row in measured.needs(kind) if row.is_needed]
-        yield f"{kind}: {', '.join(names[:MAX_LISTED]) or 'no head alone'}"
+        names = [_format_heads(row) for row in measured.needs(kind) if row.is_needed]
+        yield f"{kind}: {', '.join(names[:MAX_LISTED]) or 'none'}"
     if len(needed) < len(rows):
-        yield "A head that is not listed may still contribute: others can make up for it."
+        yield "A head that is not listed may still contribute: others can make up for it (see --heads L0H0+L0H1)."
+
+
+def _format_heads(row: HeadNeed) -> str:
+    return " + ".join(map(format_head, row.heads))
 
 
 def _format_need(row: HeadNeed) -> str:
     change = with_interval(row.difference, *row.interval, 3)
     roles = f"; {', '.join(row.roles)}" if row.roles else ""
-    return f"{format_head(row.head)}  {change}, {row.lost} lost, {row.gained} gained{roles}"
+    return f"{_format_heads(row)}  {change}, {row.lost} lost, {row.gained} gained{roles}"

@@ -77,6 +77,7 @@ EXAMPLES = """examples:
   mha-viz used profile/ treebank.conllu --most 200
   mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy
   mha-viz pairs toy-pairs --model toy --out pairs.csv
+  mha-viz pairs repeater-pairs --model repeater --heads L0H0,L0H3,L0H0+L0H3
   mha-viz pairs blimp/anaphor_gender_agreement.jsonl --model gpt2 --method mean
   mha-viz why treebank.conllu --model bert-base-uncased --out why.csv
   mha-viz why repeats --model repeater --most 20 --arrows --out arrows.csv

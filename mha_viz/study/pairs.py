@@ -21,7 +21,7 @@ from mha_viz.attention import AnyHead, Attention, Head, Weights
 from mha_viz.corpus.limits import choose_step
 from mha_viz.corpus.pairs import Pairs, PairSource, read_pairs
 from mha_viz.corpus.treebank import Corpus, Sentence, Word
-from mha_viz.errors import CorpusError, SettingError, TextError
+from mha_viz.errors import CorpusError, SettingError, TextError, list_items
 from mha_viz.models.intervening import ablation, other_texts
 from mha_viz.models.intervening.sentence_scores import (
     MakeCopySubstitute,
@@ -50,7 +50,7 @@ def minimal_pairs(
     pairs: PairSource,
     *,
     method: str = METHODS[0],
-    heads: Iterable[AnyHead] | None = None,
+    heads: Iterable[AnyHead | list[AnyHead]] | None = None,
     means: Weights | None = None,
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
@@ -69,7 +69,8 @@ def minimal_pairs(
         pairs: a file with GOOD, BAD and perhaps KIND per line, separated by tabs; a file of BLiMP (JSON lines);
             "toy-pairs" or "repeater-pairs", which are built in; or a list of (good, bad) or (good, bad, kind).
         method: what replaces the output of a head that is off: "zero", "mean", "uniform", "recipe" or "resample".
-        heads: the heads to switch off, one at a time; by default all. q-values are over these.
+        heads: the heads to switch off, one at a time; by default all. "L0H0+L0H3", or a list of heads, is a set of
+            heads that are off together. q-values are over all that are off in turn.
         means: for "mean", the mean outputs [layer, head, d_head]; by default those over the sentences of the pairs.
         sentences: for "resample", the sentences to draw from, as lists of words; by default the good sentences of the
             pairs. Both sentences of a pair have the same draws, if they have equally many tokens.
@@ -87,7 +88,7 @@ def minimal_pairs(
     """
     encoder, read = load_one_stack(model), read_pairs(pairs)
     score = check_scorable(encoder)
-    ablated = _list_heads(encoder, heads)
+    ablated = _list_sets(encoder, heads)
     kind = _make_kind(encoder, read, ablated, method, means, sentences, recipes)
     run = LocalRun(encoder, _make_corpus(read), kind, folder=None if resume is None else Path(resume))
     cases = collect_cases(run, called(progress), cancelled)
@@ -112,19 +113,19 @@ def minimal_pairs(
 
 @dataclass(frozen=True)
 class PairCases(CaseKind):
-    """Scores of minimal pairs: log p of both sentences, then the margin without each of the ``ablated`` heads.
+    """Scores of minimal pairs: log p of both sentences, then the margin without each of the ``ablated`` sets of heads.
 
     A pair stands in the corpus as a sentence of two words, which are the two sentences.
 
     Attributes:
-        ablated: the heads that are off in turn.
+        ablated: the heads that are off in turn, alone or as a set.
         method: what replaces their outputs.
         means: their mean outputs, for "mean".
         sentences: the sentences to draw from, for "resample".
         recipes: those that predict the weights, for "recipe".
     """
 
-    ablated: tuple[Head, ...]
+    ablated: tuple[tuple[Head, ...], ...]
     method: str
     means: Weights | None = field(default=None, compare=False)
     sentences: tuple[tuple[str, ...], ...] = ()
@@ -181,12 +182,17 @@ def _ignore_copies(substitute: ablation.Substitute, _: range) -> ablation.Substi
     return substitute
 
 
-def _list_heads(encoder: Encoder, heads: Iterable[AnyHead] | None) -> tuple[Head, ...]:
-    """Return the heads to switch off. Raises UnknownHead, and SettingError if there are none."""
+def _list_sets(encoder: Encoder, heads: Iterable[AnyHead | list[AnyHead]] | None) -> tuple[tuple[Head, ...], ...]:
+    """Return the sets of heads to switch off, most of a single head.
+
+    Raises UnknownHead, and SettingError if there are none.
+    """
     if heads is None:
-        heads = [Head(layer, number) for layer in range(encoder.layers) for number in range(encoder.heads)]
-    chosen = ablation.check_heads(encoder, heads)
-    if not chosen:
+        return tuple((Head(layer, number),) for layer in range(encoder.layers) for number in range(encoder.heads))
+    listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    sets = [item.split("+") if isinstance(item, str) else item if isinstance(item, list) else [item] for item in listed]
+    chosen = tuple(dict.fromkeys(ablation.check_heads(encoder, item) for item in sets))
+    if not chosen or not all(chosen):
         raise SettingError("No head was named.", "Name one, as in L3H1, or leave heads out for all of them.")
     return chosen
 
@@ -194,7 +200,7 @@ def _list_heads(encoder: Encoder, heads: Iterable[AnyHead] | None) -> tuple[Head
 def _make_kind(
     encoder: Encoder,
     read: Pairs,
-    ablated: tuple[Head, ...],
+    ablated: tuple[tuple[Head, ...], ...],
     method: str,
     means: Weights | None,
     sentences: Sequence[Sequence[str]],

@@ -1,4 +1,4 @@
-"""Score whole sentences, with all heads and with one head off at a time.
+"""Score whole sentences, with all heads and with some of them off.
 
 The score of a sentence is log p. For a causal model it is the sum over its tokens, each given those before it; the
 first token has no prediction unless the tokenizer puts one before the text. For a model that predicts masked words it
@@ -8,19 +8,20 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from mha_viz.attention import Head
+from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Numbers
 from mha_viz.errors import ModelUnsupported, TextError
 from mha_viz.model_names import quote_model
 from mha_viz.models.intervening import ablation
 from mha_viz.models.intervening.ablation import LayerInputTap, Substitute
 from mha_viz.models.reading.answers import load_word_head, score_pieces
+from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.tokenizer import TextPieces
 from mha_viz.process.steps import split_range
@@ -93,19 +94,35 @@ def score_sentence(encoder: Encoder, sentence: SentencePieces) -> float:
 
 
 def score_without(
-    encoder: Encoder, sentence: SentencePieces, heads: Sequence[Head], by: MakeCopySubstitute, skipped: int = 0
+    encoder: Encoder,
+    sentence: SentencePieces,
+    variants: Sequence[tuple[Head, ...]],
+    by: MakeCopySubstitute,
+    skipped: int = 0,
 ) -> tuple[float, Numbers]:
-    """Return the score of a sentence with all heads, and with each of ``heads`` off, [head], in nats.
+    """Return the score of a sentence with all heads, and with the heads of each variant off, [variant], in nats.
 
-    Layers before that of a head are computed once for all heads, if passes of the model can begin at any layer or it
-    is causal. ``skipped``: the number of tokens at the beginning that are left out of the scores without a head, which
-    a causal model predicts alike in another sentence.
+    Layers before the first of these heads are computed once, if passes of the model can begin at any layer; for a
+    single head also if the model is causal.
+
+    Args:
+        encoder: the model.
+        sentence: the sentence.
+        variants: the heads that are off together in each variant, at least one.
+        by: what replaces their outputs.
+        skipped: how many predictions at the beginning are left out of the scores of variants, because a causal model
+            makes the same ones in the sentence with which this one is compared.
     """
-    layers: dict[int, list[int]] = {}
-    for column, head in enumerate(heads):
-        layers.setdefault(head.layer, []).append(column)
     measure = _score_causal if encoder.causal else _score_masked
-    return measure(encoder, sentence, heads, layers, by, skipped)
+    return measure(encoder, sentence, variants, by, skipped)
+
+
+def _group_by_layer(variants: Sequence[tuple[Head, ...]], columns: Iterable[int]) -> dict[int, list[int]]:
+    """Return some of the variants, as their numbers, by the first layer in which a head is off."""
+    layers: dict[int, list[int]] = {}
+    for column in columns:
+        layers.setdefault(min(head.layer for head in variants[column]), []).append(column)
+    return layers
 
 
 def count_shared(first: SentencePieces, second: SentencePieces) -> int:
@@ -133,23 +150,38 @@ def _score_whole(encoder: Encoder, sentence: SentencePieces) -> Numbers:
 def _score_causal(
     encoder: Encoder,
     sentence: SentencePieces,
-    heads: Sequence[Head],
-    layers: dict[int, list[int]],
+    variants: Sequence[tuple[Head, ...]],
     by: MakeCopySubstitute,
     skipped: int,
 ) -> tuple[float, Numbers]:
-    """Return :func:`score_without` for a causal model: the variants of a layer diverge at its W_O."""
-    (copy,), text, scores = sentence.copies, sentence.read.text, np.zeros(len(heads))
-    at_once, places, wanted = max(1, MAX_BATCH_TOKENS // len(copy.ids)), copy.places[skipped:], copy.wanted[skipped:]
+    """Return :func:`score_without` for a causal model: variants without a single head diverge at W_O of its layer."""
+    (copy,), scores = sentence.copies, np.zeros(len(variants))
+    places, wanted = copy.places[skipped:], copy.wanted[skipped:]
     substitute = by(range(1))
-    for layer, columns in layers.items() if places else ():
-        for part in split_range(0, len(columns), at_once):
-            chosen = columns[part.start : part.stop]
-            variants = ablation.ablate_one_by_one([heads[column].head for column in chosen])
-            states = torch.from_numpy(ablation.run_forked_pass(encoder, layer, variants, substitute, text).states)
-            last = states[:, places].flatten(0, 1).to(encoder.device)
-            scores[chosen] = score_pieces(encoder, last, wanted * len(chosen)).reshape(len(chosen), -1).sum(axis=1)
+    for chosen in _split_causal(variants, len(copy.ids)) if places else ():
+        states = torch.from_numpy(
+            _run_causal(encoder, sentence.read.text, [variants[column] for column in chosen], substitute)
+        )
+        last = states[:, places].flatten(0, 1).to(encoder.device)
+        scores[chosen] = score_pieces(encoder, last, wanted * len(chosen)).reshape(len(chosen), -1).sum(axis=1)
     return float(_score_whole(encoder, sentence).sum()), scores
+
+
+def _split_causal(variants: Sequence[tuple[Head, ...]], n: int) -> Iterator[list[int]]:
+    """Yield the numbers of variants for each batch: single heads by layer, then sets of heads."""
+    single = [column for column, heads in enumerate(variants) if len(heads) == 1]
+    several = [column for column, heads in enumerate(variants) if len(heads) > 1]
+    for columns in (*_group_by_layer(variants, single).values(), several):
+        for part in split_range(0, len(columns), max(1, MAX_BATCH_TOKENS // n)):
+            yield columns[part.start : part.stop]
+
+
+def _run_causal(encoder: Encoder, text: str, variants: Sequence[tuple[Head, ...]], substitute: Substitute) -> Weights:
+    """Return the last states of the variants of a batch, [variant, n, d_model]."""
+    if len(variants[0]) > 1:
+        return ablation.compute_states_without(encoder, variants, substitute, text)
+    diverging = ablation.ablate_one_by_one([head.head for (head,) in variants])
+    return ablation.run_forked_pass(encoder, variants[0][0].layer, diverging, substitute, text).states
 
 
 # ---- Masked copies ----------------------------------------------------------------------------------------------
@@ -185,36 +217,35 @@ def _score_copies(encoder: Encoder, states: torch.Tensor, block: _Block) -> Numb
 def _score_masked(
     encoder: Encoder,
     sentence: SentencePieces,
-    heads: Sequence[Head],
-    layers: dict[int, list[int]],
+    variants: Sequence[tuple[Head, ...]],
     by: MakeCopySubstitute,
     _: int,
 ) -> tuple[float, Numbers]:
-    """Return :func:`score_without` for masked copies of a sentence, several heads of a layer at a time."""
-    total, scores, n = 0.0, np.zeros(len(heads)), len(sentence.read.ids)
+    """Return :func:`score_without` for masked copies of a sentence, several variants at a time."""
+    total, scores, n = 0.0, np.zeros(len(variants)), len(sentence.read.ids)
+    layers = _group_by_layer(variants, range(len(variants)))
     for block, states, layer_inputs in _read(encoder, sentence):
         total += float(_score_copies(encoder, states, block).sum())
         substitute, at_once = by(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
-        for columns in layers.values():
+        for layer, columns in layers.items():
             for part in split_range(0, len(columns), at_once):
                 chosen = columns[part.start : part.stop]
-                changed = _read_without(encoder, block, [heads[column] for column in chosen], substitute, layer_inputs)
+                off = [variants[column] for column in chosen for _ in block.copies]
+                tap = ablation.make_ablation_tap(off, substitute)(encoder.space(n, len(off)))
+                changed = _run_copies(encoder, block, len(chosen), tap, layer, layer_inputs)
                 scores[chosen] += _score_copies(encoder, changed, block).sum(axis=1)
     return total, scores
 
 
-def _read_without(
-    encoder: Encoder,
-    block: _Block,
-    heads: Sequence[Head],
-    substitute: Substitute,
-    layer_inputs: Sequence[torch.Tensor],
+def _run_copies(
+    encoder: Encoder, block: _Block, variants: int, tap: Tap, layer: int, layer_inputs: Sequence[torch.Tensor]
 ) -> torch.Tensor:
-    """Return the last states of the copies without each of these heads of one layer, [head · copy, n, d_model]."""
-    variants = [(head,) for head in heads for _ in block.copies]
-    tap = ablation.make_ablation_tap(variants, substitute)(encoder.space(len(block.copies[0].ids), len(variants)))
-    if not layer_inputs:  # a pass of this model begins at its first layer
-        return encoder.batch_states(block.copies * len(heads), tap)
+    """Return the last states of the copies of a block, repeated for each variant, [variant · copy, n, d_model].
+
+    ``tap`` changes nothing before ``layer``, where the pass begins if the model allows it.
+    """
+    if not layer_inputs:
+        return encoder.batch_states(block.copies * variants, tap)
     tap.stop_after_last = False
-    tap.seen = heads[0].layer
-    return encoder.resume_states(layer_inputs[tap.seen].repeat(len(heads), 1, 1), tap)
+    tap.seen = layer
+    return encoder.resume_states(layer_inputs[layer].repeat(variants, 1, 1), tap)

@@ -86,13 +86,6 @@ def split_sentence(encoder: Encoder, text: str) -> SentencePieces:
     return SentencePieces(read, [CopyPieces(read.ids, read.types, places, wanted)])
 
 
-def score_sentence(encoder: Encoder, sentence: SentencePieces) -> float:
-    """Return the score of a sentence, in nats."""
-    if encoder.causal:
-        return float(_score_whole(encoder, sentence).sum())
-    return sum(float(_score_copies(encoder, states, block).sum()) for block, states, _ in _read(encoder, sentence))
-
-
 def score_without(
     encoder: Encoder,
     sentence: SentencePieces,
@@ -154,7 +147,7 @@ def _score_causal(
     by: MakeCopySubstitute,
     skipped: int,
 ) -> tuple[float, Numbers]:
-    """Return :func:`score_without` for a causal model: variants without a single head diverge at W_O of its layer."""
+    """Return :func:`score_without` for a causal model: variants that lack one head diverge at its W_O."""
     (copy,), scores = sentence.copies, np.zeros(len(variants))
     places, wanted = copy.places[skipped:], copy.wanted[skipped:]
     substitute = by(range(1))
@@ -205,10 +198,7 @@ def _read(encoder: Encoder, sentence: SentencePieces) -> Iterator[tuple[_Block, 
 
 def _score_copies(encoder: Encoder, states: torch.Tensor, block: _Block) -> Numbers:
     """Return log p of the masked tokens of a block, [variant, copy], from states [variant · copy, n, d_model]."""
-    places, wanted = (
-        [copy.places[0] for copy in block.copies],
-        [copy.wanted[0] for copy in block.copies],
-    )
+    places, wanted = [copy.places[0] for copy in block.copies], [copy.wanted[0] for copy in block.copies]
     variants = len(states) // len(places)
     rows = states[torch.arange(len(states)), places * variants]
     return score_pieces(encoder, rows, wanted * variants).reshape(variants, -1)

@@ -186,6 +186,11 @@ class _Block(NamedTuple):
     numbers: range
     copies: list[CopyPieces]
 
+    @property
+    def places(self) -> list[int]:
+        """The masked token of each copy."""
+        return [copy.places[0] for copy in self.copies]
+
 
 def _read(encoder: Encoder, sentence: SentencePieces) -> Iterator[tuple[_Block, torch.Tensor, list[torch.Tensor]]]:
     """Yield the copies of a sentence in batches, with their last states and the input of each layer."""
@@ -196,12 +201,17 @@ def _read(encoder: Encoder, sentence: SentencePieces) -> Iterator[tuple[_Block, 
         yield block, encoder.batch_states(block.copies, tap), tap.layer_inputs
 
 
+def _choose_masked(states: torch.Tensor, block: _Block) -> torch.Tensor:
+    """Return the states of the masked tokens, [variant · copy, d_model], of states [variant · copy, n, d_model]."""
+    variants = len(states) // len(block.copies)
+    return states[torch.arange(len(states)), block.places * variants]
+
+
 def _score_copies(encoder: Encoder, states: torch.Tensor, block: _Block) -> Numbers:
-    """Return log p of the masked tokens of a block, [variant, copy], from states [variant · copy, n, d_model]."""
-    places, wanted = [copy.places[0] for copy in block.copies], [copy.wanted[0] for copy in block.copies]
-    variants = len(states) // len(places)
-    rows = states[torch.arange(len(states)), places * variants]
-    return score_pieces(encoder, rows, wanted * variants).reshape(variants, -1)
+    """Return log p of the masked tokens of a block, [variant, copy], from their states [variant · copy, d_model]."""
+    wanted = [copy.wanted[0] for copy in block.copies]
+    variants = len(states) // len(wanted)
+    return score_pieces(encoder, states, wanted * variants).reshape(variants, -1)
 
 
 def _score_masked(
@@ -215,7 +225,7 @@ def _score_masked(
     total, scores, n = 0.0, np.zeros(len(variants)), len(sentence.read.ids)
     layers = _group_by_layer(variants, range(len(variants)))
     for block, states, layer_inputs in _read(encoder, sentence):
-        total += float(_score_copies(encoder, states, block).sum())
+        total += float(_score_copies(encoder, _choose_masked(states, block), block).sum())
         substitute, at_once = by(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
         for layer, columns in layers.items():
             for part in split_range(0, len(columns), at_once):
@@ -230,12 +240,13 @@ def _score_masked(
 def _run_copies(
     encoder: Encoder, block: _Block, variants: int, tap: Tap, layer: int, layer_inputs: Sequence[torch.Tensor]
 ) -> torch.Tensor:
-    """Return the last states of the copies of a block, repeated for each variant, [variant · copy, n, d_model].
+    """Return the states of the masked tokens of a block, repeated for each variant, [variant · copy, d_model].
 
     ``tap`` changes nothing before ``layer``, where the pass begins if the model allows it.
     """
     if not layer_inputs:
-        return encoder.batch_states(block.copies * variants, tap)
+        return _choose_masked(encoder.batch_states(block.copies * variants, tap), block)
     tap.stop_after_last = False
     tap.seen = layer
-    return encoder.resume_states(layer_inputs[layer].repeat(variants, 1, 1), tap)
+    x = layer_inputs[layer].repeat(variants, 1, 1)
+    return encoder.resume_states(x, tap, block.places * variants)[:, 0]

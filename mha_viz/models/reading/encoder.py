@@ -444,14 +444,15 @@ class Encoder(DecomposableStack, LoadedModel):
         """Whether a pass can begin at any layer."""
         return self._straight is not None
 
-    def resume_states(self, x: torch.Tensor, tap: Tap) -> torch.Tensor:
+    def resume_states(self, x: torch.Tensor, tap: Tap, places: Sequence[int] = ()) -> torch.Tensor:
         """Return the last states, [copy, n, d_model], of a pass that begins with ``x``; for models that can resume.
 
-        ``x`` is the input of the layer after those that the tap has seen.
+        ``x`` is the input of the layer after those that the tap has seen. With ``places``, one token per copy, only the
+        states of these tokens are returned, [copy, 1, d_model].
         """
         assert self._straight is not None
         with _one_pass, torch.inference_mode(), capture.use_tap(tap):
-            return self._straight.run_from(tap, x)
+            return self._straight.run_from(tap, x, places)
 
     def space(self, n: int, *copies: int) -> torch.Tensor:
         """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key].

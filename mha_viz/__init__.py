@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         predict,
     )
     from mha_viz.study.over_corpus import corpus_ablation_effects
+    from mha_viz.study.pairs import minimal_pairs
     from mha_viz.study.profiling import Profile, load_profile, profile
     from mha_viz.study.reading import read
     from mha_viz.study.why import explain_corpus_scores
@@ -83,6 +84,7 @@ __all__ = [
     "load_attention",
     "load_profile",
     "minimal_ablation",
+    "minimal_pairs",
     "output_directions",
     "overlay",
     "predict",
@@ -121,6 +123,7 @@ _MODULES = MappingProxyType(
         "load_attention": "mha_viz.figures.files",
         "load_profile": "mha_viz.study.profiling",
         "minimal_ablation": "mha_viz.study.one_text",
+        "minimal_pairs": "mha_viz.study.pairs",
         "output_directions": "mha_viz.models.decomposing.outputs",
         "overlay": "mha_viz.figures",
         "predict": "mha_viz.study.one_text",

@@ -68,6 +68,7 @@ UNIT: tuple[str, ...] = (
     "test_node",
     "test_numerals",
     "test_packet",
+    "test_pair_files",
     "test_panels",
     "test_patterns",
     "test_pieces",

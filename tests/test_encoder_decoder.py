@@ -323,6 +323,7 @@ def test_hostile_sources_and_targets_give_attention_or_a_plain_message(family: s
         lambda encoder: mv.quantities.gradient_weighted(encoder, SENTENCE),
         lambda encoder: mv.ablate(encoder, ["L0H0"], SENTENCE),
         lambda encoder: mv.find_induction_heads(encoder),
+        lambda encoder: mv.minimal_pairs(encoder, "toy-pairs"),
     ],
 )
 @pytest.mark.parametrize("family", ["bart", "t5"])

@@ -93,6 +93,7 @@ def written_by_commands(corpus: Path, folder: Path) -> Iterator[Path]:
         "search": ["search", "toy/L1H0", str(corpus), "--out", "x.csv"],
         "effect": ["effect", str(corpus), "--model", "toy", "--heads", "L0H0", "--most", "4", "--out", "x.csv"],
         "decoder-heads": ["decoder-heads", "repeater", "--draws", "1", "--out", "x.csv"],
+        "pairs": ["pairs", "repeater-pairs", "--model", "repeater", "--heads", "L0H0", "--out", "x.csv"],
         "profile": ["profile", str(corpus), "--model", "toy", "--out", "profile"],
         "several": ["profile", str(corpus), str(corpus.with_name("@two.conllu")), "--model", "toy", "--out", "profile"],
         "compare": ["figure", "compare", "=dog saw", "--model", "toy", *BOTH_HEADS, "--out", "x.csv"],

@@ -37,6 +37,7 @@ CALLS: Mapping[str, Given] = {
     "recipes.fit": lambda toy, few: ((few, toy), {}),
     "roles.search_links": lambda toy, few: ((few, "L1H2", toy), {}),
     "minimal_ablation": lambda toy, _: ((toy, TEXT, "he"), {"most": 1}),
+    "minimal_pairs": lambda toy, _: ((toy, [("The girl sings .", "The girl sing .")]), {}),
     "explain_corpus_scores": lambda toy, few: ((few, toy), {"most": 2}),
 }
 # These have the same bar over work of the same kind, which would take seconds here.

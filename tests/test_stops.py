@@ -48,6 +48,7 @@ COMMANDS = {
     "effect": "effect|{corpus}|--model|toy|--heads|L1H1|--out|{}/a.csv",
     "used": "used|toy|{corpus}|--most|8",
     "patch": "patch|the girl smiles because [MASK] sings .|the boy smiles because [MASK] sings .|--model|toy",
+    "pairs": "pairs|repeater-pairs|--model|repeater|--out|{}/a.csv",
     "why": "why|{corpus}|--model|toy|--most|8|--out|{}/a.csv",
     "decoder-heads": "decoder-heads|repeater|--draws|3|--out|{}/a.csv",
     "toy train": "toy|train|--kind|repeater|--steps|6|--out|{}/toy",

@@ -12,6 +12,7 @@ from mha_viz.cli import (
     figure,
     groups,
     listing,
+    pairs,
     patch,
     profile,
     publish,
@@ -30,7 +31,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.version import __version__
 
 SHELLS = ("bash", "zsh", "fish")
-FILE_ARGUMENTS = frozenset(("out", "corpus"))  # arguments that are file names
+FILE_ARGUMENTS = frozenset(("out", "corpus", "pairs"))  # arguments that are file names
 EXAMPLES = """examples:
   mha-viz serve --port 8600
   mha-viz models
@@ -75,6 +76,9 @@ EXAMPLES = """examples:
   mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
   mha-viz used profile/ treebank.conllu --most 200
   mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy
+  mha-viz pairs toy-pairs --model toy --out pairs.csv
+  mha-viz pairs repeater-pairs --model repeater --heads L0H0,L0H3,L0H0+L0H3
+  mha-viz pairs blimp/anaphor_gender_agreement.jsonl --model gpt2 --method mean
   mha-viz why treebank.conllu --model bert-base-uncased --out why.csv
   mha-viz why repeats --model repeater --most 20 --arrows --out arrows.csv
   mha-viz decoder-heads gpt2
@@ -136,6 +140,8 @@ def build_parser() -> Parser:
     used.add_options(command("used", used.run, summary))
     summary = "Replace head outputs by those on another text: which matter?"
     patch.add_options(command("patch", patch.run, summary))
+    summary = "Measure over minimal pairs which heads a preference needs."
+    pairs.add_options(command("pairs", pairs.run, summary))
     summary = "Measure what the attention of each head depends on."
     why.add_options(command("why", why.run, summary))
     summary = "Find induction heads and similar ones of a causal model."

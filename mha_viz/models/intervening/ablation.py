@@ -84,17 +84,22 @@ _MISSING_MEANS = {
 
 
 def attend_with(rows: Weights) -> Substitute:
-    """Return a substitute that applies other weights, ``rows`` [layer, head, query, key], to a head's own values."""
+    """Return a substitute that applies other weights, ``rows`` [layer, head, query, key], to a head's own values.
+
+    In a batch of several texts, ``rows`` may be [layer, text, head, query, key]; they are repeated if the batch repeats
+    the texts.
+    """
     return lambda layer, _weights, values, _outputs: _average_values(torch.tensor(rows[layer]).to(values), values)
 
 
 def _average_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Return ``weights`` [head, query, key] times ``values`` [sentence, head, n, d_head]: [sentence, n, head, d_head].
 
-    Heads may share values.
+    Weights may be [text, head, query, key], for sentences that repeat so many texts. Heads may share values.
     """
-    shared = values.repeat_interleave(len(weights) // values.shape[1], dim=1)
-    return (weights @ shared).transpose(1, 2)
+    shared = values.repeat_interleave(weights.shape[-3] // values.shape[1], dim=1)
+    by_sentence = weights if weights.ndim == 3 else weights.repeat(len(values) // len(weights), 1, 1, 1)
+    return (by_sentence @ shared).transpose(1, 2)
 
 
 def _uniform_outputs(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
@@ -356,8 +361,8 @@ def run_full_pass(encoder: Encoder, text: str, pair: str = "") -> FullPass:
         cached = _full_passes.setdefault(encoder, {}).get((text, pair))
     if cached is not None:
         return cached
-    states, tap = encoder.last_states(encoder.pieces(text, pair), _LayerInputTap)
-    assert isinstance(tap, _LayerInputTap)
+    states, tap = encoder.last_states(encoder.pieces(text, pair), LayerInputTap)
+    assert isinstance(tap, LayerInputTap)
     computed = FullPass(tap.fetched(), states[0].cpu().numpy(), tuple(tap.layer_inputs))
     if computed.weights.nbytes > MAX_CACHED_BYTES:
         return computed
@@ -367,7 +372,7 @@ def run_full_pass(encoder: Encoder, text: str, pair: str = "") -> FullPass:
     return computed
 
 
-class _LayerInputTap(Tap):
+class LayerInputTap(Tap):
     """A tap that records the input of each layer."""
 
     def __init__(self, weights: torch.Tensor) -> None:

@@ -30,6 +30,7 @@ from mha_viz.quotes import quote
 from mha_viz.request import BOTH, COSINE, FIRST_MASK, MASK, NEXT, OFF_CHOICES, Question
 
 MAX_WORD_CHARACTERS = 60  # maximum number of characters of a word that is looked up
+MAX_SCORED_STATES = 128  # states whose probabilities are in memory at once; 50 MB for a vocabulary of 50,000
 BLANK = "␣"  # shown for the space at the beginning of a piece
 
 _head_lock = threading.Lock()
@@ -163,6 +164,26 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
     with torch.inference_mode():
         logits = compute_logits(load_word_head(encoder), state_tensor)
         probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
+    return _check_probabilities(encoder, probabilities)
+
+
+def score_pieces(encoder: Encoder, states: torch.Tensor, pieces: Sequence[int]) -> Numbers:
+    """Return the log-probability of one piece for each of the last states [state, d_model]: [state], in float64.
+
+    The probabilities of the whole vocabulary exist for a few states at a time. Raises as :func:`log_probabilities`.
+    """
+    head, scores = load_word_head(encoder), list[Numbers]()
+    with torch.inference_mode():
+        for start in range(0, len(pieces), MAX_SCORED_STATES):
+            part = slice(start, start + MAX_SCORED_STATES)
+            logits, wanted = compute_logits(head, states[part]).double(), torch.tensor(pieces[part])
+            chosen = logits.gather(1, wanted.to(logits.device)[:, None])[:, 0]
+            scores.append((chosen - logits.logsumexp(-1)).cpu().numpy())
+    return _check_probabilities(encoder, np.concatenate(scores) if scores else np.zeros(0))
+
+
+def _check_probabilities(encoder: Encoder, probabilities: Numbers) -> Numbers:
+    """Return log-probabilities unchanged. Raises ModelBroken if they are not numbers."""
     if np.isnan(probabilities).any():
         raise ModelBroken(
             f"{quote_model(encoder.name)} predicts probabilities that are not numbers: its files may be damaged.",

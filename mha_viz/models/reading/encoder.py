@@ -444,28 +444,36 @@ class Encoder(DecomposableStack, LoadedModel):
         """Return :meth:`states` as a tensor, and the tap. Gradients flow back from the tensor if the tap is
         differentiable.
         """
-        n = len(read.ids)
-        used = tap(self._allocate_weights(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
+        used = tap(self.space(len(read.ids), *([copies] if copies > 1 else [])))
         used.stop_after_last = False
         return self._pass([read.ids] * copies, [read.types] * copies, used), used
+
+    def batch_states(self, texts: Sequence[Pieces], tap: Tap) -> torch.Tensor:
+        """Return the last states of texts with equally many pieces, [text, n, d_model], in one pass with this tap."""
+        tap.stop_after_last = False
+        return self._pass([text.ids for text in texts], [text.types for text in texts], tap)
 
     @property
     def can_resume(self) -> bool:
         """Whether a pass can begin at any layer."""
         return self._straight is not None
 
-    def resume_states(self, x: torch.Tensor, tap: Tap) -> torch.Tensor:
+    def resume_states(self, x: torch.Tensor, tap: Tap, places: Sequence[int] = ()) -> torch.Tensor:
         """Return the last states, [copy, n, d_model], of a pass that begins with ``x``; for models that can resume.
 
-        ``x`` is the input of the layer after those that the tap has seen.
+        ``x`` is the input of the layer after those that the tap has seen. With ``places``, one token per copy, only the
+        states of these tokens are returned, [copy, 1, d_model].
         """
         assert self._straight is not None
         with _one_pass, torch.inference_mode(), capture.use_tap(tap):
-            return self._straight.run_from(tap, x)
+            return self._straight.run_from(tap, x, places)
 
-    def space(self, n: int) -> torch.Tensor:
-        """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key]."""
-        return self._allocate_weights(self.layers, self.heads, n, n)
+    def space(self, n: int, *copies: int) -> torch.Tensor:
+        """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key].
+
+        With a number of ``copies``, it is [layer, head, copy, query, key].
+        """
+        return self._allocate_weights(self.layers, self.heads, *copies, n, n)
 
     @contextmanager
     def hook_w_o_input(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:

@@ -6,6 +6,7 @@ before its values are needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -72,13 +73,20 @@ class StraightRunner:
             x = self._model.embeddings_project(x)
         return self.run_from(tap, x)
 
-    def run_from(self, tap: Tap, x: torch.Tensor) -> torch.Tensor:
+    def run_from(self, tap: Tap, x: torch.Tensor, places: Sequence[int] = ()) -> torch.Tensor:
         """Return the last states of a pass that begins with x, the input of the layer after those that the tap has
         seen.
+
+        With ``places``, one token per sentence, the rest of the last layer is computed for these tokens alone, and the
+        states are [sentence, 1, d_model].
         """
         for layer in self._layers[tap.seen :]:
             tap.enters(x)
-            x = _normalise(layer.output_norm, _apply_and_add(layer.output, _attend(layer.attention, x, tap), x))
+            attended = _attend(layer.attention, x, tap)
+            if places and layer is self._layers[-1]:
+                chosen = torch.arange(len(x)), list(places)
+                attended, x = attended[chosen][:, None], x[chosen][:, None]
+            x = _normalise(layer.output_norm, _apply_and_add(layer.output, attended, x))
             inner = _apply(layer.wide, x)
             if layer.act is not None:
                 inner = layer.act(inner)

@@ -1,0 +1,235 @@
+"""Minimal pairs: how often a model prefers the acceptable sentence, and which heads that preference needs.
+
+Heads are off alone, or several together. The test is an exact sign test over pairs: of the pairs whose margin changes
+without the heads, the p-value is the probability that at least as many change in the more frequent direction if both
+directions are equally likely, in either direction. The q-values are those of Benjamini & Hochberg over all sets of
+heads that are off in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.intervals import Interval, newcombe_interval, wilson_interval
+from mha_viz.analysis.q_values import Numbers, binomial_tail, q_values
+from mha_viz.attention import Head
+from mha_viz.corpus.pairs import Pair
+from mha_viz.errors import SettingError
+from mha_viz.quotes import did_you_mean, quote
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALL_PAIRS = "all"  # in place of a kind
+MAX_Q = 0.05  # a head is needed only below this q-value
+ROUNDING = 1e-4  # nats; a smaller change of a margin is rounding, and no change
+ACCURACY_COLUMNS = ("kind", "n", "accuracy", "low", "high", "margin", "ties")
+PAIR_COLUMNS = ("kind", "good", "bad", "log_p_good", "log_p_bad", "margin", "is_right")
+NEED_COLUMNS = (
+    *("heads", "n", "accuracy", "difference", "low", "high", "margin_change", "lost", "gained"),
+    *("falls", "rises", "p", "q", "needed", "roles"),
+)
+
+
+class Accuracy(NamedTuple):
+    """How often a model prefers the good sentence of pairs of a ``kind``.
+
+    Attributes:
+        n: the number of pairs.
+        accuracy: the share of pairs in which the good sentence is more probable, with Wilson's 95 % interval.
+        margin: the mean of log p of the good sentence minus that of the bad one, in nats.
+        ties: the number of pairs with margin 0, such as sentences that the model reads as the same; none is right.
+    """
+
+    kind: str
+    n: int
+    accuracy: float
+    interval: Interval
+    margin: float
+    ties: int
+
+
+class HeadNeed(NamedTuple):
+    """What switching off a head, or several together, does to the preference for good sentences.
+
+    Attributes:
+        heads: the heads that are off.
+        accuracy: the share of pairs in which the good sentence is more probable without them.
+        difference: that share minus that of the whole model, with its paired 95 % interval (Newcombe 1998, method 10).
+        margin_change: by how much the mean margin changes, in nats.
+        lost, gained: how many pairs become wrong, and how many become right.
+        falls, rises: in how many pairs the margin falls, and in how many it rises.
+        p, q: of the exact sign test of falls against rises.
+        roles: the roles of the heads in a bundled profile of the model.
+    """
+
+    heads: tuple[Head, ...]
+    n: int
+    accuracy: float
+    difference: float
+    interval: Interval
+    margin_change: float
+    lost: int
+    gained: int
+    falls: int
+    rises: int
+    p: float
+    q: float
+    roles: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The names of the heads: "L3H1", or "L0H0+L0H3"."""
+        return "+".join(map(str, self.heads))
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the preference needs the heads.
+
+        The margin falls in more pairs than it rises with q < MAX_Q, and the whole interval of the difference of
+        accuracies lies below 0. The first alone would also name heads without which the model prefers the same
+        sentences, only less strongly.
+        """
+        return self.q < MAX_Q and self.falls > self.rises and self.interval.high < 0
+
+
+@dataclass(frozen=True, eq=False)
+class MinimalPairs:
+    """The preferences of a model over minimal pairs, with all of its heads and with each head off.
+
+    Attributes:
+        name: the name of the pairs.
+        method: what replaces the output of a head that is off.
+        score: the score of a sentence in words.
+        pairs: the pairs.
+        log_p: [pair, good and bad], the score of each sentence, in nats.
+        ablated: the heads that are off in turn, alone or as a set.
+        margins: [pair, set], the margin of each pair with each of these sets off, in nats.
+        left_out: the number of pairs that could not be scored: a sentence is too long, or a single token.
+        roles: the roles of the model's heads in a bundled profile.
+    """
+
+    model: str
+    name: str
+    method: str
+    score: str
+    pairs: tuple[Pair, ...]
+    log_p: Numbers
+    ablated: tuple[tuple[Head, ...], ...]
+    margins: Numbers
+    left_out: int = 0
+    roles: tuple[Finding, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of pairs, in the order of the file; empty if the pairs name none, or only one."""
+        kinds = tuple(dict.fromkeys(pair.kind for pair in self.pairs))
+        return kinds if len(kinds) > 1 else ()
+
+    def accuracies(self) -> tuple[Accuracy, ...]:
+        """Return the accuracy over all pairs, then that of each kind."""
+        return tuple(self._measure_accuracy(kind) for kind in (ALL_PAIRS, *self.kinds))
+
+    def needs(self, kind: str = ALL_PAIRS) -> tuple[HeadNeed, ...]:
+        """Return what each head, or set of heads, does for the pairs of a kind, in the order of ``ablated``.
+
+        Raises SettingError for an unknown kind.
+        """
+        is_chosen = self._choose(kind)
+        before = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
+        after = self.margins[is_chosen]
+        rows = [
+            _compare(heads, before, after[:, column], self._list_roles(heads))
+            for column, heads in enumerate(self.ablated)
+        ]
+        q = q_values([row.p for row in rows])
+        return tuple(row._replace(q=float(value)) for row, value in zip(rows, q, strict=True))
+
+    def table(self) -> pd.DataFrame:
+        """Return a table with the columns ACCURACY_COLUMNS: a row for all pairs, then one per kind."""
+        import pandas as pd
+
+        rows = [(row.kind, row.n, row.accuracy, *row.interval, row.margin, row.ties) for row in self.accuracies()]
+        return pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))
+
+    def heads(self, kind: str = ALL_PAIRS) -> pd.DataFrame:
+        """Return a table with one row per head, or set of heads, that was off, and the columns NEED_COLUMNS.
+
+        ``kind``: count only pairs of this kind; q-values are then those over the rows for this kind. Raises
+        SettingError for an unknown kind.
+        """
+        import pandas as pd
+
+        rows = [
+            (row.name, *row[1:4], *row.interval, *row[5:12], row.is_needed, "; ".join(row.roles))
+            for row in self.needs(kind)
+        ]
+        return pd.DataFrame(rows, columns=list(NEED_COLUMNS))
+
+    def sentences(self) -> pd.DataFrame:
+        """Return a table with one row per pair, of the whole model, and the columns PAIR_COLUMNS."""
+        import pandas as pd
+
+        margins = self.log_p[:, 0] - self.log_p[:, 1]
+        rows = [
+            (pair.kind, pair.good, pair.bad, *log_p, margin, margin > 0)
+            for pair, log_p, margin in zip(self.pairs, self.log_p, margins, strict=True)
+        ]
+        return pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
+
+    def _list_roles(self, heads: Sequence[Head]) -> list[str]:
+        """Return the names of the roles of some heads, without repetition."""
+        return [*dict.fromkeys(f"{role.role} {role.detail}" for role in self.roles if role.head in heads)]
+
+    def _choose(self, kind: str) -> npt.NDArray[np.bool_]:
+        """Return which pairs are of a kind, [pair]. Raises SettingError for an unknown kind."""
+        names = (ALL_PAIRS, *dict.fromkeys(pair.kind for pair in self.pairs))
+        if kind not in names:
+            remedy = f"{did_you_mean(str(kind), names)} Choose one of {', '.join(filter(None, names[:20]))}.".strip()
+            raise SettingError(f"{quote(str(kind))} is not a kind of these pairs.", remedy)
+        return np.array([kind in (ALL_PAIRS, pair.kind) for pair in self.pairs])
+
+    def _measure_accuracy(self, kind: str) -> Accuracy:
+        margins = (self.log_p[:, 0] - self.log_p[:, 1])[self._choose(kind)]
+        right, n = int((margins > 0).sum()), len(margins)
+        interval = wilson_interval(right, n)
+        return Accuracy(kind, n, right / n, interval, float(margins.mean()), int((margins == 0).sum()))
+
+
+def sign_test(first: int, second: int) -> float:
+    """Return the two-sided p-value of an exact sign test, from the numbers of changes in either direction.
+
+    Without a change, it is 1.
+    """
+    n = first + second
+    log_factorials = np.concatenate([[0.0], np.log(np.arange(1, n + 1)).cumsum()])
+    return min(1.0, 2 * binomial_tail(max(first, second), n, 0.5, log_factorials))
+
+
+def _compare(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadNeed:
+    """Compare the margins [pair] before and after heads are switched off; q is left to the caller."""
+    was_right, is_right, change = before > 0, after > 0, after - before
+    lost, gained = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
+    both, n = int((was_right & is_right).sum()), len(before)
+    falls, rises = int((change < -ROUNDING).sum()), int((change > ROUNDING).sum())
+    return HeadNeed(
+        heads,
+        n,
+        (both + gained) / n,
+        (gained - lost) / n,
+        newcombe_interval(both, gained, lost, n - both - gained - lost),
+        float(change.mean()),
+        lost,
+        gained,
+        falls,
+        rises,
+        sign_test(falls, rises),
+        np.nan,
+        tuple(roles),
+    )

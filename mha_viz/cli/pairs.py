@@ -1,0 +1,122 @@
+"""``mha-viz pairs``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mha_viz.analysis.pairs import ALL_PAIRS, MAX_Q, HeadNeed, MinimalPairs
+from mha_viz.attention import Head
+from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
+from mha_viz.cli.models import check_heads, choose_model, load_model
+from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_output_options
+from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.quantities import add_recipes_option, open_recipes, parse_heads
+from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.corpus.pairs import BUILT_IN_PAIRS, read_pairs
+from mha_viz.figures.layout.caption import format_head
+from mha_viz.files import make_folder
+from mha_viz.numerals import counted, decimal, with_interval
+from mha_viz.request import METHODS, OVER_CORPUS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_LISTED = 12  # heads that are listed
+
+
+def add_options(pairs: Parser) -> None:
+    """Add the options of the command."""
+    help_text = (
+        "a file with GOOD, BAD and perhaps KIND per line, separated by tabs; or JSON lines as BLiMP publishes them; "
+    )
+    help_text += f"or {' or '.join(BUILT_IN_PAIRS)}, which are built in"
+    pairs.add_argument("pairs", metavar="FILE", help=help_text)
+    help_text = f"a model that predicts words: {MODEL_HELP}"
+    pairs.add_argument("--model", required=True, metavar="NAME", help=help_text)
+    help_text = "heads to switch off, one at a time, as L3H1,L2H4; together, as L3H1+L2H4 (default: each head)"
+    pairs.add_argument("--heads", type=_parse_sets, metavar="HEADS", help=help_text)
+    help_text = "output of a head that is switched off: zero, its mean over the pairs, uniform attention’s, its "
+    help_text += f"recipe’s, or resample, on random ones of the good sentences (default: {METHODS[0]})"
+    pairs.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="METHOD", help=help_text)
+    add_recipes_option(pairs)
+    add_output_options(pairs, TABLES, required=False)
+    add_device_option(pairs)
+    add_dtype_option(pairs)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure which sentence of each pair the model prefers, with all heads and without each."""
+    destination = parse_table_destination(args.out, args.format)
+    model = choose_model(args.model)
+    check_heads(model, [head for heads in args.heads or () for head in heads])
+    pairs, recipes = read_pairs(args.pairs), open_recipes(args)
+    folder = get_partial_folder(destination, "parts")
+    from mha_viz.study.pairs import minimal_pairs  # imports torch
+
+    with offer_to_continue(folder), print_warnings():
+        encoder = load_model(model, args.device, args.dtype)
+        if folder is not None:
+            make_folder(folder)
+        with bar_of("pairs") as progress:
+            measured = minimal_pairs(
+                encoder,
+                pairs,
+                method=args.method,
+                heads=args.heads,
+                recipes=recipes,
+                resume=folder,
+                progress=progress,
+            )
+        write_and_print(destination, lambda: _make_table(measured), map(one_line, _iter_lines(measured)))
+
+
+def _parse_sets(value: str) -> list[list[Head]]:
+    """Parse heads that are off alone or together, as in "L3H1,L2H4+L2H5"."""
+    return [[*parse_heads(part.replace("+", ","))] for part in value.split(",")]
+
+
+def _make_table(measured: MinimalPairs) -> pd.DataFrame:
+    """Return the rows of all heads, first for all pairs, then for each kind, which is the first column."""
+    import pandas as pd
+
+    tables = []
+    for kind in (ALL_PAIRS, *measured.kinds):
+        table = measured.heads(kind)
+        table.insert(0, "kind", kind)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _iter_lines(measured: MinimalPairs) -> Iterator[str]:
+    """Yield the accuracies, the heads that the preference needs, and those of each kind of pair."""
+    left_out = f", {measured.left_out:,} left out" if measured.left_out else ""
+    yield f"{measured.model} on {measured.name}: {measured.score}; heads switched off by {measured.method}{left_out}"
+    for row in measured.accuracies():
+        ties = f", {counted(row.ties, 'tie')}" if row.ties else ""
+        yield (
+            f"{row.kind}: prefers the good sentence in {with_interval(row.accuracy, *row.interval, 3)} of "
+            f"{counted(row.n, 'pair')}, by {decimal(row.margin)} nats on average{ties}"
+        )
+    rows = measured.needs()
+    needed = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
+    yield f"heads that this needs: {len(needed)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without it)"
+    yield from map(_format_need, needed[:MAX_LISTED])
+    if len(needed) > MAX_LISTED:
+        yield f"and {len(needed) - MAX_LISTED} more"
+    for kind in measured.kinds:
+        names = [_format_heads(row) for row in measured.needs(kind) if row.is_needed]
+        yield f"{kind}: {', '.join(names[:MAX_LISTED]) or 'none'}"
+    if len(needed) < len(rows):
+        yield "A head that is not listed may still contribute: others can make up for it (see --heads L0H0+L0H1)."
+
+
+def _format_heads(row: HeadNeed) -> str:
+    return " + ".join(map(format_head, row.heads))
+
+
+def _format_need(row: HeadNeed) -> str:
+    change = with_interval(row.difference, *row.interval, 3)
+    roles = f"; {', '.join(row.roles)}" if row.roles else ""
+    return f"{_format_heads(row)}  {change}, {row.lost} lost, {row.gained} gained{roles}"

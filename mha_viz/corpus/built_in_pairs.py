@@ -1,0 +1,152 @@
+"""Minimal pairs for the two toy models, made from the words of the built-in grammar.
+
+Pairs of the grammar differ in one word, whose form is decided by a word that does not stand beside it; a phrase of the
+other number, or the other gender, stands between. Pairs of repeated words differ in the last word, which continues the
+repetition or breaks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+from mha_viz.corpus.lexicon import (
+    NOUN_PREPOSITIONS,
+    NOUNS,
+    PRONOUNS,
+    STATE_ADJECTIVES,
+    SUBORDINATORS,
+    VERBS,
+    VOCABULARY,
+    Noun,
+)
+
+PairTexts = Iterator[tuple[str, str, str]]  # good, bad, kind
+PER_KIND = 40  # pairs
+SEED = 0
+MIN_PERIOD, MAX_PERIOD = 6, 12  # words before the repetition
+GENDERS = ("Fem", "Masc")
+REFLEXIVE_VERBS = ("admire", "paint", "like", "see")  # those that the grammar uses with a reflexive object
+
+
+def make_toy_pairs() -> PairTexts:
+    """Yield pairs of the grammar: agreement of verbs and of copulas, reflexives, and pronouns."""
+    kinds: dict[str, Callable[[Random], tuple[str, str]]] = {
+        "agreement": _make_agreement,
+        "copula": _make_copula,
+        "reflexive": _make_reflexive,
+        "pronoun": _make_pronoun,
+    }
+    for kind, make in kinds.items():
+        yield from _draw_different(make, kind)
+
+
+def make_repeater_pairs() -> PairTexts:
+    """Yield words that begin to repeat: the last word is the next one of the repetition, or another.
+
+    The other word is one of the sequence ("seen word"), or a word that has not occurred ("new word"). In "word twice",
+    the word before has occurred twice in the sequence, and the other word followed its other occurrence: only earlier
+    words tell which occurrence is repeated.
+    """
+    yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=True), "seen word")
+    yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=False), "new word")
+    yield from _draw_different(_make_word_twice, "word twice")
+
+
+def _draw_different(make: Callable[[Random], tuple[str, str]], kind: str) -> PairTexts:
+    """Yield PER_KIND different pairs of a kind, the same on every machine."""
+    rng, drawn = Random(f"pairs {kind} {SEED}"), dict[tuple[str, str], None]()
+    while len(drawn) < PER_KIND:
+        drawn[make(rng)] = None
+    for good, bad in drawn:
+        yield good, bad, kind
+
+
+def _make_agreement(rng: Random) -> tuple[str, str]:
+    """Return a sentence as in "The girls near the king sing ." and its verb in the other number."""
+    subject, other = rng.sample(_list_people(), 2)
+    is_plural = rng.random() < 0.5
+    verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
+    phrase = f"{_subject(subject, is_plural)} {_distractor(rng, other, not is_plural)}"
+    forms = (verb.base, verb.s) if is_plural else (verb.s, verb.base)
+    return f"{phrase} {forms[0]} .", f"{phrase} {forms[1]} ."
+
+
+def _make_copula(rng: Random) -> tuple[str, str]:
+    """Return a sentence as in "The keys beside the tower are heavy ." and its copula in the other number."""
+    subject = rng.choice([noun for noun in NOUNS if noun.kind in ("thing", "animal")])
+    other = rng.choice([noun for noun in NOUNS if noun.kind == "place"])
+    is_plural = rng.random() < 0.5
+    phrase = f"{_subject(subject, is_plural)} {_distractor(rng, other, not is_plural)}"
+    forms = ("are", "is") if is_plural else ("is", "are")
+    state = rng.choice(STATE_ADJECTIVES[subject.kind])
+    return f"{phrase} {forms[0]} {state} .", f"{phrase} {forms[1]} {state} ."
+
+
+def _make_reflexive(rng: Random) -> tuple[str, str]:
+    """Return a sentence as in "The queen beside the boys likes herself ." and that of the boys."""
+    gender = rng.choice(GENDERS)
+    subject, is_plural = rng.choice(_list_people(gender)), rng.random() < 0.5
+    other_gender = GENDERS[gender == GENDERS[0]]
+    pronoun, other_pronoun = _pronoun(gender, is_plural), _pronoun(other_gender, not is_plural)
+    verb = rng.choice([verb for verb in VERBS if verb.base in REFLEXIVE_VERBS and "person" in verb.objects])
+    distractor = _distractor(rng, rng.choice(_list_people(other_gender)), not is_plural)
+    phrase = f"{_subject(subject, is_plural)} {distractor} {verb.base if is_plural else verb.s}"
+    return f"{phrase} {PRONOUNS[pronoun][3]} .", f"{phrase} {PRONOUNS[other_pronoun][3]} ."
+
+
+def _make_pronoun(rng: Random) -> tuple[str, str]:
+    """Return a sentence as in "The girl near the cat sings because she is sad ." and the other pronoun."""
+    gender = rng.choice(GENDERS)
+    subject, other = rng.choice(_list_people(gender)), rng.choice([noun for noun in NOUNS if noun.kind == "animal"])
+    verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
+    phrase = f"{_subject(subject, False)} {_distractor(rng, other, rng.random() < 0.5)} {verb.s}"
+    reason = f"is {rng.choice(STATE_ADJECTIVES['person'])} ."
+    mark, other_gender = rng.choice(SUBORDINATORS), GENDERS[gender == GENDERS[0]]
+    pronouns = _pronoun(gender, False), _pronoun(other_gender, False)
+    return f"{phrase} {mark} {pronouns[0]} {reason}", f"{phrase} {mark} {pronouns[1]} {reason}"
+
+
+def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
+    """Return random words that begin to repeat, and the same with another last word."""
+    period = rng.randint(MIN_PERIOD, MAX_PERIOD)
+    *first, new = rng.sample(_list_words(), period + 1)
+    place = rng.randrange(1, period)  # of the last word in the repetition
+    start = [*first, *first[:place]]
+    broken = rng.choice([word for word in first if word not in (first[place], first[place - 1])]) if is_seen else new
+    return " ".join([*start, first[place]]), " ".join([*start, broken])
+
+
+def _make_word_twice(rng: Random) -> tuple[str, str]:
+    """Return words with one word twice that begin to repeat, up to the word after it, and that after the other one."""
+    *others, twice = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
+    place = rng.randrange(1, len(others) // 2)
+    other_place = rng.randrange(place + 3, len(others) + 1)
+    first = [*others[:place], twice, *others[place : other_place - 1], twice, *others[other_place - 1 :]]
+    if rng.random() < 0.5:
+        place, other_place = other_place, place
+    start = [*first, *first[: place + 1]]
+    return " ".join([*start, first[place + 1]]), " ".join([*start, first[other_place + 1]])
+
+
+def _list_words() -> list[str]:
+    """Return the words of the second toy model, in lower case."""
+    return sorted({form.lower() for form in VOCABULARY if form.isalpha()})
+
+
+def _list_people(gender: str = "") -> list[Noun]:
+    """Return the nouns for people of a gender, or of either gender; those without one occur in the plural only."""
+    return [noun for noun in NOUNS if noun.kind == "person" and noun.gender and gender in ("", noun.gender)]
+
+
+def _subject(noun: Noun, is_plural: bool) -> str:
+    return f"The {noun.plural if is_plural else noun.singular}"
+
+
+def _distractor(rng: Random, noun: Noun, is_plural: bool) -> str:
+    """Return a phrase between a word and the word that decides its form."""
+    return f"{rng.choice(NOUN_PREPOSITIONS)} the {noun.plural if is_plural else noun.singular}"
+
+
+def _pronoun(gender: str, is_plural: bool) -> str:
+    return "they" if is_plural else {"Fem": "she", "Masc": "he"}[gender]

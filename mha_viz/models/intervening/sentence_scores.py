@@ -1,0 +1,252 @@
+"""Score whole sentences, with all heads and with some of them off.
+
+The score of a sentence is log p. For a causal model it is the sum over its tokens, each given those before it; the
+first token has no prediction unless the tokenizer puts one before the text. For a model that predicts masked words it
+is the pseudo-log-likelihood (Salazar et al. 2020): the sum over tokens, each masked in turn and predicted from all
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Head, Weights
+from mha_viz.attention.answers import Numbers
+from mha_viz.errors import ModelUnsupported, TextError
+from mha_viz.model_names import quote_model
+from mha_viz.models.intervening import ablation
+from mha_viz.models.intervening.ablation import LayerInputTap, Substitute
+from mha_viz.models.reading.answers import load_word_head, score_pieces
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.tokenizer import TextPieces
+from mha_viz.process.steps import split_range
+from mha_viz.quotes import quote
+
+MAX_BATCH_TOKENS = 512  # maximum number of tokens in a batch, over all copies and heads; a single copy may have more
+LOG_P, PSEUDO_LOG_P = "log p", "pseudo-log-likelihood"
+# Takes the numbers of some copies of a sentence; returns what replaces the outputs of heads in a batch of these copies,
+# repeated for each head that is off.
+MakeCopySubstitute = Callable[[range], Substitute]
+
+
+class CopyPieces(NamedTuple):
+    """A copy of a sentence as the model reads it, with the tokens to predict.
+
+    ``places`` are those whose last states predict the ``wanted`` pieces of the vocabulary.
+    """
+
+    ids: list[int]
+    types: list[int]
+    places: list[int]
+    wanted: list[int]
+
+
+class SentencePieces(NamedTuple):
+    """A sentence, and the copies of it that the model reads: one, or one for each masked token."""
+
+    read: TextPieces
+    copies: list[CopyPieces]
+
+
+def check_scorable(encoder: Encoder) -> str:
+    """Return what the score of a sentence is. Raises ModelUnsupported for a model that predicts no words."""
+    try:
+        load_word_head(encoder)
+    except ModelUnsupported as error:
+        raise ModelUnsupported(error.problem, "Choose one that does, such as toy, BERT or GPT-2.") from error
+    if not encoder.causal and encoder.mask is None:
+        raise ModelUnsupported(f"{quote_model(encoder.name)} has no mask token.", "Choose a model such as BERT.")
+    return LOG_P if encoder.causal else PSEUDO_LOG_P
+
+
+def scores_first_token(encoder: Encoder) -> bool:
+    """Return whether the first token of a sentence is scored: not by a causal model that reads nothing before it."""
+    return not encoder.causal or bool(encoder.pieces("a").tokenized().special[0])
+
+
+def split_sentence(encoder: Encoder, text: str) -> SentencePieces:
+    """Return a sentence with the tokens to predict. Raises TextError if it is too long or leaves nothing to predict."""
+    read = encoder.pieces(text)
+    assert isinstance(read, TextPieces)
+    if read.cut is not None:
+        raise TextError(f"{quote(text)} has more tokens than {encoder.name} reads.", "Shorten it.")
+    ordinary = [place for place, is_special in enumerate(read.tokenized().special) if not is_special]
+    if not encoder.causal:
+        assert encoder.mask is not None
+        return SentencePieces(read, [_mask_piece(read, place, encoder.mask) for place in ordinary])
+    predicted = [place for place in ordinary if place > 0]
+    if not predicted:
+        raise TextError(f"{quote(text)} is a single token, which nothing predicts.", "Write a longer sentence.")
+    places, wanted = [place - 1 for place in predicted], [read.ids[place] for place in predicted]
+    return SentencePieces(read, [CopyPieces(read.ids, read.types, places, wanted)])
+
+
+def score_without(
+    encoder: Encoder,
+    sentence: SentencePieces,
+    variants: Sequence[tuple[Head, ...]],
+    by: MakeCopySubstitute,
+    skipped: int = 0,
+) -> tuple[float, Numbers]:
+    """Return the score of a sentence with all heads, and with the heads of each variant off, [variant], in nats.
+
+    Layers before the first of these heads are computed once, if passes of the model can begin at any layer; for a
+    single head also if the model is causal.
+
+    Args:
+        encoder: the model.
+        sentence: the sentence.
+        variants: the heads that are off together in each variant, at least one.
+        by: what replaces their outputs.
+        skipped: how many predictions at the beginning are left out of the scores of variants, because a causal model
+            makes the same ones in the sentence with which this one is compared.
+    """
+    measure = _score_causal if encoder.causal else _score_masked
+    return measure(encoder, sentence, variants, by, skipped)
+
+
+def _group_by_layer(variants: Sequence[tuple[Head, ...]], columns: Iterable[int]) -> dict[int, list[int]]:
+    """Return some of the variants, as their numbers, by the first layer in which a head is off."""
+    layers: dict[int, list[int]] = {}
+    for column in columns:
+        layers.setdefault(min(head.layer for head in variants[column]), []).append(column)
+    return layers
+
+
+def count_shared(first: SentencePieces, second: SentencePieces) -> int:
+    """Return how many predictions at the beginning two sentences of a causal model have in common."""
+    ids = zip(first.read.ids, second.read.ids, strict=False)
+    shared = next((place for place, (one, other) in enumerate(ids) if one != other), None)
+    shared = min(len(first.read.ids), len(second.read.ids)) if shared is None else shared
+    return sum(place + 1 < shared for place in first.copies[0].places)
+
+
+def _mask_piece(read: TextPieces, place: int, mask: int) -> CopyPieces:
+    return CopyPieces([*read.ids[:place], mask, *read.ids[place + 1 :]], read.types, [place], [read.ids[place]])
+
+
+# ---- Causal models ----------------------------------------------------------------------------------------------
+
+
+def _score_whole(encoder: Encoder, sentence: SentencePieces) -> Numbers:
+    """Return log p of each predicted token, [token]."""
+    (copy,) = sentence.copies
+    states = torch.from_numpy(ablation.run_full_pass(encoder, sentence.read.text).states[copy.places])
+    return score_pieces(encoder, states.to(encoder.device), copy.wanted)
+
+
+def _score_causal(
+    encoder: Encoder,
+    sentence: SentencePieces,
+    variants: Sequence[tuple[Head, ...]],
+    by: MakeCopySubstitute,
+    skipped: int,
+) -> tuple[float, Numbers]:
+    """Return :func:`score_without` for a causal model: variants that lack one head diverge at its W_O."""
+    (copy,), scores = sentence.copies, np.zeros(len(variants))
+    places, wanted = copy.places[skipped:], copy.wanted[skipped:]
+    substitute = by(range(1))
+    for chosen in _split_causal(variants, len(copy.ids)) if places else ():
+        states = torch.from_numpy(
+            _run_causal(encoder, sentence.read.text, [variants[column] for column in chosen], substitute)
+        )
+        last = states[:, places].flatten(0, 1).to(encoder.device)
+        scores[chosen] = score_pieces(encoder, last, wanted * len(chosen)).reshape(len(chosen), -1).sum(axis=1)
+    return float(_score_whole(encoder, sentence).sum()), scores
+
+
+def _split_causal(variants: Sequence[tuple[Head, ...]], n: int) -> Iterator[list[int]]:
+    """Yield the numbers of variants for each batch: single heads by layer, then sets of heads."""
+    single = [column for column, heads in enumerate(variants) if len(heads) == 1]
+    several = [column for column, heads in enumerate(variants) if len(heads) > 1]
+    for columns in (*_group_by_layer(variants, single).values(), several):
+        for part in split_range(0, len(columns), max(1, MAX_BATCH_TOKENS // n)):
+            yield columns[part.start : part.stop]
+
+
+def _run_causal(encoder: Encoder, text: str, variants: Sequence[tuple[Head, ...]], substitute: Substitute) -> Weights:
+    """Return the last states of the variants of a batch, [variant, n, d_model]."""
+    if len(variants[0]) > 1:
+        return ablation.compute_states_without(encoder, variants, substitute, text)
+    diverging = ablation.ablate_one_by_one([head.head for (head,) in variants])
+    return ablation.run_forked_pass(encoder, variants[0][0].layer, diverging, substitute, text).states
+
+
+# ---- Masked copies ----------------------------------------------------------------------------------------------
+
+
+class _Block(NamedTuple):
+    """Copies of a sentence that are read in one batch: their numbers, and the copies."""
+
+    numbers: range
+    copies: list[CopyPieces]
+
+    @property
+    def places(self) -> list[int]:
+        """The masked token of each copy."""
+        return [copy.places[0] for copy in self.copies]
+
+
+def _read(encoder: Encoder, sentence: SentencePieces) -> Iterator[tuple[_Block, torch.Tensor, list[torch.Tensor]]]:
+    """Yield the copies of a sentence in batches, with their last states and the input of each layer."""
+    n, count = len(sentence.read.ids), len(sentence.copies)
+    for numbers in split_range(0, count, max(1, MAX_BATCH_TOKENS // n)):
+        block = _Block(numbers, sentence.copies[numbers.start : numbers.stop])
+        tap = LayerInputTap(encoder.space(n, len(block.copies)))
+        yield block, encoder.batch_states(block.copies, tap), tap.layer_inputs
+
+
+def _choose_masked(states: torch.Tensor, block: _Block) -> torch.Tensor:
+    """Return the states of the masked tokens, [variant · copy, d_model], of states [variant · copy, n, d_model]."""
+    variants = len(states) // len(block.copies)
+    return states[torch.arange(len(states)), block.places * variants]
+
+
+def _score_copies(encoder: Encoder, states: torch.Tensor, block: _Block) -> Numbers:
+    """Return log p of the masked tokens of a block, [variant, copy], from their states [variant · copy, d_model]."""
+    wanted = [copy.wanted[0] for copy in block.copies]
+    variants = len(states) // len(wanted)
+    return score_pieces(encoder, states, wanted * variants).reshape(variants, -1)
+
+
+def _score_masked(
+    encoder: Encoder,
+    sentence: SentencePieces,
+    variants: Sequence[tuple[Head, ...]],
+    by: MakeCopySubstitute,
+    _: int,
+) -> tuple[float, Numbers]:
+    """Return :func:`score_without` for masked copies of a sentence, several variants at a time."""
+    total, scores, n = 0.0, np.zeros(len(variants)), len(sentence.read.ids)
+    layers = _group_by_layer(variants, range(len(variants)))
+    for block, states, layer_inputs in _read(encoder, sentence):
+        total += float(_score_copies(encoder, _choose_masked(states, block), block).sum())
+        substitute, at_once = by(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
+        for layer, columns in layers.items():
+            for part in split_range(0, len(columns), at_once):
+                chosen = columns[part.start : part.stop]
+                off = [variants[column] for column in chosen for _ in block.copies]
+                tap = ablation.make_ablation_tap(off, substitute)(encoder.space(n, len(off)))
+                changed = _run_copies(encoder, block, len(chosen), tap, layer, layer_inputs)
+                scores[chosen] += _score_copies(encoder, changed, block).sum(axis=1)
+    return total, scores
+
+
+def _run_copies(
+    encoder: Encoder, block: _Block, variants: int, tap: Tap, layer: int, layer_inputs: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """Return the states of the masked tokens of a block, repeated for each variant, [variant · copy, d_model].
+
+    ``tap`` changes nothing before ``layer``, where the pass begins if the model allows it.
+    """
+    if not layer_inputs:
+        return _choose_masked(encoder.batch_states(block.copies * variants, tap), block)
+    tap.stop_after_last = False
+    tap.seen = layer
+    x = layer_inputs[layer].repeat(variants, 1, 1)
+    return encoder.resume_states(x, tap, block.places * variants)[:, 0]

@@ -1,0 +1,275 @@
+"""Measure how often a model prefers the better sentence of a minimal pair, and which heads that needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from mha_viz.analysis.pairs import MinimalPairs
+from mha_viz.analysis.q_values import Numbers
+from mha_viz.analysis.recipe_tables import Recipes
+from mha_viz.analysis.rules import RuleText
+from mha_viz.analysis.shipped import load_bundled_roles, make_rule_text, predict_attention
+from mha_viz.attention import AnyHead, Attention, Head, Weights
+from mha_viz.corpus.limits import choose_step
+from mha_viz.corpus.pairs import Pairs, PairSource, read_pairs
+from mha_viz.corpus.treebank import Corpus, Sentence, Word
+from mha_viz.errors import CorpusError, SettingError, TextError, list_items
+from mha_viz.models.intervening import ablation, other_texts
+from mha_viz.models.intervening.sentence_scores import (
+    MakeCopySubstitute,
+    SentencePieces,
+    check_scorable,
+    count_shared,
+    score_without,
+    scores_first_token,
+    split_sentence,
+)
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, load_one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.request import METHODS, RECIPE, RESAMPLE, TEXT
+from mha_viz.study.cases import CaseKind, Cases, LocalRun, NumberedSentence, collect_cases
+from mha_viz.study.corpus_effects import MAX_SAMPLED_SENTENCES, choose_recipes, digest_recipes
+from mha_viz.study.effects import check_method
+from mha_viz.study.run import Progress
+
+FORMAT = 1  # version of the cases on disk
+
+
+@with_bar("pairs")
+def minimal_pairs(
+    model: ModelOrName,
+    pairs: PairSource,
+    *,
+    method: str = METHODS[0],
+    heads: Iterable[AnyHead | list[AnyHead]] | None = None,
+    means: Weights | None = None,
+    sentences: Sequence[Sequence[str]] = (),
+    recipes: Recipes | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: OrBar[Progress] = False,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> MinimalPairs:
+    """Measure how often a model prefers the good sentence of minimal pairs, and which heads that needs.
+
+    The model prefers the sentence with the higher log p. For a causal model, this is the sum over its tokens, without
+    the first one unless the tokenizer puts a token before it; for a model that predicts masked words, it is the
+    pseudo-log-likelihood, with each token masked in turn (Salazar et al. 2020). Then each head is switched off alone.
+
+    Args:
+        model: a model that predicts words, or a name as for :func:`mha_viz.load`.
+        pairs: a file with GOOD, BAD and perhaps KIND per line, separated by tabs; a file of BLiMP (JSON lines);
+            "toy-pairs" or "repeater-pairs", which are built in; or a list of (good, bad) or (good, bad, kind).
+        method: what replaces the output of a head that is off: "zero", "mean", "uniform", "recipe" or "resample".
+        heads: the heads to switch off, one at a time; by default all. "L0H0+L0H3", or a list of heads, is a set of
+            heads that are off together. q-values are over all that are off in turn.
+        means: for "mean", the mean outputs [layer, head, d_head]; by default those over the sentences of the pairs.
+        sentences: for "resample", the sentences to draw from, as lists of words; by default the good sentences of the
+            pairs. Both sentences of a pair have the same draws, if they have equally many tokens.
+        recipes: for "recipe", as for :func:`mha_viz.ablate`.
+        resume: a folder for the results, from which a call that was stopped continues.
+        progress: True for a bar, or a function that is called with ``done`` and ``total`` pairs.
+        cancelled: returns True to stop the measurement.
+
+    Returns the preferences (:class:`mha_viz.analysis.pairs.MinimalPairs`): ``table()`` has the accuracy of each kind of
+    pair, ``heads()`` what changes without each head. Raises CorpusError; SettingError; UnknownHead; ModelUnsupported
+    for a model that predicts no words, such as sentence encoders.
+
+    >>> pairs = mv.minimal_pairs("toy", "toy-pairs")
+    >>> needed = pairs.heads("reflexive").query("needed")
+    """
+    encoder, read = load_one_stack(model), read_pairs(pairs)
+    score = check_scorable(encoder)
+    ablated = _list_sets(encoder, heads)
+    kind = _make_kind(encoder, read, ablated, method, means, sentences, recipes)
+    run = LocalRun(encoder, _make_corpus(read), kind, folder=None if resume is None else Path(resume))
+    cases = collect_cases(run, called(progress), cancelled)
+    if not cases.cases:
+        problem = f"No pair of {read.name} can be scored: a sentence is too long, or a single token."
+        raise CorpusError(problem, "Give shorter or longer sentences.")
+    run.forget()
+    values = np.array(cases.cases)
+    return MinimalPairs(
+        encoder.name,
+        read.name,
+        method,
+        score if scores_first_token(encoder) else f"{score} without the first token",
+        tuple(read.pairs[number] for _, number in cases.units),
+        values[:, :2],
+        ablated,
+        values[:, 2:],
+        cases.left_out,
+        load_bundled_roles(encoder.name),
+    )
+
+
+@dataclass(frozen=True)
+class PairCases(CaseKind):
+    """Scores of minimal pairs: log p of both sentences, then the margin without each of the ``ablated`` sets of heads.
+
+    A pair stands in the corpus as a sentence of two words, which are the two sentences.
+
+    Attributes:
+        ablated: the heads that are off in turn, alone or as a set.
+        method: what replaces their outputs.
+        means: their mean outputs, for "mean".
+        sentences: the sentences to draw from, for "resample".
+        recipes: those that predict the weights, for "recipe".
+    """
+
+    ablated: tuple[tuple[Head, ...], ...]
+    method: str
+    means: Weights | None = field(default=None, compare=False)
+    sentences: tuple[tuple[str, ...], ...] = ()
+    recipes: Recipes | None = None
+
+    def definition(self, offset: int) -> list[object]:
+        """Return the heads and the method, with digests of what is large."""
+        replacements = [[] if self.means is None else self.means.tolist(), self.sentences]
+        digest = hashlib.sha256(json.dumps(replacements).encode()).hexdigest()
+        return [FORMAT, "pairs", self.step, self.ablated, self.method, digest, digest_recipes(self.recipes), offset]
+
+    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+        """Return the scores of each pair, and count the pairs with a sentence that cannot be scored."""
+        cases = Cases(read=len(numbered))
+        for number, sentence in numbered:
+            try:
+                good, bad = (split_sentence(encoder, form) for form in sentence.forms)
+                cases.cases.append(self._score(encoder, good, bad))
+                cases.units.append((sentence.document, number))
+            except TextError:
+                cases.left_out += 1
+        return cases
+
+    def _score(self, encoder: Encoder, good: SentencePieces, bad: SentencePieces) -> Numbers:
+        """Return the row of a pair."""
+        shared = count_shared(good, bad) if encoder.causal else 0
+        substitutes = self._iter_substitutes(encoder, (good, bad))
+        scores = [
+            score_without(encoder, sentence, self.ablated, substitute, shared)
+            for sentence, substitute in zip((good, bad), substitutes, strict=True)
+        ]
+        (log_p, without), (other_log_p, other_without) = scores
+        return np.array([log_p, other_log_p, *(without - other_without)])
+
+    def _iter_substitutes(
+        self, encoder: Encoder, pair: tuple[SentencePieces, SentencePieces]
+    ) -> Iterator[MakeCopySubstitute]:
+        """Yield for each sentence of a pair what replaces the outputs of heads."""
+        special = [sentence.read.tokenized().special for sentence in pair]
+        for place, sentence in enumerate(pair):
+            if self.method == RECIPE:
+                yield partial(_predict_copies, encoder, sentence, self.recipes)
+                continue
+            means = self.means
+            if self.method == RESAMPLE:
+                drawn_for = pair[0] if special[0] == special[place] else sentence
+                means = other_texts.choose_outputs(encoder, RESAMPLE, drawn_for.read, "", self.sentences)
+            substitute = ablation.make_substitute(encoder, self.method, means)
+            yield partial(_ignore_copies, substitute)
+
+
+def _ignore_copies(substitute: ablation.Substitute, _: range) -> ablation.Substitute:
+    """Return a substitute that is the same for all copies of a sentence."""
+    return substitute
+
+
+def _list_sets(encoder: Encoder, heads: Iterable[AnyHead | list[AnyHead]] | None) -> tuple[tuple[Head, ...], ...]:
+    """Return the sets of heads to switch off, most of a single head.
+
+    Raises UnknownHead, and SettingError if there are none.
+    """
+    if heads is None:
+        return tuple((Head(layer, number),) for layer in range(encoder.layers) for number in range(encoder.heads))
+    listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    sets = [item.split("+") if isinstance(item, str) else item if isinstance(item, list) else [item] for item in listed]
+    chosen = tuple(dict.fromkeys(ablation.check_heads(encoder, item) for item in sets))
+    if not chosen or not all(chosen):
+        raise SettingError("No head was named.", "Name one, as in L3H1, or leave heads out for all of them.")
+    return chosen
+
+
+def _make_kind(
+    encoder: Encoder,
+    read: Pairs,
+    ablated: tuple[tuple[Head, ...], ...],
+    method: str,
+    means: Weights | None,
+    sentences: Sequence[Sequence[str]],
+    recipes: Recipes | None,
+) -> PairCases:
+    """Return the measurement, with what replaces the outputs of heads. Raises SettingError."""
+    for name, is_given, needed in (("means", means is not None, "mean"), ("sentences", len(sentences), RESAMPLE)):
+        if is_given and method != needed:
+            problem = f"{name}= goes with the method “{needed}”, and this is “{method}”."
+            raise SettingError(problem, "Leave one of them out.")
+    if method == TEXT:
+        raise SettingError("Over pairs, one other text cannot take every sentence’s place.", "Choose resample.")
+    step = choose_step(len(read.pairs), MAX_SAMPLED_SENTENCES)
+    if method == "mean" and means is None:
+        means = _compute_means(encoder, [text for pair in read.pairs[::step] for text in pair[:2]])
+    if method == RESAMPLE and not sentences:
+        sentences = [pair.good.split() for pair in read.pairs[::step]]
+    recipes = choose_recipes(encoder, method, recipes) if method == RECIPE or recipes is not None else None
+    if method != RECIPE:
+        check_method(encoder, method, means)
+    return PairCases(1, ablated, method, means, tuple(map(tuple, sentences)), recipes)
+
+
+def _compute_means(encoder: Encoder, texts: Sequence[str]) -> Weights:
+    """Return the mean outputs over the texts that the model can read, [layer, head, d_head]."""
+    means = ablation.Means(encoder)
+    for text in texts:
+        try:
+            split_sentence(encoder, text)
+        except TextError:
+            continue
+        means.add([text])
+    return means.values()
+
+
+def _make_corpus(read: Pairs) -> Corpus:
+    """Return pairs as sentences of two words each, in documents by kind."""
+    sentences = (Sentence((Word(pair.good), Word(pair.bad)), (), pair.kind, pair.line) for pair in read.pairs)
+    return Corpus(read.name, tuple(sentences), read.digest)
+
+
+def _predict_copies(
+    encoder: Encoder, sentence: SentencePieces, recipes: Recipes | None, numbers: range
+) -> ablation.Substitute:
+    """Return the substitute that attends as recipes predict for each of some copies of a sentence."""
+    reading = encoder.encode(sentence.read.text)
+    text = make_rule_text(reading)
+    predicted = [_predict_copy(encoder, reading, text, sentence, number, recipes) for number in numbers]
+    return ablation.attend_with(np.stack(predicted, axis=1))
+
+
+def _predict_copy(
+    encoder: Encoder,
+    reading: Attention,
+    text: RuleText,
+    sentence: SentencePieces,
+    number: int,
+    recipes: Recipes | None,
+) -> Weights:
+    """Return the weights that recipes predict for one copy of a sentence, [layer, head, query, key]."""
+    copy, mask = sentence.copies[number], str(encoder.vocabulary.mask_token)
+    if encoder.causal:
+        return predict_attention(reading, recipes, text)
+    (place,) = copy.places
+    pieces, words = text.pieces, list(text.sentence.words)
+    ids, names = list(pieces.ids), list(pieces.names)
+    ids[place], names[place] = max(ids) + 1, mask
+    if (word := pieces.words[place]) is not None:
+        words[word] = words[word]._replace(form=mask)
+    forms = tuple(each.form for each in words)
+    masked = replace(pieces, forms=forms, names=tuple(names), ids=tuple(ids))
+    return predict_attention(reading, recipes, RuleText(Sentence(tuple(words)), masked, text.causal))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,9 @@ import streamlit as st
 
 from mha_viz.app.inside import calculator
 from mha_viz.app.inside.by_hand import show_marked
+from mha_viz.app.inside.picture import build_picture
 from mha_viz.app.inside.step_parts import OpenStep
-from mha_viz.app.inside.steps import STEPS, list_steps
+from mha_viz.app.inside.steps import STEPS, TITLES, list_steps
 from mha_viz.app.service.caches import model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
@@ -37,8 +38,9 @@ from mha_viz.app.widgets.parts import (
 )
 from mha_viz.app.widgets.request import refuse_encoder_decoder
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.outputs import HeadOutput
 from mha_viz.attention.trace import Trace
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, ModelUnsupported
 from mha_viz.figures.charts.inside import choose_tokens
 from mha_viz.figures.layout.caption import describe_reading, format_head
 from mha_viz.quotes import shorten
@@ -81,19 +83,21 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
     query, key = _choose_pair(page, head)
     # A number is a training step, for the page *Why heads differ*.
     step = read_option("step", (*list_steps(trace), COST_STEP), r".*\D.*") or next(iter(STEPS))
-    _show_map(trace, head, step)
+    tokens = choose_tokens(trace, head.head, query, key)
+    output, parts = _explain(page, head, query), partial(_ask_model, page, verbs.split_scores, head, query)
     choices = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with choices:
         _show_choices(attention, head, query, key)
-    if step == COST_STEP:
-        return []
-    tokens = choose_tokens(trace, head.head, query, key)
     with choices:
         show_marked(trace, head.head, query, key, tokens, get_theme())
-    about = _describe_charts(attention, head, query, key)
-    code, parts = _write_code(attention, head, query), partial(_ask_model, page, verbs.split_scores, head, query)
+    of_key = None if trace.mask[query, key] else _try(partial(parts, (key,)))
+    picture = build_picture(trace, head.head, (query, key), tokens, get_theme(), of_key[0] if of_key else None, output)
+    _show_picture(trace, head, step, picture)
+    if step == COST_STEP:
+        return []
+    about, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
     is_divided = read_option("divide", ("no",), ".+") != "no"
-    opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, get_theme(), about, code, parts)
+    opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, get_theme(), about, code, parts, output)
     with st.container(key="inside_step"):
         apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
         text = STEPS[step].show(opened)
@@ -124,6 +128,20 @@ def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any
     """Call a verb with the request of the page and return its result. Raises what the model raises."""
     future = model_service().ask_cached(verb, page.whole_request, *values)
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
+
+
+def _explain(page: PageReading, head: Head, query: int) -> HeadOutput | None:
+    """Return what the head writes at the query; None if its words cannot be named in this model."""
+    explained: HeadOutput | None = _try(partial(_ask_model, page, verbs.explain_output, head, query))
+    return explained
+
+
+def _try(ask: Callable[[], Any]) -> Any:
+    """Return an answer of the model; None if this model has none."""
+    try:
+        return ask()
+    except ModelUnsupported:
+        return None
 
 
 # ---- The query and the key ----------------------------------------------------------------------------------
@@ -202,18 +220,20 @@ def _read_tokens() -> dict[str, str]:
     return {name: str(token) for name, token in tokens.items() if token is not None}
 
 
-def _show_map(trace: Trace, head: Head, step: str) -> None:
-    """Show the block as a map, with controls for all other steps and for the heads of the layer."""
+def _show_picture(trace: Trace, head: Head, step: str, picture: Mapping[str, Any]) -> None:
+    """Show the head as a picture of its stages, with controls for all steps and for the heads of the layer."""
     content = {
         "steps": [
-            {"name": name, "label": f"{i}  {row.label}", "shape": row.shape(trace), "inside": row.inside}
-            for i, (name, row) in enumerate(list_steps(trace).items(), 1)
+            {"name": name, "label": row.label, "shape": row.shape(trace), "stage": row.stage, "inside": row.inside}
+            for name, row in list_steps(trace).items()
         ],
+        "titles": dict(TITLES),
+        "picture": dict(picture),
         "step": step,
         "heads": [get_theme().heads[i % len(get_theme().heads)] for i in range(trace.heads)],
         "head": head.head,
     }
-    draw_block(content, "inside_map", _on_step, _on_head)
+    draw_block(content, "inside_map", {"step": _on_step, "head": _on_head, "key": _on_key})
 
 
 @guarded()
@@ -228,6 +248,13 @@ def _on_head() -> None:
     layer, chosen = read_control_number("inside_layer"), parse_browser_number(read_sent_value("inside_map", "head"))
     if layer is not None and chosen is not None and 0 <= chosen < 1000:
         address.go(**_open_head(Head(layer, chosen)))
+
+
+@guarded()
+def _on_key() -> None:
+    key = parse_browser_number(read_sent_value("inside_map", "key"))
+    if key is not None and 0 <= key < 10_000:
+        address.go(**{**_read_tokens(), "k": str(key)})
 
 
 def _show_step_buttons(step: str, trace: Trace) -> None:

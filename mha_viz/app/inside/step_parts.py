@@ -12,6 +12,7 @@ from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.parts import escape_markdown, remark
 from mha_viz.attention import Head
+from mha_viz.attention.outputs import HeadOutput
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts.plotly_settings import CONFIG
@@ -36,6 +37,7 @@ class OpenStep:
         about: a sentence that describes what is open, for captions.
         code: the Python code that computes its numbers.
         score_parts: splits the scores of the query with the given keys into parts; None if that is impossible.
+        output: what the head writes at the query; None if its words cannot be named.
         charts: the charts that the step has drawn so far.
     """
 
@@ -50,6 +52,7 @@ class OpenStep:
     about: str = ""
     code: str = ""
     score_parts: Callable[[tuple[int, ...]], tuple[ScoreParts, ...]] | None = None
+    output: HeadOutput | None = None
     charts: list[PageChart] = field(default_factory=list)
 
     def quote_token(self, token: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mha_viz.app.inside.step_parts import (
     split_columns,
 )
 from mha_viz.app.widgets.parts import remark
+from mha_viz.attention.outputs import INPUT_EMBEDDINGS, OUTPUT_MATRIX, HeadOutput
 from mha_viz.figures.charts import inside as draw
 from mha_viz.numerals import format_small, percent
 
@@ -124,6 +126,45 @@ All {t.heads} terms and the bias together differ from the output of the model it
     selection = (o.head, o.query, o.tokens, o.key)
     chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
     return text
+
+
+def show_words(o: OpenStep) -> Any:
+    """Show the words that the head writes. Return the text column."""
+    text, charts = split_columns()
+    with text:
+        st.markdown(
+            r"""## What the head writes
+Each key's vector, $A_{ij}\,(x_j W_V + b_V)\,W_O$, moves the query towards some words and away from others.
+"""
+        )
+    if o.output is None:
+        with text:
+            remark("More than norms and one matrix stand between this model’s heads and its words.")
+        return text
+    with text, make_more_expander():
+        by = {OUTPUT_MATRIX: "the model’s own output matrix", INPUT_EMBEDDINGS: "its input embeddings"}[o.output.matrix]
+        st.markdown(
+            f"""Vectors are compared with words by {by}, behind the next norm, whose scale is kept as it was
+([Elhage et al. 2021](https://transformer-circuits.pub/2021/framework/index.html)). A share is the projection on what
+all heads and the bias add to {o.quote_token(o.query)}; all shares sum to 1.
+"""
+        )
+        say_left_out(o)
+    with charts:
+        _show_word_table(o, o.output)
+    return text
+
+
+def _show_word_table(o: OpenStep, output: HeadOutput) -> None:
+    """Show a table with the words of each drawn key, the one with the largest share first."""
+    rows = [
+        f"<tr><th><bdi>{escape(o.trace.text.tokens[key].drawn)}</bdi></th><td>{percent(float(output.weights[key]))}</td>"
+        f"<td>{percent(float(output.shares[key]))}</td>"
+        + "".join(f"<td><bdi>{escape(', '.join(words))}</bdi></td>" for words in output.written[key])
+        for key in sorted(o.tokens, key=lambda key: -abs(output.shares[key]))
+    ]
+    head = "".join(f"<th>{name}</th>" for name in ("key", "weight", "share", "towards", "away from"))
+    st.html(f'<table class="inside-words"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>')
 
 
 def _compare_measures(o: OpenStep) -> str:

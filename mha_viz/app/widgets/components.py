@@ -120,15 +120,19 @@ def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Calla
     _get_renderer("compare")(key=key, data=packet, on_view_change=on_view, on_edit_change=on_edit)
 
 
-def draw_block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_head: Callable[[], None]) -> None:
-    """Draw multi-head attention as a map of its steps. A click on a step opens it; a click on a head chooses it.
+def draw_block(content: dict[str, Any], key: str, on: Mapping[str, Callable[[], None]]) -> None:
+    """Draw a head as one picture of its stages, each of which unfolds in place.
 
-    ``content``: steps [{name, label, shape, inside}] in order, with those ``inside`` a head as one group; step, the
-    open one; heads [colour]; head, the chosen one.
-
-    In the callbacks, ``st.session_state[key]`` holds ``step`` (its name) or ``head`` (its number).
+    Args:
+        content: steps [{name, label, shape, stage, inside}] in order; step, the open one; titles, of the stages by
+            name; heads [colour]; head, the chosen one; picture, the numbers (``app.inside.picture``).
+        key: the key of the component.
+        on: the callbacks "step", "head" and "key". ``st.session_state[key]`` holds the value of that name: the name of
+            a step, the number of a head, or that of a token.
     """
-    _get_renderer("block")(key=key, data=content, on_step_change=on_step, on_head_change=on_head)
+    _get_renderer("block")(
+        key=key, data=content, on_step_change=on["step"], on_head_change=on["head"], on_key_change=on["key"]
+    )
 
 
 def draw_player(content: dict[str, Any], key: str, on_step: Callable[[], None], on_next: Callable[[], None]) -> None:

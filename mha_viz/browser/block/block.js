@@ -1,30 +1,40 @@
-// The multi-head attention block: x, a linear layer, h heads with their steps, the concatenation, a linear layer.
-import { make, svg } from "../dom.js";
+// One head in one picture: x, its q, k and v, their score, the share, what is moved, W_O, and the words that it writes.
+// Each stage unfolds in place under the pointer or the keyboard; the one that was clicked stays open.
+import { make } from "../dom.js";
 import { mounted, queued } from "../mount.js";
+import { drawDetail, drawFace } from "./stages.js";
 /** @import { Children } from "../dom.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
+/** @import { Picture } from "./stages.js" */
 
 /** @type {Record<string, number>} */
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
+const DWELL = 90; // milliseconds before a stage opens under the pointer, so that crossing it opens nothing
 
 /**
  * A step of multi-head attention (app/inside).
  *
- * @typedef {{ name: string, label: string, shape: string, inside: boolean }} Step
+ * @typedef {{ name: string, label: string, shape: string, stage: string, inside: boolean }} Step
  */
 
-/** @typedef {{ steps: Step[], step: string, heads: string[], head: number }} BlockData */
+/** @typedef {{ name: string, label: string, inside: boolean, steps: Step[] }} Stage */
 
-// Group the steps in order: each step outside a head alone, steps inside heads together.
-/** @type {(steps: Step[]) => { inside: boolean, steps: Step[] }[]} */
-export function groups(steps) {
-  const list = [];
+/**
+ * @typedef {{ steps: Step[], step: string, titles: Record<string, string>, heads: string[], head: number,
+ *   picture: Picture }} BlockData
+ */
+
+// Group the steps by stage, in order.
+/** @type {(steps: Step[], titles: Record<string, string>) => Stage[]} */
+export function groupSteps(steps, titles) {
+  /** @type {Stage[]} */
+  const stages = [];
   for (const step of steps) {
-    const last = list.at(-1);
-    if (step.inside && last?.inside) last.steps.push(step);
-    else list.push({ inside: !!step.inside, steps: [step] });
+    const last = stages.at(-1);
+    if (last?.name === step.stage) last.steps.push(step);
+    else stages.push({ name: step.stage, label: titles[step.stage], inside: step.inside, steps: [step] });
   }
-  return list;
+  return stages;
 }
 
 // Split "W_Q  W_K" into text and subscripts.
@@ -32,45 +42,6 @@ export function groups(steps) {
 export const subscripts = (text) => text.split(/_(\w+)/);
 /** @type {(text: string) => Children} */
 const formula = (text) => subscripts(text).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
-/** @type {() => HTMLElement} */
-const arrow = () => make("span", { class: "arrow", "aria-hidden": "true" }, "→");
-
-// Start and end of each head's thread between two steps, as shares of the height, given the position of the head from 0
-// to 1. x is split among the heads, their outputs lie side by side in the concatenation, and W_O joins them.
-/** @typedef {Record<string, (place: number) => [number, number]>} Ways */
-/** @type {(place: number) => number} */
-const spread = (place) => 0.06 + 0.88 * place;
-/** @type {Ways} */
-const ACROSS = {
-  split: (place) => [0.5, spread(place)],
-  lay: (place) => [spread(place), 0.38 + 0.24 * place],
-  join: (place) => [0.38 + 0.24 * place, 0.5],
-};
-// Likewise as shares of the width, if the steps are in rows: from the last step of one row to the first of the next.
-/** @type {Ways} */
-const DOWN = {
-  split: (place) => [0.75, spread(place)],
-  lay: (place) => [spread(place), 0.13 + 0.24 * place],
-};
-
-/** @type {(way: string, data: BlockData) => SVGElement[]} */
-const threads = (way, data) => [
-  drawThreads(ACROSS[way], data, way in DOWN ? "across" : ""),
-  ...(way in DOWN ? [drawThreads(DOWN[way], data, "down")] : []),
-];
-
-/** @type {(ends: Ways[string], data: BlockData, direction: string) => SVGElement} */
-function drawThreads(ends, { heads, head }, direction) {
-  const lines = heads.map((colour, number) => {
-    const [from, to] = ends(heads.length > 1 ? number / (heads.length - 1) : 0.5).map((part) => 100 * part);
-    const d =
-      direction === "down" ? `M${from} 0C${from} 50 ${to} 50 ${to} 100` : `M0 ${from}C50 ${from} 50 ${to} 100 ${to}`;
-    return svg("path", { d, stroke: colour, class: number === head ? "open" : "" });
-  });
-  lines.push(...lines.splice(head, 1)); // the open head's thread lies on top
-  const box = { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" };
-  return svg("svg", { class: `threads ${direction}`, ...box }, ...lines);
-}
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: BlockData) => void }} */
 export function block(root, send) {
@@ -90,66 +61,106 @@ function bringBack(opened) {
   if (opened && opened.getBoundingClientRect().top < 0) opened.scrollIntoView();
 }
 
-// Redraw the block after each change; the keyboard focus stays where it was.
+// Redraw the picture after each change; the keyboard focus stays where it was.
 /** @type {(root: HTMLElement, send: Send, data: BlockData) => void} */
 function drawBlock(root, send, data) {
   const order = () => [...root.querySelectorAll("button")];
   const { activeElement } = /** @type {Document | ShadowRoot} */ (root.getRootNode());
   const at = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
-  const name = "Steps of multi-head attention";
-  const row = make("div", { class: "row block", role: "toolbar", "aria-label": name, onkeydown: walkSteps });
-  const all = groups(data.steps);
-  const inside = all.findIndex((group) => group.inside);
-  all.forEach((group, i) => {
-    const way = ["split", "lay", "join"][inside < 0 ? -1 : i - inside];
-    const between = way ? threads(way, data) : [arrow()];
-    const drawn = group.inside ? headsOf(group, data, send) : stepButton(group.steps[0], data.step, send);
-    row.append(...(i ? between : []), drawn);
-  });
-  root.replaceChildren(row);
-  const steps = stepsIn(row);
-  (steps.find((step) => step.hasAttribute("aria-current")) ?? steps[0]).tabIndex = 0;
+  const wasOver = root.querySelector(".stage.open")?.getAttribute("data-stage");
+  const stages = groupSteps(data.steps, data.titles).map((stage) => drawStage(stage, data, send));
+  const row = make("div", { class: "row", role: "toolbar", "aria-label": "Stages of a head", onkeydown: walkStages });
+  row.append(...stages);
+  row.style.setProperty("--own", data.heads[data.head]);
+  root.replaceChildren(drawHeads(data, send), row);
+  const pinned = stages.find((stage) => stage.hasAttribute("data-pinned")) ?? null;
+  openUnderPointer(row, stages, pinned);
+  open(stages, root.matches(":hover") ? (stages.find((one) => one.dataset.stage === wasOver) ?? pinned) : pinned);
+  buttonOf(pinned ?? stages[0]).tabIndex = 0;
   if (at >= 0) order()[at]?.focus();
 }
 
-/** @type {(step: Step, open: string, send: Send) => HTMLElement} */
-function stepButton({ name, label, shape }, open, send) {
-  const button = make(
+/** @type {(stage: Element) => HTMLButtonElement} */
+const buttonOf = (stage) => /** @type {HTMLButtonElement} */ (stage.querySelector(".title"));
+
+/** @type {(stage: Stage, data: BlockData, send: Send) => HTMLElement} */
+function drawStage({ name, label, inside, steps }, data, send) {
+  const shape = steps.find((one) => one.name === data.step)?.shape ?? steps[0].shape;
+  const isPinned = steps.some((one) => one.name === data.step);
+  const choose = () => !isPinned && send("step", steps[0].name);
+  const title = make(
     "button",
-    { type: "button", class: "step", tabIndex: -1, onclick: () => send("step", name) },
+    { type: "button", class: "title", tabIndex: -1, onclick: choose },
     make("b", {}, ...formula(label)),
     make("span", {}, ...formula(shape)),
   );
-  if (name === open) button.setAttribute("aria-current", "step");
-  return button;
+  const face = make("div", { class: "face", "aria-hidden": true, onclick: choose }, ...drawFace(name, data.picture));
+  const detail = make("div", { class: "detail" }, ...drawDetail(name, data.picture, send));
+  const tabs = steps.length > 1 ? [drawTabs(steps, data.step, send)] : [];
+  const top = make("header", {}, title, ...tabs);
+  const stage = make("section", { class: `stage${inside ? " inside" : ""}` }, top, face, detail);
+  stage.dataset.stage = name;
+  if (isPinned) {
+    stage.dataset.pinned = "";
+    title.setAttribute("aria-current", "step");
+  }
+  return stage;
 }
 
-/** @type {(row: Element) => HTMLElement[]} */
-const stepsIn = (row) => [...row.querySelectorAll(/** @type {"button"} */ (".step"))];
+// Draw the steps of a stage, which its numbers below the picture show one by one.
+/** @type {(steps: Step[], step: string, send: Send) => HTMLElement} */
+function drawTabs(steps, step, send) {
+  const tabs = steps.map(({ name, label }) => {
+    const tab = make("button", { type: "button", class: "step", onclick: () => send("step", name) }, ...formula(label));
+    if (name === step) tab.setAttribute("aria-current", "true");
+    return tab;
+  });
+  return make("div", { class: "tabs" }, ...tabs);
+}
 
-// Make the steps one tab stop; an arrow key goes to the next or the previous one.
+/** @type {(stages: HTMLElement[], opened: HTMLElement | null) => void} */
+function open(stages, opened) {
+  for (const stage of stages) {
+    stage.classList.toggle("open", stage === opened);
+    buttonOf(stage).setAttribute("aria-expanded", String(stage === opened));
+  }
+}
+
+// Open the stage under the pointer or the focus; the pinned one opens again once both have left.
+/** @type {(row: HTMLElement, stages: HTMLElement[], pinned: HTMLElement | null) => void} */
+function openUnderPointer(row, stages, pinned) {
+  let timer = 0;
+  /** @type {(stage: HTMLElement | null, wait: number) => void} */
+  const later = (stage, wait) => {
+    clearTimeout(timer);
+    timer = window.setTimeout(() => open(stages, stage), wait);
+  };
+  for (const stage of stages) {
+    stage.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && later(stage, DWELL));
+    stage.addEventListener("focusin", () => buttonOf(stage).matches(":focus-visible") && later(stage, 0));
+  }
+  row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(pinned, 2 * DWELL));
+  row.addEventListener("focusout", (event) => !row.contains(/** @type {Node} */ (event.relatedTarget)) && later(pinned, 0));
+}
+
+// Make the stages one tab stop; an arrow key goes to the next or the previous one.
 /** @type {(event: KeyboardEvent) => void} */
-function walkSteps(event) {
-  const here = /** @type {HTMLElement} */ (event.target).closest(/** @type {"button"} */ (".step"));
-  const steps = stepsIn(/** @type {Element} */ (event.currentTarget));
-  const next = here && neighbour(event, here, steps);
+function walkStages(event) {
+  const here = /** @type {HTMLElement} */ (event.target).closest(/** @type {"button"} */ (".title"));
+  const titles = [.../** @type {Element} */ (event.currentTarget).querySelectorAll(/** @type {"button"} */ (".title"))];
+  const next = here && neighbour(event, here, titles);
   if (!next) return;
   here.tabIndex = -1;
   next.tabIndex = 0;
   next.focus();
 }
 
-/** @type {(group: { steps: Step[] }, data: BlockData, send: Send) => HTMLElement} */
-function headsOf(group, data, send) {
+/** @type {(data: BlockData, send: Send) => HTMLElement} */
+function drawHeads(data, send) {
   const buttons = data.heads.map((colour, number) => headButton(number, colour, data.head, send));
   const chips = make("div", { class: "chips", role: "radiogroup", "aria-label": "Heads", onkeydown: walk }, ...buttons);
   chips.style.setProperty("--in-a-row", String(Math.min(8, Math.ceil(buttons.length / (buttons.length > 8 ? 2 : 1)))));
-  const inner = make("div", { class: "row" });
-  group.steps.forEach((step, i) => inner.append(...(i ? [arrow()] : []), stepButton(step, data.step, send)));
-  const title = make("div", { class: "title" }, `${data.heads.length} heads`, chips);
-  const box = make("div", { class: "head" }, title, inner);
-  box.style.setProperty("--own", data.heads[data.head]);
-  return box;
+  return make("div", { class: "heads" }, `${data.heads.length} heads`, chips);
 }
 
 /** @type {(number: number, colour: string, chosen: number, send: Send) => HTMLElement} */

@@ -18,6 +18,7 @@ from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer, Continuation, Numbers, Patched
+from mha_viz.attention.outputs import HeadOutput, Written
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.steps import Step, StepData
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 CODEC = Codec(
     *(Request, Question, Head, range, ModelName),
     *(Attention, TokenizedText, Token, Cut, Step, StepData),
-    *(Trace, Parameters, Rotation, Agreement, ScoreParts, Patched),
+    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, Written, Patched),
     *(Answer, Continuation, Changes, Effects, Pointers),
 )
 
@@ -85,6 +86,15 @@ def split_scores(
     """Split the scores of a query with several keys, in one head, into parts (``models.reading.encoder``)."""
     text, pair = request.texts
     return _get_model(models, request).score_parts_for_keys(text, head, query, keys, pair=pair, words=request.words)
+
+
+def explain_output(models: Models, request: Request, head: Head, query: int) -> HeadOutput:
+    """Return what a head adds to the vector of a token, and the words that it writes
+    (``models.decomposing.outputs``)."""
+    from mha_viz.models.decomposing import outputs
+
+    model, (text, pair) = _get_model(models, request), request.texts
+    return outputs.explain_output(model, text, head, query, pair=pair, words=request.words)
 
 
 def find_composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:
@@ -201,6 +211,7 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
                 read,
                 trace,
                 split_scores,
+                explain_output,
                 find_composition,
                 patch_outputs,
                 prepare_question,

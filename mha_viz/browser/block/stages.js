@@ -1,0 +1,156 @@
+// Draw the stages of a head: closed, as a small picture of its numbers; open, with names, values and words.
+import { make, typedText } from "../dom.js";
+import { palette } from "../ink.js";
+import { decimal } from "../numerals.js";
+/** @import { Children } from "../dom.js" */
+/** @import { Send } from "../mount.js" */
+
+/**
+ * A vector: shades of its numbers, −100 to 100.
+ *
+ * @typedef {{ name: string, value: string, cells: number[] }} Row
+ */
+
+/** @typedef {{ name: string, number: number, value: string }} Bar */
+/** @typedef {{ towards: string[], away: string[] }} Written */
+/** @typedef {{ key: Written, share: string, whole: Written, head: string, is_embedding: boolean }} Words */
+
+/**
+ * The numbers of all stages (app/inside/picture.py).
+ *
+ * @typedef {{
+ *   names: string[],
+ *   x: Row[],
+ *   projected: Row[],
+ *   products: Row[],
+ *   score: { sum: string, scaled: string, scale: string, why: Bar[] },
+ *   shares: { token: number, name: string, weight: number }[],
+ *   moved: Row[],
+ *   layer: Bar[],
+ *   written: Words | null,
+ *   signed: string[],
+ * }} Picture
+ */
+
+/** @type {(stage: string, picture: Picture) => Children} */
+export function drawFace(stage, picture) {
+  const rows = ROWS[stage]?.(picture);
+  if (rows) return rows.map((row) => drawCells(row, picture.signed));
+  if (stage === "share") return [drawColumns(picture.shares.map(({ weight }) => weight))];
+  if (stage === "join") return [drawColumns(picture.layer.map(({ number }) => number))];
+  return (picture.written?.key.towards ?? []).slice(0, 4).map((word) => make("span", {}, typedText(word)));
+}
+
+const MANY = 6; // bars; more of them stand in two columns
+
+/** @type {Record<string, (picture: Picture) => Row[]>} */
+const ROWS = {
+  x: ({ x }) => x,
+  project: ({ projected }) => projected,
+  score: ({ products }) => products,
+  moved: ({ moved }) => moved,
+};
+
+/** @type {(stage: string, picture: Picture, send: Send) => Children} */
+export function drawDetail(stage, picture, send) {
+  const rows = ROWS[stage]?.(picture).map((row) => drawRow(row, picture.signed)) ?? [];
+  return [...rows, ...(DETAILS[stage]?.(picture, send) ?? [])];
+}
+
+/** @type {Record<string, (picture: Picture, send: Send) => Children>} */
+const DETAILS = {
+  x: () => [note("Every head of the layer gets the same x.")],
+  project: () => [note("Three matrices of this head’s own make q, k and v from x.")],
+  score: ({ score }) => [
+    make("p", { class: "sum" }, `${score.sum} ${score.scale} = `, make("b", {}, score.scaled)),
+    ...(score.why.length ? [note("The key, compared with the other keys:"), drawBars(score.why)] : []),
+  ],
+  share: ({ shares }, send) => [drawShares(shares, send)],
+  moved: ({ names }) => [note("Each v, times its share; the sum goes to "), make("b", {}, typedText(names[0])), "."],
+  join: ({ layer, names }) => [
+    note(`Share of each head in what the layer adds to ${names[0]}:`),
+    ...(layer.length ? [drawBars(layer)] : []),
+  ],
+  writes: ({ written, names }) =>
+    written
+      ? [
+          drawWords(`From ${names[1]}, ${written.share} of what the layer adds`, written.key),
+          drawWords(`From all keys, ${written.head}`, written.whole),
+          ...(written.is_embedding ? [note("Compared with the input embeddings.")] : []),
+        ]
+      : [note("This model’s heads write vectors that no single matrix turns into words.")],
+};
+
+/** @type {(text: string) => HTMLElement} */
+const note = (text) => make("p", { class: "note" }, text);
+
+/** @type {(row: Row, signed: string[]) => HTMLElement} */
+function drawRow(row, signed) {
+  const cells = drawCells(row, signed);
+  cells.setAttribute("role", "img");
+  cells.setAttribute("aria-label", `${row.name}: ${row.cells.length} numbers`);
+  const value = make("output", {}, row.value);
+  return make("div", { class: "vector" }, make("span", {}, typedText(row.name)), cells, value);
+}
+
+// Draw a vector as a row of pixels, orange above zero and blue below.
+/** @type {(row: Row, signed: string[]) => HTMLCanvasElement} */
+function drawCells({ cells }, signed) {
+  const canvas = make("canvas", { width: cells.length, height: 1 });
+  const context = canvas.getContext("2d");
+  if (!context) return canvas;
+  const [colours, image] = [palette(signed), context.createImageData(cells.length, 1)];
+  const pixels = new Uint32Array(image.data.buffer);
+  cells.forEach((cell, i) => (pixels[i] = colours[shadeOf(cell)]));
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+// Return the shade of a number from −100 to 100, from 0 to 255.
+/** @type {(cell: number) => number} */
+export const shadeOf = (cell) => Math.round(127.5 + 1.275 * Math.max(-100, Math.min(100, cell)));
+
+/** @type {(values: number[]) => HTMLElement} */
+function drawColumns(values) {
+  const largest = Math.max(...values.map(Math.abs), 1e-9);
+  const columns = values.map((value) => {
+    const column = make("i", { class: value < 0 ? "below" : "" });
+    column.style.height = `${(100 * Math.abs(value)) / largest}%`;
+    return column;
+  });
+  return make("div", { class: "columns" }, ...columns);
+}
+
+/** @type {(bars: Bar[]) => HTMLElement} */
+function drawBars(bars) {
+  const largest = Math.max(...bars.map(({ number }) => Math.abs(number)), 1e-9);
+  const many = bars.length > MANY ? " many" : "";
+  return make("div", { class: `bars${many}` }, ...bars.map((bar) => drawBar(bar, largest)));
+}
+
+/** @type {(bar: Bar, largest: number) => HTMLElement} */
+function drawBar({ name, number, value }, largest) {
+  const line = make("i", { class: number < 0 ? "below" : "" });
+  line.style.width = `${(100 * Math.abs(number)) / largest}%`;
+  return make("p", {}, make("span", {}, name), make("span", { class: "track" }, line), make("output", {}, value));
+}
+
+// Draw the share of each key; a click chooses the key.
+/** @type {(shares: Picture["shares"], send: Send) => HTMLElement} */
+function drawShares(shares, send) {
+  const largest = Math.max(...shares.map(({ weight }) => weight), 1e-9);
+  const bars = shares.map(({ token, name, weight }) => {
+    const bar = drawBar({ name: "", number: weight, value: `${decimal(100 * weight, 1)}%` }, largest);
+    bar.firstElementChild?.append(typedText(name));
+    return make("button", { type: "button", class: "key", onclick: () => send("key", token) }, ...bar.childNodes);
+  });
+  return make("div", { class: `bars${bars.length > MANY ? " many" : ""}` }, ...bars);
+}
+
+/** @type {(title: string, written: Written) => HTMLElement} */
+function drawWords(title, { towards, away }) {
+  /** @type {(sign: string, words: string[]) => HTMLElement} */
+  const line = (sign, words) =>
+    make("p", { class: sign === "+" ? "towards" : "away" }, make("b", {}, `${sign} `), typedText(words.join(", ")));
+  return make("div", { class: "words" }, note(title), line("+", towards), line("−", away));
+}

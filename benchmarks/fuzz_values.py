@@ -99,6 +99,7 @@ def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Ca
         "mha_block": (
             ("step", lambda: any_word(random, _VALUES)),
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
+            ("key", lambda: random.choice((0, 3, 99, 10**6, -1, 2.5))),
         ),
         "mha_player": (
             ("step", lambda: random.choice((0, 3, 40, 10**6, -1, "last"))),

@@ -39,6 +39,7 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ),
     ("mha_block", "step"): ("linear", "cost", "weights"),
     ("mha_block", "head"): (2,),
+    ("mha_block", "key"): (3,),
     ("mha_player", "step"): (0, 3, 40),
     ("mha_player", "next"): (True,),
 }

@@ -12,14 +12,14 @@ def test_a_head_is_looked_into_step_by_step(visitor: BrowserTab) -> None:
     visitor.is_altered = True
     visitor.page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
     page = visitor.visit("/inside_a_head", head="L3H1", q="10", k="2", step="x", costs="512,7,64")
-    steps = page.get_by_role("toolbar", name="Steps of multi-head attention")
+    steps = page.locator(".mha-block")
     expect(page.get_by_text("7 heads cannot share 512 dimensions equally").first).to_be_visible()
-    # of the head: from W_Q, W_K, W_V, side by side, into W_O
-    expect(steps.locator(".threads:not(.down) .open")).to_have_count(3)
-    expect(steps.locator(".threads:not(.down) path")).to_have_count(3 * 12)
+    _stages_unfold_in_place_under_the_pointer(page, steps, sent)
     _steps_are_opened_by_keyboard(visitor, steps)
     _heads_are_opened_by_keyboard(visitor, steps)
     _a_word_is_marked_in_the_map_and_in_the_table(page, sent)
+    steps.locator("[data-stage=score] .title").click()
+    visitor.asked(step="products")
     steps.get_by_role("button", name="÷ √d").click()
     visitor.asked(step="scale")
     _a_chart_is_shown(visitor)
@@ -31,19 +31,35 @@ def test_a_head_is_looked_into_step_by_step(visitor: BrowserTab) -> None:
 def _steps_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
     page = visitor.page
     expect(steps.locator("[aria-current=step]")).to_contain_text("16 × 384")
-    steps.get_by_role("button", name="Softmax").focus()
+    steps.get_by_role("button", name="Share").focus()
     page.keyboard.press("Enter")
     visitor.asked(step="softmax")
-    expect(steps.locator("[aria-current=step]")).to_contain_text("Softmax")
+    expect(steps.locator("[aria-current=step]")).to_contain_text("Share")
     _a_chart_is_shown(visitor)
-    expect(steps.get_by_role("button", name="Softmax")).to_be_focused()
+    expect(steps.get_by_role("button", name="Share").first).to_be_focused()
     page.get_by_role("button", name="× v →").focus()
     page.keyboard.press("Enter")
     visitor.asked(step="values")
     expect(page.get_by_role("button", name="Concat →")).to_be_focused()  # the way on has another name at each step
     page.go_back()
     visitor.asked(step="softmax")
-    expect(steps.locator("[aria-current=step]")).to_contain_text("Softmax")
+    expect(steps.locator("[aria-current=step]")).to_contain_text("Share")
+
+
+def _stages_unfold_in_place_under_the_pointer(page: Page, steps: Locator, sent: list[str | bytes]) -> None:
+    """Nothing else on the page moves, and nothing is asked of the server; the pinned stage opens again."""
+    _settled(page)
+    before, heading = len(sent), page.locator(".st-key-inside_step h2")
+    place = heading.bounding_box()
+    opened = steps.locator(".stage.open")
+    for stage, words in (("score", "product"), ("writes", "beast"), ("join", "b_O")):
+        steps.locator(f"[data-stage={stage}] .face").hover()
+        expect(opened).to_have_attribute("data-stage", stage)
+        expect(opened.locator(".detail")).to_contain_text(words)
+        assert heading.bounding_box() == place
+    page.mouse.move(2, 2)
+    expect(opened).to_have_attribute("data-stage", "x")
+    assert len(sent) == before
 
 
 def _heads_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:

@@ -37,6 +37,7 @@ COUNT = r"""() => {
     const CONTROLS = "a[href], button, input:not([type=hidden]):not([type=file]), select, textarea, summary, " +
         "[tabindex='0']:not(.stMain), [role=combobox], [role=slider], [contenteditable=true]";
     const DATA = "tbody td, tbody th[scope=row], .matrices .square, svg, ol, pre, " +
+        ".mha-block :is(.face, .vector, .bars, .sum, .towards, .away), " +
         ".compare :is(.link, .sentence), .mha-player .sentence, .inside-each, .mha-rows small, " +
         ".st-key-head_card [data-testid=stPageLink], " +
         ".st-key-head_numbers [data-testid=stPageLink], .st-key-role_cases [data-testid=stCaptionContainer]";

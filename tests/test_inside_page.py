@@ -21,6 +21,7 @@ import pytest
 import torch
 from transformers import AutoModel, GPT2Config, GPT2Model
 
+import mha_viz as mv
 from mha_viz.analysis.distance import entropy
 from mha_viz.app.inside.by_hand import compute_softmax_row
 from mha_viz.app.inside.page import find_strongest_link
@@ -58,7 +59,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 
 DRAWN_FAMILIES = [name for name in tiny_models.TRACED if not FAMILIES[name].rotary or name in ("llama", "modernbert")]
 PAGE = "pages/40_inside_a_head.py"
-CHARTS = {"linear": 2, "turn": 2, "scale": 2, "output": 3}  # one chart in every other step
+CHARTS = {"linear": 2, "turn": 2, "scale": 2, "output": 3, "words": 0}  # one chart in every other step
 STEPS = [step for step in EVERY_STEP if step != "turn"]  # of the default model
 
 
@@ -246,12 +247,38 @@ def test_words_of_a_person_are_never_markup_in_the_reason(token: str) -> None:
     assert "<b>x" not in html(page)
 
 
+def test_the_picture_has_the_numbers_of_every_stage(minilm: Encoder) -> None:
+    page = visit(text=SENTENCE, head="L3H1", q="10", k="2", step="words")
+    picture, trace = diagram(page)["picture"], minilm.trace(SENTENCE, layer=3)
+    q, k = trace.q[1, 10], trace.k[1, 2]
+    for row, numbers in zip(picture["products"], (q, k, q * k), strict=True):
+        assert row["cells"] == np.rint(100 * numbers / abs(numbers).max()).astype(int).tolist()
+    assert len(picture["x"][0]["cells"]) == trace.d_model
+    assert picture["score"]["scaled"] == decimal(float(trace.scaled[1, 10, 2]))
+    why = {bar["name"]: bar["number"] for bar in picture["score"]["why"]}
+    assert sum(why.values()) == pytest.approx(float(minilm.score_parts(SENTENCE, "L3H1", 10, 2).above_mean.sum()))
+    assert [share["weight"] for share in picture["shares"]] == pytest.approx(trace.weights[1, 10].tolist())
+    assert [row["name"] for row in picture["moved"]] == ["animal", "[CLS]", "it", "street", "sum"]
+    output = mv.explain_output(minilm, SENTENCE, "L3H1", 10)
+    assert [bar["number"] for bar in picture["layer"]] == pytest.approx(output.heads.tolist(), abs=1e-6)
+    assert picture["written"]["key"]["towards"] == list(output.written[2].towards)
+    assert picture["written"]["is_embedding"] is True
+    table = html(page).split('<table class="inside-words">')[1]
+    assert table.index("animal") < table.index("beast, breed, pup") < table.index("street")
+
+
+def test_a_model_whose_heads_write_no_words_says_so(tiny_folder: Callable[[str], Path]) -> None:
+    page = visit(model=str(tiny_folder("gemma")), step="words", head="L1H1", text="One dog barks.")
+    assert diagram(page)["picture"]["written"] is None
+    assert "stand between this model’s heads and its words" in page.said
+
+
 # Of every family one step, and for each step a family.
 FAMILIES_DRAWN = list({FAMILIES[name]: name for name in DRAWN_FAMILIES}.values())
 PAIRS = (
     *(("gpt2", "mask"), ("xlm-roberta", "mask"), ("opt", "x"), ("albert", "x"), ("distilbert", "linear")),
     *(("longformer", "products"), ("llama", "scale"), ("big_bird", "softmax"), ("modernbert", "values")),
-    *(("albert", "concat"), ("xlm-roberta", "output"), ("gpt_neo", "scale")),
+    *(("albert", "concat"), ("xlm-roberta", "output"), ("gpt_neo", "scale"), ("llama", "words")),
 )
 
 

@@ -434,7 +434,8 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "an earlier head": Walk("why:", within_text(".inside-why:not([hidden]) a"))
     },
     "/inside_a_head": {
-        "softmax": Walk("mha_block.step", lambda page: page.get_by_role("button", name="Softmax").first.click()),
+        "softmax": Walk("mha_block.step", within_text(".mha-block [data-stage=share] .title")),
+        "a key of the picture": Walk("mha_block.key", within_text(".mha-block .key:nth-child(6)")),
         "undivided": Walk("inside_undivided", lambda page: page.get_by_text("Without the division by").click()),
         "the next step": Walk("inside_on", button("× v →")),
         "the previous step": Walk("inside_back", lambda page: page.locator(".st-key-inside_back button").click()),

@@ -1,28 +1,29 @@
-// The map of a head's steps: the groups of steps, and the formulas.
+// The picture of a head: the steps of its stages, the formulas, and the shades of vectors.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groups, subscripts } from "../../mha_viz/browser/block/block.js";
+import { groupSteps, subscripts } from "../../mha_viz/browser/block/block.js";
+import { shadeOf } from "../../mha_viz/browser/block/stages.js";
 
-const step = (name, inside) => ({ name, inside });
+const step = (name, stage, inside) => ({ name, stage, inside });
 
-test("steps inside a head stand together, the others alone and in order", () => {
-  const found = groups([
-    step("x", false),
-    step("linear", false),
-    step("qk", true),
-    step("softmax", true),
-    step("concat", false),
-  ]);
+test("the steps of a stage stand together and in order", () => {
+  const found = groupSteps(
+    [step("x", "x", false), step("qk", "score", true), step("mask", "score", true), step("concat", "join", false)],
+    { x: "x", score: "Score", join: "W_O" },
+  );
   assert.deepEqual(
-    found.map((group) => [group.inside, group.steps.map((one) => one.name)]),
+    found.map(({ label, inside, steps }) => [label, inside, steps.map(({ name }) => name)]),
     [
-      [false, ["x"]],
-      [false, ["linear"]],
-      [true, ["qk", "softmax"]],
-      [false, ["concat"]],
+      ["x", false, ["x"]],
+      ["Score", true, ["qk", "mask"]],
+      ["W_O", false, ["concat"]],
     ],
   );
-  assert.deepEqual(groups([]), []);
+  assert.deepEqual(groupSteps([], {}), []);
+});
+
+test("zero has the middle shade, and the largest number the last one", () => {
+  assert.deepEqual([-100, 0, 100, 300].map(shadeOf), [0, 128, 255, 255]);
 });
 
 test("what follows an underscore is a subscript", () => {

@@ -194,6 +194,7 @@ def expected(t: Trace, step: str, divided: bool, parts: ScoreParts) -> list[go.F
             on_page(draw.draw_token_matrix, t, t.weights[head] if divided else t.undivided(head), *pair)
         ],
         "values": lambda: [on_page(draw.draw_values, t, head, query, every, LIGHT)],
+        "words": list,
         "concat": lambda: [on_page(draw.draw_concatenation, t, head, query, LIGHT)],
         "output": lambda: [
             on_page(draw.draw_output_matrix, t, head, LIGHT),

@@ -140,7 +140,10 @@ function openUnderPointer(row, stages, pinned) {
     stage.addEventListener("focusin", () => buttonOf(stage).matches(":focus-visible") && later(stage, 0));
   }
   row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(pinned, 2 * DWELL));
-  row.addEventListener("focusout", (event) => !row.contains(/** @type {Node} */ (event.relatedTarget)) && later(pinned, 0));
+  row.addEventListener(
+    "focusout",
+    (event) => !row.contains(/** @type {Node} */ (event.relatedTarget)) && later(pinned, 0),
+  );
 }
 
 // Make the stages one tab stop; an arrow key goes to the next or the previous one.

@@ -58,7 +58,7 @@ class WordVectors(NamedTuple):
     Attributes:
         reads: [piece, width], the input embeddings.
         projection: [width, d_model], if these are narrower than the model; it is applied behind their norm.
-        writes: [piece, d_model], what relates the output of heads to words, without its mean over the vocabulary.
+        writes: [piece, d_model], what relates the output of heads to words.
         matrix: names ``writes``, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
         is_word: [piece], False for special and unused pieces.
     """
@@ -288,7 +288,7 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
     names = encoder.vocabulary.convert_ids_to_tokens(list(range(known)))
     is_word[:known] &= [name is not None and not name.startswith(_UNUSED) for name in names]
     matrix_name = OUTPUT_MATRIX if encoder.causal else INPUT_EMBEDDINGS
-    return WordVectors(reads, projection, writes - writes.float().mean(dim=0), matrix_name, is_word)
+    return WordVectors(reads, projection, writes, matrix_name, is_word)
 
 
 def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
@@ -302,11 +302,21 @@ def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
 
 
 def _load_product(encoder: Encoder) -> FloatSums:
-    """Return [d_model, width], the products of what words write with what they read, summed over words; cached."""
+    """Return [d_model, width], the products of what words write with what they read, summed over words; cached.
+
+    Of what they write, the mean over words is subtracted.
+    """
     vectors = load_word_vectors(encoder)
     with _cache_lock:
         if encoder not in _products:
             rows = zip(vectors.writes.split(_ROWS), vectors.reads.split(_ROWS), strict=True)
-            products = (written.cpu().double().T @ read.cpu().double() for written, read in rows)
-            _products[encoder] = sum(product.numpy() for product in products)
+            product = sum((written.cpu().double().T @ read.cpu().double()).numpy() for written, read in rows)
+            mean, total = (_sum_words(words) for words in (vectors.writes, vectors.reads))
+            _products[encoder] = product - np.outer(mean / len(vectors.writes), total)
         return _products[encoder]
+
+
+def _sum_words(words: torch.Tensor) -> FloatSums:
+    """Return the sum of word vectors over the vocabulary."""
+    total: FloatSums = words.sum(dim=0, dtype=torch.float64).cpu().numpy()
+    return total

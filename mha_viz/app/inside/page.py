@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,13 +40,17 @@ from mha_viz.app.widgets.parts import (
 )
 from mha_viz.app.widgets.request import refuse_encoder_decoder
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import Answer
 from mha_viz.attention.outputs import HeadOutput
 from mha_viz.attention.trace import Trace
-from mha_viz.errors import MhaVizError, ModelUnsupported
+from mha_viz.errors import MhaVizError, ModelUnsupported, SettingError, TextError
 from mha_viz.figures.charts.inside import choose_tokens
 from mha_viz.figures.layout.caption import describe_reading, format_head
 from mha_viz.quotes import shorten
+from mha_viz.request import Question, Request
 
+MASK_NAME = re.compile(r"[\[<]mask[\]>]", re.IGNORECASE)  # of the token that BERT and its relatives predict
+WORDS_STEP = "words"  # the answer is asked for here alone: the first one takes seconds
 COST_STEP = "cost"  # no step is open: the calculator follows the map directly
 
 
@@ -90,14 +96,14 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
         _show_choices(attention, head, query, key)
     with choices:
         show_marked(trace, head.head, query, key, tokens, get_theme())
-    of_key = None if trace.mask[query, key] else _try(partial(parts, (key,)))
-    picture = build_picture(trace, head.head, (query, key), tokens, get_theme(), of_key[0] if of_key else None, output)
-    _show_picture(trace, head, step, picture)
-    if step == COST_STEP:
-        return []
     about, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
     is_divided = read_option("divide", ("no",), ".+") != "no"
     opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, get_theme(), about, code, parts, output)
+    of_key = None if trace.mask[query, key] else _try(partial(parts, (key,)))
+    answer = _ask_answer(page, trace, head, query) if step == WORDS_STEP else None
+    _show_picture(opened, build_picture(opened, of_key[0] if of_key else None, answer))
+    if step == COST_STEP:
+        return []
     with st.container(key="inside_step"):
         apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
         text = STEPS[step].show(opened)
@@ -126,7 +132,12 @@ def _describe_charts(attention: Attention, head: Head, query: int, key: int) -> 
 
 def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:
     """Call a verb with the request of the page and return its result. Raises what the model raises."""
-    future = model_service().ask_cached(verb, page.whole_request, *values)
+    return _ask(page, verb, page.whole_request, *values)
+
+
+def _ask(page: PageReading, verb: Callable[..., Any], asked: Request, *values: Any) -> Any:
+    """Call a verb with a request and return its result. Raises what the model raises."""
+    future = model_service().ask_cached(verb, asked, *values)
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
@@ -134,6 +145,19 @@ def _explain(page: PageReading, head: Head, query: int) -> HeadOutput | None:
     """Return what the head writes at the query; None if its words cannot be named in this model."""
     explained: HeadOutput | None = _try(partial(_ask_model, page, verbs.explain_output, head, query))
     return explained
+
+
+def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answer | None:
+    """Return the model's answer at the query, with and without the head; None if it predicts nothing there."""
+    is_last = trace.causal and query == trace.n - 1
+    if not is_last and not MASK_NAME.fullmatch(trace.text.tokens[query].text):
+        return None
+    asked = replace(page.whole_request, place=None if is_last else query)
+    with suppress(ModelUnsupported, TextError, SettingError):
+        question: Question = _ask(page, verbs.prepare_question, asked)
+        answer: Answer = _ask(page, verbs.answer_question, replace(asked.about(question), off=(head,)))
+        return answer
+    return None
 
 
 def _try(ask: Callable[[], Any]) -> Any:
@@ -220,18 +244,18 @@ def _read_tokens() -> dict[str, str]:
     return {name: str(token) for name, token in tokens.items() if token is not None}
 
 
-def _show_picture(trace: Trace, head: Head, step: str, picture: Mapping[str, Any]) -> None:
+def _show_picture(o: OpenStep, picture: Mapping[str, Any]) -> None:
     """Show the head as a picture of its stages, with controls for all steps and for the heads of the layer."""
     content = {
         "steps": [
-            {"name": name, "label": row.label, "shape": row.shape(trace), "stage": row.stage, "inside": row.inside}
-            for name, row in list_steps(trace).items()
+            {"name": name, "label": row.label, "shape": row.shape(o.trace), "stage": row.stage, "inside": row.inside}
+            for name, row in list_steps(o.trace).items()
         ],
         "titles": dict(TITLES),
         "picture": dict(picture),
-        "step": step,
-        "heads": [get_theme().heads[i % len(get_theme().heads)] for i in range(trace.heads)],
-        "head": head.head,
+        "step": o.step,
+        "heads": [get_theme().heads[i % len(get_theme().heads)] for i in range(o.trace.heads)],
+        "head": o.head,
     }
     draw_block(content, "inside_map", {"step": _on_step, "head": _on_head, "key": _on_key})
 

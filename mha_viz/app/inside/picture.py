@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.app.inside.step_parts import OpenStep
+from mha_viz.attention.answers import Answer
 from mha_viz.attention.outputs import BIAS, INPUT_EMBEDDINGS, HeadOutput, Written
 from mha_viz.attention.parts import GROUPS, ScoreParts
 from mha_viz.attention.trace import Trace
-from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal, percent
 
 MAX_NUMBERS = 512  # numbers of a vector that are sent; of wider vectors, the largest of several beside each other
+MAX_ANSWERS = 3
 MAX_KEYS = 4  # vectors of keys that are drawn where values are mixed
 Numbers = npt.NDArray[Any]
 
 
-def build_picture(
-    trace: Trace,
-    head: int,
-    pair: tuple[int, int],
-    tokens: Sequence[int],
-    theme: Theme,
-    parts: ScoreParts | None,
-    output: HeadOutput | None,
-) -> Mapping[str, Any]:
+def build_picture(o: OpenStep, parts: ScoreParts | None, answer: Answer | None) -> Mapping[str, Any]:
     """Return the numbers of every stage, for one query and one key.
 
-    Args:
-        trace: the intermediate results of the layer.
-        head: the number of the head in the layer.
-        pair: the numbers of the query and the key.
-        tokens: the numbers of the keys that are drawn.
-        theme: the colours.
-        parts: the parts of the score; None if it cannot be split or is masked.
-        output: what the head writes at the query; None if its words cannot be named.
+    ``parts``: those of the score; None if it cannot be split or is masked. ``answer``: that of the model at the query,
+    with and without the head; None if it predicts nothing there.
     """
-    query, key = pair
-    names = [_shorten(trace, token) for token in pair]
+    trace, head, query, key, output = o.trace, o.head, o.query, o.key, o.output
+    names = [_shorten(trace, token) for token in (query, key)]
     q, k, v = trace.q[head, query], trace.k[head, key], trace.v[head, key]
     weights = trace.weights[head, query]
     strongest = [*np.argsort(-weights, kind="stable")[:MAX_KEYS]]
@@ -52,7 +40,7 @@ def build_picture(
     is_seen = not trace.mask[query, key]
     return {
         "names": names,
-        "x": [_row(name, trace.x[token]) for name, token in zip(names, pair, strict=True)],
+        "x": [_row(name, trace.x[token]) for name, token in zip(names, (query, key), strict=True)],
         "projected": [_row(f"q of {names[0]}", q), _row(f"k of {names[1]}", k), _row(f"v of {names[1]}", v)],
         "products": [_row(f"q of {names[0]}", q), _row(f"k of {names[1]}", k), _row("product", q * k)],
         "score": {
@@ -62,12 +50,13 @@ def build_picture(
             "why": [] if parts is None else _sum_reasons(parts),
         },
         "shares": [
-            {"token": token, "name": _shorten(trace, token), "weight": float(weights[token])} for token in tokens
+            {"token": token, "name": _shorten(trace, token), "weight": float(weights[token])} for token in o.tokens
         ],
         "moved": [*moved, _row("sum", trace.context[head, query])],
         "layer": [] if output is None else _list_shares(output),
         "written": None if output is None else _describe_words(output, key),
-        "signed": list(theme.signed),
+        "answer": [] if answer is None else _list_answers(answer),
+        "signed": list(o.theme.signed),
     }
 
 
@@ -97,6 +86,16 @@ def _list_shares(output: HeadOutput) -> list[dict[str, Any]]:
     return [
         {"name": name, "number": float(share), "value": percent(float(share))}
         for name, share in zip(names, output.heads, strict=True)
+    ]
+
+
+def _list_answers(answer: Answer) -> list[dict[str, Any]]:
+    """Return the most probable words, with their probabilities before and after the head is switched off."""
+    ends = zip(answer.words, answer.before.tolist(), answer.after.tolist(), strict=True)
+    largest = sorted(ends, key=lambda end: -max(end[1:]))[:MAX_ANSWERS]
+    return [
+        {"name": word, "number": before, "value": f"{percent(before)} → {percent(after)}"}
+        for word, before, after in largest
     ]
 
 

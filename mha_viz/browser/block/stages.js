@@ -28,6 +28,7 @@ import { decimal } from "../numerals.js";
  *   moved: Row[],
  *   layer: Bar[],
  *   written: Words | null,
+ *   answer: Bar[],
  *   signed: string[],
  * }} Picture
  */
@@ -71,14 +72,16 @@ const DETAILS = {
     note(`Share of each head in what the layer adds to ${names[0]}:`),
     ...(layer.length ? [drawBars(layer)] : []),
   ],
-  writes: ({ written, names }) =>
-    written
+  writes: ({ written, names, answer }) => [
+    ...(written
       ? [
           drawWords(`From ${names[1]}, ${written.share} of what the layer adds`, written.key),
           drawWords(`From all keys, ${written.head}`, written.whole),
           ...(written.is_embedding ? [note("Compared with the input embeddings.")] : []),
         ]
-      : [note("This model’s heads write vectors that no single matrix turns into words.")],
+      : [note("This model’s heads write vectors that no single matrix turns into words.")]),
+    ...(answer.length ? [note("The model’s answer here → without this head:"), drawBars(answer)] : []),
+  ],
 };
 
 /** @type {(text: string) => HTMLElement} */

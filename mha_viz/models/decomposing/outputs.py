@@ -283,10 +283,8 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
         writes = reads.float() @ torch.from_numpy(projection)
     is_word = np.ones(len(writes), np.bool_)
     is_word[[piece for piece in encoder.vocabulary.all_special_ids if piece < len(writes)]] = False
-    known = min(len(encoder.vocabulary), len(writes))
-    is_word[known:] = False
-    names = encoder.vocabulary.convert_ids_to_tokens(list(range(known)))
-    is_word[:known] &= [name is not None and not name.startswith(_UNUSED) for name in names]
+    names = {piece: name for name, piece in encoder.vocabulary.backend_tokenizer.get_vocab().items()}
+    is_word &= [piece in names and not names[piece].startswith(_UNUSED) for piece in range(len(writes))]
     matrix_name = OUTPUT_MATRIX if encoder.causal else INPUT_EMBEDDINGS
     return WordVectors(reads, projection, writes, matrix_name, is_word)
 

@@ -146,11 +146,11 @@ def _find_piece(encoder: Encoder, word: str) -> int:
 
 def format_word(encoder: Encoder, piece: int) -> str:
     """Return a readable form of a piece of the vocabulary; "␣" stands for a space at its beginning."""
-    tokenizer = encoder.vocabulary
-    raw = str(tokenizer.convert_ids_to_tokens(piece))
+    backend = encoder.vocabulary.backend_tokenizer
+    raw = str(backend.id_to_token(piece))
     if raw.startswith("▁"):
         return raw.replace("▁", BLANK)
-    name = str(tokenizer.decode([piece], clean_up_tokenization_spaces=False)).replace(" ", BLANK)
+    name = str(backend.decode([piece], skip_special_tokens=False)).replace(" ", BLANK)
     return name if name.isprintable() and name else raw
 
 

@@ -198,7 +198,6 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     read, sizes, written = _decompose(w_v, w_o)
     read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read[:, :most]).T)
     written_scores = _multiply(vectors.writes, _push_on(norms, written[:most]))
-    written_scores -= written_scores.mean(axis=-1, keepdims=True)
     # The signs of both vectors of a pair may change together: what is written most strongly is written towards.
     signs = np.where(written_scores.max(axis=-1) >= -written_scores.min(axis=-1), 1, -1).astype(np.float32)[:, None]
     reads, writes = (_rank_words(encoder, signs * scores, vectors.is_word) for scores in (read_scores, written_scores))
@@ -271,8 +270,8 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
     """Look up the vectors of words of a model."""
     reads, family = encoder.word_vectors, find_family(encoder.config)
     projection = encoder.word_projection
-    is_straight = bool(family.final_norm) and is_setting_true(family.pre_norm, encoder.config)
-    if encoder.causal and (not is_straight or family.wordless or reads.shape[1] != encoder.d_model):
+    is_straight = is_setting_true(family.pre_norm, encoder.config) and reads.shape[1] == encoder.d_model
+    if encoder.causal and not is_straight:
         raise ModelUnsupported(
             f"What the heads of {quote_model(encoder.name)} write cannot be named: between them and its words there is "
             "more than one norm and one matrix.",
@@ -306,7 +305,9 @@ def _load_product(encoder: Encoder) -> FloatSums:
     vectors = load_word_vectors(encoder)
     with _cache_lock:
         if encoder not in _products:
-            rows = zip(vectors.writes.split(_ROWS), vectors.reads.split(_ROWS), strict=True)
-            products = (written.cpu().double().T @ read.cpu().double() for written, read in rows)
-            _products[encoder] = sum(product.numpy() for product in products)
+            total = np.zeros((vectors.writes.shape[1], vectors.reads.shape[1]))
+            for start in range(0, len(vectors.reads), _ROWS):
+                rows = slice(start, start + _ROWS)
+                total += (vectors.writes[rows].cpu().double().T @ vectors.reads[rows].cpu().double()).numpy()
+            _products[encoder] = total
         return _products[encoder]

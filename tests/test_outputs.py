@@ -25,6 +25,7 @@ from mha_viz.attention.outputs import (
 from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, UnknownHead
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import from_folder, load_one_stack
+from mha_viz.study.tables import make_copying_table
 from tests import lanes, tiny_encoder_decoders, tiny_models
 
 Tiny = Callable[[str], Encoder]
@@ -373,6 +374,19 @@ def test_heads_that_continue_a_repetition_copy_and_heads_before_them_do_not() ->
     assert scores[previous].abs().max() < 0.1
 
 
+@pytest.mark.parametrize("name", ["minilm", "toy", "repeater"])
+def test_profiles_that_come_along_have_the_scores_of_their_models(name: str) -> None:
+    table = mv.load_profile(name).tables["copying"]
+    scores = mv.copying_scores(mv.load(name))
+    assert [str(mv.Head(*row)) for row in table[["layer", "head"]].itertuples(index=False)] == list(scores.index)
+    assert np.allclose(table[["copying", "copying_untrained"]], scores, atol=1e-6)
+
+
+def test_a_model_without_scores_has_a_profile_without_the_table(tiny_folder: Folder) -> None:
+    encoder = load_one_stack(from_folder(tiny_folder("gpt_neox")))
+    assert make_copying_table(encoder) == {}
+
+
 def test_random_weights_do_not_copy(minilm: Encoder) -> None:
     untrained = mv.copying_scores(minilm)["untrained"]
     assert abs(untrained.mean()) < 0.1
@@ -435,7 +449,7 @@ REFUSED = {
     "opt behind": "more than one norm and one matrix",
     "falcon by distance": "depends on the distance",
     "xlnet": "two streams",
-    "gpt2": "cannot predict words",
+    "gpt_neox": "cannot predict words",
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from mha_viz.analysis.corpus_why import load_head_shares
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding, OtherCorpusScore, RuleComparison
+from mha_viz.analysis.profile import COPYING, HEADINGS
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
 from mha_viz.analysis.shipped import HeadRecipe, RecipePart
 from mha_viz.app.widgets import head_search
@@ -418,3 +419,22 @@ def test_heads_are_found_by_what_they_find_their_keys_by(typed: str) -> None:
     assert first.does.startswith("its attention depends on ")
     assert float(first.score.rstrip("%")) > float(first.baseline.rstrip("%")) > float(second.score.rstrip("%"))
     assert head_search.find_by_key("subject", of_heads) is head_search.find_by_key(typed, ()) is None
+
+
+@pytest.mark.parametrize("typed", ["copies", " Copying  score "])
+def test_heads_are_found_by_their_copying_scores(typed: str) -> None:
+    rows = [(0, 0, -0.25, 0.01), (0, 1, 0.961, -0.02), (1, 0, 0.5, 0.0)]
+    table = pd.DataFrame(rows, columns=[*HEADINGS[COPYING]])
+    group = head_search.find_by_copying(typed, table)
+    assert group is not None
+    assert [(answer.head, answer.score) for answer in group.answers] == [
+        (Head(0, 1), "0.96"),
+        (Head(1, 0), "0.50"),
+        (Head(0, 0), "−0.25"),
+    ]
+    assert (group.answers[0].rule, group.answers[0].baseline) == ("random weights", "−0.02")
+    unmeasured = head_search.find_by_copying(typed, None)
+    assert unmeasured is not None
+    assert unmeasured.answers == ()
+    assert "were not measured" in unmeasured.note
+    assert head_search.find_by_copying("subject", table) is None

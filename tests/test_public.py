@@ -46,7 +46,7 @@ PUBLIC = {
         ),
         *("load_attention", "load_profile", "read_corpus", "compare", "difference", "overlay", "publish"),
         *("ablate", "ablation_effects", "corpus_ablation_effects", "minimal_ablation", "activation_patching"),
-        "minimal_pairs",
+        *("copying_scores", "explain_output", "minimal_pairs", "output_directions"),
         *("direct_logit_attribution", "explain_scores", "explain_corpus_scores", "find_induction_heads"),
         *("gradient_importance", "errors", "extensions", "figures", "quantities", "recipes", "roles"),
     },

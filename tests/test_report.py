@@ -347,6 +347,7 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
         "By chance: 7",
         "Scores without",
         "Suggested",
+        "Copying scores (random weights): L0H0 0.07 (0.00), ",
         "Used more than its neighbours:",
         "To cite:",
     ]

@@ -69,6 +69,7 @@ BUNDLED_CORPORA = ("ewt", "grammar", "repeats")  # folders of bundled profiles t
 DEFINITIONS = "4"  # version of the measures; incremented when a number changes its meaning
 OLD_DEFINITIONS = ("3",)  # versions that can still be read; their rules by parts of speech name one part of speech
 
+COPYING = "copying"  # the table of copying scores
 _ACCURACY = ("n", "correct", "accuracy")
 _ROLE_INTERVAL = ("role_low", "role_high")  # the interval that decides about roles; empty if there are too few cases
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -108,6 +109,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),
+        COPYING: ("layer", "head", "copying", "copying_untrained"),  # of the weights, not of the corpus
         "candidates": CANDIDATE_COLUMNS,
         "roles": COLUMNS,
         "evidence": (

@@ -18,14 +18,16 @@ from mha_viz.analysis.distance import compute_divergences
 from mha_viz.analysis.findings import OTHER_COLUMNS
 from mha_viz.analysis.intervals import Documents, count_documents_with_cases, wilson_interval
 from mha_viz.analysis.metrics import MEASURES, compute_share
-from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED_TABLES, Profile
+from mha_viz.analysis.profile import COPYING, DEFINITIONS, HEADINGS, UNTRAINED_TABLES, Profile
 from mha_viz.analysis.q_values import add_q_values
 from mha_viz.analysis.syntax import DIRECTIONS, GoldCounts, find_best_offset
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.errors import ModelUnsupported
 from mha_viz.heads import list_heads
 from mha_viz.model_names import get_display_name
+from mha_viz.models.decomposing.outputs import copying_scores
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.gap import is_nearest_name_right
 from mha_viz.study.measures import PassSums
@@ -135,11 +137,22 @@ def build_tables(measured: MeasuredCorpus, encoder: Encoder) -> tuple[dict[str, 
         trained["evidence"] = cases
     if measured.untrained is None:
         return trained, {}
+    trained |= make_copying_table(encoder)
     untrained = _make_pass_tables(measured.untrained, heads, measured)
     if syntax is not None:
         syntax = dataclasses.replace(syntax, **_select_head_counts(measured.untrained), untrained=None)
     untrained |= _make_role_tables(measured, measured.untrained, syntax, heads, None)
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED_TABLES}
+
+
+def make_copying_table(encoder: Encoder) -> dict[str, pd.DataFrame]:
+    """Return the table of copying scores by its name; an empty dict for a model whose heads have none."""
+    try:
+        scores = copying_scores(encoder)
+    except ModelUnsupported:
+        return {}
+    rows = zip(list_heads(encoder.layer_numbers, encoder.heads), scores.itertuples(index=False, name=None), strict=True)
+    return {COPYING: _make_frame(COPYING, ((*head, *values) for head, values in rows))}
 
 
 def _find_annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:

@@ -29,7 +29,7 @@ from mha_viz.figures.words.role_words import (
     find_best_baseline,
     sort_by_strength,
 )
-from mha_viz.numerals import format_weight, percent
+from mha_viz.numerals import decimal, format_weight, percent
 
 MAX_LISTED = 6  # heads per answer
 MAX_PER_WORD = 4  # heads listed for each direction of a word
@@ -45,6 +45,8 @@ FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "feed-forward": ("feed forward", "mlp"),
     }
 )
+COPYING_NAMES = ("copies", "copy", "copying", "copying head", "copying heads", "copying score", "copying scores")
+BY_WEIGHTS = "copying score, from its weights"
 QUERY_HELP = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
 RULES = {
     "best fixed offset": "offset_odd",
@@ -280,6 +282,34 @@ def find_by_key(typed: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
     does = f"its attention depends on {group}"
     answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "average head", SCORES) for e in top_heads]
     return AnswerGroup(f"{does[:1].upper()}{does[1:]}", tuple(answers))
+
+
+# ---- By what it writes ----------------------------------------------------------------------------------
+
+
+def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
+    """Return the heads with the highest copying scores, from the table COPYING of a profile, if copying is asked for.
+
+    None for other texts. The baseline is the score of the same head with random weights.
+    """
+    if " ".join(typed.casefold().split()) not in COPYING_NAMES:
+        return None
+    title = "It makes the word that it attends to more likely"
+    if table is None:
+        return AnswerGroup(title, note="The copying scores of this model were not measured.")
+    rows = table.sort_values("copying", ascending=False, kind="stable").head(MAX_LISTED)
+    answers = [
+        HeadAnswer(
+            Head(int(row.layer), int(row.head)),
+            "copies",
+            decimal(row.copying),
+            decimal(row.copying_untrained),
+            "random weights",
+            BY_WEIGHTS,
+        )
+        for row in rows.itertuples(index=False)
+    ]
+    return AnswerGroup(title, tuple(answers))
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.analysis.corpus_why import WHY, load_head_shares
+from mha_viz.analysis.profile import COPYING
 from mha_viz.analysis.shipped import list_head_recipes
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.caches import is_ready, model_service
@@ -133,7 +134,8 @@ def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
     )
     rule = None if head_search.has_arrow(typed) else head_search.find_by_rule(typed, list_head_recipes(model.name))
     keys = head_search.find_by_key(typed, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
-    groups = [*linked, *(group for group in (role, rule, keys) if group is not None)]
+    copying = head_search.find_by_copying(typed, _make_table_loader(model)(COPYING))
+    groups = [*linked, *(group for group in (role, rule, keys, copying) if group is not None)]
     stages = stage_search.find_by_word(typed, not groups)
     return [*groups, stages] if stages else [*groups]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mha_viz.analysis.chance import find_chance_roles
 from mha_viz.analysis.findings import RULE_Q, STATES, Finding, Q
-from mha_viz.analysis.profile import Profile, list_bundled_profiles, read_profile
+from mha_viz.analysis.profile import COPYING, Profile, list_bundled_profiles, read_profile
 from mha_viz.analysis.q_values import ROLE_COLUMNS, collect_tests
 from mha_viz.analysis.replication import Replication, replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
@@ -45,8 +45,9 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.figures.words.use_words import USE, explain_use, is_used
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import format_csv
+from mha_viz.heads import Head
 from mha_viz.model_names import cite_model, name_in_column
-from mha_viz.numerals import counted
+from mha_viz.numerals import counted, decimal
 from mha_viz.quotes import did_you_mean, join_names, quote
 
 if TYPE_CHECKING:
@@ -179,10 +180,13 @@ def report(
     tested = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
     q, rule_q = (dict(zip(tested, tests[column], strict=True)) for column in (Q, RULE_Q))
     thirds = _replicate_on_thirds(profile, findings, others)
-    use = _find_use(profile)
+    use, copying = _find_use(profile), _find_copying_scores(profile)
     keys = [(f.role, f.detail, *f.head) for f in findings]
+    no_scores = (math.nan, math.nan)
     roles = tuple(
-        ReportedRole(f, q.get(key, math.nan), rule_q.get(key, math.nan), outcomes, use.get(key))
+        ReportedRole(
+            f, q.get(key, math.nan), rule_q.get(key, math.nan), outcomes, use.get(key), copying.get(f.head, no_scores)
+        )
         for f, key, outcomes in zip(findings, keys, thirds, strict=True)
     )
     names = (profile.corpus, tuple(other.corpus for other in others))
@@ -285,6 +289,25 @@ def _find_use(profile: Profile) -> dict[Any, Use]:
     return dict(zip(table[ROLE_COLUMNS].itertuples(index=False, name=None), uses, strict=True))
 
 
+def _find_copying_scores(profile: Profile) -> dict[Head, tuple[float, float]]:
+    """Return the copying score of each head, and that of random weights; an empty dict if they were not measured."""
+    table = profile.tables.get(COPYING)
+    rows = () if table is None else table.itertuples(index=False, name=None)
+    return {Head(layer, head): (copying, untrained) for layer, head, copying, untrained in rows}
+
+
+def _describe_copying(roles: Sequence[ReportedRole]) -> str:
+    """Return "Copying scores (random weights): L3H1 0.96 (0.02), …"; empty if they were not measured."""
+    scores = {role.finding.head: role.copying for role in sorted(roles, key=lambda role: role.finding.head)}
+    parts = [
+        f"{head} {decimal(score)} ({decimal(untrained)})"
+        for head, (score, untrained) in scores.items()
+        if not math.isnan(score)
+    ]
+    meaning = "At 1, attending to a word makes that word more likely; at −1, less likely."
+    return f"Copying scores (random weights): {', '.join(parts)}. {meaning}" if parts else ""
+
+
 def _iter_notes(
     profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame, subject: ReportSubject
 ) -> Iterator[str]:
@@ -316,6 +339,8 @@ def _iter_notes(
         )
     if any(has_few(f) for f in findings):
         yield "Few documents: interval and q take cases as independent, and apply to these documents alone."
+    if copying := _describe_copying(roles):
+        yield copying
     for number, corpus in enumerate(subject.thirds):
         if all(role.thirds[number] is None for role in roles):
             yield f"{corpus} is one of the corpora that chose these roles: that they hold there replicates nothing."

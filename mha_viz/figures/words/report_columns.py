@@ -36,6 +36,7 @@ HEADING = (
     *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "state"),
     *(*COMPARISON_COLUMNS, "untrained", Q, RULE_Q, "also_established_on"),
     *(*(f"other_{name}" for name in SHARED_COLUMNS), "used_more_than_neighbours"),
+    *("copying", "copying_untrained"),
 )
 # For the first third corpus, the columns are replicated_1_corpus, replicated_1_outcome, …
 THIRD_COLUMNS = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
@@ -79,6 +80,7 @@ class ReportedRole(NamedTuple):
         q, rule_q: q-values against the baseline and against the strongest simple rule, NaN if the role was not tested.
         thirds: the outcome on each third corpus, None if that corpus helped to choose the role.
         use: whether the head is used, None if that was not measured.
+        copying: the head's copying score, and that of random weights; NaN if they were not measured.
     """
 
     finding: Finding
@@ -86,6 +88,7 @@ class ReportedRole(NamedTuple):
     rule_q: float
     thirds: tuple[Replication | None, ...]
     use: Use | None
+    copying: tuple[float, float]
 
 
 class ReportSubject(NamedTuple):
@@ -107,8 +110,9 @@ def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     other = f.elsewhere or OtherCorpusScore("", math.nan)
     others = (CORPUS_SEPARATOR.join(_list_other_corpora(f)), other.score, other.upos, other.upos_rule, *other.beside)
     thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _third_cells(*third))
-    use = "" if role.use is None else role.use.used
-    return (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, role.rule_q, *others, use, *thirds)
+    of_head = ("" if role.use is None else role.use.used, *role.copying)
+    subject, q_values = (of.model, of.revision, of.corpus), (role.q, role.rule_q)
+    return (*subject, *head, *measured, *baselines, *q_values, *others, *of_head, *thirds)
 
 
 def _third_cells(corpus: str, replication: Replication | None) -> tuple[Any, ...]:

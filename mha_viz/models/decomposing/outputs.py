@@ -127,10 +127,17 @@ def _rank_words(encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_]
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
     pieces, written = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
-        order = np.argsort(row, kind="stable")
-        ends = order[::-1][:WORDS], order[:WORDS]
+        ends = _find_largest(row), _find_largest(-row)
         written.append(Written(*(tuple(_name_word(encoder, int(pieces[place])) for place in end) for end in ends)))
     return written
+
+
+def _find_largest(numbers: Floats) -> npt.NDArray[np.intp]:
+    """Return the places of the WORDS largest numbers, the largest first; of equal numbers, the first comes first."""
+    last = np.partition(numbers, -WORDS)[-WORDS] if len(numbers) > WORDS else -np.inf
+    places = np.flatnonzero(numbers >= last)
+    largest: npt.NDArray[np.intp] = places[np.argsort(-numbers[places], kind="stable")][:WORDS]
+    return largest
 
 
 def _name_word(encoder: Encoder, piece: int) -> str:
@@ -198,7 +205,6 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     read, sizes, written = _decompose(w_v, w_o)
     read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read[:, :most]).T)
     written_scores = _multiply(vectors.writes, _push_on(norms, written[:most]))
-    written_scores -= written_scores.mean(axis=-1, keepdims=True)
     # The signs of both vectors of a pair may change together: what is written most strongly is written towards.
     signs = np.where(written_scores.max(axis=-1) >= -written_scores.min(axis=-1), 1, -1).astype(np.float32)[:, None]
     reads, writes = (_rank_words(encoder, signs * scores, vectors.is_word) for scores in (read_scores, written_scores))
@@ -271,8 +277,8 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
     """Look up the vectors of words of a model."""
     reads, family = encoder.word_vectors, find_family(encoder.config)
     projection = encoder.word_projection
-    is_straight = bool(family.final_norm) and is_setting_true(family.pre_norm, encoder.config)
-    if encoder.causal and (not is_straight or family.wordless or reads.shape[1] != encoder.d_model):
+    is_straight = is_setting_true(family.pre_norm, encoder.config) and reads.shape[1] == encoder.d_model
+    if encoder.causal and not is_straight:
         raise ModelUnsupported(
             f"What the heads of {quote_model(encoder.name)} write cannot be named: between them and its words there is "
             "more than one norm and one matrix.",
@@ -307,10 +313,12 @@ def _load_product(encoder: Encoder) -> FloatSums:
     vectors = load_word_vectors(encoder)
     with _cache_lock:
         if encoder not in _products:
-            rows = zip(vectors.writes.split(_ROWS), vectors.reads.split(_ROWS), strict=True)
-            product = sum((written.cpu().double().T @ read.cpu().double()).numpy() for written, read in rows)
-            mean, total = (_sum_words(words) for words in (vectors.writes, vectors.reads))
-            _products[encoder] = product - np.outer(mean / len(vectors.writes), total)
+            product = np.zeros((vectors.writes.shape[1], vectors.reads.shape[1]))
+            for start in range(0, len(vectors.reads), _ROWS):
+                rows = slice(start, start + _ROWS)
+                product += (vectors.writes[rows].cpu().double().T @ vectors.reads[rows].cpu().double()).numpy()
+            mean, total = _sum_words(vectors.writes) / len(vectors.writes), _sum_words(vectors.reads)
+            _products[encoder] = product - np.outer(mean, total)
         return _products[encoder]
 
 

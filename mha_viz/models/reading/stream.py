@@ -12,13 +12,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
-from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, Parts
+from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, FloatSums, Parts
 from mha_viz.attention.trace import Floats
 from mha_viz.errors import ModelUnsupported
 from mha_viz.model_names import quote_model
@@ -37,6 +37,7 @@ from mha_viz.models.reading.probe import (
     to_array,
 )
 
+A = TypeVar("A", Floats, FloatSums)
 SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
 _NORM_AFTER_W_O = "a norm stands between what W_O puts out and the sum that it is added to"
 _UNSUPPORTED_FAMILIES = {
@@ -72,7 +73,7 @@ class FrozenNorm(NamedTuple):
         passed: Floats = self.centre(vectors) * (self.weight / self.size[token])
         return passed
 
-    def centre(self, vectors: Floats) -> Floats:
+    def centre(self, vectors: A) -> A:
         """Return vectors, […, d], without their means if the norm subtracts these."""
         return vectors - vectors.mean(axis=-1, keepdims=True) if self.is_centred else vectors
 
@@ -80,8 +81,8 @@ class FrozenNorm(NamedTuple):
 class LayerNorms(NamedTuple):
     """The norms around the heads of a layer.
 
-    ``before`` is the first norm on the way from the vectors of words to the heads: that of the embeddings or, in
-    pre-norm models, the layer's. None if there is none. ``after`` is the first norm that the output of the heads passes
+    ``before`` is the layer's own norm before its heads or, if it has none, that of the embeddings. None if there is
+    neither. ``after`` is the first norm that the output of the heads passes
     after it was added to the residual stream: the layer's or, in pre-norm models, the last one.
     """
 
@@ -218,10 +219,10 @@ class Stream:
             after = [norm for norm in self._norms if norm.after == (self._count if is_pre else layer + 1)]
             if len(after) < 2 - is_pre:
                 raise _unsupported_error(self._name, "its layers do not have a norm after each of their halves")
-            if is_pre:
-                x, layer_input = self._opened[layer].inputs(len(after[-1].given))
-                before = [] if layer_input is None else [self._norm(layer, x, layer_input)]
-            else:
+            x, layer_input = self._opened[layer].inputs(len(after[0].given))
+            if layer_input is not None:
+                before = [self._norm(layer, x, layer_input)]
+            else:  # post-norm, or ModernBERT's first layer
                 before = [norm for norm in self._norms if norm.after == 0][:1]
             frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre else 0])]
             yield self._opened[layer], LayerNorms(frozen[0] if before else None, frozen[-1])

@@ -269,7 +269,7 @@ def test_the_picture_has_the_numbers_of_every_stage(minilm: Encoder) -> None:
 
 
 def test_a_model_whose_heads_write_no_words_says_so(tiny_folder: Callable[[str], Path]) -> None:
-    page = visit(model=str(tiny_folder("gemma")), step="words", head="L1H1", text="One dog barks.")
+    page = visit(model=str(tiny_folder("olmo2")), step="words", head="L1H1", text="One dog barks.")
     assert diagram(page)["picture"]["written"] is None
     assert "stand between this model’s heads and its words" in page.said
 

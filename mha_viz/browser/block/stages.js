@@ -67,9 +67,9 @@ const DETAILS = {
     ...(score.why.length ? [note("The key, compared with the other keys:"), drawBars(score.why)] : []),
   ],
   share: ({ shares }, send) => [drawShares(shares, send)],
-  moved: ({ names }) => [note("Each v, times its share; the sum goes to "), make("b", {}, typedText(names[0])), "."],
+  moved: ({ names }) => [note("Each v, times its share; the sum goes to ", typedText(names[0]), ".")],
   join: ({ layer, names }) => [
-    note(`Share of each head in what the layer adds to ${names[0]}:`),
+    note("Share of each head in what the layer adds to ", typedText(names[0]), ":"),
     ...(layer.length ? [drawBars(layer)] : []),
   ],
   writes: ({ written, names, answer }) => [
@@ -84,8 +84,8 @@ const DETAILS = {
   ],
 };
 
-/** @type {(text: string) => HTMLElement} */
-const note = (text) => make("p", { class: "note" }, text);
+/** @type {(...words: Children) => HTMLElement} */
+const note = (...words) => make("p", { class: "note" }, ...words);
 
 /** @type {(row: Row, signed: string[]) => HTMLElement} */
 function drawRow(row, signed) {

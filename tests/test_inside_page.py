@@ -49,7 +49,7 @@ from mha_viz.figures.layout.caption import format_head
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.numerals import decimal
+from mha_viz.numerals import decimal, percent
 from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, clean
 from tests import hostile, lanes, tiny_models
@@ -266,6 +266,22 @@ def test_the_picture_has_the_numbers_of_every_stage(minilm: Encoder) -> None:
     assert picture["written"]["is_embedding"] is True
     table = html(page).split('<table class="inside-words">')[1]
     assert table.index("animal") < table.index("beast, breed, pup") < table.index("street")
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "head", "query"),
+    [("toy", "The girl smiles because [MASK] sings .", "L1H1", 5), ("repeater", "dog river anna dog", "L1H3", 3)],
+)
+def test_the_picture_ends_with_the_answer_where_the_model_gives_one(
+    model: str, text: str, head: str, query: int
+) -> None:
+    at_answer = visit(model=model, text=text, head=head, q=str(query), step="words")
+    answer = mv.predict(mv.load(model), text, [head])
+    ends = sorted(zip(answer.words, answer.before, answer.after, strict=True), key=lambda end: -max(end[1:]))
+    expected_bars = [(word, f"{percent(before)} → {percent(after)}") for word, before, after in ends[:3]]
+    assert [(bar["name"], bar["value"]) for bar in diagram(at_answer)["picture"]["answer"]] == expected_bars
+    elsewhere = visit(model=model, text=text, head=head, q="2", k="0", step="words")
+    assert diagram(elsewhere)["picture"]["answer"] == []
 
 
 def test_a_model_whose_heads_write_no_words_says_so(tiny_folder: Callable[[str], Path]) -> None:

@@ -18,7 +18,7 @@ from mha_viz.numerals import decimal, percent
 MAX_NUMBERS = 512  # numbers of a vector that are sent; of wider vectors, the largest of several beside each other
 MAX_ANSWERS = 3
 MAX_KEYS = 4  # vectors of keys that are drawn where values are mixed
-Numbers = npt.NDArray[Any]
+_Vector = npt.NDArray[np.float32]
 
 
 def build_picture(o: OpenStep, parts: ScoreParts | None, answer: Answer | None) -> Mapping[str, Any]:
@@ -64,7 +64,7 @@ def _shorten(trace: Trace, token: int) -> str:
     return trace.text.tokens[token].drawn[:16]
 
 
-def _row(name: str, numbers: Numbers, value: str = "") -> dict[str, Any]:
+def _row(name: str, numbers: _Vector, value: str = "") -> dict[str, Any]:
     """Return a vector as a row of shades, −100 to 100 of its largest number."""
     if len(numbers) > MAX_NUMBERS:
         groups = np.array_split(numbers, MAX_NUMBERS)

@@ -281,7 +281,7 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
         )
     writes = _load_output_matrix(encoder, reads) if encoder.causal else reads
     if writes is reads and projection is not None:
-        writes = reads.float() @ torch.from_numpy(projection)
+        writes = reads.float() @ torch.from_numpy(projection).to(reads.device)
     is_word = np.ones(len(writes), np.bool_)
     is_word[[piece for piece in encoder.vocabulary.all_special_ids if piece < len(writes)]] = False
     known = min(len(encoder.vocabulary), len(writes))

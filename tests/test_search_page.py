@@ -64,6 +64,12 @@ def test_every_page_answers_plain_words_and_its_links_say_what_a_click_does(name
     assert target.path == ("./" if not stays or name == "explore" else f"./{name}")
 
 
+def test_heads_that_copy_are_found() -> None:
+    group = asked(visit("roles"), "copies")["groups"][0]
+    first = group["answers"][0]
+    assert (first["name"], first["score"], first["rule"]) == ("L5H7", "1.00", "random weights")
+
+
 def test_nothing_is_answered_before_something_is_typed() -> None:
     content = json.loads(visit("explore")._drawn()["mha_search"].json)
     assert content == {"number": 0, "typed": "", "problem": "", "groups": []}

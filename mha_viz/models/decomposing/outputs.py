@@ -34,6 +34,7 @@ from mha_viz.models.reading import answers
 from mha_viz.models.reading.cores import one_blas_thread
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
+from mha_viz.models.reading.probe import check_full_precision
 from mha_viz.models.reading.stream import LayerNorms
 
 if TYPE_CHECKING:
@@ -276,6 +277,7 @@ def load_word_vectors(encoder: Encoder) -> WordVectors:
 def _open_word_vectors(encoder: Encoder) -> WordVectors:
     """Look up the vectors of words of a model."""
     reads, family = encoder.word_vectors, find_family(encoder.config)
+    check_full_precision(reads.dtype, encoder.name)
     projection = encoder.word_projection
     is_straight = is_setting_true(family.pre_norm, encoder.config) and reads.shape[1] == encoder.d_model
     if encoder.causal and not is_straight:
@@ -286,7 +288,7 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
         )
     writes = _load_output_matrix(encoder, reads) if encoder.causal else reads
     if writes is reads and projection is not None:
-        writes = reads.float() @ torch.from_numpy(projection)
+        writes = reads.float() @ torch.from_numpy(projection).to(reads.device)
     is_word = np.ones(len(writes), np.bool_)
     is_word[[piece for piece in encoder.vocabulary.all_special_ids if piece < len(writes)]] = False
     names = {piece: name for name, piece in encoder.vocabulary.backend_tokenizer.get_vocab().items()}
@@ -296,11 +298,14 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
 
 
 def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
-    """Return the matrix between last states and logits, [piece, d_model]; a random one for random weights."""
-    if encoder.folder is not None:
-        return answers.find_output_matrix(encoder)
+    """Return the matrix between last states and logits, [piece, d_model]; a random one for random weights.
+
+    It is read from the files of the model only if it is not that of the input embeddings.
+    """
     if getattr(encoder.config, "tie_word_embeddings", True):
         return reads
+    if encoder.folder is not None:
+        return answers.find_output_matrix(encoder)
     generator = torch.Generator().manual_seed(UNTRAINED_SEED)
     return torch.randn(reads.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
 

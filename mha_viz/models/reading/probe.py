@@ -66,12 +66,7 @@ class LayerProbe:
             raise weights_only_error(model.config.model_type)
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
-        if model.dtype != torch.float32:
-            raise ModelUnsupported(
-                f"The steps inside the heads of {quote_model(name)} are computed again in float32, and it was loaded "
-                f"in {str(model.dtype).removeprefix('torch.')}.",
-                "Load it without dtype.",
-            )
+        check_full_precision(model.dtype, name)
         self._name, self._layer, self._model = name, layer, model
         self.layer, self.part = locate_attention(model.config, layer)
         self._family, reason = find_family(model.config, layer), find_opaque_reason(model.config, layer)
@@ -228,6 +223,16 @@ class _Rotations(NamedTuple):
     cos: torch.Tensor  # [1, n, r]
     sin: torch.Tensor
     mask: torch.Tensor | None  # [1, 1, n, n]
+
+
+def check_full_precision(dtype: torch.dtype, name: str) -> None:
+    """Raise ModelUnsupported for a model that was loaded in half precision."""
+    if dtype != torch.float32:
+        raise ModelUnsupported(
+            f"The steps inside the heads of {quote_model(name)} are computed again in float32, and it was loaded in "
+            f"{str(dtype).removeprefix('torch.')}.",
+            "Load it without dtype.",
+        )
 
 
 def _copy_hidden_states(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Tensor:

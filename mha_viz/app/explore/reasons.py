@@ -12,10 +12,11 @@ import streamlit as st
 
 from mha_viz.app.service.caches import model_service, read_facts
 from mha_viz.app.service.reader import verbs
+from mha_viz.app.url import address
 from mha_viz.app.widgets.components import exchange_reasons
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import guarded, read_message
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
 from mha_viz.attention.reasons import LinkReasons
 from mha_viz.errors import MhaVizError
@@ -28,12 +29,14 @@ POLL_S = 0.2  # seconds between two looks at an answer; in between, Streamlit ma
 
 
 def has_reasons(page: PageReading) -> bool:
-    """Return whether the links on the page can be explained: weights of one stack, with all heads on, in a short text.
+    """Return whether the page explains links: weights of one stack, with all heads on, in a short text.
 
-    Also False for a model of which only the weights can be read.
+    False in the view for a class, and for a model of which only the weights can be read.
     """
     attention = page.attention
-    if page.is_part or attention.quantity != WEIGHT or page.url.where.request.off or page.tokens > MAX_TOKENS:
+    if page.is_part or attention.quantity != WEIGHT or page.tokens > MAX_TOKENS:
+        return False
+    if page.url.where.request.off or address.is_class_view():
         return False
     with suppress(MhaVizError):
         facts = read_facts(page.model)
@@ -44,12 +47,12 @@ def has_reasons(page: PageReading) -> bool:
 def answer_browser(page: PageReading) -> None:
     """Let the browser ask for the reasons of a head, without a run of the whole page."""
     if has_reasons(page):
-        _answer(page.whole_request, page.attention.key, page.attention.heads, page.attention.layers)
+        _answer(page.whole_request, page.attention.key)
 
 
 @st.fragment
 @guarded(lambda error: None)
-def _answer(request: Request, key: str, heads: int, layers: int) -> None:
+def _answer(request: Request, key: str) -> None:
     """Send the reasons of the head that the browser has asked about; nothing if they are not available."""
     asked = st.session_state.pop(ASKED_KEY, {})
     answer: dict[str, Any] = {}
@@ -58,7 +61,7 @@ def _answer(request: Request, key: str, heads: int, layers: int) -> None:
         with suppress(MhaVizError):
             head = Head.parse(str(asked.get("head")))
             future = model_service().ask_cached(verbs.explain_links, request, head)
-            answer = {"key": key, "head": head.place(heads)} | encode_reasons(_wait_silently(future, place))
+            answer = {"key": key, "head": str(head)} | encode_reasons(_wait_silently(future, place))
     exchange_reasons(answer, "reasons", _on_ask)
 
 

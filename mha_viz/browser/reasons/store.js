@@ -2,8 +2,8 @@
 // asks, and another component sends its questions.
 
 /**
- * Why the links of a head are strong, and what its keys write. `codes` [query, key]: the number of a group, from 1, plus
- * 16 times that of a second one; `words` of each key. Either is null if the model cannot tell.
+ * Why the links of a head are strong, and what its keys write. `codes` [query, key]: the number of a group, from 1,
+ * plus 16 times that of a second one; `words` of each key. Either is null if the model cannot tell.
  *
  * @typedef {{ groups: string[], codes: Uint8Array | null, words: string[][] | null }} Reasons
  */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { explainedLink, sayReasons, strongestTokens } from "../../mha_viz/browser/explorer/reasons.js";
-import { ANSWERED, openReasonStore, parseReasons } from "../../mha_viz/browser/reasons/store.js";
+import { CHANGED, openReasonStore, parseReasons } from "../../mha_viz/browser/reasons/store.js";
 
 const GROUPS = ["word", "position", "earlier heads", "feed-forward", "constants"];
 
@@ -65,9 +65,11 @@ test("a head is asked about once, and again if no answer has come; answers are a
   assert.equal(openReasonStore(), store);
   const asked = [];
   let announced = 0;
-  document.addEventListener(ANSWERED, () => (announced += 1));
+  document.addEventListener(CHANGED, () => (announced += 1));
   assert.equal(store.find("k", "L0H0", 0), null);
-  store.ask = ({ key, head }) => asked.push(`${key} ${head}`);
+  const ask = ({ key, head }) => asked.push(`${key} ${head}`);
+  store.open(ask);
+  assert.equal(announced, 1, "those who look at a link can ask now");
   store.find("k", "L0H0", 10);
   store.find("k", "L0H0", 20);
   assert.deepEqual(asked, ["k L0H0"]);
@@ -77,7 +79,9 @@ test("a head is asked about once, and again if no answer has come; answers are a
   const reasons = parseReasons({ groups: GROUPS, codes: null, words: null });
   store.put("k", "L0H1", reasons);
   store.put("k", "L0H1", reasons);
-  assert.equal(announced, 1);
+  assert.equal(announced, 2);
   assert.equal(store.find("k", "L0H1", 60_000), reasons);
+  store.close(ask);
+  store.find("k", "L0H2", 90_000);
   assert.equal(asked.length, 3);
 });

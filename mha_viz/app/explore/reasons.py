@@ -54,7 +54,7 @@ def answer_browser(page: PageReading) -> None:
 @guarded(lambda error: None)
 def _answer(request: Request, key: str) -> None:
     """Send the reasons of the head that the browser has asked about; nothing if they are not available."""
-    asked = st.session_state.pop(ASKED_KEY, {})
+    asked = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
     answer: dict[str, Any] = {}
     place = st.empty()
     if asked.get("key") == key:
@@ -62,6 +62,7 @@ def _answer(request: Request, key: str) -> None:
             head = Head.parse(str(asked.get("head")))
             future = model_service().ask_cached(verbs.explain_links, request, head)
             answer = {"key": key, "head": str(head)} | encode_reasons(_wait_silently(future, place))
+    st.session_state.pop(ASKED_KEY, None)
     exchange_reasons(answer, "reasons", _on_ask)
 
 

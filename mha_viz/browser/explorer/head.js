@@ -6,7 +6,7 @@ import { drawHeatmap, thinned } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks, fewLinks, lineRamp, linkScale } from "../links.js";
 import { headName, inModel, keysOf, mapName, paperMapName } from "../reading.js";
-import { ANSWERED, openReasonStore } from "../reasons/store.js";
+import { CHANGED, openReasonStore } from "../reasons/store.js";
 import { pointOn, reveal, sameSpot } from "../stage.js";
 import { OF_STRENGTH, firstValues, isOfLayers, stateOf } from "../view.js";
 import { hiddenNote, offNote, readout, scaleWords, table } from "../words.js";
@@ -283,17 +283,18 @@ export class HeadView {
     return sayReasons(reasons, from.text, to.text, ...strongestTokens(from, to, matrix, keysOf(reading).n));
   }
 
-  #onAnswer = () => {
+  #onReasons = () => {
     const { read, stage, say } = this.#stores;
     if (!read.reading) return;
     this.draw();
     const { textContent } = this.#reason;
-    if (textContent && this.#unexplained && sameSpot(this.#unexplained, stage.focused())) say(textContent);
+    if (!textContent || !this.#unexplained) return;
+    if (sameSpot(this.#unexplained, stage.focused())) say(textContent);
     this.#unexplained = null;
   };
 
   stop() {
-    document.removeEventListener(ANSWERED, this.#onAnswer);
+    document.removeEventListener(CHANGED, this.#onReasons);
   }
 
   // ---- Pointer and keys ---------------------------------------------------------------------------------------
@@ -326,7 +327,7 @@ export class HeadView {
     };
     for (const canvas of [this.#heat, this.#links])
       for (const name of ["pointerdown", "pointermove", "keydown"]) canvas.addEventListener(name, act, true);
-    document.addEventListener(ANSWERED, this.#onAnswer);
+    document.addEventListener(CHANGED, this.#onReasons);
   }
 
   /** @type {(spot: Spot, isHeat: boolean) => void} */

@@ -8,14 +8,12 @@ import { openReasonStore, parseReasons } from "./store.js";
 function onPage(root, send) {
   const store = openReasonStore();
   const ask = (/** @type {{ key: string, head: string }} */ question) => send("ask", question);
-  store.ask = ask;
+  store.open(ask);
   return {
     show: (data) => {
       if (data.key) store.put(data.key, data.head, parseReasons(data));
     },
-    stop: () => {
-      if (store.ask === ask) store.ask = null;
-    },
+    stop: () => store.close(ask),
   };
 }
 

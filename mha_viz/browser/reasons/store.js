@@ -8,16 +8,27 @@
  * @typedef {{ groups: string[], codes: Uint8Array | null, words: string[][] | null }} Reasons
  */
 
-/** @typedef {{ key: string, head: string }} Question a reading and a head of it */
+/** @typedef {(question: { key: string, head: string }) => void} Ask asks about a head of a reading */
 
-export const ANSWERED = "mha-reasons"; // the event on the document when an answer has arrived
+export const CHANGED = "mha-reasons"; // the event on the document when an answer has arrived, or can be asked for
 const AGAIN = 4000; // milliseconds after which an unanswered question is asked again: a click may have ended its run
 const MOST = 100; // maximum number of stored answers
 
 class ReasonStore {
-  ask = /** @type {((question: Question) => void) | null} */ (null); // null while nothing can be asked
+  #ask = /** @type {Ask | null} */ (null); // null while nothing can be asked
   #answers = /** @type {Map<string, Reasons>} */ (new Map());
   #asked = { name: "", at: 0 };
+
+  /** @type {(ask: Ask) => void} */
+  open(ask) {
+    this.#ask = ask;
+    document.dispatchEvent(new Event(CHANGED));
+  }
+
+  /** @type {(ask: Ask) => void} */
+  close(ask) {
+    if (this.#ask === ask) this.#ask = null;
+  }
 
   // Return the reasons of a head; null, and ask the server, if they are not here.
   /** @type {(key: string, head: string, now?: number) => Reasons | null} */
@@ -26,9 +37,9 @@ class ReasonStore {
     const answer = this.#answers.get(name);
     if (answer) return answer;
     const isAsked = this.#asked.name === name && now < this.#asked.at + AGAIN;
-    if (this.ask && !isAsked) {
+    if (this.#ask && !isAsked) {
       this.#asked = { name, at: now };
-      this.ask({ key, head });
+      this.#ask({ key, head });
     }
     return null;
   }
@@ -40,7 +51,7 @@ class ReasonStore {
     this.#answers.set(name, reasons);
     const [oldest] = this.#answers.keys();
     if (this.#answers.size > MOST) this.#answers.delete(oldest);
-    document.dispatchEvent(new Event(ANSWERED));
+    document.dispatchEvent(new Event(CHANGED));
   }
 }
 

@@ -60,7 +60,8 @@ test("of words of several tokens, the strongest link is explained", () => {
   assert.deepEqual(strongestTokens({ tokens: [1, 2] }, { tokens: [0, 1] }, matrix, 3), [2, 1]);
 });
 
-test("a head is asked about once, and again if no answer has come; answers are announced", () => {
+test("a head is asked about once, and again if no answer has come; answers are announced", ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
   const store = openReasonStore();
   assert.equal(openReasonStore(), store);
   const asked = [];
@@ -81,6 +82,12 @@ test("a head is asked about once, and again if no answer has come; answers are a
   store.put("k", "L0H1", reasons);
   assert.equal(announced, 2);
   assert.equal(store.find("k", "L0H1", 60_000), reasons);
+  mock.timers.tick(5000);
+  assert.equal(announced, 2, "the answer is here");
+  store.find("k", "L0H3", 70_000);
+  mock.timers.tick(5000);
+  assert.equal(announced, 3, "no answer: whoever waits may ask again");
+  asked.pop();
   store.close(ask);
   store.find("k", "L0H2", 90_000);
   assert.equal(asked.length, 3);

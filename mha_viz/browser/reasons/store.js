@@ -12,12 +12,14 @@
 
 export const CHANGED = "mha-reasons"; // the event on the document when an answer has arrived, or can be asked for
 const AGAIN = 4000; // milliseconds after which an unanswered question is asked again: a click may have ended its run
+const WAIT = 50; // further milliseconds, because timers may be early
+const TRIES = 5; // how often it is asked while nobody points at anything else
 const MOST = 100; // maximum number of stored answers
 
 class ReasonStore {
   #ask = /** @type {Ask | null} */ (null); // null while nothing can be asked
   #answers = /** @type {Map<string, Reasons>} */ (new Map());
-  #asked = { name: "", at: 0 };
+  #asked = { name: "", at: 0, tries: 0 };
 
   /** @type {(ask: Ask) => void} */
   open(ask) {
@@ -38,10 +40,18 @@ class ReasonStore {
     if (answer) return answer;
     const isAsked = this.#asked.name === name && now < this.#asked.at + AGAIN;
     if (this.#ask && !isAsked) {
-      this.#asked = { name, at: now };
+      const tries = this.#asked.name === name ? this.#asked.tries + 1 : 1;
+      this.#asked = { name, at: now, tries };
       this.#ask({ key, head });
+      if (tries < TRIES) setTimeout(() => this.#remind(name), AGAIN + WAIT);
     }
     return null;
+  }
+
+  // Let whoever still waits for an answer ask again.
+  /** @type {(name: string) => void} */
+  #remind(name) {
+    if (this.#asked.name === name && !this.#answers.has(name)) document.dispatchEvent(new Event(CHANGED));
   }
 
   /** @type {(key: string, head: string, reasons: Reasons) => void} */

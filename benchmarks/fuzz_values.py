@@ -106,6 +106,9 @@ def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Ca
             ("next", lambda: True),
         ),
         "mha_more": (("class", lambda: True),),
+        "mha_reasons": (
+            ("ask", lambda: random.choice(({"head": random.choice(_HEADS), "key": "0"}, any_word(random, _VALUES)))),
+        ),
         "mha_scheme": (
             ("turned", lambda: random.choice(("dark", "light"))),
             ("linked", lambda: random.choice(({"head": random.choice(_HEADS)}, {"kinds": any_text(random)}))),

@@ -153,6 +153,12 @@ class PageSession:
         return roles
 
     @property
+    def reasons(self) -> dict[str, Any] | None:
+        """The last answer on why links are there, empty without one; None where the browser can ask nothing."""
+        drawn = self._drawn().get("mha_reasons")
+        return json.loads(drawn.json) if drawn else None
+
+    @property
     def said(self) -> str:
         """All text around the picture."""
         by_kind: dict[str, list[Any]] = {kind: [] for kind in ("html", *SAYING)}

@@ -30,6 +30,7 @@ NEVER = "the steps of the tour are on different pages, so that a link stands in 
 NOT_WALKED: Mapping[str, str] = {
     "mha_search.query": SAME_ADDRESS,
     "mha_scheme.turned": SAME_ADDRESS,
+    "mha_reasons.ask": SAME_ADDRESS,
     "mha_explorer.measure": WORK,
     "download_panel": SAME_ADDRESS,  # nor does a download: the browser saves a file and stays
     "publish": SAME_ADDRESS,

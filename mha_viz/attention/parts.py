@@ -176,6 +176,35 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
     )
 
 
+def sum_key_groups(trace: Trace, parts: Parts, head: Head) -> FloatSums:
+    """Sum the parts of all scores of a head by the group of the key's part, above their mean: [query, key, group].
+
+    Each number equals ``score_parts(…)[key].by_group().sum()`` of the group, one of GROUPS in their order: the sum over
+    all parts of the query, minus its mean over the keys that the query sees. NaN for keys that it does not see.
+    """
+    number, parts_of_keys = trace.number(head), parts.of_keys.parts if parts.of_keys else parts
+    queries = _project_parts(trace, parts, number, 0, slice(None)).sum(axis=0)  # [query, d_k]
+    columns, (_, groups) = _project_parts(trace, parts_of_keys, number, 1, slice(None)), _append_biases(parts_of_keys)
+    keys = np.stack([columns[[group == name for group in groups]].sum(axis=0) for name in GROUPS])  # [group, key, d_k]
+    sums = (keys @ queries.T).transpose(2, 1, 0) * trace.scaling
+    of_position = sums[:, :, GROUPS.index(POSITION)]
+    if trace.rotation is not None:
+        cos, sin = trace.rotation.cos, trace.rotation.sin
+        rotated = rotate(queries, cos, sin) @ rotate(columns.sum(axis=0), cos, sin).T
+        of_position += rotated * trace.scaling - sums.sum(axis=-1)
+    if trace.relative is not None:
+        vectors = (trace.relative.vectors(which, number).astype(np.float64) for which in (0, 1))
+        key_vectors, query_vectors = vectors  # [query, key, d_k]
+        of_position += trace.relative.alone[number % len(trace.relative.alone)]
+        if key_vectors.shape[-1]:
+            of_position += np.einsum("id,ijd->ij", queries, key_vectors) * trace.scaling
+        if query_vectors.shape[-1]:
+            sums += np.einsum("gjd,ijd->ijg", keys, query_vectors) * trace.scaling
+    above_mean: FloatSums = sums - sums.mean(axis=1, keepdims=True, where=~trace.mask[:, :, None])
+    above_mean[trace.mask] = np.nan
+    return above_mean
+
+
 def _append_biases(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names and groups of parts, followed by those of the biases of a linear layer."""
     return (*parts.names, BIASES), (*parts.groups, CONSTANTS)

@@ -74,6 +74,10 @@ const queue = () => (page.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 
 /** @type {(name: string) => boolean} */
 export const isUnanswered = (name) => queue().waiting.has(name) || queue().sent === name;
 
+// Whether any message waits to be sent, or for its answer.
+/** @type {() => boolean} */
+export const isQueueBusy = () => queue().waiting.size > 0 || queue().sent !== "";
+
 // Queue a message. Of messages with the same name, only the latest is sent; edits of the compared heads are all sent.
 /** @type {(send: Send, name: string, value: any) => void} */
 export function post(send, name, value) {

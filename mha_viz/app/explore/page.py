@@ -10,7 +10,7 @@ from typing import Protocol
 
 import streamlit as st
 
-from mha_viz.app.explore import averages, continuing, elsewhere, gold
+from mha_viz.app.explore import averages, continuing, elsewhere, gold, reasons
 from mha_viz.app.explore.badges import describe_view, encode_badges
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import is_ready, model_service, read_facts
@@ -124,7 +124,7 @@ def _show_heads(page: PageReading, mode: PageMode | None, on_toggle: Callable[[]
         "elsewhere": _on_elsewhere,
     }
     cases = st.session_state[ELSEWHERE_KEY] = elsewhere.find_cases(page)
-    view_fields |= elsewhere.describe_cases(page, cases)
+    view_fields |= elsewhere.describe_cases(page, cases) | {"explains": reasons.has_reasons(page)}
     draw_explorer(packet, encode_badges(page, view_fields), "explorer", callbacks)
     say_complaint()
     if mode is None:

@@ -135,6 +135,7 @@ class Explorer {
   stop() {
     document.removeEventListener("keydown", this.#onKey);
     this.#turns.stop();
+    this.#head.stop();
     this.#stores.stage.stop();
   }
 

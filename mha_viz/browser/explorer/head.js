@@ -5,12 +5,14 @@ import { firstView, isPair } from "../geometry.js";
 import { drawHeatmap, thinned } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks, fewLinks, lineRamp, linkScale } from "../links.js";
-import { inModel, mapName, paperMapName } from "../reading.js";
-import { pointOn, reveal } from "../stage.js";
+import { headName, inModel, keysOf, mapName, paperMapName } from "../reading.js";
+import { CHANGED, openReasonStore } from "../reasons/store.js";
+import { pointOn, reveal, sameSpot } from "../stage.js";
 import { OF_STRENGTH, firstValues, isOfLayers, stateOf } from "../view.js";
 import { hiddenNote, offNote, readout, scaleWords, table } from "../words.js";
 import { HeadBar } from "./heads.js";
 import { hasArcs } from "./read.js";
+import { explainedLink, sayReasons, strongestTokens } from "./reasons.js";
 import { UNEXPLAINED, cellsOf } from "./recipe.js";
 import { Chips } from "./roles.js";
 /** @import { Change } from "../controls.js" */
@@ -41,6 +43,9 @@ const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span"
 export class HeadView {
   #title = make("h2");
   #readout = make("p", { class: "readout" });
+  #reason = make("p", { class: "reason", hidden: true });
+  #hasActed = false; // whether the user has ever pointed at a drawing: a pin of the address is not explained before
+  #unexplained = /** @type {Spot | null} */ (null); // announced before its reasons arrived
   #begun = make("p", { class: "begun", hidden: true });
   note = make("p", { class: "note soft" });
   #links = surface("Token links");
@@ -117,7 +122,7 @@ export class HeadView {
     this.#off.onclick = () => heads.turn(stage.view.head);
     this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
     const top = make("header", {}, this.#title, compare, this.#off);
-    const texts = [this.#begun, this.#offNote, this.#readout, this.#panels, this.note];
+    const texts = [this.#begun, this.#offNote, this.#readout, this.#reason, this.#panels, this.note];
     this.menu = drawingMenu(this.#usual, this.#controls.box, this.#bar.box, this.#table, this.#fanned, this.#composed);
     this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
     this.#listen();
@@ -261,6 +266,35 @@ export class HeadView {
     const keys = "Arrow keys move, Enter pins, Escape unpins.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
+    this.#reason.hidden = !read.explains;
+    this.#reason.replaceChildren(...(focus && read.explains && this.#hasActed ? this.#explain(focus, head, axes) : []));
+  }
+
+  // Say why the focused link is there, once the server has answered; [] if nothing is to be said.
+  /** @type {(focus: Spot, head: ShownHead, axes: Axes) => Children} */
+  #explain(focus, head, axes) {
+    const { reading } = this.#stores.read;
+    const link = explainedLink(head, axes, focus);
+    const matrix = reading.matrices.get(head.head);
+    if (!link || !matrix) return [];
+    const reasons = openReasonStore().find(reading.key, headName(reading, head.head));
+    if (!reasons) return [];
+    const [from, to] = [axes.rows[link.row], axes.cols[link.col]];
+    return sayReasons(reasons, from.text, to.text, ...strongestTokens(from, to, matrix, keysOf(reading).n));
+  }
+
+  #onReasons = () => {
+    const { read, stage, say } = this.#stores;
+    if (!read.reading) return;
+    this.draw();
+    const { textContent } = this.#reason;
+    if (!textContent || !this.#unexplained) return;
+    if (sameSpot(this.#unexplained, stage.focused())) say(textContent);
+    this.#unexplained = null;
+  };
+
+  stop() {
+    document.removeEventListener(CHANGED, this.#onReasons);
   }
 
   // ---- Pointer and keys ---------------------------------------------------------------------------------------
@@ -288,11 +322,19 @@ export class HeadView {
     stage.attend(this.#heat, cell, about(true));
     stage.attend(this.#links, end, about(false));
     this.#scroller.onscroll = () => this.draw();
+    const act = () => {
+      this.#hasActed = true;
+    };
+    for (const canvas of [this.#heat, this.#links])
+      for (const name of ["pointerdown", "pointermove", "keydown"]) canvas.addEventListener(name, act, true);
+    document.addEventListener(CHANGED, this.#onReasons);
   }
 
   /** @type {(spot: Spot, isHeat: boolean) => void} */
   #walkedTo(spot, isHeat) {
-    this.#stores.say(this.#readout.textContent);
+    const reason = this.#reason.textContent;
+    this.#stores.say([this.#readout.textContent, reason].filter(Boolean).join(". "));
+    this.#unexplained = reason ? null : spot;
     const rowHeight = this.#layouts.links?.rowHeight ?? 0;
     if (!isHeat) reveal(this.#scroller, (spot.row ?? spot.col) * rowHeight);
   }

@@ -39,6 +39,7 @@ export class Read {
   elsewhere = NOWHERE; // other sentences in which the open head plays its role
   recipes = /** @type {Recipes | null} */ (null); // null for models without recipes
   arrows = /** @type {Arrow[] | null} */ (null); // null unless requested
+  explains = false; // the server explains links
   quiet = false; // the strongest link would reveal an answer
 
   // Receive a reading, as an object or as bytes, and the roles of its heads. Keep the matrices of `open` heads.
@@ -50,7 +51,18 @@ export class Read {
     const isOther = (/** @type {"opened" | "quiet"} */ name) => !!headRoles && headRoles[name] !== this[name];
     const isLed = isStep || isOther("opened") || isOther("quiet");
     if (headRoles) {
-      const { tour, opened, quiet, unusual, turns, off, elsewhere = NOWHERE, recipes, arrows } = headRoles;
+      const {
+        tour,
+        opened,
+        quiet,
+        unusual,
+        turns,
+        off,
+        elsewhere = NOWHERE,
+        explains = false,
+        recipes,
+        arrows,
+      } = headRoles;
       Object.assign(this, {
         roles: byHead(headRoles),
         tour,
@@ -60,6 +72,7 @@ export class Read {
         turns,
         mode: off,
         elsewhere,
+        explains,
         recipes,
         arrows,
       });

@@ -43,6 +43,7 @@ import { headName } from "../reading.js";
  * @property {Turn[]} turns
  * @property {Mode | null} off
  * @property {Elsewhere} [elsewhere]
+ * @property {boolean} [explains] whether the server explains links
  * @property {Recipes | null} recipes
  * @property {Arrow[] | null} arrows
  */

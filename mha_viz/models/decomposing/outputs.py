@@ -111,6 +111,29 @@ def explain_output(
     )
 
 
+def name_words_by_key(
+    encoder: AnyModel, text: str, head: AnyHead, count: int, *, pair: str = "", words: Sequence[str] = ()
+) -> tuple[tuple[str, ...], ...]:
+    """Return the ``count`` words that each key's vector moves a token towards in a head, the strongest first.
+
+    They are those of :func:`explain_output` for every query, because the weight and the standard deviation of the norm
+    change the length of a vector alone. Raises as :func:`explain_output`.
+    """
+    encoder = require_one_stack(encoder)
+    found, vectors = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name), load_word_vectors(encoder)
+    with one_blas_thread:
+        ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [found.layer])
+        number = trace.number(found)
+        moved = trace.v[number] @ trace.slice_w_o(number)
+        pieces = np.flatnonzero(vectors.is_word)
+        scores = _multiply(vectors.writes, norms.after.apply(moved, 0))[:, pieces]
+    count = min(count, len(pieces))
+    top = np.sort(np.argpartition(scores, -count, axis=-1)[:, -count:], axis=-1)
+    order = np.argsort(np.take_along_axis(scores, top, axis=-1), axis=-1, kind="stable")[:, ::-1]
+    largest = pieces[np.take_along_axis(top, order, axis=-1)]
+    return tuple(tuple(_name_word(encoder, int(piece)) for piece in row) for row in largest)
+
+
 def name_words(encoder: Encoder, directions: Floats) -> list[Written]:
     """Return the words that each of some vectors, [vector, d_model], moves a token towards and away from."""
     vectors = load_word_vectors(encoder)

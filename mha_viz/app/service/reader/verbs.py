@@ -20,6 +20,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer, Continuation, Numbers, Patched
 from mha_viz.attention.outputs import HeadOutput, Written
 from mha_viz.attention.parts import ScoreParts
+from mha_viz.attention.reasons import LinkReasons
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.steps import Step, StepData
 from mha_viz.attention.trace import Agreement, Parameters, Trace
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 CODEC = Codec(
     *(Request, Question, Head, range, ModelName),
     *(Attention, TokenizedText, Token, Cut, Step, StepData),
-    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, Written, Patched),
+    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, Written, LinkReasons, Patched),
     *(Answer, Continuation, Changes, Effects, Pointers),
 )
 
@@ -105,6 +106,14 @@ def find_composition(models: Models, request: Request) -> tuple[tuple[Head, Head
     from mha_viz.models.decomposing.why import explain_scores
 
     return explain_scores(_get_model(models, request), request.text, pair=request.pair, words=request.words).composed()
+
+
+def explain_links(models: Models, request: Request, head: Head) -> LinkReasons:
+    """Explain why the links of a head are strong and what each key writes (``models.decomposing.links``)."""
+    from mha_viz.models.decomposing import links
+
+    text, pair = request.texts
+    return links.explain_links(_get_model(models, request), text, head, pair=pair, words=request.words)
 
 
 def patch_outputs(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
@@ -213,6 +222,7 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
                 split_scores,
                 explain_output,
                 find_composition,
+                explain_links,
                 patch_outputs,
                 prepare_question,
                 answer_question,

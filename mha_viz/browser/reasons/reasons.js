@@ -1,0 +1,35 @@
+// Ask the server why the links of a head look where they do, and keep its answers for the explorer. The component draws
+// nothing: it answers in a message of its own, so that the page with its drawing does not run again.
+import { isQueueBusy, mounted } from "../mount.js";
+import { openReasonStore, parseReasons } from "./store.js";
+/** @import { Send, StreamlitComponent } from "../mount.js" */
+
+const WAIT = 50; // milliseconds
+
+/** @type {(root: HTMLElement, send: Send) => { show: (data: any) => void, stop: () => void }} */
+function onPage(root, send) {
+  const store = openReasonStore();
+  let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+  // A run that answers must not begin before what the user did last has been answered, or that answer could be lost.
+  /** @type {(question: { key: string, head: string }) => void} */
+  const ask = (question) => {
+    clearTimeout(timer);
+    if (isQueueBusy()) timer = setTimeout(() => ask(question), WAIT);
+    else send("ask", question);
+  };
+  store.open(ask);
+  return {
+    show: (data) => {
+      if (data.key) store.put(data.key, data.head, parseReasons(data));
+    },
+    stop: () => {
+      clearTimeout(timer);
+      store.close(ask);
+    },
+  };
+}
+
+/** @param {StreamlitComponent} component */
+export default function (component) {
+  return mounted(component, ".mha-reasons", onPage);
+}

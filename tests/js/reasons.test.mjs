@@ -1,0 +1,94 @@
+// Why a link is there and what it writes: the chosen link, the sentence, and the questions to the server.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { explainedLink, sayReasons, strongestTokens } from "../../mha_viz/browser/explorer/reasons.js";
+import { CHANGED, openReasonStore, parseReasons } from "../../mha_viz/browser/reasons/store.js";
+
+const GROUPS = ["word", "position", "earlier heads", "feed-forward", "constants"];
+
+// Elements that have nothing but their text.
+globalThis.document = Object.assign(new EventTarget(), {
+  createElement: () => ({
+    children: [],
+    append(...children) {
+      this.children.push(...children);
+    },
+  }),
+});
+const textOf = (part) => (typeof part === "string" ? part : part.children.map(textOf).join(""));
+const said = (reasons, query, key) => sayReasons(reasons, "it", "animal", query, key).map(textOf).join("");
+
+const encoded = btoa(String.fromCharCode(0, 3 + 16 * 1, 2, 0));
+const words = [
+  ["a", "b", "c"],
+  ["beast", "breed", "pup"],
+];
+
+test("a line says why a query attends to a key and what the key writes", () => {
+  const reasons = parseReasons({ groups: GROUPS, codes: encoded, words });
+  assert.equal(said(reasons, 0, 1), "it → animal: found by earlier heads and word; writes beast, breed, pup");
+  assert.equal(said(reasons, 1, 0), "it → animal: found by position; writes a, b, c");
+  assert.equal(said(reasons, 0, 0), "it → animal: writes a, b, c");
+});
+
+test("a half that the model refuses is left out; without both there is no line", () => {
+  assert.equal(
+    said(parseReasons({ groups: GROUPS, codes: null, words }), 1, 1),
+    "it → animal: writes beast, breed, pup",
+  );
+  const found = parseReasons({ groups: GROUPS, codes: encoded, words: null });
+  assert.equal(said(found, 0, 1), "it → animal: found by earlier heads and word");
+  assert.equal(said(found, 0, 0), "");
+  assert.equal(said(parseReasons({ groups: GROUPS, codes: null, words: null }), 0, 1), "");
+});
+
+test("the link is the focused cell or the strongest drawn link of a token, of at least 1 %", () => {
+  const unit = (text, ...tokens) => ({ text, tokens });
+  const axes = { rows: [unit("a", 0), unit("b", 1)], cols: [unit("a", 0), unit("b", 1)] };
+  const head = { part: { w: new Float32Array([0.9, 0.1, 0.995, 0.005]), R: 2, C: 2 } };
+  assert.deepEqual(explainedLink(head, axes, { row: 0, col: 1 }), { row: 0, col: 1 });
+  assert.equal(explainedLink(head, axes, { row: 1, col: 1 }), null);
+  assert.deepEqual(explainedLink(head, axes, { row: 0, col: null }), { row: 0, col: 0 });
+  assert.deepEqual(explainedLink(head, axes, { row: null, col: 1 }), { row: 0, col: 1 });
+  const chosen = new Uint8Array([0, 1, 1, 0]);
+  assert.deepEqual(explainedLink({ ...head, chosen }, axes, { row: 0, col: null }), { row: 0, col: 1 });
+  assert.deepEqual(explainedLink({ ...head, chosen }, axes, { row: 0, col: 0 }), { row: 0, col: 0 });
+});
+
+test("of words of several tokens, the strongest link is explained", () => {
+  const matrix = new Float32Array([0, 0, 1, 0, 0.2, 0.8, 0.3, 0.6, 0.1]);
+  assert.deepEqual(strongestTokens({ tokens: [1, 2] }, { tokens: [0, 1] }, matrix, 3), [2, 1]);
+});
+
+test("a head is asked about once, and again if no answer has come; answers are announced", ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const store = openReasonStore();
+  assert.equal(openReasonStore(), store);
+  const asked = [];
+  let announced = 0;
+  document.addEventListener(CHANGED, () => (announced += 1));
+  assert.equal(store.find("k", "L0H0", 0), null);
+  const ask = ({ key, head }) => asked.push(`${key} ${head}`);
+  store.open(ask);
+  assert.equal(announced, 1, "those who look at a link can ask now");
+  store.find("k", "L0H0", 10);
+  store.find("k", "L0H0", 20);
+  assert.deepEqual(asked, ["k L0H0"]);
+  store.find("k", "L0H1", 30);
+  store.find("k", "L0H1", 30_000);
+  assert.deepEqual(asked.slice(1), ["k L0H1", "k L0H1"]);
+  const reasons = parseReasons({ groups: GROUPS, codes: null, words: null });
+  store.put("k", "L0H1", reasons);
+  store.put("k", "L0H1", reasons);
+  assert.equal(announced, 2);
+  assert.equal(store.find("k", "L0H1", 60_000), reasons);
+  mock.timers.tick(5000);
+  assert.equal(announced, 2, "the answer is here");
+  store.find("k", "L0H3", 70_000);
+  mock.timers.tick(5000);
+  assert.equal(announced, 3, "no answer: whoever waits may ask again");
+  asked.pop();
+  store.close(ask);
+  store.find("k", "L0H2", 90_000);
+  assert.equal(asked.length, 3);
+});

@@ -142,10 +142,10 @@ def unfolds(title: str) -> Act:
     """Open what is folded away: whether that is open is not in the address."""
 
     def act(page: Page) -> None:
-        fold = page.locator("details", has=page.locator("summary", has_text=title)).first
-        fold.wait_for()
-        if fold.get_attribute("open") is None:
-            fold.locator("summary").click()
+        summary = page.locator("details > summary", has_text=title).first
+        summary.wait_for()
+        if summary.locator("xpath=..").get_attribute("open") is None:
+            summary.click()
 
     return act
 

@@ -11,6 +11,7 @@ from mha_viz.attention import Head
 if TYPE_CHECKING:
     import pandas as pd
 
+
 class PairsWithout(NamedTuple):
     """What minimal pairs show about a head, from the table ``needed`` of a profile.
 
@@ -45,7 +46,7 @@ def find_needs(table: pd.DataFrame | None) -> dict[Head, PairsWithout]:
     kinds: dict[Head, list[str]] = {}
     for row in rows:
         if row.kind != ALL_PAIRS and is_marked(row.needed):
-            kinds.setdefault(Head(row.layer, row.head), []).append(str(row.kind))
+            kinds.setdefault(Head(int(row.layer), int(row.head)), []).append(str(row.kind))
     return {
         (head := Head(int(row.layer), int(row.head))): PairsWithout(
             str(row.pairs),

@@ -196,12 +196,11 @@ class MinimalPairs:
         import pandas as pd
 
         check_same_model(profile, self.model, self.revision)
-        rows = [
-            (*need.heads[0], self.name, kind, self.method, *need[1:4], *need.interval, *need[6:8], need.q, need.is_needed)
-            for kind in (ALL_PAIRS, *self.kinds)
-            for need in self.needs(kind)
-            if len(need.heads) == 1
-        ]
+        rows: list[tuple[object, ...]] = []
+        for kind in (ALL_PAIRS, *self.kinds):
+            for need in (row for row in self.needs(kind) if len(row.heads) == 1):
+                name = (*need.heads[0], self.name, kind, self.method)
+                rows.append((*name, *need[1:4], *need.interval, need.lost, need.gained, need.q, need.is_needed))
         if not rows:
             problem = "The table in a profile is of heads that are off alone, and none was."
             raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")

@@ -12,7 +12,14 @@ from mha_viz.analysis.profile import Profile, find_profile_folder, read_profile
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_output_options, parse_folder
+from mha_viz.cli.options import (
+    MODEL_HELP,
+    Parser,
+    add_device_option,
+    add_dtype_option,
+    add_output_options,
+    parse_folder,
+)
 from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
 from mha_viz.cli.quantities import add_recipes_option, open_recipes, parse_heads
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings

@@ -16,10 +16,12 @@ from mha_viz.analysis.findings import (
     Q,
 )
 from mha_viz.analysis.intervals import FEW
+from mha_viz.analysis.needed import PairsWithout
 from mha_viz.analysis.replication import Replication, RoleScore
 from mha_viz.analysis.roles import CASES, ESTABLISHED
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import describe_rule
+from mha_viz.figures.words.need_words import LEAST_Q, name_kinds
 from mha_viz.figures.words.role_words import (
     ACCURACY,
     baseline_name,
@@ -35,14 +37,14 @@ HEADING = (
     *("model", "revision", "corpus", "layer", "head", "name", "paper", "role", "detail", "status", "n", "documents"),
     *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "state"),
     *(*COMPARISON_COLUMNS, "untrained", Q, RULE_Q, "also_established_on"),
-    *(*(f"other_{name}" for name in SHARED_COLUMNS), "used_more_than_neighbours"),
+    *(*(f"other_{name}" for name in SHARED_COLUMNS), "used_more_than_neighbours", "needed", "needed_for"),
 )
 # For the first third corpus, the columns are replicated_1_corpus, replicated_1_outcome, …
 THIRD_COLUMNS = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
 _RAGGED = r">{\raggedright\arraybackslash}"
 TEXT_WIDTH, GAP_WIDTH = 0.82, 0.009  # shares of the line of a landscape page: columns of text; the gap of a column
 NO_VALUE = "–"
-LEAST_Q = 0.001  # smaller q-values are written as "< 0.001"
+NEEDED_BY_PAIRS = "Needed by sentence pairs"  # the heading of a column
 MARKDOWN_ESCAPES = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
 LATEX_ESCAPES = {
     **{ord(sign): f"\\{sign}" for sign in "{}$&#%_"},
@@ -79,6 +81,7 @@ class ReportedRole(NamedTuple):
         q, rule_q: q-values against the baseline and against the strongest simple rule, NaN if the role was not tested.
         thirds: the outcome on each third corpus, None if that corpus helped to choose the role.
         use: whether the head is used, None if that was not measured.
+        need: whether minimal pairs need the head, None if that was not measured.
     """
 
     finding: Finding
@@ -86,6 +89,7 @@ class ReportedRole(NamedTuple):
     rule_q: float
     thirds: tuple[Replication | None, ...]
     use: Use | None
+    need: PairsWithout | None = None
 
 
 class ReportSubject(NamedTuple):
@@ -108,7 +112,9 @@ def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     others = (CORPUS_SEPARATOR.join(_list_other_corpora(f)), other.score, other.upos, other.upos_rule, *other.beside)
     thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _third_cells(*third))
     use = "" if role.use is None else role.use.used
-    return (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, role.rule_q, *others, use, *thirds)
+    need = ("", "") if role.need is None else (role.need.is_needed, "; ".join(role.need.kinds))
+    own = (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, role.rule_q)
+    return (*own, *others, use, *need, *thirds)
 
 
 def _third_cells(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
@@ -218,7 +224,16 @@ def list_printed_columns(of: ReportSubject, roles: Sequence[ReportedRole]) -> tu
         PrintedColumn("q (rule)", "r", lambda role: format_q(role.rule_q)),
         *(_third_column(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),
         PrintedColumn(capitalise(USE), "p", lambda role: describe_use(*role.use) if role.use else NO_VALUE, 0.1),
+        *[PrintedColumn(NEEDED_BY_PAIRS, "p", _format_need, 0.09)] * any(role.need for role in roles),
     )
+
+
+def _format_need(role: ReportedRole) -> str:
+    """Return "yes: agreement and reflexive" or "no"."""
+    if role.need is None:
+        return NO_VALUE
+    kinds = name_kinds(role.need)
+    return f"yes{f': {kinds}' if kinds else ''}" if role.need.is_needed else "no"
 
 
 def _third_column(number: int, corpus: str) -> PrintedColumn:

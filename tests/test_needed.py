@@ -17,7 +17,7 @@ from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.app.widgets import head_search
 from mha_viz.attention import Head
 from mha_viz.cli import main
-from mha_viz.errors import CorpusMissing, SettingError
+from mha_viz.errors import SettingError
 from mha_viz.figures.words.need_words import MAX_KINDS, NOT_NEEDED, describe_need, explain_need, name_kinds
 from mha_viz.figures.words.report_columns import NEEDED_BY_PAIRS
 from tests.page_session import PageSession
@@ -35,6 +35,10 @@ def measured(request: pytest.FixtureRequest) -> MinimalPairs:
 def of_pair() -> MinimalPairs:
     typed = [("The girl smiles because she sings .", "The girl smiles because he sings .")]
     return mv.minimal_pairs("toy", typed, heads=["L1H1", "L0H0+L0H1"])
+
+
+def unescape(markdown: str) -> str:
+    return markdown.replace("\\", "")
 
 
 def needs_of(name: str) -> Any:
@@ -78,17 +82,10 @@ def test_the_command_stores_the_table(tmp_path: Path, capsys: pytest.CaptureFixt
     command = ["pairs", str(pairs), "--model", "toy", "--profile"]
     assert main([*command, str(toy)]) == 0
     assert set(read_profile(toy).tables[NEEDED]["pairs"]) == {"pairs.tsv"}
-    for folder, code, said in (
-        (
-            str(repeater),
-            SettingError.exit_code,
-            "measured on toy (68f9ea1c03c2), the profile on repeater (2bd331efc786)",
-        ),
-        ("toy", SettingError.exit_code, "comes with the app and stays as it is"),
-        (str(tmp_path / "none"), CorpusMissing.exit_code, "does not exist"),
-    ):
+    refused = {str(repeater): "measured on toy (", "toy": "stays as it is", str(tmp_path / "none"): "does not exist"}
+    for folder, said in refused.items():
         capsys.readouterr()
-        assert main([*command, folder]) == code
+        assert main([*command, folder]) in (2, 3)
         assert said in capsys.readouterr().err
 
 
@@ -114,9 +111,9 @@ def test_the_card_of_a_head_says_whether_pairs_need_it() -> None:
     for name, head in (("toy", Head(1, 1)), ("toy", Head(1, 2)), ("repeater", Head(0, 2))):
         need = needs_of(name)[head]
         page = PageSession({"model": name, "head": str(head)}, "pages/55_roles.py")
-        lines = [line for line in page.at.markdown if line.value == describe_need(need)]
+        lines = [line for line in page.at.markdown if unescape(line.value) == describe_need(need)]
         assert len(lines) == 1
-        assert explain_need(need).partition(";")[0] in lines[0].proto.help
+        assert unescape(lines[0].proto.help) == explain_need(need)
     page = PageSession({"model": "minilm", "head": "L2H8"}, "pages/55_roles.py")
     assert not [line.value for line in page.at.markdown if "sentence pair" in line.value]
 
@@ -202,9 +199,9 @@ def test_the_table_in_the_docs_is_that_of_a_new_measurement(measured: MinimalPai
 
 def test_heads_of_minilm_in_the_docs_are_those_used_more_than_their_neighbours() -> None:
     used = mv.load_profile("minilm").tables["used"].query("used")
-    rows = used.groupby(["layer", "head"])["detail"].agg(lambda details: {detail.split()[0] for detail in details})
+    roles: dict[str, set[str]] = {}
+    for layer, head, detail in used[["layer", "head", "detail"]].itertuples(index=False, name=None):
+        roles.setdefault(f"L{layer}H{head}", set()).add(detail.split()[0])
     heads = documented()["minilm"]
-    assert {str(Head(*index)): roles for index, roles in rows.items()} == {
-        name: row.roles for name, row in heads.items()
-    }
+    assert {name: row.roles for name, row in heads.items()} == roles
     assert {row.change for row in heads.values()} == {"used more than its neighbours"}

@@ -324,7 +324,7 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     assert re.fullmatch(rf"What heads of {named} do on grammar: 11 roles\.", caption)
     assert head == (
         "| Role | Head | Status | n | Score | 95% interval | Also established on | Baselines | Strongest simple rule | "
-        "Choice | q (rule) | Used more than its neighbours |"
+        "Choice | q (rule) | Used more than its neighbours | Needed by sentence pairs |"
     )
     assert rules == "| --- | --- | --- | ---: | --- | --- | --- | --- | --- | --- | ---: | --- |"
     table = [row for row in rows if row.startswith("|")]

@@ -324,9 +324,9 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     assert re.fullmatch(rf"What heads of {named} do on grammar: 11 roles\.", caption)
     assert head == (
         "| Role | Head | Status | n | Score | 95% interval | Also established on | Baselines | Strongest simple rule | "
-        "Choice | q (rule) | Used more than its neighbours |"
+        "Choice | q (rule) | Used more than its neighbours | Needed by sentence pairs |"
     )
-    assert rules == "| --- | --- | --- | ---: | --- | --- | --- | --- | --- | --- | ---: | --- |"
+    assert rules == "| --- | --- | --- | ---: | --- | --- | --- | --- | --- | --- | ---: | --- | --- |"
     table = [row for row in rows if row.startswith("|")]
     number, share = r"[\d,]+", r"\d+\.\d%"
     form = (
@@ -334,7 +334,8 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
         rf"\| (–|{share}–{share} \({number} documents\)) "
         rf"\| – \| .+ {share} \| (–|(beats|equals|below): .+ {share}) \| (–|{share}, nearest {share}) "
         r"\| (–|\\< 0\.001|[01]\.\d{3}) "
-        r"\| (–|yes: changes the answer most|no more than other heads of its layer) \|"
+        r"\| (–|yes: changes the answer most|no more than other heads of its layer) "
+        r"\| (no|yes(: [a-z, ]+)?) \|"
     )
     assert len(table) == 11
     assert [row for row in table if not re.fullmatch(form, row)] == []
@@ -349,6 +350,7 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
         "Suggested",
         "Copying scores (random weights): L0H0 0.07 (0.00), ",
         "Used more than its neighbours:",
+        "Needed by sentence pairs:",
         "To cite:",
     ]
     notes = [row for row in rows if row and not row.startswith("|")]

@@ -9,7 +9,7 @@ heads that are off in turn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import Interval, newcombe_interval, wilson_interval
+from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.q_values import Numbers, binomial_tail, q_values
 from mha_viz.attention import Head
 from mha_viz.corpus.pairs import Pair
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL_PAIRS = "all"  # in place of a kind
+NEEDED = "needed"  # the table in a profile
 MAX_Q = 0.05  # a head is needed only below this q-value
 ROUNDING = 1e-4  # nats; a smaller change of a margin is rounding, and no change
 ACCURACY_COLUMNS = ("kind", "n", "accuracy", "low", "high", "margin", "ties")
@@ -113,6 +115,7 @@ class MinimalPairs:
         margins: [pair, set], the margin of each pair with each of these sets off, in nats.
         left_out: the number of pairs that could not be scored: a sentence is too long, or a single token.
         roles: the roles of the model's heads in a bundled profile.
+        revision: the revision of the model.
     """
 
     model: str
@@ -125,6 +128,7 @@ class MinimalPairs:
     margins: Numbers
     left_out: int = 0
     roles: tuple[Finding, ...] = ()
+    revision: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -183,6 +187,26 @@ class MinimalPairs:
         ]
         return pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
 
+    def stored_in(self, profile: Profile) -> Profile:
+        """Return the profile of the same model with the table NEEDED, in place of an earlier one.
+
+        It has a row per head that was off alone: for all pairs, then for each kind. Raises SettingError for another
+        model, and if no head was off alone.
+        """
+        import pandas as pd
+
+        check_same_model(profile, self.model, self.revision)
+        rows: list[tuple[object, ...]] = []
+        for kind in (ALL_PAIRS, *self.kinds):
+            for need in (row for row in self.needs(kind) if len(row.heads) == 1):
+                name = (*need.heads[0], self.name, kind, self.method)
+                rows.append((*name, *need[1:4], *need.interval, need.lost, need.gained, need.q, need.is_needed))
+        if not rows:
+            problem = "The table in a profile is of heads that are off alone, and none was."
+            raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")
+        table = pd.DataFrame(rows, columns=list(HEADINGS[NEEDED]))
+        return replace(profile, tables={**profile.tables, NEEDED: table})
+
     def _list_roles(self, heads: Sequence[Head]) -> list[str]:
         """Return the names of the roles of some heads, without repetition."""
         return [*dict.fromkeys(f"{role.role} {role.detail}" for role in self.roles if role.head in heads)]
@@ -200,6 +224,14 @@ class MinimalPairs:
         right, n = int((margins > 0).sum()), len(margins)
         interval = wilson_interval(right, n)
         return Accuracy(kind, n, right / n, interval, float(margins.mean()), int((margins == 0).sum()))
+
+
+def check_same_model(profile: Profile, model: str, revision: str) -> None:
+    """Raise SettingError unless a profile is of this model and revision."""
+    expected = profile.model, profile.facts.get("revision")
+    if (model, revision) != expected:
+        problem = f"The pairs are measured on {model} ({revision}), the profile on {expected[0]} ({expected[1]})."
+        raise SettingError(problem, "Give a profile of the same model.")
 
 
 def sign_test(first: int, second: int) -> float:

@@ -119,6 +119,10 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("layer", "head", "role", "detail", "corpus", EVERY, "measure", "method", "n"),
             *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used", DOCUMENTS),
         ),
+        "needed": (  # written by mha_viz.analysis.pairs
+            *("layer", "head", "pairs", "kind", "method", "n", "accuracy", "difference", "low", "high"),
+            *("lost", "gained", "q", "needed"),
+        ),
         "why": (  # written by mha_viz.analysis.corpus_why
             *("layer", "head", "group", "corpus", "sentences", EVERY, "share", "low", "high", DOCUMENTS),
         ),

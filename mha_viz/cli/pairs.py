@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.pairs import ALL_PAIRS, MAX_Q, HeadNeed, MinimalPairs
+from mha_viz.analysis.pairs import ALL_PAIRS, MAX_Q, HeadNeed, MinimalPairs, check_same_model
+from mha_viz.analysis.profile import Profile, find_profile_folder, read_profile
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_output_options
+from mha_viz.cli.options import (
+    MODEL_HELP,
+    Parser,
+    add_device_option,
+    add_dtype_option,
+    add_output_options,
+    parse_folder,
+)
 from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
 from mha_viz.cli.quantities import add_recipes_option, open_recipes, parse_heads
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.pairs import BUILT_IN_PAIRS, read_pairs
+from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, decimal, with_interval
@@ -42,6 +52,8 @@ def add_options(pairs: Parser) -> None:
     pairs.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="METHOD", help=help_text)
     add_recipes_option(pairs)
     add_output_options(pairs, TABLES, required=False)
+    help_text = "also store the results as needed.csv in this folder, a profile of the same model, for the Roles page"
+    pairs.add_argument("--profile", type=parse_folder, metavar="DIR", help=help_text)
     add_device_option(pairs)
     add_dtype_option(pairs)
 
@@ -52,11 +64,14 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(args.model)
     check_heads(model, [head for heads in args.heads or () for head in heads])
     pairs, recipes = read_pairs(args.pairs), open_recipes(args)
+    profile = None if args.profile is None else _open_profile(args.profile)
     folder = get_partial_folder(destination, "parts")
     from mha_viz.study.pairs import minimal_pairs  # imports torch
 
     with offer_to_continue(folder), print_warnings():
         encoder = load_model(model, args.device, args.dtype)
+        if profile is not None:
+            check_same_model(profile, encoder.name, encoder.revision)
         if folder is not None:
             make_folder(folder)
         with bar_of("pairs") as progress:
@@ -70,6 +85,16 @@ def run(args: argparse.Namespace) -> None:
                 progress=progress,
             )
         write_and_print(destination, lambda: _make_table(measured), map(one_line, _iter_lines(measured)))
+    if profile is not None:
+        measured.stored_in(profile).write(args.profile)
+
+
+def _open_profile(folder: Path) -> Profile:
+    """Read the profile to store results in. Raises CorpusError, and SettingError for the name of a bundled profile."""
+    if find_profile_folder(folder) != folder:
+        problem = f"The profile of {folder} comes with the app and stays as it is."
+        raise SettingError(problem, "Give a folder that `mha-viz profile CORPUS --out FOLDER` has written.")
+    return read_profile(folder)
 
 
 def _parse_sets(value: str) -> list[list[Head]]:

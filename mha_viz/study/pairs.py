@@ -80,8 +80,9 @@ def minimal_pairs(
         cancelled: returns True to stop the measurement.
 
     Returns the preferences (:class:`mha_viz.analysis.pairs.MinimalPairs`): ``table()`` has the accuracy of each kind of
-    pair, ``heads()`` what changes without each head. Raises CorpusError; SettingError; UnknownHead; ModelUnsupported
-    for a model that predicts no words, such as sentence encoders.
+    pair, ``heads()`` what changes without each head, which ``stored_in(profile)`` adds to a profile. Raises
+    CorpusError; SettingError; UnknownHead; ModelUnsupported for a model that predicts no words, such as sentence
+    encoders.
 
     >>> pairs = mv.minimal_pairs("toy", "toy-pairs")
     >>> needed = pairs.heads("reflexive").query("needed")
@@ -108,6 +109,7 @@ def minimal_pairs(
         values[:, 2:],
         cases.left_out,
         load_bundled_roles(encoder.name),
+        encoder.revision,
     )
 
 

@@ -12,6 +12,8 @@ import streamlit as st
 from mha_viz.analysis.chance import SYNTAX
 from mha_viz.analysis.corpus_why import WHY
 from mha_viz.analysis.findings import DOCUMENTS, EVERY, Finding
+from mha_viz.analysis.needed import find_needs
+from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.shipped import HeadRecipe, find_recipes
 from mha_viz.analysis.syntax import Arc, Pointers, list_arcs
@@ -35,6 +37,7 @@ from mha_viz.figures.charts.plotly_settings import CONFIG
 from mha_viz.figures.charts.role_map import draw_offsets, draw_shares
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import describe_link, label_link, label_relation, simplify_rule
+from mha_viz.figures.words.need_words import describe_need, explain_need
 from mha_viz.figures.words.report_columns import capitalise
 from mha_viz.figures.words.role_words import DIRECTIONS, group_by_head
 from mha_viz.figures.words.use_words import describe_unused, is_used
@@ -60,7 +63,7 @@ class SentenceAnswers(NamedTuple):
 
 
 def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show a head's roles, whether the model uses them, an example sentence, and a link to Explore."""
+    """Show a head's roles, whether the model uses them, what needs the head, an example, and a link to Explore."""
     with st.container(key="head_card"):
         st.markdown(f"### {format_head(head)}")
         findings = group_by_head(evidence.findings()).get(head, [])
@@ -80,6 +83,9 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
                 f"{len(details)} relations" if len(details) > 1 else describe_link(details[0]).partition(",")[0]
             )
             st.caption(describe_unused(escape_markdown(relation_words), effects["measure"].iloc[0]))
+        need = find_needs(evidence.table(NEEDED)).get(head)
+        if need is not None:
+            st.markdown(escape_markdown(describe_need(need)), help=escape_markdown(explain_need(need)))
         case = None
         if findings:
             shown, _ = readable.list_readable_cases(model, evidence, head)

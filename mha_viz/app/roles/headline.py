@@ -12,7 +12,7 @@ from mha_viz.analysis.unusual import LINKING_ROLES
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import CACHED_RESULTS, Evidence
 from mha_viz.app.widgets.parts import escape_markdown, remark
-from mha_viz.figures.words.report_columns import LEAST_Q
+from mha_viz.figures.words.need_words import LEAST_Q
 from mha_viz.figures.words.role_words import OLDER_RULE, has_older_rule
 from mha_viz.figures.words.use_words import count_in_words, is_used
 from mha_viz.models.getting import catalog

@@ -12,6 +12,8 @@ import numpy as np
 from mha_viz.analysis.corpus_why import HeadShares
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import ON_DELIMITERS
+from mha_viz.analysis.needed import PairsWithout
+from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.shipped import MIN_NAMED_SHARE, HeadRecipe
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.words.glosses import (
@@ -23,6 +25,7 @@ from mha_viz.figures.words.glosses import (
     label_link,
     simplify_rule,
 )
+from mha_viz.figures.words.need_words import name_kinds
 from mha_viz.figures.words.role_words import (
     compare_elsewhere,
     describe_role_status,
@@ -36,6 +39,7 @@ MAX_PER_WORD = 4  # heads listed for each direction of a word
 MIN_CASES = 20  # minimum held-out cases of a listed relation
 NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 SCORES = "share of its scores over a corpus"
+PAIRS = "sentence pairs that are right without it"
 # Other names that visitors may type for the groups of :class:`HeadShares`.
 FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -310,6 +314,40 @@ def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
         for row in rows.itertuples(index=False)
     ]
     return AnswerGroup(title, tuple(answers))
+
+
+# ---- By the sentence pairs that need it -------------------------------------------------------------------
+
+
+def find_by_need(typed: str, needs: Mapping[Head, PairsWithout]) -> AnswerGroup | None:
+    """Return the heads that sentence pairs need, for "needed" or for a kind of pair, as in "needed for agreement".
+
+    None for other texts, and if nothing was measured. The score is how many pairs are right without the head, the
+    baseline how many the whole model gets right.
+    """
+    words = " ".join(typed.casefold().split()).removeprefix("heads ")
+    if not words.startswith(NEEDED) or not needs:
+        return None
+    kind = words.removeprefix(NEEDED).removeprefix(" for").strip()
+    needed = [
+        (head, need)
+        for head, need in needs.items()
+        if need.is_needed and (not kind or kind in map(str.casefold, need.kinds))
+    ]
+    needed.sort(key=lambda pair: pair[1].difference)
+    answers = [
+        HeadAnswer(
+            head,
+            f"needed for {name_kinds(need) or 'sentence pairs'}",
+            percent(need.accuracy),
+            percent(need.accuracy - need.difference),
+            "with the head",
+            PAIRS,
+        )
+        for head, need in needed[:MAX_LISTED]
+    ]
+    title = f"Needed for {kind}" if kind else "Needed for sentence pairs"
+    return AnswerGroup(title, tuple(answers), "" if answers else "No head is needed for this on its own.")
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------

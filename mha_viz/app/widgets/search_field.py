@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.analysis.corpus_why import WHY, load_head_shares
+from mha_viz.analysis.needed import find_needs
+from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.profile import COPYING
 from mha_viz.analysis.shipped import list_head_recipes
 from mha_viz.app.service import role_cases, studies
@@ -135,7 +137,8 @@ def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
     rule = None if head_search.has_arrow(typed) else head_search.find_by_rule(typed, list_head_recipes(model.name))
     keys = head_search.find_by_key(typed, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
     copying = head_search.find_by_copying(typed, _make_table_loader(model)(COPYING))
-    groups = [*linked, *(group for group in (role, rule, keys, copying) if group is not None)]
+    need = head_search.find_by_need(typed, find_needs(_make_table_loader(model)(NEEDED)))
+    groups = [*linked, *(group for group in (role, rule, keys, copying, need) if group is not None)]
     stages = stage_search.find_by_word(typed, not groups)
     return [*groups, stages] if stages else [*groups]
 
@@ -193,7 +196,7 @@ def _find_destination(answer: HeadAnswer | StageAnswer, current_page: str) -> tu
         page == "explore"
         and answer.rule
         and not is_in_text
-        and answer.standing not in (head_search.RECIPE, head_search.SCORES)
+        and answer.standing not in (head_search.RECIPE, head_search.SCORES, head_search.PAIRS)
     )
     roles = {"roles": "on"} if by_role else {}  # show the role by which the head was found
     shown = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)

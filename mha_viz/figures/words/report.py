@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from mha_viz.analysis.chance import find_chance_roles
 from mha_viz.analysis.findings import RULE_Q, STATES, Finding, Q
+from mha_viz.analysis.needed import PairsWithout, find_needs
+from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.profile import COPYING, Profile, list_bundled_profiles, read_profile
 from mha_viz.analysis.q_values import ROLE_COLUMNS, collect_tests
 from mha_viz.analysis.replication import Replication, replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.shipped import check_profiles
 from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.attention import Head
 from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import PROFILE_KIND, CorpusError, SettingError, check_items, list_items
+from mha_viz.figures.layout.caption import format_head
+from mha_viz.figures.words.need_words import NEED_RULE
 from mha_viz.figures.words.report_columns import (
     HEADING,
     LATEX_ESCAPES,
     MARKDOWN_ESCAPES,
+    NEEDED_BY_PAIRS,
     THIRD_COLUMNS,
     ReportedRole,
     ReportSubject,
@@ -45,7 +51,6 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.figures.words.use_words import USE, explain_use, is_used
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import format_csv
-from mha_viz.heads import Head
 from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.numerals import counted, decimal
 from mha_viz.quotes import did_you_mean, join_names, quote
@@ -180,12 +185,19 @@ def report(
     tested = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
     q, rule_q = (dict(zip(tested, tests[column], strict=True)) for column in (Q, RULE_Q))
     thirds = _replicate_on_thirds(profile, findings, others)
-    use, copying = _find_use(profile), _find_copying_scores(profile)
+    use, needs = _find_use(profile), find_needs(profile.tables.get(NEEDED))
+    copying = _find_copying_scores(profile)
     keys = [(f.role, f.detail, *f.head) for f in findings]
     no_scores = (math.nan, math.nan)
     roles = tuple(
         ReportedRole(
-            f, q.get(key, math.nan), rule_q.get(key, math.nan), outcomes, use.get(key), copying.get(f.head, no_scores)
+            f,
+            q.get(key, math.nan),
+            rule_q.get(key, math.nan),
+            outcomes,
+            use.get(key),
+            copying.get(f.head, no_scores),
+            needs.get(f.head),
         )
         for f, key, outcomes in zip(findings, keys, thirds, strict=True)
     )
@@ -350,6 +362,17 @@ def _iter_notes(
             f"{capitalise(USE)}: measured on {name_sample(row['corpus'], row['every'])} "
             f"({row['measure']}, {row['method']}). {explain_use(str(row['measure']))}"
         )
+    if any(role.need for role in roles):
+        yield _describe_needs(find_needs(profile.tables[NEEDED]), {role.finding.head for role in roles})
+
+
+def _describe_needs(needs: Mapping[Head, PairsWithout], heads: Collection[Head]) -> str:
+    """Say how it was measured which heads are needed, and name those that are not in the table."""
+    first = next(iter(needs.values()))
+    others = [format_head(head) for head, need in needs.items() if need.is_needed and head not in heads]
+    also = f" Also needed: {join_names(others)}." if others else ""
+    pairs = f"{first.pairs} ({first.n:,} pairs, {first.method})"
+    return f"{NEEDED_BY_PAIRS}: measured on {pairs}, one head off at a time. {NEED_RULE}{also}"
 
 
 def _describe_tests(profile: Profile, tests: pd.DataFrame) -> str:

@@ -16,10 +16,12 @@ from mha_viz.analysis.findings import (
     Q,
 )
 from mha_viz.analysis.intervals import FEW
+from mha_viz.analysis.needed import PairsWithout
 from mha_viz.analysis.replication import Replication, RoleScore
 from mha_viz.analysis.roles import CASES, ESTABLISHED
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import describe_rule
+from mha_viz.figures.words.need_words import LEAST_Q, name_kinds
 from mha_viz.figures.words.role_words import (
     ACCURACY,
     baseline_name,
@@ -36,14 +38,14 @@ HEADING = (
     *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "state"),
     *(*COMPARISON_COLUMNS, "untrained", Q, RULE_Q, "also_established_on"),
     *(*(f"other_{name}" for name in SHARED_COLUMNS), "used_more_than_neighbours"),
-    *("copying", "copying_untrained"),
+    *("copying", "copying_untrained", "needed", "needed_for"),
 )
 # For the first third corpus, the columns are replicated_1_corpus, replicated_1_outcome, …
 THIRD_COLUMNS = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
 _RAGGED = r">{\raggedright\arraybackslash}"
 TEXT_WIDTH, GAP_WIDTH = 0.82, 0.009  # shares of the line of a landscape page: columns of text; the gap of a column
 NO_VALUE = "–"
-LEAST_Q = 0.001  # smaller q-values are written as "< 0.001"
+NEEDED_BY_PAIRS = "Needed by sentence pairs"  # the heading of a column
 MARKDOWN_ESCAPES = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
 LATEX_ESCAPES = {
     **{ord(sign): f"\\{sign}" for sign in "{}$&#%_"},
@@ -81,6 +83,7 @@ class ReportedRole(NamedTuple):
         thirds: the outcome on each third corpus, None if that corpus helped to choose the role.
         use: whether the head is used, None if that was not measured.
         copying: the head's copying score, and that of random weights; NaN if they were not measured.
+        need: whether minimal pairs need the head, None if that was not measured.
     """
 
     finding: Finding
@@ -89,6 +92,7 @@ class ReportedRole(NamedTuple):
     thirds: tuple[Replication | None, ...]
     use: Use | None
     copying: tuple[float, float]
+    need: PairsWithout | None = None
 
 
 class ReportSubject(NamedTuple):
@@ -110,7 +114,8 @@ def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     other = f.elsewhere or OtherCorpusScore("", math.nan)
     others = (CORPUS_SEPARATOR.join(_list_other_corpora(f)), other.score, other.upos, other.upos_rule, *other.beside)
     thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _third_cells(*third))
-    of_head = ("" if role.use is None else role.use.used, *role.copying)
+    need = ("", "") if role.need is None else (role.need.is_needed, "; ".join(role.need.kinds))
+    of_head = ("" if role.use is None else role.use.used, *role.copying, *need)
     subject, q_values = (of.model, of.revision, of.corpus), (role.q, role.rule_q)
     return (*subject, *head, *measured, *baselines, *q_values, *others, *of_head, *thirds)
 
@@ -222,7 +227,16 @@ def list_printed_columns(of: ReportSubject, roles: Sequence[ReportedRole]) -> tu
         PrintedColumn("q (rule)", "r", lambda role: format_q(role.rule_q)),
         *(_third_column(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),
         PrintedColumn(capitalise(USE), "p", lambda role: describe_use(*role.use) if role.use else NO_VALUE, 0.1),
+        *[PrintedColumn(NEEDED_BY_PAIRS, "p", _format_need, 0.09)] * any(role.need for role in roles),
     )
+
+
+def _format_need(role: ReportedRole) -> str:
+    """Return "yes: agreement and reflexive" or "no"."""
+    if role.need is None:
+        return NO_VALUE
+    kinds = name_kinds(role.need)
+    return f"yes{f': {kinds}' if kinds else ''}" if role.need.is_needed else "no"
 
 
 def _third_column(number: int, corpus: str) -> PrintedColumn:

@@ -283,7 +283,7 @@ def test_the_step_of_training_in_view_is_in_the_address() -> None:
 
 def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
     page = seen()
-    assert "trained on four questions | trained on hidden words alone |" in page.said
+    assert "trained on four questions | trained on hidden words only |" in page.said
     for task, skill in TOY.skills.items():
         row = next(line for line in page.said.splitlines() if line.startswith(f"| **{skill.name}** | {skill.baseline}"))
         for model in learning.TRAININGS:

@@ -431,7 +431,7 @@ def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
     assert explained[["other", "other_low", "even", "best_rule", "iou"]].notna().all(axis=None)
     measured.save(folder)
     (folder / "untrained.csv").unlink()
-    with pytest.raises(CorpusError, match=r"untrained.csv is not as it was written"):
+    with pytest.raises(CorpusError, match=r"untrained.csv has changed since it was written"):
         mv.recipes.load(folder)
 
 

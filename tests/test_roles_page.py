@@ -782,7 +782,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
         asked.set()
         until(cancelled)
         assert keep.wait(PATIENCE)  # as long as the sums are being written
-        raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
+        raise Cancelled("The study was stopped.", "Finished parts are saved; start it again to continue.")
 
     monkeypatch.setattr(studies_room.apart, "run", slow)
     page = visit(model=str(tiny_folder("bert")), corpus="file")
@@ -796,7 +796,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     model, digest = catalog.resolve(str(tiny_folder("bert"))), page.url["corpus"]
     until(lambda: not studies_room.is_stopping(model, digest))
     page.at.run()
-    assert "What is done is kept" in page.said
+    assert "Finished parts are saved" in page.said
     assert page.at.button(key="go_on")
 
 

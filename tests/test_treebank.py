@@ -76,7 +76,7 @@ def test_the_head_is_the_first_word_whose_head_lies_outside() -> None:
     ("entities", "message"),
     [
         (("(1-a", "", ""), "line 2: Entity=(1 never closes"),
-        (("", "1)", ""), "line 3: Entity=1) closes what was never opened"),
+        (("", "1)", ""), "line 3: Entity=1) closes a mention that was never opened"),
     ],
 )
 def test_brackets_that_do_not_match_leave_out_their_mention_only(entities: tuple[str, ...], message: str) -> None:
@@ -494,11 +494,11 @@ TABLES = {
     "chunks alone": ("Confidence NN B-NP\nin IN B-PP\nthe DT B-NP\n", "line 1 has words with tags"),
     "parts of speech behind blanks": ("1 The DET\n2 dog NOUN\n3 ran VERB\n", "line 1 has words with tags"),
     "of the Penn Treebank": ("Dogs NNS\nsleep VBP\n. .\n", "line 1 has words with tags"),
-    "tags behind strokes": ("The/DT dog/NN sleeps/VBZ ./.\n", "line 1 has tags behind every word"),
+    "tags behind strokes": ("The/DT dog/NN sleeps/VBZ ./.\n", "line 1 has tags after every word"),
     "tags in the middle": ("The DET the\ndog NOUN dog\nslept VERB sleep\n", "line 1 has words beside tags"),
     "tags in front": ("ART Der\nNN Hund\nVVFIN schläft\n", "line 1 has words beside tags"),
     "of German": ("Der ART\nHund NN\nschläft VVFIN\n", "line 1 has words with tags"),
-    "tags behind hats": ("The^DT dog^NN sleeps^VBZ\n", "line 1 has tags behind every word"),
+    "tags behind hats": ("The^DT dog^NN sleeps^VBZ\n", "line 1 has tags after every word"),
     "labels": ("__label__pos Dogs sleep.\n__label__neg Cats too.\n", "line 1 has labels in front of texts"),
     "subtitles": ("1\n00:00:01,000 --> 00:00:02,500\nDogs sleep.\n\n", "line 1 has subtitles"),
     "LaTeX": ("The & DET \\\\\ndog & NOUN \\\\\n", "line 1 has words beside tags"),

@@ -123,7 +123,7 @@ def closes_after(act: Act) -> Act:
 
 
 def slider_of(page: Page) -> Locator:
-    return page.get_by_role("slider", name="Step of training")
+    return page.get_by_role("slider", name="Training step")
 
 
 def slider(page: Page) -> None:
@@ -427,7 +427,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
     "/why_heads_differ?experiment=toy": {
         "a step": Walk("mha_player.step", STEP_50),
-        "a training": Walk("lab_trained_", radio("on hidden words alone")),
+        "a training": Walk("lab_trained_", radio("on hidden words only")),
         "another page": Walk("link:roles?model", link("Its roles")),
     },
     "/inside_a_head?step=scale&head=L4H3&q=10&k=7": {
@@ -453,7 +453,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a step on Explore": Walk("link:?model.text", link("In Explore")),
     },
     "/why_heads_differ?experiment=toy&tour=2": {
-        "what comes after it": Walk("link:inside_a_head?head.k.q", link("Go on →")),
+        "what comes after it": Walk("link:inside_a_head?head.k.q", link("Continue →")),
     },
     "/why_heads_differ?experiment=repeater": {
         "heads switched off": Walk("link:?model.off.text", link("Without L")),

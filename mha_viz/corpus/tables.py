@@ -281,10 +281,10 @@ def _make_row_test(is_row: Callable[[str], object]) -> Callable[[Sequence[str]],
 _TABLE_TESTS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
     {
         "columns separated by tabs": _make_row_test(lambda row: "\t" in row.strip()),
-        "words with tags behind them": _find_tagged_rows,
+        "words with tags after them": _find_tagged_rows,
         "words beside tags": _find_pos_rows,
-        "words with long tags behind them": _find_eagles_rows,
-        "tags behind every word": _make_row_test(_has_tagged_words),
+        "words with long tags after them": _find_eagles_rows,
+        "tags after every word": _make_row_test(_has_tagged_words),
         "trees in brackets": _make_row_test(lambda row: len(TREE_NODE.findall(row)) > 1),
         "tags of XML or HTML": _find_markup_rows,
         "JSON": _make_row_test(JSON.match),

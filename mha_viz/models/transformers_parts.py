@@ -95,7 +95,7 @@ def layers_unseen_error(name: str, family: str, seen: int, layers: int) -> Model
     return ModelUnsupported(
         f"{shorten_name(name)} shows the attention of {seen} of its {layers} layers with transformers "
         f"{version('transformers')}.",
-        f'It was tried with these versions: pip install "transformers{versions}".',
+        f'It was tested with these versions: pip install "transformers{versions}".',
     )
 
 

@@ -22,11 +22,11 @@ _CONNECTION = "uvicorn.protocols.http.auto:AutoHTTPProtocol"
 _RENDERER = "streamlit.components.v2"
 _TIMERS = "A click may be lost on a page that watches a measurement."
 _LATEST = "A page may stop with “Cached ForwardMsg MISS”."
-_CONTROLS = "A run may end because the run before it still adds a control."
+_CONTROLS = "A run may end because the previous run is still adding a control."
 _TYPED = "A download may lack what was typed just before the click."
-_FETCHED = "A file that was made for a download may be gone before it is fetched."
+_FETCHED = "A file made for a download may be deleted before it is fetched."
 _COMPONENTS = "The code of drawings is sent with every page."
-_ERRORS = "A value that no control can send shows Streamlit's box in place of a sentence."
+_ERRORS = "A value that no control can send shows Streamlit's error box instead of a message."
 
 PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(

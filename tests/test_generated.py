@@ -173,7 +173,7 @@ def test_tokens_of_something_else_are_refused(gpt2: Any) -> None:
     generated = write(gpt2, PROMPT)
     names = names_of(generated.sequences[0])
     for wrong in (names[4:], names[:-2], [*names, "more"]):
-        with pytest.raises(ShapeError, match="tokens were given, and the text has 9 that were read and one after them"):
+        with pytest.raises(ShapeError, match="tokens were given, but the text has 9 that were read and one after them"):
             Attention.from_generated(generated, wrong)
     assert len(Attention.from_generated(generated, names[:-1]).text) == 9
     with pytest.raises(ShapeError, match="keys are for encoder–decoders"):

@@ -274,7 +274,7 @@ def test_places_of_a_pair_of_a_batch_and_of_keys() -> None:
         ({"text": "ab", "offsets": [(0, 1)]}, r"offsets has axes \(1, 2\), for 2 tokens"),
         ({"text": "ab", "offsets": [(0, 1), (1, 3)]}, "offsets has spans that lie outside"),
         ({"text": "ab", "offsets": [(0, 1), (2, 1)]}, "end before they begin"),
-        ({"text": "ab", "offsets": [(0, 1), (0.5, 1)]}, "offsets has places"),
+        ({"text": "ab", "offsets": [(0, 1), (0.5, 1)]}, "offsets has spans"),
         ({"text": ("a", "b"), "offsets": [(0, 1), (0, 1)]}, "sentence_b_start is missing"),
         ({"text": ("aa", "b"), "offsets": [(0, 1), (0, 2)], "sentence_b_start": 1}, "outside the text"),
     ],

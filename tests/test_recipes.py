@@ -534,7 +534,7 @@ def test_errors_are_in_words(measured: Recipes) -> None:
         mv.recipes.fit("grammar", "toy", score=plain("the dog"))
     with pytest.raises(CorpusError, match="the same corpus"):
         mv.recipes.fit("grammar", "toy", score="grammar")
-    with pytest.raises(CorpusError, match="Nothing of plain"):
+    with pytest.raises(CorpusError, match="Nothing in plain"):
         mv.recipes.fit(plain(), "toy")
     with pytest.raises(SettingError, match="Read 2 to 100,000 sentences"):
         mv.recipes.fit("grammar", "toy", most=1)
@@ -607,7 +607,7 @@ def test_sentences_that_cannot_be_read_leave_the_other_half(tiny: Tiny) -> None:
     assert explained["fitted"].between(0, 1).all()
     assert explained["held_out"].isna().all()
     assert explained["even"].isna().all()
-    with pytest.raises(CorpusError, match=r"Nothing of .* can be read. Give another"):
+    with pytest.raises(CorpusError, match=r"Nothing in .* can be read. Give another"):
         mv.recipes.fit(plain("the dog", "the girl"), "toy", score=plain("a " * 300))
 
 

@@ -680,7 +680,7 @@ def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path])
     press(page, "measure_file")
     until(lambda: studies_room.find_running(catalog.resolve(name), page.url["corpus"]) is None)
     page_text = visit(model=name, corpus=page.url["corpus"]).said
-    assert "Nothing of an uploaded file can be read." in page_text
+    assert "Nothing in an uploaded file can be read." in page_text
     assert "long" not in page_text
     assert "tokens" in page_text
     assert "any more" not in page_text

@@ -395,7 +395,7 @@ def test_an_archive_that_is_cut_is_called_cut(tmp_path: Path, suffix: str) -> No
         if suffix == "parquet" and length < 4:
             continue  # nothing says that it began as one
         path = written(tmp_path, f"cut.{suffix}", whole[:length])
-        with pytest.raises(CorpusError, match=rf"cut\.{suffix} is cut: .* Copy or download it again"):
+        with pytest.raises(CorpusError, match=rf"cut\.{suffix} is incomplete: .* Copy or download it again"):
             cut_file(str(path))
 
 

@@ -139,7 +139,7 @@ def test_sentences_that_cannot_be_read_are_left_out(repeater: Encoder, tmp_path:
     measured = mv.explain_corpus_scores(tmp_path / "some.txt", repeater)
     assert (measured.sentences, measured.left_out) == (1, 1)
     (tmp_path / "long.txt").write_text(f"{'dog ' * 65}\n", "utf-8")
-    with pytest.raises(CorpusError, match="Nothing of long"):
+    with pytest.raises(CorpusError, match="Nothing in long"):
         mv.explain_corpus_scores(tmp_path / "long.txt", repeater)
 
 

@@ -414,7 +414,7 @@ def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
     """
     if len(axes) == 4 and axes[0] != 1 and axes[0] * axes[2] == tokens:
         raise ShapeError(
-            f"A layer has axes {axes}: {axes[0]} windows of {axes[2]} tokens, each of which sees its own window alone.",
+            f"A layer has axes {axes}: {axes[0]} windows of {axes[2]} tokens, each of which sees only its own window.",
             "Give one window, [layer[0] for layer in …], with its tokens.",
         )
     if len(axes) == 4 and axes[0] != 1:

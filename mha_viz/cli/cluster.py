@@ -31,7 +31,7 @@ def add_cluster_options(command: Parser) -> None:
     help_text = (
         "measure on the Dask cluster with this scheduler, such as tcp://10.0.0.5:8786; its workers read the files, and "
     )
-    help_text += "store their results beside the output, under the same paths as here"
+    help_text += "store their results next to the output, under the same paths as here"
     command.add_argument("--cluster", default="", metavar="ADDRESS", help=help_text)
     help_text = "measure with this many single-threaded worker processes on this machine"
     command.add_argument("--workers", default=0, type=parse_workers, metavar="N", help=help_text)

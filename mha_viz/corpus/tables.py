@@ -282,7 +282,7 @@ _TABLE_TESTS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxy
     {
         "columns separated by tabs": _make_row_test(lambda row: "\t" in row.strip()),
         "words with tags after them": _find_tagged_rows,
-        "words beside tags": _find_pos_rows,
+        "words next to tags": _find_pos_rows,
         "words with long tags after them": _find_eagles_rows,
         "tags after every word": _make_row_test(_has_tagged_words),
         "trees in brackets": _make_row_test(lambda row: len(TREE_NODE.findall(row)) > 1),

@@ -131,7 +131,7 @@ _NARROW_KEYS = (
     "input x"
 )
 
-_QK_NORM = "it normalises the queries and keys of each head in a way of their own"
+_QK_NORM = "it normalises the queries and keys of each head in its own way"
 OPAQUE_SETTINGS = MappingProxyType(  # by the entry of config.json that decides
     {"alibi": _DISTANCE_BIAS, "qk_layernorm": _QK_NORM, "use_qk_norm": _QK_NORM}
 )

@@ -73,7 +73,7 @@ def _show_form(
     model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str
 ) -> None:
     st.markdown(
-        f"Searches {escape_markdown(source.name)} for links from each word to the one with its largest weight. "
+        f"Searches {escape_markdown(source.name)} for links from each word to the word with its largest weight. "
         "Empty fields match anything."
     )
     with st.form(f"search_{head}", border=False):

@@ -124,7 +124,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         _SESSIONS,
         "__init__",
-        "a session that nobody returns to ends, with its texts, files and descriptors",
+        "ends abandoned sessions, with their texts, files and descriptors",
         made_by="mha_viz.app.serving.sweeping:end_lost_sessions",
         arguments="self, session_storage, uploaded_file_manager, script_cache, message_enqueued_callback, "
         "on_script_error",
@@ -137,7 +137,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         "streamlit.runtime.memory_media_file_storage",
         "_calculate_file_id",
-        "nobody can guess the address of a download",
+        "makes addresses of downloads impossible to guess",
         made_by="mha_viz.app.serving.media_addresses:make_unguessable",
         arguments="data, mimetype, filename",
     ),

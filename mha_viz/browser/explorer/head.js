@@ -82,7 +82,7 @@ export class HeadView {
   #fan = make("input", { type: "checkbox", onchange: () => this.#turnFan() });
   #fanned = make(
     "label",
-    { class: "known fan", title: "Draw lines from word to word beside the heatmap" },
+    { class: "known fan", title: "Draw lines from word to word next to the heatmap" },
     this.#fan,
     "Token links",
   );

@@ -34,7 +34,7 @@ from mha_viz.request import TEXT, Request
 
 MAX_NAMED = 3  # maximum heads named in a sentence
 MIN_SHARE = 0.05  # heads with a smaller share are not named
-WAIT_NOTE = "Patching in each head from the other text…"
+WAIT_NOTE = "Patching heads from the other text…"
 
 
 def show_patched(first: Attention, second: Attention, pinned: Head) -> list[PageChart]:

@@ -133,7 +133,7 @@ def _start(linked_settings: Settings) -> None:
     settings = read(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **chosen)))
     try:
         if _is_saved(settings):
-            st.toast("This run is already saved, and is shown. Change the seed to train a new one.")
+            st.toast("This run is saved and shown here. Change the seed to train a new one.")
         else:
             trainings.start(settings)
         address.go(

@@ -57,7 +57,7 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
     )  # fmt: skip
     if head_request.question is not None and head_request.question.kind == COSINE:
         bound(
-            st.segmented_control, "Switch off in", "in", head_request.question.off_in, OFF_CHOICES, default=BOTH,
+            st.segmented_control, "Texts affected", "in", head_request.question.off_in, OFF_CHOICES, default=BOTH,
             format_func=OFF_IN_LABELS.__getitem__, required=True, wrap=True,
         )  # fmt: skip
     with st.container(horizontal=True):

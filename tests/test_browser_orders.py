@@ -301,7 +301,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         ".one h2 code",
         {
             "sentence": SENTENCE,  # another model ends the mode
-            "random": _choosing(lambda page, _: page.get_by_role("button", name="A random head").first.click()),
+            "random": _choosing(lambda page, _: page.get_by_role("button", name="Pick a random head").first.click()),
             "uniform": _choosing(_check("uniform attention")),
             "zero": _choosing(_check("zeros")),
             "head": _next_head,

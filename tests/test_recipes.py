@@ -425,7 +425,7 @@ def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
     file = tmp_path / "other.conllu"
     file.write_text(format_conllu(grammar.corpus(4, seed=7).sentences), "utf-8")
     assert main(["recipes", str(folder), "--score", str(file), "--out", str(tmp_path / "out")]) == 0
-    assert "of untrained weights unknown (recipes of an earlier version" in capsys.readouterr().out.splitlines()[0]
+    assert "for untrained weights unknown (recipes of an earlier version" in capsys.readouterr().out.splitlines()[0]
     explained = mv.recipes.load(tmp_path / "out").tables["explained"]
     assert explained["untrained"].isna().all()
     assert explained[["other", "other_low", "even", "best_rule", "iou"]].notna().all(axis=None)
@@ -942,7 +942,7 @@ def test_what_is_unexplained_of_an_annotated_sentence_is_without_all_rules(toy: 
     assert "unexplained by rules that know its annotation" in left.heatmap("L1H2").caption
     assert "unexplained by rules that need no annotation" in plainly.heatmap("L1H2").caption
     assert "load_attention" in write_head_recipe(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
-    with pytest.raises(TextError, match="other words"):
+    with pytest.raises(TextError, match="differ from those of the text"):
         mv.quantities.unexplained(read, gold=grammar.corpus(3, seed=5).sentences[1])
 
 

@@ -56,7 +56,7 @@ def check_parts(parts: Sequence[LibraryPart]) -> None:
     """Raise SettingError if an installed library lacks a part that is needed."""
     missing = [part for part in parts if not part.loss and not has_part(part)]
     if missing:
-        others = f" So it is with {len(missing) - 1} more." if missing[1:] else ""
+        others = f" The same goes for {len(missing) - 1} more." if missing[1:] else ""
         raise SettingError(f"{describe_missing(missing[0])}{others}", describe_remedy(missing[0]))
 
 
@@ -74,7 +74,7 @@ def describe_missing(part: LibraryPart) -> str:
 def describe_remedy(part: LibraryPart) -> str:
     """Say which versions work."""
     package = part.package
-    return f'The versions that work: pip install "{package}{TESTED_VERSIONS[package]}".'
+    return f'Install a tested version: pip install "{package}{TESTED_VERSIONS[package]}".'
 
 
 def has_part(part: LibraryPart) -> bool:

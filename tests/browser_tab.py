@@ -348,5 +348,5 @@ def open_by_search(page: Page, head: str) -> None:
     """Open a head by its name, with the search field of every page."""
     field = page.get_by_role("searchbox", name="Find a head")
     field.fill(head)
-    expect(page.get_by_role("region", name="Heads that answer").get_by_role("link").first).to_contain_text(head)
+    expect(page.get_by_role("region", name="Matching heads").get_by_role("link").first).to_contain_text(head)
     field.press("Enter")

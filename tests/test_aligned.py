@@ -71,7 +71,7 @@ def test_roberta_with_merges_of_words_is_read(kind: Any, tmp_path: Path) -> None
         (0, "the"), (0, "cat"), (1, "i"), (1, "##t"), (1, "sat")
     ]  # fmt: skip
     assert encoder.encode_words(["The", "cat", "."]).by_words().tokens == ("<s>", "The", "cat", ".", "</s>")
-    with pytest.raises(TextError, match="without a blank"):
+    with pytest.raises(TextError, match="without a space"):
         encoder.encode("a" * (MAX_WORD_CHARACTERS + 1))
 
 

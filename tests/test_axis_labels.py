@@ -138,14 +138,14 @@ def test_where_labels_have_no_room_each_kth_has_one_with_a_tick_and_the_figure_s
         middles = [m.y + m.height / 2 if is_row else m.x + m.width / 2 for m in ticks]
         assert middles == pytest.approx([m.y if is_row else m.x for m in labels_of(drawing, is_row)], abs=0.01)
         ending = {2: "nd", 3: "rd"}.get(every, "th")
-        assert [text for text in drawing.texts() if f"every {every}{ending} token is named" in text]
-        assert f"Every {every}{ending} token is named." in drawing.full_caption
+        assert [text for text in drawing.texts() if f"every {every}{ending} token is labelled" in text]
+        assert f"Every {every}{ending} token is labelled." in drawing.full_caption
 
 
 def remedies(drawing: Drawing) -> str:
     """Say what helps where labels are left out; empty if none are."""
-    says = (str(note) for note in drawing.notes if "token is named." in str(note))
-    return next((note.partition("token is named. ")[2] for note in says), "")
+    says = (str(note) for note in drawing.notes if "token is labelled." in str(note))
+    return next((note.partition("token is labelled. ")[2] for note in says), "")
 
 
 # A value of each remedy that is great, or small, enough.

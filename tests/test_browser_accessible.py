@@ -186,10 +186,10 @@ def _axe_finds_nothing_in_the_list_of_keys(page: Page) -> None:
     expect(page.get_by_role("button", name="More", exact=True)).to_be_visible()  # the key listener is installed
     page.get_by_role("searchbox").blur()
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     axe_finds_nothing(page)
     page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
 
 
 def _open_everything(page: Page) -> None:
@@ -213,7 +213,7 @@ def _open_everything(page: Page) -> None:
 def _a_slash_begins_a_search(page: Page) -> None:
     _a_slash_leads_to_the_search(page)
     page.keyboard.type("object")
-    answer = page.get_by_role("region", name="Heads that answer").get_by_role("link").first
+    answer = page.get_by_role("region", name="Matching heads").get_by_role("link").first
     expect(answer).to_contain_text("%")  # of the baseline
 
 

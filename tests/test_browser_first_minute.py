@@ -210,8 +210,8 @@ def _no_shape_is_left_on_the_next_page(visitor: BrowserTab) -> None:
 
 def _the_keys_can_be_given_up(page: Page) -> None:
     page.get_by_role("button", name="More", exact=True).click()
-    page.get_by_role("button", name="Keys").click()
-    page.get_by_label("Use the keys /, ? and x everywhere on a page").uncheck()
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Use the keys /, ? and x anywhere on a page").uncheck()
     page.keyboard.press("Escape")
     page.reload()
     search = page.get_by_role("searchbox", name="Find a head")

@@ -127,7 +127,7 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     visitor.asked(pin=None)  # nothing else was open
     press("/")
     page.keyboard.type("pronoun")
-    expect(page.get_by_role("region", name="Heads that answer").get_by_role("link").first).to_be_visible()
+    expect(page.get_by_role("region", name="Matching heads").get_by_role("link").first).to_be_visible()
     press("ArrowDown")
     press("Enter")
     visitor.asked(head="L2H4")

@@ -223,7 +223,7 @@ def play(visitor: BrowserTab, steps: int) -> list[tuple[int, int, int, int]]:
 
 
 def slider_of(page: Page) -> Locator:
-    return page.get_by_role("slider", name="Step of training")
+    return page.get_by_role("slider", name="Training step")
 
 
 def shown_step(page: Page) -> str:
@@ -349,7 +349,7 @@ def test_seeds_stand_side_by_side_and_on_a_phone_each_in_one_row_with_a_button(v
     second.scroll_into_view_if_needed()
     second.press("Enter")
     for seed in range(2):
-        step = players.nth(seed).get_by_role("slider", name="Step of training")
+        step = players.nth(seed).get_by_role("slider", name="Training step")
         expect(step).not_to_have_attribute("aria-valuetext", "step 0")
 
 

@@ -91,13 +91,13 @@ def _move_slider(page: Page, step: int) -> None:
 def _search_and_leave(page: Page, step: int) -> None:
     field = page.get_by_role("searchbox", name="Find a head")
     field.fill(("pronoun", "L3H1")[step % 2])
-    page.get_by_role("region", name="Heads that answer").get_by_role("link").first.wait_for()
+    page.get_by_role("region", name="Matching heads").get_by_role("link").first.wait_for()
     for _ in range(3):  # the answers, the words, the field
         page.keyboard.press("Escape")
 
 
 def _keys(page: Page, _: int) -> None:
-    dialog = page.get_by_role("dialog", name="Keys")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     for _ in range(5):  # after Back the page may be shown before it listens
         page.keyboard.press("?")
         with suppress(TimeoutError):
@@ -301,7 +301,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         ".one h2 code",
         {
             "sentence": SENTENCE,  # another model ends the mode
-            "random": _choosing(lambda page, _: page.get_by_role("button", name="A random head").first.click()),
+            "random": _choosing(lambda page, _: page.get_by_role("button", name="Pick a random head").first.click()),
             "uniform": _choosing(_check("uniform attention")),
             "zero": _choosing(_check("zeros")),
             "head": _next_head,

@@ -122,7 +122,7 @@ def arrow_keys_go_from_square_to_square_and_enter_opens_one(visitor: BrowserTab)
 
 def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page = visitor.page
-    kinds = page.get_by_role("toolbar", name="Show").get_by_role("link")
+    kinds = page.get_by_role("toolbar", name="Roles to show").get_by_role("link")
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")  # the card is there
     kinds.first.focus()
     page.keyboard.press("ArrowRight")

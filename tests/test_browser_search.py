@@ -18,7 +18,7 @@ def field(page: Page) -> Locator:
 
 
 def answer(page: Page, head: str) -> Locator:
-    return page.get_by_role("region", name="Heads that answer").get_by_role("link", name=head).first
+    return page.get_by_role("region", name="Matching heads").get_by_role("link", name=head).first
 
 
 def seek(page: Page, words: str) -> None:
@@ -52,9 +52,9 @@ def escape_closes_one_thing_at_a_time(visitor: BrowserTab) -> None:
         page.keyboard.press("Escape")
         expect(field(page)).not_to_be_focused()
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     expect(visitor.readout).to_contain_text("it attends to")
     assert visitor.address == {}
     page.keyboard.press("Escape")
@@ -69,7 +69,7 @@ def no_key_is_taken_from_somebody_who_types(visitor: BrowserTab) -> None:
     page.keyboard.type("/?")
     expect(visitor.field).to_be_focused()
     expect(visitor.field).to_have_value(f"{before}/?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     for _ in "/?":
         page.keyboard.press("Backspace")
     expect(visitor.field).to_have_value(before)

@@ -138,7 +138,7 @@ def test_an_old_address_leads_to_the_mode_with_its_parameters_and_the_answer_sli
     expect(bars.first).to_have_text(re.compile(r"\w+\s*\d+(\.\d)?%( → \d+(\.\d)?%)?"))
     expect(page.get_by_role("dialog")).to_have_count(0)  # nothing says that there is no such page
     page.get_by_role("button", name="Choose heads").click()
-    expect(page.get_by_role("radiogroup", name="Replace its output with")).to_be_visible()
+    expect(page.get_by_role("radiogroup", name="Replacement output")).to_be_visible()
 
 
 def test_a_model_without_an_answer_offers_one_that_has(visitor: BrowserTab) -> None:

@@ -92,7 +92,7 @@ def test_roles_of_coreference_by_chance_stand_beside_those_of_syntax(tmp_path: P
     stored = mv.load_profile(profile.save(tmp_path / "toy"))
     assert find_chance_roles(stored, "coreference") == of_chains
     assert stored.tables["chance"]["role"].tolist() == ["syntax"] * 2 + ["coreference"] * 2
-    assert "of coreference; with chains turned along their documents none" in "".join(mv.roles.report(stored).notes)
+    assert "of coreference; with chains shifted along their documents none" in "".join(mv.roles.report(stored).notes)
     with pytest.raises(SettingError, match="'broad' is not a role that is counted"):
         mv.roles.permutation_test(corpus, "toy", role="broad")
 

@@ -237,7 +237,7 @@ def test_hostile_sentences_are_measured_like_any(tmp_path: Path) -> None:
 
 def test_text_of_which_the_tokenizer_keeps_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert profile(given(tmp_path, "\u200b\u200b\n", "c.txt"), tmp_path / "out") == 5
-    assert "Nothing of c.txt can be read" in capsys.readouterr().err
+    assert "Nothing in c.txt can be read" in capsys.readouterr().err
 
 
 def test_stopped_before_anything_was_done(

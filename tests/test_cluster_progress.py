@@ -54,7 +54,7 @@ def test_the_line_has_the_sentences_of_each_worker() -> None:
     so_far = Progress(1410, 2000, 82.5, 7.2, {"tcp://10.0.0.5:1": 1012, "tcp://10.0.0.6:1": 398})
     line = "1,410 of 2,000 sentences, 82 per second, about 7 s left"
     assert format_progress(so_far) == f"{line}; w0 1,012 · w1 398"
-    lost = "1 worker lost, whose parts are measured again"
+    lost = "1 worker lost, whose shards are measured again"
     assert format_progress(so_far._replace(lost=1)) == f"{line}; {lost}; w0 1,012 · w1 398"
     many = {str(number): 100 + number for number in range(MAX_LISTED_WORKERS + 1)}
     assert format_progress(so_far._replace(by_worker=many)) == f"{line}; 9 workers, each 100 to 108, median 104"

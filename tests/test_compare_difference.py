@@ -67,7 +67,7 @@ def tables_hold_the_same_numbers(shown: Sheet) -> None:
     expect(table.locator("caption")).to_contain_text("L0H2 (1-3) minus L3H1 (4-2)")
     listed = shown.page.locator(".most li .value").first.inner_text()
     expect(table.locator("tbody tr").first.locator("td").last).to_have_text(listed)
-    shown.page.get_by_label("Which weights").select_option("0")
+    shown.page.get_by_label("Weights to show").select_option("0")
     row = table.locator("tbody tr", has=shown.page.locator("th", has_text=re.compile("^it$")))
     expect(row.locator("td").nth(2)).to_have_text("0.677")
 
@@ -83,7 +83,7 @@ def names_stand_whole_or_with_dots(sheet: Callable[..., Sheet]) -> None:
     shown = sheet([Panel(first(), Head(0, 2), long), Panel(first(), Head(3, 1), "x" * 24)], diff="0-1")
     expect(shown.page.get_by_label("Panel to subtract from")).to_be_disabled()  # there are no others
     shown.page.get_by_text("Weights as a table").click()
-    names = shown.page.get_by_label("Which weights").locator("option").all_inner_texts()
+    names = shown.page.get_by_label("Weights to show").locator("option").all_inner_texts()
     assert names == ["1  L0H2 previous word head in t…", f"2  L3H1 {'x' * 24}", "the difference"]
 
 

@@ -141,7 +141,7 @@ def test_neither_can_a_reader_that_is_a_copy(order: dict[str, Any]) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the setting and the sentence are Linux's")
 def test_a_server_hides_from_other_processes_and_says_what_its_kernel_lacks() -> None:
     assert output(STARTING, "") == "0\n"
-    assert "cannot take everything" in output(STARTING, "writing network")
+    assert "cannot fully sandbox" in output(STARTING, "writing network")
     assert "(missing: network, writing)" in output(STARTING, "writing network")
 
 

@@ -341,7 +341,7 @@ def test_the_page_says_that_a_download_waits_for_others(hub: FakeHub, visitors: 
         visitors.start(name)
     page = PageSession({"model": "c/c"})
     visitors.start("c/c")
-    assert progress(page) == "c/c waits for other downloads…"
+    assert progress(page) == "c/c is waiting for other downloads…"
 
 
 # ---- Messages --------------------------------------------------------------------------------------------

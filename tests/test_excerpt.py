@@ -136,7 +136,7 @@ def test_cross_attention_keeps_a_short_side_whole() -> None:
 def test_labels_that_are_left_out_of_a_heatmap_are_announced() -> None:
     narrow, wide = (heatmap(diagonal(59), H, None, Size(width)) for width in (85, 178))
     assert len(tokens_of(narrow)) == 2 * 30
-    assert narrow.full_caption.endswith("Every 2nd token is named.")
+    assert narrow.full_caption.endswith("Every 2nd token is labelled.")
     assert len(tokens_of(wide)) == 2 * 59
     assert wide.notes == ()
     assert "is named" not in narrow.caption  # those of the interactive page, which has other labels
@@ -153,7 +153,7 @@ def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every
     assert "is named" not in drawing.full_caption
     (note,) = [note for note in drawing.notes if "around the pinned token" in str(note)]
     assert "raise width_mm and max_height_mm or lower font_pt" in str(note)
-    assert "token is named." in whole.full_caption
+    assert "token is labelled." in whole.full_caption
     every, around = (
         next(m for m in d.marks if isinstance(m, CellPicture)).pixels for d in (whole, drawing)
     )  # [row, column]
@@ -172,7 +172,7 @@ def test_saving_warns_once_of_each_and_other_formats_do_not(tmp_path: Path) -> N
     with pytest.warns(FigureWarning) as caught:
         figure.save(tmp_path / "f.svg")
     assert [str(w.message).partition(".")[0] for w in caught] == [
-        "Every 2nd token is named", "The smallest letters have 3"
+        "Every 2nd token is labelled", "The smallest letters have 3"
     ]  # fmt: skip
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
@@ -182,8 +182,8 @@ def test_saving_warns_once_of_each_and_other_formats_do_not(tmp_path: Path) -> N
         figure.to_bytes(".svg")
         figure_api.heatmap(diagonal(12), 0, 0).save(tmp_path / "short.svg")
     page = (tmp_path / "f.html").read_text("utf-8")
-    assert "2nd token is named" not in page
-    assert "2nd token is named" in (tmp_path / "f.svg").read_text("utf-8")
+    assert "2nd token is labelled" not in page
+    assert "2nd token is labelled" in (tmp_path / "f.svg").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("font_pt", "says"), [(8, False), (6, False), (5, True), (3, True)])

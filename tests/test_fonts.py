@@ -175,7 +175,7 @@ def test_what_is_missing_is_said_once_a_script_with_what_to_install(search: Call
 
 
 def test_a_setting_that_names_no_font_is_told(search: Callable[..., None], tmp_path: Path) -> None:
-    named = "or name a font file in MHA_VIZ_FONTS, which now names a place without one."
+    named = "or name a font file in MHA_VIZ_FONTS, which now names a path without one."
     for place in (tmp_path, tmp_path / "gone"):
         search(place)
         assert named in fonts.describe_missing_fonts(["猫"])[0]

@@ -233,7 +233,7 @@ def test_a_sink_may_be_the_last_column_that_is_given() -> None:
     assert padded["L0H0"].tolist() == [[1, 0, 0], [0, 1, 0]]
     with pytest.raises(ShapeError, match=r"from 3 queries to 4 keys: .* a sink.*sink=True"):
         Attention.from_tensors(whole, names)
-    with pytest.raises(ShapeError, match=r"with the column of its sink sums to 1 within 0\.5"):
+    with pytest.raises(ShapeError, match=r"Including its sink, a row sums to 1 within 0\.5"):
         Attention.from_tensors([one / 2 for one in whole], names, sink=True)
 
 

@@ -173,7 +173,7 @@ def test_tokens_of_something_else_are_refused(gpt2: Any) -> None:
     generated = write(gpt2, PROMPT)
     names = names_of(generated.sequences[0])
     for wrong in (names[4:], names[:-2], [*names, "more"]):
-        with pytest.raises(ShapeError, match="tokens were given, and the text has 9 that were read and one after them"):
+        with pytest.raises(ShapeError, match="tokens were given, but the text has 9 that were read and one after them"):
             Attention.from_generated(generated, wrong)
     assert len(Attention.from_generated(generated, names[:-1]).text) == 9
     with pytest.raises(ShapeError, match="keys are for encoder–decoders"):
@@ -192,7 +192,7 @@ ONE_TOKEN = {"sequences": [[3, 4]], "attentions": ((LAYER,),)}
         ({"attentions": (LAYER,)}, "the layers of one pass, .* to Attention.from_tensors"),
         ({"attentions": ((LAYER[0],),)}, "without layers"),
         ({"attentions": ((LAYER,), (LAYER, LAYER))}, "The steps have .* layers"),
-        ({"attentions": ((np.ones((4, 1, 1, 1)),),)}, "read 4 texts together and 1 were written: beams.*num_beams=1"),
+        ({"attentions": ((np.ones((4, 1, 1, 1)),),)}, "read 4 beams together, and nothing says which.*num_beams=1"),
         ({"beam_indices": [[1]]}, "names beams other than the 1"),
         ({"beam_indices": [[0], [0]]}, r"beam_indices has axes \(2, 1\)"),
         ({"sequences": [3, 4]}, r"sequences has axes \(2,\)"),

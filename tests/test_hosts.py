@@ -55,4 +55,4 @@ def test_another_program_is_told_how_to_start_the_app() -> None:
         [sys.executable, "-c", "import app"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
     )
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "mha-viz: This program cannot serve app.py. Start mha-viz serve.\n"
+    assert ended.stderr == "mha-viz: This program cannot serve app.py. Run mha-viz serve instead.\n"

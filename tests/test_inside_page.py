@@ -238,7 +238,7 @@ def test_a_key_out_of_sight_has_no_parts(tiny_folder: Callable[[str], Path]) -> 
 
 def test_scores_that_cannot_be_taken_apart_say_so(tiny_folder: Callable[[str], Path]) -> None:
     page = visit(model=str(tiny_folder("gemma3_text")), step="scale", text="One dog barks.", q="3", k="1")
-    assert "cannot be taken apart: a norm stands between" in html(page)
+    assert "cannot be decomposed: a norm lies between" in html(page)
     assert len(charts(page)) == 1
 
 

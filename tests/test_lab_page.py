@@ -309,7 +309,7 @@ def test_the_training_whose_heads_are_shown_is_in_the_address() -> None:
 
 
 def _shown_heads(page: PageSession) -> Any:
-    [choice] = [one for one in page.at.segmented_control if one.label == "Heads of"]
+    [choice] = [one for one in page.at.segmented_control if one.label == "Training"]
     return choice
 
 

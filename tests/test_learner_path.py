@@ -211,7 +211,7 @@ def test_a_first_visit_is_offered_the_tour_and_another_one_can_find_it() -> None
 def test_a_tour_that_was_left_can_be_gone_on_with() -> None:
     page = visit("explore", tour="3", text="Birds sing.")
     assert "The tour stopped at step 3 of 6" in page.said
-    onward = next(link for label, link in links(page).items() if "Go on" in label)
+    onward = next(link for label, link in links(page).items() if "Continue" in label)
     assert onward.page == "why_heads_differ"
     assert "tour=3" in onward.query_string
 
@@ -283,7 +283,7 @@ def test_the_step_of_training_in_view_is_in_the_address() -> None:
 
 def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
     page = seen()
-    assert "trained on four questions | trained on hidden words alone |" in page.said
+    assert "trained on four questions | trained on hidden words only |" in page.said
     for task, skill in TOY.skills.items():
         row = next(line for line in page.said.splitlines() if line.startswith(f"| **{skill.name}** | {skill.baseline}"))
         for model in learning.TRAININGS:

@@ -286,7 +286,7 @@ def naive_mentions(sentences: list[tuple[list[int], list[str]]]) -> tuple[list[l
                     continue
                 place = next((i for i in reversed(range(len(waiting))) if waiting[i][0] == chain), None)
                 if place is None:
-                    problems.append("closes what was never opened")
+                    problems.append("closes a mention that was never opened")
                     continue
                 _, where, start = waiting.pop(place)
                 if where != number:

@@ -207,7 +207,7 @@ def test_a_gradient_is_drawn_on_the_text_that_the_question_says(minilm: Encoder)
     swapped = gradient_weighted(minilm, LONGER, other=TEXT, off_in="first")
     assert (second.weights == swapped.weights).all()
     assert second.key == swapped.key, "it says how it is made again"
-    with pytest.raises(SettingError, match="needs the first as one text"):
+    with pytest.raises(SettingError, match="needs the first text without a pair"):
         gradient_weighted(minilm, TEXT, "It is.", other=LONGER, off_in="second")
     with pytest.raises(SettingError, match="“third” is not one of the two texts"):
         make_question(minilm, TEXT, other=SOURCE, off_in="third")

@@ -171,7 +171,7 @@ def test_names_say_the_place_of_each_patch() -> None:
     [
         (["[CLS]", *PLACES[:5]], {}, r"5 patches with 5 places do not fill the 2 × 3 = 6"),
         (["[CLS]", *PLACES, "0,1"], {}, r"7 patches with 6 places do not fill the 2 × 3 = 6"),
-        (["[CLS]", *PLACES], {"columns": 2}, "say rows of 3, columns is 2. Leave it out"),
+        (["[CLS]", *PLACES], {"columns": 2}, "give 3 columns, but columns is 2. Leave it out"),
         (["[CLS]", *PATCHES, "6"], {"columns": 3}, "7 patches do not form rows of 3, of which 6 would fill 2"),
         (["[CLS]", *PATCHES], {}, "6 patches do not form a square of 4 or 9"),
         (

@@ -108,7 +108,7 @@ def test_effects_of_heads_by_their_recipes_are_those_of_the_given_ones(name: str
 def test_those_of_other_weights_are_not_used_and_said(name: str, own: Recipes, folder: Path) -> None:
     model = mv.load(name)
     replace(own, facts={**own.facts, "revision": "0123"}).save(folder)
-    with pytest.raises(SettingError, match=rf"in .*mine are of other weights \(0123, not {model.revision}\)"):
+    with pytest.raises(SettingError, match=rf"in .*mine were measured on other weights \(0123, not {model.revision}\)"):
         mv.read(model, UNEXPLAINED)
     replace(own, facts={**own.facts, "model": "/elsewhere/bert"}).save(folder)
     assert mv.read(model, UNEXPLAINED).quantity == "unexplained", "the same weights under another name"
@@ -118,7 +118,7 @@ def test_damaged_ones_are_said_by_who_needs_them_alone(name: str, folder: Path) 
     model = mv.load(name)
     (folder / "recipes.csv").write_text("layer,head\n")
     assert shipped.list_head_recipes(model.name, model.revision) == ()
-    with pytest.raises(CorpusError, match=r"holds no readable recipes: recipes.csv is not as it was written"):
+    with pytest.raises(CorpusError, match=r"holds no readable recipes: recipes.csv has changed since it was written"):
         mv.read(model, UNEXPLAINED)
     (folder / "recipes.json").write_text("[1]")
     with pytest.raises(SettingError, match="no recipes of the heads"):
@@ -132,7 +132,7 @@ def test_those_that_come_with_the_app_stay_for_other_models(own: Recipes, folder
     own_toy = shipped.find_recipes("toy", toy.revision)
     assert own_toy is not None
     assert own_toy is not shipped.load_bundled_recipes("toy", toy.revision)
-    with pytest.raises(SettingError, match=r"recipes of toy in .* are of other weights"):
+    with pytest.raises(SettingError, match=r"recipes of toy in .* were measured on other weights"):
         shipped.require_recipes("toy", "elsewhere")
 
 

@@ -178,7 +178,7 @@ def test_the_command_compares_the_heads_of_roles_with_another_step(
     out = tmp_path / "pairs.csv"
     assert main(["replicate", "toy", "grammar", "--beside", "toy@100", "--out", str(out)]) == 0
     heading, first, *_, over, last = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["head", "role", "cases", "score", "beside", "score", "points", "95%", "interval"]
+    assert heading.split() == ["head", "role", "cases", "score", "other", "head", "score", "points", "95%", "interval"]
     assert "subject → its verb (nsubj)" in first
     assert "+63.5" in first
     assert over == "The 95% intervals on grammar are over 161 to 400 documents, or blocks of them."

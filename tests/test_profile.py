@@ -244,7 +244,7 @@ def test_a_role_of_position_says_how_much_stays_within_words(tmp_path: Path, sha
 def test_a_table_of_positions_that_is_cut_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "roles.csv").write_text(PROMISED["roles"] + "\n" + PREVIOUS)
     (tmp_path / "position.csv").write_text(PROMISED["position"] + "\n1,0,-1\n")
-    with pytest.raises(CorpusError, match="a line is cut"):
+    with pytest.raises(CorpusError, match="a line is incomplete"):
         read_findings(tmp_path)
 
 

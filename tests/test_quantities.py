@@ -537,7 +537,7 @@ def test_one_scale_of_colours_is_for_one_quantity(minilm: Encoder, panel: str) -
     other = norm_weighted(minilm, SENTENCE)
     if panel == "gradient":
         other = replace(other, quantity="gradient")
-    with pytest.raises(SettingError, match="one scale of colours cannot serve several units"):
+    with pytest.raises(SettingError, match="one colour scale cannot serve several units"):
         mv.compare([(minilm.encode(SENTENCE), "L3H1"), (other, "L3H1")])
     assert mv.compare([(other, "L3H1"), (other, "L3H2")]).caption
 

@@ -425,13 +425,13 @@ def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
     file = tmp_path / "other.conllu"
     file.write_text(format_conllu(grammar.corpus(4, seed=7).sentences), "utf-8")
     assert main(["recipes", str(folder), "--score", str(file), "--out", str(tmp_path / "out")]) == 0
-    assert "of untrained weights unknown (recipes of an earlier version" in capsys.readouterr().out.splitlines()[0]
+    assert "for untrained weights unknown (recipes of an earlier version" in capsys.readouterr().out.splitlines()[0]
     explained = mv.recipes.load(tmp_path / "out").tables["explained"]
     assert explained["untrained"].isna().all()
     assert explained[["other", "other_low", "even", "best_rule", "iou"]].notna().all(axis=None)
     measured.save(folder)
     (folder / "untrained.csv").unlink()
-    with pytest.raises(CorpusError, match=r"untrained.csv is not as it was written"):
+    with pytest.raises(CorpusError, match=r"untrained.csv has changed since it was written"):
         mv.recipes.load(folder)
 
 
@@ -534,7 +534,7 @@ def test_errors_are_in_words(measured: Recipes) -> None:
         mv.recipes.fit("grammar", "toy", score=plain("the dog"))
     with pytest.raises(CorpusError, match="the same corpus"):
         mv.recipes.fit("grammar", "toy", score="grammar")
-    with pytest.raises(CorpusError, match="Nothing of plain"):
+    with pytest.raises(CorpusError, match="Nothing in plain"):
         mv.recipes.fit(plain(), "toy")
     with pytest.raises(SettingError, match="Read 2 to 100,000 sentences"):
         mv.recipes.fit("grammar", "toy", most=1)
@@ -607,7 +607,7 @@ def test_sentences_that_cannot_be_read_leave_the_other_half(tiny: Tiny) -> None:
     assert explained["fitted"].between(0, 1).all()
     assert explained["held_out"].isna().all()
     assert explained["even"].isna().all()
-    with pytest.raises(CorpusError, match=r"Nothing of .* can be read. Give another"):
+    with pytest.raises(CorpusError, match=r"Nothing in .* can be read. Give another"):
         mv.recipes.fit(plain("the dog", "the girl"), "toy", score=plain("a " * 300))
 
 
@@ -942,7 +942,7 @@ def test_what_is_unexplained_of_an_annotated_sentence_is_without_all_rules(toy: 
     assert "unexplained by rules that know its annotation" in left.heatmap("L1H2").caption
     assert "unexplained by rules that need no annotation" in plainly.heatmap("L1H2").caption
     assert "load_attention" in write_head_recipe(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
-    with pytest.raises(TextError, match="other words"):
+    with pytest.raises(TextError, match="differ from those of the text"):
         mv.quantities.unexplained(read, gold=grammar.corpus(3, seed=5).sentences[1])
 
 

@@ -680,7 +680,7 @@ def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path])
     press(page, "measure_file")
     until(lambda: studies_room.find_running(catalog.resolve(name), page.url["corpus"]) is None)
     page_text = visit(model=name, corpus=page.url["corpus"]).said
-    assert "Nothing of an uploaded file can be read." in page_text
+    assert "Nothing in an uploaded file can be read." in page_text
     assert "long" not in page_text
     assert "tokens" in page_text
     assert "any more" not in page_text
@@ -782,7 +782,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
         asked.set()
         until(cancelled)
         assert keep.wait(PATIENCE)  # as long as the sums are being written
-        raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
+        raise Cancelled("The study was stopped.", "Finished parts are saved; start it again to continue.")
 
     monkeypatch.setattr(studies_room.apart, "run", slow)
     page = visit(model=str(tiny_folder("bert")), corpus="file")
@@ -796,7 +796,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     model, digest = catalog.resolve(str(tiny_folder("bert"))), page.url["corpus"]
     until(lambda: not studies_room.is_stopping(model, digest))
     page.at.run()
-    assert "What is done is kept" in page.said
+    assert "Finished parts are saved" in page.said
     assert page.at.button(key="go_on")
 
 

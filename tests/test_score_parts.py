@@ -27,11 +27,11 @@ Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
 REFUSED = {
     "gemma2": "bends large",
-    "gemma3_text": "norm stands between",
+    "gemma3_text": "norm lies between",
     "mobilebert": "narrower vector",
-    "olmo2": "norm stands between",
-    "cohere of normed heads": "in a way of their own",
-    "stablelm of normed heads": "in a way of their own",
+    "olmo2": "norm lies between",
+    "cohere of normed heads": "in its own way",
+    "stablelm of normed heads": "in its own way",
     "xlnet": "two streams",
     "falcon by distance": "depends on the distance",
 }

@@ -201,7 +201,7 @@ def test_what_cannot_be_looked_for_is_said(tiny: Callable[[str], Encoder]) -> No
     assert search_links(tagged, "L0H0", bert, query_pos="NOUN").matches == 1
     for corpus, conditions in ((plain, {"relation": "nsubj"}), (plain, {"key_pos": "NOUN"}),
                                (tagged, {"dependent_word": "cat"}), (tagged, {"key_relation": "obj"})):  # fmt: skip
-        with pytest.raises(CorpusError, match="cannot be looked for"):
+        with pytest.raises(CorpusError, match="cannot be searched for"):
             search_links(corpus, "L0H0", bert, **conditions)  # type: ignore[arg-type]
     full = read_conllu("1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj:pass\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n")
     for conditions in ({"relation": "nsubj"}, {"key_relation": "nsubj:pass"}, {"query_pos": "noun"}):

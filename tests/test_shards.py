@@ -180,7 +180,7 @@ def test_a_cell_that_many_rows_repeat_is_unpacked_once(tmp_path: Path) -> None:
     ("cells", "problem"),
     [
         (["x" * 30_000_000], "row group 1: cells of 30 MB; at most 10 of a cell are read"),
-        (["x" * 66_000_000, *map(str, range(9))], "row group 1: 66 MB in 0.0 MB, which no text is"),
+        (["x" * 66_000_000, *map(str, range(9))], "row group 1: 66 MB in 0.0 MB, which is implausible for text"),
     ],
 )
 def test_a_cell_that_a_small_file_makes_large_is_refused_before_it_is_read(
@@ -276,7 +276,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         cut_file(str(tmp_path / "none.txt"))
     with pytest.raises(CorpusMissing, match="names no file"):
         read_corpus(tmp_path)
-    with pytest.raises(CorpusError, match=r"g\.txt\.gz is cut: the archive ends before its end"):
+    with pytest.raises(CorpusError, match=r"g\.txt\.gz is incomplete: the archive ends too early"):
         cut_file(str(written(tmp_path, "g.txt.gz", gzip.compress(TEXT.encode())[:-20])))
     with pytest.raises(CorpusError, match=r"z\.zst cannot be read"):
         cut_file(str(written(tmp_path, "z.zst", b"this is not Zstandard")))
@@ -302,7 +302,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MAX_BYTES", 1000)
-    with pytest.raises(CorpusError, match="without a place to cut it"):
+    with pytest.raises(CorpusError, match="without a place to split it"):
         cut_file(str(written(tmp_path, "t.txt", "x" * 2000)), 100)
 
 
@@ -395,7 +395,7 @@ def test_an_archive_that_is_cut_is_called_cut(tmp_path: Path, suffix: str) -> No
         if suffix == "parquet" and length < 4:
             continue  # nothing says that it began as one
         path = written(tmp_path, f"cut.{suffix}", whole[:length])
-        with pytest.raises(CorpusError, match=rf"cut\.{suffix} is cut: .* Copy or download it again"):
+        with pytest.raises(CorpusError, match=rf"cut\.{suffix} is incomplete: .* Copy or download it again"):
             cut_file(str(path))
 
 

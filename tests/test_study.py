@@ -782,11 +782,11 @@ def test_a_model_with_room_for_less_than_a_chunk(tiny: Callable[[str], Encoder],
 
 
 def test_a_corpus_without_a_sentence(small: Encoder) -> None:
-    with pytest.raises(CorpusError, match="Nothing of empty can be read"):
+    with pytest.raises(CorpusError, match="Nothing in empty can be read"):
         study(small, Corpus("empty", (), ""))
-    with pytest.raises(CorpusError, match=r"Nothing of bad can be read.*keeps nothing of word 2"):
+    with pytest.raises(CorpusError, match=r"Nothing in bad can be read.*keeps nothing of word 2"):
         study(small, read_conllu(treebank(bad=DROPPED), "bad"))
-    with pytest.raises(CorpusError, match="Nothing of none can be read"):
+    with pytest.raises(CorpusError, match="Nothing in none can be read"):
         study(small, Gap("none", (), ""))
 
 

@@ -76,7 +76,7 @@ def test_the_head_is_the_first_word_whose_head_lies_outside() -> None:
     ("entities", "message"),
     [
         (("(1-a", "", ""), "line 2: Entity=(1 never closes"),
-        (("", "1)", ""), "line 3: Entity=1) closes what was never opened"),
+        (("", "1)", ""), "line 3: Entity=1) closes a mention that was never opened"),
     ],
 )
 def test_brackets_that_do_not_match_leave_out_their_mention_only(entities: tuple[str, ...], message: str) -> None:
@@ -494,14 +494,14 @@ TABLES = {
     "chunks alone": ("Confidence NN B-NP\nin IN B-PP\nthe DT B-NP\n", "line 1 has words with tags"),
     "parts of speech behind blanks": ("1 The DET\n2 dog NOUN\n3 ran VERB\n", "line 1 has words with tags"),
     "of the Penn Treebank": ("Dogs NNS\nsleep VBP\n. .\n", "line 1 has words with tags"),
-    "tags behind strokes": ("The/DT dog/NN sleeps/VBZ ./.\n", "line 1 has tags behind every word"),
-    "tags in the middle": ("The DET the\ndog NOUN dog\nslept VERB sleep\n", "line 1 has words beside tags"),
-    "tags in front": ("ART Der\nNN Hund\nVVFIN schläft\n", "line 1 has words beside tags"),
+    "tags behind strokes": ("The/DT dog/NN sleeps/VBZ ./.\n", "line 1 has tags after every word"),
+    "tags in the middle": ("The DET the\ndog NOUN dog\nslept VERB sleep\n", "line 1 has words next to tags"),
+    "tags in front": ("ART Der\nNN Hund\nVVFIN schläft\n", "line 1 has words next to tags"),
     "of German": ("Der ART\nHund NN\nschläft VVFIN\n", "line 1 has words with tags"),
-    "tags behind hats": ("The^DT dog^NN sleeps^VBZ\n", "line 1 has tags behind every word"),
+    "tags behind hats": ("The^DT dog^NN sleeps^VBZ\n", "line 1 has tags after every word"),
     "labels": ("__label__pos Dogs sleep.\n__label__neg Cats too.\n", "line 1 has labels in front of texts"),
     "subtitles": ("1\n00:00:01,000 --> 00:00:02,500\nDogs sleep.\n\n", "line 1 has subtitles"),
-    "LaTeX": ("The & DET \\\\\ndog & NOUN \\\\\n", "line 1 has words beside tags"),
+    "LaTeX": ("The & DET \\\\\ndog & NOUN \\\\\n", "line 1 has words next to tags"),
     "LaTeX without tags": ("The & dog \\\\\nsleeps & now \\\\\n", "line 1 has rows of LaTeX"),
     "trees": ("(S (NP (DT The) (NN dog))\n  (VP (VBZ sleeps) (. .)))\n", "line 1 has trees in brackets"),
     "verticals": ('<text id="a">\n<s>\nDogs\nsleep\n.\n</s>\n</text>\n', "line 1 has tags of XML or HTML"),
@@ -525,8 +525,8 @@ TABLES = {
     "numbers of YAML": ("- score: 3\n- score: 4\n", "line 1 has keys and values of YAML"),
     "EAGLES": ("El da0ms0\nperro ncms000\nladra vmip3s0\n. fp\n", "line 1 has words with long tags"),
     "EAGLES in capitals": ("El el DA0MS0\nperro perro NCMS000\nladra ladrar VMIP3S0\n. . Fp\n", "words with long tags"),
-    "ambiguous tags": ("IN in\nTO to\nIN by\nTO to\n", "line 1 has words beside tags"),
-    "a clear tag": ("IN in\nNN town\n", "line 1 has words beside tags"),
+    "ambiguous tags": ("IN in\nTO to\nIN by\nTO to\n", "line 1 has words next to tags"),
+    "a clear tag": ("IN in\nNN town\n", "line 1 has words next to tags"),
     "HTML": ("<!DOCTYPE html>\n<p>\nDogs sleep.\nCats too.\nAll sleep.\n</p>\n", "line 1 has tags of XML or HTML"),
 }
 

@@ -160,7 +160,7 @@ def test_a_profile_of_a_hybrid_names_heads_by_their_layers(tmp_path: Path) -> No
     profile.save(tmp_path / "profile")
     assert mv.load_profile(tmp_path / "profile").layer_numbers == (3, 7)
     assert mv.roles.match_heads(encoder, encoder, most=60)[mv.Head(7, 1)] == (7, 1)
-    with pytest.raises(ModelUnsupported, match="has attention in some of its layers"):
+    with pytest.raises(ModelUnsupported, match="has attention in only some of its layers"):
         mv.recipes.fit("grammar", encoder)
 
 

@@ -154,7 +154,10 @@ def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: p
         ("line 5: The tokenizer of m keeps nothing of word 2, “Miller”.", "keeps nothing of word 2, “…”."),
         ("line 5: word 2, “a” and ” b”. Rest", "word 2, “…”. Rest"),
         ("line 7: Entity=(Miller-x never closes: the rest.", "line 7: Entity=… never closes: the rest."),
-        ("line 7: Entity=Miller) closes what was never opened: x", "line 7: Entity=… closes what was never opened: x"),
+        (
+            "line 7: Entity=Miller) closes a mention that was never opened: x",
+            "line 7: Entity=… closes a mention that was never opened: x",
+        ),
         ("line 3: the ids are not 1 to 4 in order.", "the ids are not 1 to 4 in order."),
     ],
 )

@@ -139,7 +139,7 @@ def test_sentences_that_cannot_be_read_are_left_out(repeater: Encoder, tmp_path:
     measured = mv.explain_corpus_scores(tmp_path / "some.txt", repeater)
     assert (measured.sentences, measured.left_out) == (1, 1)
     (tmp_path / "long.txt").write_text(f"{'dog ' * 65}\n", "utf-8")
-    with pytest.raises(CorpusError, match="Nothing of long"):
+    with pytest.raises(CorpusError, match="Nothing in long"):
         mv.explain_corpus_scores(tmp_path / "long.txt", repeater)
 
 
@@ -160,7 +160,7 @@ def test_the_command_prints_shares_and_arrows(capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     sample, read = "every 100th sentence of repeats", "4 sentences of 4 documents, 0 left"
     assert lines[0].startswith(f"repeater on {sample}: what attention depends on, {read}")
-    assert lines[1].startswith("Few documents (4): the intervals hold for these alone")
+    assert lines[1].startswith("Few documents (4): the intervals apply to these alone")
     assert lines[2].startswith("L0H0 (1-1) position ")
     assert lines[6].startswith("L1H0 (2-1) earlier heads ")
     assert lines[11].startswith("L0H0 (1-1) → L1H")

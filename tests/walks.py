@@ -123,7 +123,7 @@ def closes_after(act: Act) -> Act:
 
 
 def slider_of(page: Page) -> Locator:
-    return page.get_by_role("slider", name="Step of training")
+    return page.get_by_role("slider", name="Training step")
 
 
 def slider(page: Page) -> None:
@@ -231,7 +231,7 @@ def measured(*texts: str) -> Act:
             )
             page.get_by_role("button", name=f"Measure file{number}.txt").click()
             page.get_by_text(f"Measured on file{number}.txt").wait_for(timeout=300_000)
-            page.get_by_role("button", name="Another file").click()
+            page.get_by_role("button", name="Change file").click()
 
     return acted
 
@@ -345,7 +345,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "links": Walk("mha_compare.view:links", drawing(menu("Links", "top … per word"))),
         "pieces": Walk("mha_compare.view:unit", drawing(segment("tokens"))),
         "two models": Walk("show", radio("Two models")),
-        "another model": Walk("with", box("Compare with", "Repeater")),
+        "another model": Walk("with", box("Second model", "Repeater")),
         "a compared head": Walk(
             "mha_compare.edit:pin", lambda page: page.locator(".panel button", has_text="Compare").first.click()
         ),
@@ -402,7 +402,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     "/roles?head=L2H8": {"the sentence of a head": Walk("link:?case.gold.text", sentence("head_card"))},
     "/roles?model=toy&corpus=file": {
         "a measured file": Walk("file_", button("file0.txt")),
-        "another file": Walk("another_file", button("Another file")),
+        "another file": Walk("another_file", button("Change file")),
         "the other measured file": Walk("file_", button("file1.txt")),
     },
     f"/?model={TWO_STACKS}&text=The animal was tired.": {
@@ -427,7 +427,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
     "/why_heads_differ?experiment=toy": {
         "a step": Walk("mha_player.step", STEP_50),
-        "a training": Walk("lab_trained_", radio("on hidden words alone")),
+        "a training": Walk("lab_trained_", radio("on hidden words only")),
         "another page": Walk("link:roles?model", link("Its roles")),
     },
     "/inside_a_head?step=scale&head=L4H3&q=10&k=7": {
@@ -453,7 +453,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a step on Explore": Walk("link:?model.text", link("In Explore")),
     },
     "/why_heads_differ?experiment=toy&tour=2": {
-        "what comes after it": Walk("link:inside_a_head?head.k.q", link("Go on →")),
+        "what comes after it": Walk("link:inside_a_head?head.k.q", link("Continue →")),
     },
     "/why_heads_differ?experiment=repeater": {
         "heads switched off": Walk("link:?model.off.text", link("Without L")),
@@ -482,8 +482,8 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     },
     "/?model=toy&off=L0H1": {
         "a way": Walk("how", choosing(radio("uniform attention"))),
-        "one at random": Walk("at_random", choosing(button("A random head"))),
-        "a whole layer": Walk("off_layer", choosing(box("A whole layer", "L1"))),
+        "one at random": Walk("at_random", choosing(button("Pick a random head"))),
+        "a whole layer": Walk("off_layer", choosing(box("Add a layer", "L1"))),
         "all on": Walk("all_on", choosing(lambda page: page.locator(".st-key-all_on button").click())),
         "a head of the menu": Walk("off", choosing(box("Heads switched off", "L0H"))),
         "a sentence": Walk("mha_sentence.read", types("Sentence", "The cat sleeps .")),

@@ -86,7 +86,7 @@ class Conditions(NamedTuple):
         for missing, what in ((not corpus.has_trees and needs_tree, "dependencies"), (not tagged and wanted, "tags")):
             if missing:
                 name = min(missing)
-                raise CorpusError(f"{corpus.name} has no {what}, so {name} cannot be looked for.", "Give CoNLL-U.")
+                raise CorpusError(f"{corpus.name} has no {what}, so {name} cannot be searched for.", "Give CoNLL-U.")
         self._check_names(corpus, "_pos", {tag.casefold(): tag for tag in relations.upos if tag})
         self._check_names(corpus, "relation", {name: name for name in (*relations.names, *relations.bases)})
 

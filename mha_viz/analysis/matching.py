@@ -166,7 +166,9 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
 
     check_items(profiles, Profile, *PROFILE_KIND)
     if len(profiles) < 2:
-        raise SettingError("In how many runs a role is found takes two profiles or more.", "Give a list of them.")
+        raise SettingError(
+            "Counting the runs in which a role is found takes two profiles or more.", "Give a list of them."
+        )
     # For each head, the matching head of run 0 if they are closer than chance.
     names: list[dict[Head, tuple[int, Head]]] = [
         {pair.other: (0, pair.head) for pair in run_matches.pairs if pair.closer_than_chance}

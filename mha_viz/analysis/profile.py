@@ -342,7 +342,7 @@ def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
         )
         places = _match_headings(table, headings)
         if any(len(row) != len(headings) for row in rows):
-            raise ValueError("a line is cut")
+            raise ValueError("a line is incomplete")
         lines[table] = [[row[place] if place is not None else "" for place in places] for row in rows]
     return lines
 

@@ -134,7 +134,7 @@ def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
         for name, table in tables.items():
             columns = [*table.columns]
             if columns != [heading for heading in HEADINGS[name] if heading in columns or heading not in LATER_COLUMNS]:
-                raise ValueError(f"the headings of {name}.csv are others")
+                raise ValueError(f"{name}.csv has unexpected columns")
             tables[name] = table.reindex(columns=[*HEADINGS[name]])
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error

@@ -298,7 +298,7 @@ def make_shares(recipes: Recipes, table: str = "recipes") -> Numbers:
         if len([NAMES.index(name) for name in recipes.facts["best_rules"]]) != shares.shape[1]:
             raise ValueError("best_rules does not name one rule per head")
     except (KeyError, ValueError, IndexError) as error:
-        problem = f"The recipes of {recipes.facts['model']} have other rules: {error}."
+        problem = f"The recipes of {recipes.facts['model']} use other rules: {error}."
         raise CorpusError(problem, "Measure them again with mha-viz recipes.") from error
     return shares
 
@@ -381,7 +381,9 @@ def _find_shares(attention: Attention, recipes: Recipes | None) -> Numbers:
     recipes = recipes or require_recipes(attention.model, attention.revision)
     shape = list_layers(recipes.facts["layers"]), recipes.facts["heads"]
     if (attention.layer_numbers, attention.heads) != shape:
-        raise SettingError(f"These recipes are of the heads of {recipes.facts['model']}.", "Give those of this model.")
+        raise SettingError(
+            f"These recipes describe the heads of {recipes.facts['model']}.", "Give those of this model."
+        )
     if len(attention.queries) > MAX_TOKENS:
         problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {MAX_TOKENS}."
         raise TextError(problem, "Read a shorter text.")
@@ -410,7 +412,9 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
             "Use the reading as the model returned it.",
         )
     if gold is not None and not has_same_words(gold, attention):
-        raise TextError("The annotated sentence has other words than the text.", "Give the sentence that was read.")
+        raise TextError(
+            "The words of the annotated sentence differ from those of the text.", "Give the sentence that was read."
+        )
     residual = attention.weights - predict_attention(attention, recipes, make_rule_text(attention, gold))
     step = UNEXPLAINED if gold is None else UNEXPLAINED_OF_GOLD
     step = step if recipes is None else Step(step.row._replace(means=digest(get_cached_shares(recipes))))
@@ -465,8 +469,8 @@ def require_recipes(model: str, revision: str = "") -> Recipes:
     ):
         if (folder / FACTS_FILE).is_file():
             found = load_recipes(folder).facts["revision"]
-            problem = f"The recipes of {model} in {folder} are of other weights ({found}, not {revision})."
-            raise SettingError(problem, f"Open those weights, or give recipes of these. {remedy}")
+            problem = f"The recipes of {model} in {folder} were measured on other weights ({found}, not {revision})."
+            raise SettingError(problem, f"Open those weights, or give recipes measured on these. {remedy}")
     where = " or ".join(["the app", *map(str, list_profile_folders())])
     raise SettingError(f"There are no recipes of the heads of {model} in {where}.", remedy)
 

@@ -88,7 +88,7 @@ class Attention:
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
         if len(self.layer_numbers) != len(weights):
-            raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, and the weights are of {len(weights)}.")
+            raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, but the weights are of {len(weights)}.")
         tensors.check_numbers(tensors.get_quantity(self.quantity), weights, self.layer_numbers)
         hidden = tensors.frozen(self.hidden)
         hidden = hidden if hidden.size else tensors.frozen(np.zeros(weights.shape[:3], np.float32))
@@ -297,7 +297,7 @@ class Attention:
         rows = written.rows
         if len(names) not in (rows, rows + 1, max(rows, written.length)):
             raise ShapeError(
-                f"{len(names)} tokens were given, and the text has {rows} that were read and one after them.",
+                f"{len(names)} tokens were given, but the text has {rows} that were read and one after them.",
                 "Give the names of all tokens of the text, those of the prompt included: "
                 "tokenizer.convert_ids_to_tokens(generated.sequences[0]).",
             )

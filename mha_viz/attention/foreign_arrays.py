@@ -129,8 +129,8 @@ def _drop_sink(layer: Any) -> npt.NDArray[Any]:
     deviation = np.abs(array.sum(axis=-1) - 1).max()
     if not deviation < HALF_PRECISION_TOLERANCE:
         raise ShapeError(
-            f"A row with the column of its sink sums to 1 within {deviation:.3g} only.",
-            "Give all columns as the model computed them, or leave out the sink: what a row leaves to 1 is its share.",
+            f"Including its sink, a row sums to 1 within {deviation:.3g} only.",
+            "Give all columns as the model computed them, or leave out the sink: its share is 1 minus the row’s sum.",
         )
     return array[..., :-1]
 
@@ -157,7 +157,7 @@ def read_list(given: Any, problem: str, remedy: str, most: int = MAX_ITEMS) -> l
     except TypeError as error:
         raise ShapeError(f"{shorten_value(given)!r} {problem}", remedy) from error
     if len(items) > most:
-        raise ShapeError(f"More than {most:,} layers were given.", f"No model has as many. {remedy}")
+        raise ShapeError(f"More than {most:,} layers were given.", f"No model has that many. {remedy}")
     return items
 
 
@@ -304,7 +304,7 @@ def read_typed_text(text: Any, offsets: Any, count: int, start: int | None = Non
     second = np.arange(count) >= (count if start is None else start)
     ends = np.where(second, len(texts[1]), len(texts[0]))[:, None]
     if not ((array >= 0) & (array <= ends) & (array == array.round())).all() or (array[:, 0] > array[:, 1]).any():
-        raise ShapeError(f"{name} has places that are outside the text, or end before they begin.", remedy)
+        raise ShapeError(f"{name} has spans that lie outside the text, or end before they begin.", remedy)
     return TypedText((clean(texts[0]), clean(texts[1])), [(int(start), int(end)) for start, end in array])
 
 
@@ -414,7 +414,7 @@ def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
     """
     if len(axes) == 4 and axes[0] != 1 and axes[0] * axes[2] == tokens:
         raise ShapeError(
-            f"A layer has axes {axes}: {axes[0]} windows of {axes[2]} tokens, each of which sees its own window alone.",
+            f"A layer has axes {axes}: {axes[0]} windows of {axes[2]} tokens, each of which sees only its own window.",
             "Give one window, [layer[0] for layer in …], with its tokens.",
         )
     if len(axes) == 4 and axes[0] != 1:
@@ -459,7 +459,7 @@ def read_array(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> np
             f"{name} cannot be read as numbers: {shorten_value(error, 100)}.", _write_expected(name)
         ) from error
     if array.shape != axes:
-        raise ShapeError(f"{name} claims the axes {axes} and has {array.shape}.", _write_expected(name))
+        raise ShapeError(f"{name} claims the axes {axes} but has {array.shape}.", _write_expected(name))
     check_real(array.dtype, name)
     if not half:
         return array
@@ -518,7 +518,7 @@ def add_sink_column(weights: Weights, rows: Weights) -> Weights:
     if not sums.all():
         layer, head, row = (int(place[0]) for place in np.nonzero(sums[..., 0] == 0))
         raise ShapeError(
-            f"Layer {layer}, head {head}, row {row} has no weight, so that a sink would have all of it.",
+            f"Layer {layer}, head {head}, row {row} has no weight, so a sink would get all of it.",
             "Leave padding out with mask=inputs['attention_mask'].",
         )
     remainder = np.maximum(1 - sums, 0)

@@ -122,8 +122,7 @@ def _find_beams(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chos
     if beams is None:
         if count != texts:
             raise ShapeError(
-                f"The steps read {count} texts together and {texts} were written: beams, and nothing says which of "
-                "them became a text.",
+                f"The steps read {count} beams together, and nothing says which of them became a text.",
                 f"{ASK}, with output_scores=True where its beam_indices are missing, or with num_beams=1.",
             )
         return [chosen] * len(steps)

@@ -36,7 +36,7 @@ def rollout(attention: Attention) -> Attention:
         )
     if any(step.row.name == NUMBERED_LAYERS for step in attention.made):
         raise ShapeError(
-            "Rollout follows a text through all layers of a model; this one has some.",
+            "Rollout follows a text through all layers of a model; this one has only some of them.",
             "Use a model whose layers all have attention, or give the weights of every layer.",
         )
     request = attention.request

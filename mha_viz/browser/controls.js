@@ -102,7 +102,7 @@ function ruleChoice(caption, name, drawing, change) {
   const familyOf = (rule) => ({ first: rule, range: [0, 1, 1], ...rules[rule] });
   const mode = choice(caption, optionsOf(name, drawing), (rule) => change({ [name]: familyOf(rule).first }));
   const shown = make("output");
-  const slider = make("input", { type: "range", "aria-label": `Value for the choice of ${caption.toLowerCase()}` });
+  const slider = make("input", { type: "range", "aria-label": `Value of ${caption.toLowerCase()}` });
   /** @type {(rule: string, value: number) => string} */
   const written = (rule, value) => (familyOf(rule).range[2] < 1 ? value.toFixed(2) : String(value));
   slider.oninput = () => {

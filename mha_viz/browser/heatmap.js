@@ -32,12 +32,12 @@ export const labelSize = (cell, least = 0) => Math.max(least, cell < 10 ? 9 : 10
 // with `label_step` in figures/layout/heatmap.py.
 /** @type {(cell: number, least?: number) => number} */
 export const labelStep = (cell, least) => Math.ceil(labelSize(cell, least) / cell);
-// Say which labels are left out: "Every 2nd token is named."; return "" if all are shown.
+// Say which labels are left out: "Every 2nd token is labelled."; return "" if all are shown.
 /** @type {(cell: number | undefined, least?: number) => string} */
 export function thinned(cell, least) {
   const every = cell ? labelStep(cell, least) : 1;
   const ending = { 2: "nd", 3: "rd" }[every] ?? "th";
-  return every === 1 ? "" : `Every ${every}${ending} token is named.`;
+  return every === 1 ? "" : `Every ${every}${ending} token is labelled.`;
 }
 
 // Choose the labelled ones of `total` rows or columns: every `every`-th, with focused ones replacing those too close to

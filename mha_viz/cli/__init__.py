@@ -74,7 +74,10 @@ def _run_command(arguments: Sequence[str] | None, args: argparse.Namespace) -> i
     except OSError as error:
         if error.errno not in FULL_ERRNOS:
             return _report_fault(error)
-        print(f"mha-viz: The output cannot be written: {str(error.strerror).lower()}. Free some room.", file=sys.stderr)
+        print(
+            f"mha-viz: The output cannot be written: {str(error.strerror).lower()}. Free some disk space.",
+            file=sys.stderr,
+        )
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again at exit
         return USAGE

@@ -31,7 +31,7 @@ def add_cluster_options(command: Parser) -> None:
     help_text = (
         "measure on the Dask cluster with this scheduler, such as tcp://10.0.0.5:8786; its workers read the files, and "
     )
-    help_text += "store their results beside the output, under the same paths as here"
+    help_text += "store their results next to the output, under the same paths as here"
     command.add_argument("--cluster", default="", metavar="ADDRESS", help=help_text)
     help_text = "measure with this many single-threaded worker processes on this machine"
     command.add_argument("--workers", default=0, type=parse_workers, metavar="N", help=help_text)
@@ -94,7 +94,7 @@ def open_cluster(args: argparse.Namespace, corpora: Sequence[str] | None = None)
     if args.cluster and args.workers:
         raise SettingError("--cluster and --workers are both given.", "Give only one of them.")
     if args.dashboard and not args.workers:
-        raise SettingError("--dashboard is that of the processes of --workers.", "Add --workers N, or leave it out.")
+        raise SettingError("--dashboard shows the processes of --workers.", "Add --workers N, or leave it out.")
     if not args.cluster and not args.workers:
         yield None
         return
@@ -130,7 +130,7 @@ def progress_line() -> Iterator[Callable[[Any], None]]:
 def format_progress(so_far: Any) -> str:
     """Return the progress of a study on a cluster as one line."""
     time_left = "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
-    lost = f"; {counted(so_far.lost, 'worker')} lost, whose parts are measured again" if so_far.lost else ""
+    lost = f"; {counted(so_far.lost, 'worker')} lost, whose shards are measured again" if so_far.lost else ""
     counts = [*so_far.by_worker.values()]  # in the order of the workers' first answers
     if len(counts) <= MAX_LISTED_WORKERS:
         shares = " · ".join(f"w{number} {count:,}" for number, count in enumerate(counts))

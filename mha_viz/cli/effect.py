@@ -68,7 +68,7 @@ def add_options(effect: Parser) -> None:
 def add_means_option(command: Parser) -> None:
     """Add the option for the corpus of mean outputs."""
     help_text = (
-        "with --method mean or resample, the corpus of the means, or of the sentences (default: the measured one)"
+        "with --method mean or resample, the corpus of mean outputs or of random sentences (default: the measured one)"
     )
     command.add_argument("--means", metavar="CORPUS", help=help_text)
 
@@ -82,7 +82,7 @@ def open_means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
         return None
     if args.method not in ("mean", RESAMPLE):
         raise SettingError(
-            f"--means says what means are over, but the method is {args.method or METHODS[0]}.",
+            f"--means names a corpus for mean outputs, but the method is {args.method or METHODS[0]}.",
             "Add --method mean or resample, or leave --means out.",
         )
     return open_source(args.means, cluster=cluster)
@@ -136,8 +136,8 @@ def _prepare_measurement(args: argparse.Namespace, model: Model, cluster: Any, f
 def format_few_documents(count: int) -> str:
     """Return a note that intervals over so few documents hold for these documents alone."""
     if count > 1:
-        return f"Few documents ({count}): the intervals hold for these alone."
-    return "Few documents: there is one, or none is named, so the intervals hold for these sentences alone."
+        return f"Few documents ({count}): the intervals apply to these alone."
+    return "Few documents: only one, or none named, so the intervals apply to these sentences alone."
 
 
 def _format_lines(result: CorpusEffect) -> list[str]:

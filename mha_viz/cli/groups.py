@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _format_lines(groups: LinkGroups) -> Iterator[str]:
     sampled = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
-    yield f"{groups.model} {format_head(groups.head)} on {groups.corpus}: {sampled}, each for the same share"
+    yield f"{groups.model} {format_head(groups.head)} on {groups.corpus}: {sampled}, each for an equal share"
     for group in groups.groups:
         name = f"unexplained, {group.name}" if group.kind == "unexplained" else group.name
         yield f"{percent(group.share)}  {'; '.join([name, *group.common])}"

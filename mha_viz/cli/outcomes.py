@@ -56,7 +56,7 @@ def format_replications(replications: Sequence[Replication], old_profile: Profil
 
 def format_pairs(pairs: PairedDifferences, corpus: str) -> list[str]:
     """Format the comparison of heads in each role: both scores, and their difference in points with its interval."""
-    rows = [("head", "role", "cases", "score", "beside", "score", "points", "95% interval")]
+    rows = [("head", "role", "cases", "score", "other head", "score", "points", "95% interval")]
     for pair in pairs:
         difference, low, high = (f"{100 * value:+.1f}" for value in (pair.difference, *pair.interval))
         role = one_line(label_link(f"{pair.relation} {pair.direction}"))

@@ -155,5 +155,5 @@ def _write_stdout(write: Callable[[BinaryIO], object]) -> None:
         raise
     except OSError as error:
         raise ExportError(
-            f"stdout cannot be written: {(error.strerror or str(error)).lower()}.", "Free some room."
+            f"stdout cannot be written: {(error.strerror or str(error)).lower()}.", "Free some disk space."
         ) from error

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
     destination, text = parse_table_destination(args.out, args.format), read_text(args.text)
     model = choose_model(args.model)
     if args.side and args.to is None:
-        raise SettingError("--side needs --to, the head at which paths end.", "Add --to.")
+        raise SettingError("--side needs --to, the head where paths end.", "Add --to.")
     check_heads(model, [args.to] if args.to else [])
     answer = {"word": args.word, "foil": args.foil, "similar_to": args.similar_to}
     path = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}

@@ -69,7 +69,7 @@ def add_options(profile: Parser) -> None:
         "replaced. Several corpora or models each get a folder MODEL/CORPUS in it, and all scores go to profiles.csv",
     )
     help_text = (
-        "also count how many roles chance would name, in N permutations of the sentences' trees (20 are usual) and, "
+        "also count how many roles chance would find, in N permutations of the sentences' trees (20 are usual) and, "
     )
     help_text += "if there are any, of chains, and write that to chance.csv; --and then takes a corpus, not a profile"
     profile.add_argument("--chance", type=parse_draws, default=0, metavar="N", help=help_text)

@@ -30,7 +30,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import counted, decimal, percent, with_interval
 
 MAX_LISTED = 3  # rules of a head that are printed
-NO_UNTRAINED = "; of untrained weights unknown (recipes of an earlier version: measure them again)"
+NO_UNTRAINED = "; for untrained weights unknown (recipes of an earlier version: measure them again)"
 
 
 def add_options(recipes: Parser) -> None:
@@ -43,7 +43,7 @@ def add_options(recipes: Parser) -> None:
     recipes.add_argument("--model", metavar="NAME", help=help_text)
     help_text = "a corpus of another origin to score the recipes on; it chooses neither rules nor shares"
     recipes.add_argument("--score", metavar="CORPUS", help=help_text)
-    help_text = "also choose recipes on this corpus, or open these, and compare; may be repeated"
+    help_text = "also compare with recipes chosen on this corpus, or with these; may be repeated"
     recipes.add_argument("--and", dest="also", action="append", default=[], metavar="OTHER", help=help_text)
     add_most_option(recipes, 2, 100_000, 300, "sentences to read of each corpus")
     help_text = "also measure, on --score or else on CORPUS, what is lost when recipes replace the heads: replaced.csv "

@@ -138,7 +138,7 @@ def build_parser() -> Parser:
     effect.add_options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile the model uses."
     used.add_options(command("used", used.run, summary))
-    summary = "Replace head outputs by those on another text: which matter?"
+    summary = "Find heads that matter by patching outputs from another text."
     patch.add_options(command("patch", patch.run, summary))
     summary = "Measure over minimal pairs which heads a preference needs."
     pairs.add_options(command("pairs", pairs.run, summary))

@@ -67,7 +67,7 @@ def _add_train_options(training: Parser) -> None:
         help="folder to write the model to; must not contain one",
     )
     help_text = (
-        "toy, the small BERT of the grammar; hidden, the same trained on hidden words alone; or repeater, the causal "
+        "toy, the small BERT of the grammar; hidden, the same trained on hidden words only; or repeater, the causal "
         "one that continues repeated words (default: toy)"
     )
     training.add_argument(

@@ -83,7 +83,7 @@ class BracketParser:
                 elif closes and self._open.get(chain):
                     self._add_mention(self._open[chain].pop(), span_heads, sentence)
                 elif closes:
-                    self._report_bracket(cell.line, f"{closing})", "closes what was never opened")
+                    self._report_bracket(cell.line, f"{closing})", "closes a mention that was never opened")
 
     def _add_mention(self, opened: _OpenBracket, heads: _SpanHeads, sentence: int) -> None:
         if opened.sentence != sentence:

@@ -65,7 +65,7 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
         kind = detect_kind(head.decode("utf-8-sig", "replace"), stored.strip_compression(file))
         if kind == GAP:
             raise CorpusError(
-                f"{file.name} is a GAP table, which is not cut into shards.", "Measure it on one machine."
+                f"{file.name} is a GAP table, which cannot be split into shards.", "Measure it on one machine."
             )
         size = size or SHARD_SIZES.get(kind, DEFAULT_SHARD_SIZE)
         text_hash = hashlib.sha256()
@@ -162,6 +162,6 @@ def _iter_parts(stream: BinaryIO, head: bytes, size: int, find_boundary: FindBou
 def _raise_too_long(name: str) -> None:
     megabytes = limits.MAX_BYTES // 10**6
     raise CorpusError(
-        f"{name} has more than {megabytes} MB without a place to cut it.",
+        f"{name} has more than {megabytes} MB without a place to split it.",
         "Put “# newdoc id = …” before each document, a blank line after each sentence, or break the lines of a text.",
     )

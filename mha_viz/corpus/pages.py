@@ -75,7 +75,7 @@ def _read_structure(file: BinaryIO, path: tuple[int, ...] = ()) -> dict[tuple[in
         kind, step = head & 15, head >> 4
         field = field + step if step else _read_signed(file)
         if not 0 <= field < _MAX_FIELDS:
-            raise ValueError("a field of no number")
+            raise ValueError("a field without a number")
         if kind == _STRUCTURE:
             numbers |= _read_structure(file, (*path, field))
         elif kind in _NUMBERS:
@@ -106,5 +106,5 @@ def _read_varint(file: BinaryIO) -> int:
 
 def _read_byte(file: BinaryIO) -> int:
     if not (byte := file.read(1)):
-        raise ValueError("the file ends in the header of a page")
+        raise ValueError("the file ends inside the header of a page")
     return byte[0]

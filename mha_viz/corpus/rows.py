@@ -112,7 +112,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"ID": parse_id_
 _EXPECTED = MappingProxyType(
     {"ID": "the number of a word, a range such as 3-4, or 3.1", "HEAD": "the ID of a word, or 0"}
 )
-_DECLARE_HINT = "name other ones before the first sentence, as in “# global.columns = ID FORM UPOS HEAD DEPREL”"
+_DECLARE_HINT = "name others before the first sentence, as in “# global.columns = ID FORM UPOS HEAD DEPREL”"
 
 
 def parse_words(block: NumberedLines, columns: tuple[str, ...], name: str) -> SentenceLines:

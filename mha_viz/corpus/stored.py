@@ -78,7 +78,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
         raise CorpusMissing(f"{str(path)[:200]} cannot be read: it does not exist.", REMEDY) from error
     except (OSError, EOFError, ValueError, zlib.error) as error:  # pyarrow's own errors are ValueErrors
         if isinstance(error, EOFError) or "truncated" in str(error).lower():
-            problem = f"{str(path)[:200]} is cut: the archive ends before its end."
+            problem = f"{str(path)[:200]} is incomplete: the archive ends too early."
             raise CorpusError(problem, "Copy or download it again.") from error
         reason = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
         raise CorpusError(f"{str(path)[:200]} cannot be read: {reason[:200].lower()}.", REMEDY) from error
@@ -176,7 +176,7 @@ class _CellStream(io.RawIOBase):
                 indices = cells.indices.to_pylist()
                 used = {*indices} - {None}
                 if used and not 0 <= min(used) <= max(used) < len(cells.dictionary):
-                    raise ValueError("a cell refers to a text that is not there")
+                    raise ValueError("a cell refers to a text that is missing")
                 lines = {index: f"{cells.dictionary[index].as_py() or ''}\n".encode() for index in used}
                 for index in indices:
                     yield lines.get(index, b"\n")
@@ -196,7 +196,7 @@ class _CellStream(io.RawIOBase):
             raise CorpusError(f"{problem}; {limit}.", "Put each sentence, or each document, into its own row.")
         if size > limits.MAX_BYTES and size > MAX_COMPRESSION * max(1, stored):
             problem = f"{location}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
-            raise CorpusError(f"{problem}, which no text is.", "Write it again with smaller row groups.")
+            raise CorpusError(f"{problem}, which is implausible for text.", "Write it again with smaller row groups.")
         return stored_pages
 
     def close(self) -> None:

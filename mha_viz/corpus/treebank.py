@@ -132,7 +132,7 @@ def check_forms(name: str, empty: int, words: int) -> None:
     if 2 * empty > words:
         raise CorpusError(
             f"{name} has no text: {empty:,} of its {words:,} words are “_”.",
-            "Such a treebank is published without its words, and with a script that puts them in: run that first.",
+            "Such a treebank is published without its words, and with a script that adds them: run it first.",
         )
 
 

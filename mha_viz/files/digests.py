@@ -81,16 +81,16 @@ def open_sealed_facts(
         of: chooses the files to verify.
         may_lack: names of files that may be missing.
 
-    Facts of older versions have no digests. Raises ValueError if something is not as it was written.
+    Facts of older versions have no digests. Raises ValueError if something has changed since it was written.
     """
     facts: dict[str, Any] = json.loads(text)
     seal = facts.pop(SEAL, None)
     if (seal is not None or DIGESTS in facts) and seal != _digest_text(json.dumps(facts, ensure_ascii=False)):
-        raise ValueError(f"{name} is not as it was written")
+        raise ValueError(f"{name} has changed since it was written")
     for file, digest in facts.pop(DIGESTS, {}).items():
         may_be_missing = file in may_lack and file not in files
         if of(file) and not may_be_missing and (file not in files or _digest_text(files[file]) != digest):
-            raise ValueError(f"{file} is not as it was written")
+            raise ValueError(f"{file} has changed since it was written")
     return facts
 
 

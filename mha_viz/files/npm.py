@@ -90,7 +90,7 @@ def _fetch_archive(package: Package, folder: Path) -> bytes:
     """Fetch the archive of a package with npm and return it."""
     command = find_npm()
     if command is None:
-        problem = "npm is not there, with which the page's libraries are fetched."
+        problem = "npm, which downloads the page's libraries, is not installed."
         raise ExportError(problem, 'Install it, in a copy of the repository: pip install ".[live]".')
     package_spec = f"{package.name}@{package.version}"
     try:
@@ -112,16 +112,18 @@ def _fetch_archive(package: Package, folder: Path) -> bytes:
 
 
 def _make_fetch_error(what: str, reason: str) -> ExportError:
-    """Return the error for a package that npm did not get."""
+    """Return the error for a package that npm could not download."""
     words = " ".join(reason.split())[:200]
-    return ExportError(f"npm did not get {what}: {words}", "Check the connection to the npm registry, and try again.")
+    return ExportError(
+        f"npm could not download {what}: {words}", "Check the connection to the npm registry, and try again."
+    )
 
 
 def _unpack_archive(archive: bytes, package: Package) -> dict[str, bytes]:
     """Check the hash of an archive and return the wanted files by name. Raises ExportError."""
     digest = base64.b64encode(hashlib.sha512(archive).digest()).decode()
     if digest != package.sha512:
-        problem = f"{package.name} {package.version} from the npm registry has another hash than the one that is known."
+        problem = f"{package.name} {package.version} from the npm registry does not have the expected hash."
         raise ExportError(problem, "Nothing was written. Check which registry npm is set to.")
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         unpacked = {}

@@ -131,7 +131,7 @@ _NARROW_KEYS = (
     "input x"
 )
 
-_QK_NORM = "it normalises the queries and keys of each head in a way of their own"
+_QK_NORM = "it normalises the queries and keys of each head in its own way"
 OPAQUE_SETTINGS = MappingProxyType(  # by the entry of config.json that decides
     {"alibi": _DISTANCE_BIAS, "qk_layernorm": _QK_NORM, "use_qk_norm": _QK_NORM}
 )
@@ -375,9 +375,8 @@ def has_weights(kind: str) -> bool:
 def weights_only_error(family: str) -> ModelUnsupported:
     """Return the error for requests that need more than the weights of a model without a row."""
     return ModelUnsupported(
-        f"Of models of the family {family} only the attention weights can be read (weights only): norms, parts of a "
-        "score, switching heads off, predictions and the steps inside a head need a row that says where a family keeps "
-        "them.",
+        f"Of models of the family {family} only the attention weights can be read (weights only), not norms, parts of "
+        "a score, predictions, the effect of switching heads off or the steps inside a head.",
         "Look at its weights, or choose a model of a family such as BERT, GPT-2 or Llama.",
     )
 

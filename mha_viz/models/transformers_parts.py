@@ -25,12 +25,12 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart("transformers.masking_utils", "eager_mask", "the tokens that each token sees"),
     LibraryPart("transformers.pytorch_utils", "Conv1D", "the layers of GPT-2"),
     LibraryPart("transformers.activations", "GELUActivation", "the layers of BERT"),
-    LibraryPart("transformers.modeling_outputs", "BaseModelOutput", "what an encoder puts out"),
+    LibraryPart("transformers.modeling_outputs", "BaseModelOutput", "the output of an encoder"),
     LibraryPart("transformers.modeling_outputs", "BaseModelOutputWithPastAndCrossAttentions", "a model's last states"),
     LibraryPart("transformers.utils", "logging", "keeps what transformers prints out of answers"),
     LibraryPart("torch:Tensor", "_version", "whether weights have changed"),
-    LibraryPart("torch.nn:Module", "_forward_hooks", "whether somebody listens to a layer"),
-    LibraryPart("torch.nn:Module", "_forward_pre_hooks", "whether somebody listens to a layer"),
+    LibraryPart("torch.nn:Module", "_forward_hooks", "whether a layer has listeners"),
+    LibraryPart("torch.nn:Module", "_forward_pre_hooks", "whether a layer has listeners"),
     LibraryPart("torch:ops.mkldnn", "_reorder_linear_weight", "packs the weights of a layer", SLOWER),
     LibraryPart("torch:ops.mkldnn", "_linear_pointwise", "multiplies by packed weights", SLOWER),
 )
@@ -95,7 +95,7 @@ def layers_unseen_error(name: str, family: str, seen: int, layers: int) -> Model
     return ModelUnsupported(
         f"{shorten_name(name)} shows the attention of {seen} of its {layers} layers with transformers "
         f"{version('transformers')}.",
-        f'It was tried with these versions: pip install "transformers{versions}".',
+        f'It was tested with these versions: pip install "transformers{versions}".',
     )
 
 

@@ -68,7 +68,7 @@ class Bounds(NamedTuple):
     threads: int = 1
     grace: float = 0.0
     what: str = "The work"
-    less: str = "Give it less to do."
+    less: str = "Give it a smaller input."
     answer_bytes: int = 100_000_000
     writable: tuple[str, ...] = ()
 

@@ -132,7 +132,7 @@ class Template:
                 raise ConnectionResetError("The template has ended.")
             (pid,) = _PID.unpack(answer)
             if pid == _NO_COPY:
-                raise BlockingIOError("The system has no room for another process.")
+                raise BlockingIOError("The system cannot start another process.")
             ours.pop_all()
         os.set_inheritable(handles[0], False)
         if pid == self.pid:

@@ -186,7 +186,7 @@ def _group_in_steps(
     """Group links in steps, after the arguments are checked."""
     texts, place = ReadableTexts.of(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
     if not texts.numbers:
-        raise CorpusError(f"Nothing of {source.corpus.name} can be read.", "Give another corpus.")
+        raise CorpusError(f"Nothing in {source.corpus.name} can be read.", "Give another corpus.")
     (first,) = source.sentences(texts.numbers[:1])
     encoder.trace("", layer=head, words=first.forms)  # raises for unsupported models before the corpus is read
     shares = make_shares(recipes)[:, [place]] if recipes else None

@@ -212,7 +212,7 @@ class _Study:
         self.encoder.check_every_layer("recipes")
         for corpus in self.corpora:
             if next(_iter_numbered_texts(self.encoder, corpus, self.most), None) is None:
-                raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")
+                raise CorpusError(f"Nothing in {corpus.name} can be read.", "Give another corpus.")
 
     def result(self) -> Recipes:
         """Choose the recipes and measure what they explain. Raises CorpusError and Cancelled."""

@@ -178,7 +178,7 @@ class StudyRun:
     def check(self) -> None:
         """Raise CorpusError if there is nothing to measure."""
         if self.total == 0:
-            raise CorpusError(f"Nothing of {self.corpus.name} can be read.", "; ".join(self.shard.plan.left_out[:3]))
+            raise CorpusError(f"Nothing in {self.corpus.name} can be read.", "; ".join(self.shard.plan.left_out[:3]))
 
     def measured(self) -> Sums:
         """Measure the sums of all passes, count the gold cases, and count how much was measured.

@@ -570,10 +570,10 @@ test("heatmap: where labels are crowded, every third token has one, and what is 
   assert.deepEqual(places(4, 1), [0, 4, 9, 12]);
   assert.deepEqual(places(10, 2), [0, 3, 6, 10, 11]);
   assert.deepEqual([8, 4, 3, 2, undefined].map(thinned), [
-    "Every 2nd token is named.",
-    "Every 3rd token is named.",
-    "Every 3rd token is named.",
-    "Every 5th token is named.",
+    "Every 2nd token is labelled.",
+    "Every 3rd token is labelled.",
+    "Every 3rd token is labelled.",
+    "Every 5th token is labelled.",
     "",
   ]);
 });

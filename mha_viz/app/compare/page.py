@@ -388,7 +388,7 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     labels = {m.name: m.label for m in others}  # menus render no Markdown
     bound(
         st.selectbox,
-        "Compare with",
+        "Second model",
         "with",
         current,
         names,

@@ -34,7 +34,7 @@ from mha_viz.request import TEXT, Request
 
 MAX_NAMED = 3  # maximum heads named in a sentence
 MIN_SHARE = 0.05  # heads with a smaller share are not named
-WAIT_NOTE = "Taking each head from the other text…"
+WAIT_NOTE = "Patching heads from the other text…"
 
 
 def show_patched(first: Attention, second: Attention, pinned: Head) -> list[PageChart]:
@@ -100,7 +100,7 @@ def _choose_side(pinned: Head, side: str) -> str:
     """Show the control for the side of the pinned head at which paths end, and return the side; none by default."""
     bound(
         st.segmented_control,
-        f"Follow paths from earlier heads into {format_head(pinned)} by",
+        f"Where paths from earlier heads enter {format_head(pinned)}",
         "path",
         side or None,
         SIDES,

@@ -289,7 +289,7 @@ def say_shared_keys(page: PageReading) -> None:
         facts = read_facts(page.model)
         if facts is not None and facts.weights_only:
             remark(
-                "Weights only: the parts of this model’s family are not known here, so norms, parts of a score, "
+                "Only the attention weights of this model can be read, so norms, parts of a score, "
                 "switching heads off, predictions and the steps inside a head are not available."
             )
         shared = facts.heads_per_key if facts is not None else 1

@@ -38,7 +38,7 @@ from mha_viz.lab.toy_maps import ToyMaps
 from mha_viz.models.getting import snapshots
 from mha_viz.numerals import counted, format_weight, percent
 
-TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
+TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words only"}
 TRAINING, PARAMETER = "trained", "snapshot"  # parameters of the URL
 MIN_GAIN = 0.1  # minimum gain over the baseline for a head to count as doing a task
 LENGTHS = range(9, 14)  # possible word counts of the drawn sentence

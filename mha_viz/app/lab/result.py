@@ -209,7 +209,7 @@ def _show_arm_control(result: Result, number: int) -> None:
     """Show the control that chooses whose heads are shown, if there are several trainings."""
     if len(result.runs) > 1:
         names = {str(index): arm.label for index, arm in enumerate(result.runs)}
-        stage.choose_variant("Heads of", "arm", str(number), names, _find_default_arm(result))
+        stage.choose_variant("Training", "arm", str(number), names, _find_default_arm(result))
 
 
 def _find_other_start(result: Result) -> Result | None:

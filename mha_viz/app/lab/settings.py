@@ -26,7 +26,7 @@ LABELS: Mapping[SettingName, tuple[str, str]] = {
     "heads": ("Heads, h", "The number of heads must divide d_model: d_k = d_model / h."),
     "d_model": ("d_model", "Width of each word’s vector."),
     "steps": ("Steps", "Adam updates, each on 32 new sentences."),
-    "seed": ("Seed", "Sets the starting weights and the sentences; the same seed repeats the run."),
+    "seed": ("Seed", "Sets the initial weights and the sentences; the same seed repeats the run."),
 }
 RUN_PARAMETERS = ("run", "step", "removed", "arm")
 
@@ -133,7 +133,7 @@ def _start(linked_settings: Settings) -> None:
     settings = read(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **chosen)))
     try:
         if _is_saved(settings):
-            st.toast("This run is saved and is shown. Change the seed to train a new one.")
+            st.toast("This run is saved and shown here. Change the seed to train a new one.")
         else:
             trainings.start(settings)
         address.go(

@@ -20,8 +20,8 @@ from mha_viz.models.getting import catalog
 FEW_TOKENS = 1000  # in a corpus with fewer tokens, broad roles mean little
 ROUNDING = 0.0005  # added to q, so that it is rounded up
 RULE = (
-    "A head has a relation’s name if its 95% interval begins ten points above the best fixed offset (coreference: two "
-    "rules). That proves neither that the model uses it nor that it holds in other text."
+    "A head is named after a relation if its 95% interval begins ten points above the best fixed offset (coreference: "
+    "two rules). That proves neither that the model uses it nor that it holds in other text."
 )
 
 

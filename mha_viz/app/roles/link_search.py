@@ -31,9 +31,9 @@ PARAMETER = "search"
 ALL = "all"  # a search without conditions
 MAX_CHARACTERS = 60  # maximum length of a condition
 ROWS = {
-    "From": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
-    "To": {"key_word": "Word", "key_pos": "Part of speech", "key_relation": "Relation to its head"},
-    "Joins": {
+    "Query": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
+    "Key": {"key_word": "Word", "key_pos": "Part of speech", "key_relation": "Relation to its head"},
+    "Dependency": {
         "relation": "Relation",
         "dependent_word": "Dependent",
         "dependent_pos": "The dependent’s part of speech",
@@ -73,7 +73,7 @@ def _show_form(
     model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str
 ) -> None:
     st.markdown(
-        f"Searches {escape_markdown(source.name)} for links from each word to the one with its largest weight. "
+        f"Searches {escape_markdown(source.name)} for links from each word to the word with its largest weight. "
         "Empty fields match anything."
     )
     with st.form(f"search_{head}", border=False):

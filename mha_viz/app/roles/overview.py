@@ -214,7 +214,7 @@ def _draw_legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
                 f'aria-current="{str(role in kinds).lower()}" tabindex="{-1 if links else 0}" '
                 f'style="{_write_colours(colour)}">{_draw_symbol("previous" if role == "position" else role)}{role}</a>'
             )
-    return f'<p role="toolbar" aria-label="Show">{"".join(links)}</p>'
+    return f'<p role="toolbar" aria-label="Roles to show">{"".join(links)}</p>'
 
 
 def _draw_states(evidence: Evidence, kinds: tuple[str, ...]) -> str:

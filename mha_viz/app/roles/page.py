@@ -156,7 +156,7 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
         folder.show_steps(model.name)
     folder.show_unopened()
     if chosen not in CORPORA:
-        st.button("Another file", key="another_file", on_click=_on_file)
+        st.button("Change file", key="another_file", on_click=_on_file)
     return chosen
 
 

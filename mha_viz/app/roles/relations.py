@@ -150,7 +150,7 @@ def _configure_columns() -> dict[str, Any]:
         "documents": st.column_config.Column(
             "documents", help=f"Below {FEW}, the interval applies to these cases alone."
         ),
-        "better": st.column_config.TextColumn("best of all", help="The rule that is right most often."),
+        "better": st.column_config.TextColumn("best of all", help="Whichever is right most often, head or rule."),
     }
 
 
@@ -174,7 +174,7 @@ def _show_coreference(evidence: Evidence) -> None:
         )
         for name in numbers
     }
-    better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
+    better = st.column_config.TextColumn("best of all", help="Whichever is right most often, head or rule.")
     names = {
         "nearest mention": "nearest",
         "same form": "same form",

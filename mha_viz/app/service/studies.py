@@ -350,7 +350,7 @@ def _make_bounds(folder: Path) -> apart.Bounds:
         threads=max(1, (os.cpu_count() or 1) // 2),
         grace=GRACE_S,
         what="The study",
-        less="What is done is kept; start it again to go on.",
+        less="Finished parts are saved; start it again to continue.",
     )
 
 

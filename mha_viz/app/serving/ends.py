@@ -13,9 +13,7 @@ from typing import NoReturn
 from mha_viz.process.orphans import end_children
 
 EXIT_STOPPED = 130  # the usual exit code of a command after Ctrl-C
-STOP_MESSAGE = (
-    "The pages that were open can be opened again when the same command runs: their addresses hold what was chosen."
-)
+STOP_MESSAGE = "Open pages can be reloaded once the same command runs again: their addresses hold what was chosen."
 
 
 def end_server(number: int, _frame: FrameType | None = None) -> NoReturn:

@@ -19,12 +19,12 @@ def serve_instead() -> NoReturn:
     """
     context = click.get_current_context(silent=True)
     if context is None or sys.platform == "win32":  # on Windows a process cannot be replaced by another
-        print("mha-viz: This program cannot serve app.py. Start mha-viz serve.", file=sys.stderr, flush=True)
+        print("mha-viz: This program cannot serve app.py. Run mha-viz serve instead.", file=sys.stderr, flush=True)
         sys.exit(2)
     options = {name.replace("_", "."): value for name, value in context.params.items() if "_" in name}
     flags = [f"--{name}={value}" for name, setting in options.items() for value in _list_values(setting)]
     command, environment = process.build_python_command("-m", "mha_viz.app.serving", *flags)
-    print("  streamlit run goes on as mha-viz serve.", flush=True)
+    print("  streamlit run continues as mha-viz serve.", flush=True)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the port, which is bound already
     os.execve(command[0], command, environment)
 

@@ -29,8 +29,8 @@ _LOCAL_MODELS = (
     f"Use --open, or {catalog.ACCESS}=open, to offer all of them, or {catalog.SETTING} to offer a list."
 )
 _UNCONFINED = (
-    "This system cannot take everything from the processes that read files of strangers (missing: {}). "
-    "They are separate processes with limits and no more; SECURITY.md says what that means."
+    "This system cannot fully sandbox the processes that read untrusted files (missing: {}). "
+    "They run as separate processes with resource limits only; see SECURITY.md."
 )
 
 

@@ -22,11 +22,11 @@ _CONNECTION = "uvicorn.protocols.http.auto:AutoHTTPProtocol"
 _RENDERER = "streamlit.components.v2"
 _TIMERS = "A click may be lost on a page that watches a measurement."
 _LATEST = "A page may stop with “Cached ForwardMsg MISS”."
-_CONTROLS = "A run may end because the run before it still adds a control."
+_CONTROLS = "A run may end because the previous run is still adding a control."
 _TYPED = "A download may lack what was typed just before the click."
-_FETCHED = "A file that was made for a download may be gone before it is fetched."
+_FETCHED = "A file made for a download may be deleted before it is fetched."
 _COMPONENTS = "The code of drawings is sent with every page."
-_ERRORS = "A value that no control can send shows Streamlit's box in place of a sentence."
+_ERRORS = "A value that no control can send shows Streamlit's error box instead of a message."
 
 PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
@@ -124,7 +124,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         _SESSIONS,
         "__init__",
-        "a session that nobody returns to ends, with its texts, files and descriptors",
+        "ends abandoned sessions, with their texts, files and descriptors",
         made_by="mha_viz.app.serving.sweeping:end_lost_sessions",
         arguments="self, session_storage, uploaded_file_manager, script_cache, message_enqueued_callback, "
         "on_script_error",
@@ -137,7 +137,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         "streamlit.runtime.memory_media_file_storage",
         "_calculate_file_id",
-        "nobody can guess the address of a download",
+        "makes addresses of downloads impossible to guess",
         made_by="mha_viz.app.serving.media_addresses:make_unguessable",
         arguments="data, mimetype, filename",
     ),

@@ -157,7 +157,7 @@ class Waits:
                 self.refusals,
                 help="Visitors who were told to wait, by cookie or address; retries count once.",
             ),
-            CounterStat(STARTS, getattr(reader, "starts", 0), help="Starts of the process that reads."),
+            CounterStat(STARTS, getattr(reader, "starts", 0), help="Starts of the process that runs models."),
             GaugeStat(WAIT, round(1000 * self.p95), help="95th percentile of visitors' median waits, in milliseconds."),
         )
         return {stat.family_name: [stat] for stat in stats if family_names is None or stat.family_name in family_names}

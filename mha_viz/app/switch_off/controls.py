@@ -52,23 +52,23 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
     has_recipe = current_method == RECIPE or list_head_recipes(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
     bound(
-        st.segmented_control, "Replace its output with", "how", current_method, methods, default=METHODS[0],
+        st.segmented_control, "Replacement output", "how", current_method, methods, default=METHODS[0],
         format_func=METHOD_WORDS.__getitem__, help=" ".join(METHOD_HELP.values()), required=True, wrap=True,
     )  # fmt: skip
     if head_request.question is not None and head_request.question.kind == COSINE:
         bound(
-            st.segmented_control, "Off in", "in", head_request.question.off_in, OFF_CHOICES, default=BOTH,
+            st.segmented_control, "Texts affected", "in", head_request.question.off_in, OFF_CHOICES, default=BOTH,
             format_func=OFF_IN_LABELS.__getitem__, required=True, wrap=True,
         )  # fmt: skip
     with st.container(horizontal=True):
         bound(
-            st.selectbox, "A whole layer", "off", None, [f"L{layer}" for layer in range(attention.layers)], index=None,
-            change=lambda name: _add_layer(name, attention.heads), key="off_layer", placeholder="A whole layer",
+            st.selectbox, "Add a layer", "off", None, [f"L{layer}" for layer in range(attention.layers)], index=None,
+            change=lambda name: _add_layer(name, attention.heads), key="off_layer", placeholder="Add a layer",
             label_visibility="collapsed", width=170,
         )  # fmt: skip
         count = len(off) or 1
         st.button(
-            f"{count} random heads" if len(off) > 1 else "A random head",
+            f"Pick {count} random heads" if len(off) > 1 else "Pick a random head",
             key="at_random",
             on_click=_on_random,
             args=(attention.layers, attention.heads, count),

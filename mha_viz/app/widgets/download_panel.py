@@ -39,7 +39,7 @@ MIME = {
     ".zip": "application/zip",
 }
 WIDTHS = {
-    "As fits": None,
+    "Automatic": None,
     "1 column, 77 mm": NARROW_MM,
     "1 column, 85 mm": COLUMN_MM,
     "2 columns, 178 mm": TWO_COLUMNS_MM,
@@ -47,7 +47,7 @@ WIDTHS = {
 }
 MAX_TEXT_WEIGHTS = 2_000_000  # maximum weights in a text file: 60 MB, which take seconds in which other visitors wait
 _file_slots = threading.BoundedSemaphore(2)  # two files at a time, for all visitors together
-AS_FIT = "as fit"
+AS_FIT = "automatic"
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
@@ -295,7 +295,7 @@ def _choose_rows(panels: int) -> dict[str, int]:
     """
     if panels < 2:
         return {}
-    chosen = st.selectbox("Panels in a row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
+    chosen = st.selectbox("Panels per row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
     return {"columns": chosen} if isinstance(chosen, int) else {}
 
 

@@ -389,7 +389,7 @@ def _show_progress(job: Job, model: catalog.Model) -> None:
         done, total = job.fraction * job.size / 1e6, job.size / 1e6
         words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
     elif downloads.is_waiting(job):
-        words = f"{model.label} waits for other downloads…"
+        words = f"{model.label} is waiting for other downloads…"
     left.progress(job.fraction, text=escape_markdown(words))
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
@@ -481,7 +481,7 @@ def say_unknown_words(attention: Attention) -> list[Token]:
         remark(f"The model does not know these words and reads each as [UNK]: {shown}{more}.")
     forms = [token.text for token in attention.queries.without_special().tokens]
     if attention.model == TOY_MODEL and (attention.queries.pair or not is_derivable(forms)):
-        remark("The grammar that the toy learned has no such sentence, so its heads mean little here.")
+        remark("The toy’s grammar cannot generate this sentence, so its heads mean little here.")
     return words
 
 

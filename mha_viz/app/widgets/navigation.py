@@ -151,7 +151,7 @@ def show_tour(pages: Sequence[Any], current_page: Any) -> None:
 
 def _show_step_controls(pages: Sequence[Any], current_page: Any, number: int) -> None:
     if current_page.title != _find_page_of_step(pages, number).title:
-        _show_step_control(pages, current_page, number, ":primary[**Go on →**]", "on")
+        _show_step_control(pages, current_page, number, ":primary[**Continue →**]", "on")
     else:
         if number < len(load_steps()):
             _show_step_control(pages, current_page, number + 1, ":primary[**Next →**]", "next")

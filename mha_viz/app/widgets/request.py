@@ -287,7 +287,7 @@ def ask_part(where: Address) -> None:
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
             part = partial(_change_part, where.request.part)
             bound(
-                st.segmented_control, "Attention of", "part", where.request.part, PARTS, change=part, required=True,
+                st.segmented_control, "Attention", "part", where.request.part, PARTS, change=part, required=True,
                 width="content",
             )  # fmt: skip
             if where.request.part != ENCODER:

@@ -84,7 +84,7 @@ def show_progress(study: Job, words: Callable[[Job], str]) -> None:
     left, right = st.columns([5, 1], vertical_alignment="center")
     if study.is_cancelled:
         left.progress(study.fraction, text=f"Another visitor has started this study: {format_done(study.fraction)}")
-        right.button("Wait too", key="join_study", on_click=study.join, width="stretch")
+        right.button("Keep waiting", key="join_study", on_click=study.join, width="stretch")
         return
     left.progress(study.fraction, text=words(study))
     right.button("Stop", key="stop_study", on_click=study.cancel, width="stretch")

@@ -157,7 +157,8 @@ function hint({ panels, editable }) {
   return panels.length === 1 && editable ? ALONE : "";
 }
 
-const FAILURE = "This comparison could not be drawn. Reload the page without the part of its address after “&”.";
+const FAILURE =
+  "This comparison could not be drawn. Delete everything from the first “&” in the address, and reload the page.";
 
 /** @param {StreamlitComponent} component */
 export default function (component) {

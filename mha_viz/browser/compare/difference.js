@@ -94,7 +94,7 @@ function refusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
   }
   const [does, why] = remedyWords(remedy);
   const button = make("button", { type: "button", class: "quiet", onclick: () => stage.change(remedy) }, does);
-  return [`As shown, these two cannot be subtracted: ${why}. `, button];
+  return [`With these settings, these two cannot be subtracted: ${why}. `, button];
 }
 
 /** @type {(units: Unit[], panel: number) => HTMLElement[]} */

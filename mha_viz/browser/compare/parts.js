@@ -286,7 +286,7 @@ function pillOf(index, on) {
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function tableOf(p, on) {
-  p.tableOf = make("select", { "aria-label": "Which weights", onchange: on.table });
+  p.tableOf = make("select", { "aria-label": "Weights to show", onchange: on.table });
   p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
   p.table = make("details", { ontoggle: on.table }, make("summary", {}, "Weights as a table"), p.tableOf, p.tableBox);
   return p.table;

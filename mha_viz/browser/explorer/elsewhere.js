@@ -6,7 +6,7 @@ import { headColour } from "./heads.js";
 /** @import { Stores } from "./explorer.js" */
 /** @import { Case } from "./roles.js" */
 
-const TITLE = "In other sentences";
+const TITLE = "Other sentences";
 const DEEP = 14; // pixels of the deepest arc
 
 export class ElsewhereView {

@@ -32,7 +32,7 @@ import { Read, Shown, tellBows } from "./read.js";
  * @property {boolean} isAlone
  */
 
-const REMEDY = "Reload the page without the part of its address after “&”, or read another text.";
+const REMEDY = "Delete everything from the first “&” in the address, and reload the page, or read another text.";
 
 /** @type {(root: HTMLElement, send: Send, locate?: () => string) => Explorer} */
 export const explorer = (root, send, locate = () => window.location.search) => new Explorer(root, send, locate);

@@ -38,7 +38,7 @@ const FEW = { tallest: 50, largest: 60 }; // maximum pixels of a row and of a ce
 /** @type {(label: string) => HTMLCanvasElement} */
 export const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
 /** @type {(left: string, ...right: Children) => HTMLElement} */
-const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span", { title: "query" }, left), ...right);
+const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span", { title: "from" }, left), ...right);
 
 export class HeadView {
   #title = make("h2");
@@ -57,7 +57,7 @@ export class HeadView {
   #linksBox = make(
     "div",
     { class: "links" },
-    ends("from", this.#shownRows, make("span", { title: "key" }, "to")),
+    ends("query", this.#shownRows, make("span", { title: "to" }, "key")),
     this.#scroller,
     make("p", { class: "lines soft" }, this.#lineRamp, this.#lineWords),
   );
@@ -65,7 +65,7 @@ export class HeadView {
   #heatBox = make(
     "div",
     { class: "heat" },
-    ends("from ↓", make("span", { title: "key" }, "to →")),
+    ends("query ↓", make("span", { title: "to" }, "key →")),
     make("div", { class: "sheet" }, this.#heat),
   );
   #panels = make("div", { class: "panels", part: "drawings" }, this.#linksBox, this.#heatBox);
@@ -87,7 +87,7 @@ export class HeadView {
   #fan = make("input", { type: "checkbox", onchange: () => this.#turnFan() });
   #fanned = make(
     "label",
-    { class: "known fan", title: "Draw lines from word to word beside the heatmap" },
+    { class: "known fan", title: "Draw lines from word to word next to the heatmap" },
     this.#fan,
     "Token links",
   );

@@ -22,7 +22,7 @@ const LARGEST = 112; // maximum size of a head in pixels, if there are few
 const LAYERS =
   "A model reads a text in layers, one after the other. In each layer, several heads look at all words in parallel.";
 const WHY = "Why do they differ? →";
-const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c compares it, x switches it off.";
+const LABEL = "All heads. Arrow keys move from head to head, Enter opens a head, c compares it, x switches it off.";
 
 export class Overview {
   #grid = surface(LABEL);

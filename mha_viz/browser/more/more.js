@@ -35,7 +35,7 @@ class More {
       "div",
       { class: "items", hidden: true },
       item("Copy link", () => this.#copy()),
-      item("Keys", (event) => this.#openKeys(event), make("kbd", { "aria-hidden": "true" }, "?")),
+      item("Keyboard shortcuts", (event) => this.#openKeys(event), make("kbd", { "aria-hidden": "true" }, "?")),
       item("Class view", () => send("class", {})),
       item("Lesson: What do heads do?", () => send("class", { lesson: true })),
     );
@@ -121,13 +121,13 @@ const KEYS = [
   ["?", "Open this list"],
   ["Esc", "Close the open panel, then unpin the word"],
   ["Enter", "In the sentence: show its attention. In the grid: open the head. In a drawing: pin the word"],
-  ["Shift Enter", "In the sentence: begin a new line"],
-  ["← ↑ → ↓", "In the grid: from head to head. In a drawing: from word to word"],
-  ["Home End", "To the ends of a row or column; with Ctrl to the corners of a grid"],
-  ["← →", "On Inside a head: from step to step, Enter opens one"],
+  ["Shift Enter", "In the sentence: start a new line"],
+  ["← ↑ → ↓", "In the grid: go from head to head. In a drawing: go from word to word"],
+  ["Home End", "Go to the ends of a row or column; with Ctrl, to the corners of a grid"],
+  ["← →", "On Inside a head: from stage to stage; Enter opens a stage"],
   ["c", "In the grid: add the head to My heads, as Shift-click does"],
-  ["x", "On Explore: switch the open head, or the marked one in the grid, off or on"],
-  ["Tab", "Next control; the first one skips to the page"],
+  ["x", "On Explore: switch the open head, or the head marked in the grid, off or on"],
+  ["Tab", "Go to the next control; the first one skips to the page"],
 ];
 
 // Make the dialog with the keyboard shortcuts.
@@ -140,10 +140,10 @@ function keyList() {
   shortcuts.onchange = () => rememberShortcuts(shortcuts.checked);
   const dialog = make(
     "dialog",
-    { "aria-label": "Keys" },
-    make("h2", {}, "Keys"),
+    { "aria-label": "Keyboard shortcuts" },
+    make("h2", {}, "Keyboard shortcuts"),
     make("dl", {}, ...rows),
-    make("label", { class: "switch" }, shortcuts, make("span", {}, "Use the keys /, ? and x everywhere on a page")),
+    make("label", { class: "switch" }, shortcuts, make("span", {}, "Use the keys /, ? and x anywhere on a page")),
     make("button", { type: "button", class: "close", autofocus: true, onclick: () => dialog.close() }, "Close"),
   );
   dialog.onkeydown = (event) => {
@@ -197,7 +197,7 @@ function whoCanOpen(host, file) {
   if (!LOOPBACK.includes(host)) return ["Copied. The link contains your text."];
   if (!file) return ["Copied. This link works on this computer only."];
   const save = make("button", { type: "button", class: "quiet", onclick: openFiles }, FILES[file]);
-  return ["Copied. This link works on this computer only. For anybody else, ", save, "."];
+  return ["Copied. This link works on this computer only. For anyone else, ", save, "."];
 }
 
 // Open the section that makes files, and focus its first element.

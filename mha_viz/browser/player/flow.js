@@ -55,8 +55,8 @@ function fixed(high) {
   ];
   return [
     ...heading(0, "loss", ""),
-    ...heading(70, "∂L/∂out", "one for all heads"),
-    ...heading(214, "× W_O", "a slice per head"),
+    ...heading(70, "∂L/∂out", "shared by all heads"),
+    ...heading(214, "× W_O", "one slice per head"),
     ...heading(344, "concatenation", "its slices"),
     ...heading(462, "→ W_Q, W_K, W_V", "of each head"),
     ...heading(610, "norm", "of the gradient"),

@@ -200,7 +200,7 @@ class Player {
     const onclick = () => this.#toggle();
     const button = make("button", { type: "button", class: "play", hidden: Boolean(data.follows), onclick });
     const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
-    slider.setAttribute("aria-label", "Step of training");
+    slider.setAttribute("aria-label", "Training step");
     slider.oninput = () => {
       this.#pause();
       this.#moment = Number(slider.value);

@@ -6,7 +6,7 @@ import { areaOf, bandBox } from "../plotly.js";
 import { arrow, bounded } from "../stage.js";
 
 const CHARTS = "[class*=st-key-wide_] .js-plotly-plot";
-const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked one.";
+const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked head.";
 
 /**
  * @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isMarked: boolean }} Square

@@ -13,7 +13,7 @@ class Search {
   #root;
   #send;
   #field = make("input", { type: "search", placeholder: NAME, "aria-label": NAME, maxLength: 80, autocomplete: "off" });
-  #answers = make("div", { class: "answers", role: "region", "aria-label": "Heads that answer", hidden: true });
+  #answers = make("div", { class: "answers", role: "region", "aria-label": "Matching heads", hidden: true });
   #status = make("p", { class: "status", role: "status" });
 
   /** @param {HTMLElement} root @param {Send} send */
@@ -207,5 +207,5 @@ function linkOf(answer, open, index) {
 /** @type {(data: SearchData) => string} */
 function counted({ groups, problem }) {
   const count = groups.reduce((sum, { answers }) => sum + answers.length, 0);
-  return problem || (count === 1 ? "1 answer" : `${count} answers`);
+  return problem || (count === 1 ? "1 match" : `${count} matches`);
 }

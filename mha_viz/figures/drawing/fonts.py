@@ -372,5 +372,5 @@ def _write_advice(script: str, characters: list[str]) -> str:
         else f"Name a font in {FONTS_VARIABLE}"
     )
     if not all(any(_iter_files([place])) for place in _list_configured_places()):
-        advice += ", which now names a place without one"
+        advice += ", which now names a path without one"
     return f"No font on this machine has {_describe_characters(script, characters)}: boxes are drawn instead. {advice}."

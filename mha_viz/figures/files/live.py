@@ -119,7 +119,7 @@ def _render_section(live: Live) -> str:
         '<section id="live">\n<h2>Your own sentence</h2>\n'
         f'<p class="remark">{escape(words)}</p>\n'
         f"<form><label>Sentence{field}</label><button>Read</button></form>\n"
-        '<p role="status"></p><progress hidden aria-label="The model"></progress>\n'
+        '<p role="status"></p><progress hidden aria-label="Download of the model"></progress>\n'
         '<div data-live="yes"></div>\n'
         f'<p class="remark" id="unserved">{_FILE_HINT}</p>\n'
         f'<script type="application/json">{data}</script>\n</section>\n'

@@ -196,14 +196,12 @@ def check_panels(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     if len(quantities) > 1:
         raise SettingError(
             f"The panels hold {' and '.join(quantities)}.",
-            "Compare readings of one quantity: one scale of colours cannot serve several units.",
+            "Compare readings of one quantity: one colour scale cannot serve several units.",
         )
     if view.scale == "row":
         raise SettingError("scale is 'row', which gives each row its own.", "A comparison takes fixed, head or log.")
     if view.side != "all":
-        raise SettingError(
-            f"side is {view.side!r}.", "A comparison shows whole matrices; one side is of a single head."
-        )
+        raise SettingError(f"side is {view.side!r}.", "A comparison shows whole matrices; sides are for a single head.")
     if not _is_integer(pin_of) or not 0 <= pin_of < len(panels):
         raise SettingError(f"pin_of is {shorten_value(pin_of)!r}.", f"Expected a panel from 0 to {len(panels) - 1}.")
     check_pin(panels[pin_of].attention, view)

@@ -119,11 +119,13 @@ def _lay_out_patches(names: Mapping[int, str], columns: int | None) -> tuple[tup
     if positions:
         rows, cols = (max(numbers) - min(numbers) + 1 for numbers in zip(*positions, strict=True))
         if columns not in (None, cols):
-            raise ShapeError(f"The names of the patches say rows of {cols}, columns is {columns}.", "Leave it out.")
+            raise ShapeError(
+                f"The names of the patches give {cols} columns, but columns is {columns}.", "Leave it out."
+            )
         if len({*positions}) < count or count != rows * cols:
             raise ShapeError(
                 f"{counted(count, 'patch', 'patches')} with {len({*positions})} places do not fill the {rows} × {cols} "
-                f"= {rows * cols} that their names say.",
+                f"= {rows * cols} that their names describe.",
                 "Give each patch the name of its own place, “row,column”, and names in brackets to other tokens.",
             )
         return tuple(token for _, token in sorted(zip(positions, tokens, strict=True))), rows, cols

@@ -302,8 +302,8 @@ def get_unit_noun(view: View) -> str:
 
 
 def describe_label_step(every: int, what: str = "token") -> str:
-    """Return "every 2nd token is named" if only every ``every``-th label has room; empty if all labels have."""
-    return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is named"
+    """Return "every 2nd token is labelled" if only every ``every``-th label has room; empty if all labels have."""
+    return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is labelled"
 
 
 def link_scale(scale: str) -> str:

@@ -371,7 +371,7 @@ def group_by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
 
 NULL_WORDS = {  # what is drawn at random, and the word for a draw
     (SYNTAX, PERMUTATION): ("the trees of other sentences", "permutation"),
-    (COREFERENCE, PERMUTATION): ("chains turned along their documents", "permutation"),
+    (COREFERENCE, PERMUTATION): ("chains shifted along their documents", "permutation"),
     (SYNTAX, KIND): ("another word of the same part of speech in the place of each right one", "draw"),
 }
 

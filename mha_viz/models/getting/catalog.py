@@ -95,7 +95,7 @@ _ROWS = (
     ),
     Model(
         "repeater",
-        "Repeater, a causal toy of attention alone",
+        "Repeater, an attention-only causal toy",
         "",
         *(2, 4, 64, 1),
         "Learned to continue repeated random words; no head was assigned a task. Comes with the app.",

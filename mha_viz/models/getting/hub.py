@@ -159,7 +159,7 @@ def check_unchanged(folder: Path, model: Model) -> None:
     if not is_unchanged:
         raise ModelBroken(
             f"Files of {quote_model(model.name)} have changed since they arrived.",
-            choose_message(f"Delete {folder}, and they are downloaded again.", OTHER),
+            choose_message(f"Delete {folder} to download them again.", OTHER),
         )
 
 

@@ -128,7 +128,7 @@ def _convert_errors(who: str) -> Iterator[None]:
         problem = f"{who}: its tokenizer {refusal}, which could stop the app and is not opened here."
         raise ModelUnsupported(problem, remedy) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise ModelUnsupported(f"{who} has a tokenizer that is not written like any known one.", remedy) from None
+        raise ModelUnsupported(f"{who} has a tokenizer in an unknown format.", remedy) from None
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------------

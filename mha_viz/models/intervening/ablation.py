@@ -142,7 +142,7 @@ class Means:
     def values(self) -> Weights:
         """Return the means, [layer, head, d_head], summed in float64. Raises EmptyText if there was no text."""
         if not self._tokens:
-            raise EmptyText("There is no text to take mean outputs over.", "Give at least one sentence.")
+            raise EmptyText("There is no text to average outputs over.", "Give at least one sentence.")
         means: Weights = (self._sums / self._tokens).astype(np.float32)
         return means
 

@@ -63,8 +63,8 @@ def weight_by_gradient(
     """Compute :func:`gradient_weighted` for a question that is already built."""
     if question.off_in == SECOND_TEXT:
         if pair or words:
-            problem = "The gradient with respect to the second text needs the first as one text."
-            raise SettingError(problem, "Leave out its pair, and give no words.")
+            problem = "The gradient with respect to the second text needs the first text without a pair."
+            raise SettingError(problem, "Leave out pair and words.")
         text, question = question.other, question._replace(other=text, off_in=FIRST_TEXT)
     read = encoder.pieces(text, pair, words)
     tap, gradients = _run_backwards(encoder, partial(_evaluate_score, encoder, question), read)

@@ -29,7 +29,7 @@ def check_path_end(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Hea
     if not exact:
         raise SettingError("Paths have no first-order estimate.", "Leave out exact=False or to= (--estimate or --to).")
     if to == "" or side not in SIDES:
-        missing = "No head was named at which paths end."
+        missing = "The head where paths end is missing."
         raise SettingError(
             missing if to == "" else f"{quote(str(side))} is not a side of a head.",
             f"Name a head (to=, --to) and one of {', '.join(SIDES)} (side=, --side).",

@@ -141,9 +141,9 @@ class AlignedTokenizer:
         longest = max(text.split(), key=len, default="")
         if len(longest) > MAX_WORD_CHARACTERS:
             raise TextError(
-                f"{quote(longest, MAX_QUOTED)} has {len(longest):,} characters without a blank; the tokenizer of "
+                f"{quote(longest, MAX_QUOTED)} has {len(longest):,} characters without a space; the tokenizer of "
                 f"{quote_model(self._name)} is given at most {MAX_WORD_CHARACTERS}.",
-                "Separate words by spaces.",
+                "Separate words with spaces.",
             )
         cache = getattr(self._tokenizer, "cache", None)
         if isinstance(cache, dict) and len(cache) > MAX_CACHED_WORDS:

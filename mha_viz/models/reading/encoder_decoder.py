@@ -47,7 +47,7 @@ class SourceStack(DecomposableStack):
         """Wrap the encoder of a model. Raises ModelUnsupported for families whose scores cannot be decomposed."""
         if stack.config.model_type not in STACKS:
             raise ModelUnsupported(
-                f"The scores of {quote_model(whole.name)} cannot be taken apart: of encoder–decoders, only those of T5 "
+                f"The scores of {quote_model(whole.name)} cannot be decomposed: of encoder–decoders, only those of T5 "
                 "and mT5 can.",
                 "Choose one of these, or a model with one stack of layers, such as BERT.",
             )

@@ -86,7 +86,7 @@ class LoadedModel(ABC):
         """
         if not self.has_every_layer:
             raise ModelUnsupported(
-                f"{quote_model(self.name)} has attention in some of its layers, so {what} cannot be measured.",
+                f"{quote_model(self.name)} has attention in only some of its layers, so {what} cannot be measured.",
                 "Measure a profile of it, or choose another model.",
             )
 

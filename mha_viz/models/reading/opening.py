@@ -139,7 +139,7 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
             if isinstance(module, PreTrainedModel) and type(module.config) is type(text_config)
         ]
         if not text_models or text_models[0] is model:
-            raise ModelUnsupported(f"{quote_model(name)} has no model of its own for text.", BY_HAND)
+            raise ModelUnsupported(f"{quote_model(name)} contains no separate model for text.", BY_HAND)
         model = text_models[0]
         model.set_attn_implementation(capture.choose_implementation(text_config.model_type))
     return simplify(model).eval(), tokenizer

@@ -168,7 +168,7 @@ class LayerProbe:
             of_model=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
-            raise _unsupported_error(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
+            raise _unsupported_error(self._name, "its attention is not softmax(q kᵀ / √d_k) v")
         return trace
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:

@@ -39,7 +39,7 @@ from mha_viz.models.reading.probe import (
 
 A = TypeVar("A", Floats, FloatSums)
 SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
-_NORM_AFTER_W_O = "a norm stands between what W_O puts out and the sum that it is added to"
+_NORM_AFTER_W_O = "a norm lies between the output of W_O and the sum that it is added to"
 _UNSUPPORTED_FAMILIES = {
     "gemma3_text": _NORM_AFTER_W_O,
     "olmo2": _NORM_AFTER_W_O,
@@ -275,7 +275,7 @@ class Stream:
             if n.after == layer and n.norm_output.shape == x.shape and np.array_equal(n.norm_output, x)
         ]
         if not norms or not np.array_equal(norms[-1].given, layer_input):
-            raise _unsupported_error(self._name, "what enters its layers is not what their norms are given")
+            raise _unsupported_error(self._name, "the input of its layers is not the input of their norms")
         return norms[-1]
 
     def _embed(self, read: Any, is_typed: bool, stream: Floats) -> _PartSum:
@@ -309,7 +309,7 @@ class Stream:
         """Return the parts if they sum to x. Raises ModelUnsupported otherwise."""
         if not _is_close(parts.x.sum(axis=0), x):
             raise _unsupported_error(
-                self._name, "something else than its heads and feed-forward parts adds to its vectors"
+                self._name, "something other than its heads and feed-forward parts adds to its vectors"
             )
         return parts
 
@@ -347,7 +347,7 @@ def check_decomposable(config: Any, name: str) -> None:
 def _unsupported_error(name: str, why: str) -> ModelUnsupported:
     """Return the error for a model whose scores cannot be decomposed."""
     return ModelUnsupported(
-        f"The scores of {quote_model(name)} cannot be taken apart: {why}.",
+        f"The scores of {quote_model(name)} cannot be decomposed: {why}.",
         "Choose a model such as BERT, DeBERTa, GPT-2, Llama or Qwen.",
     )
 

@@ -101,7 +101,7 @@ class ClusterEngine:
         warn_unsaved(total.unsaved)
         if not total.counted["sentences"]:
             lines = "; ".join(line for *_, line in total.left_out[:3])
-            raise CorpusError(f"Nothing of {layout.corpus.name} can be read.", lines)
+            raise CorpusError(f"Nothing in {layout.corpus.name} can be read.", lines)
         return total
 
     def make_tasks(self, encoder: Encoder, parts: Sequence[Part], measure: tasks.Measure) -> list[tasks.PartTask]:

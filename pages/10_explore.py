@@ -1,6 +1,6 @@
 """A sentence, every head at a glance, one head in full."""
 
-from mha_viz.app.explore import continuing, reasons
+from mha_viz.app.explore import continuing
 from mha_viz.app.explore import page as explore
 from mha_viz.app.switch_off import controls, page
 from mha_viz.app.url import address
@@ -15,5 +15,4 @@ reading = explore.read_page(what)
 if reading is not None:
     explore.draw(reading, page.begin_mode, controls.toggle_head)
     explore.say_shared_keys(reading)
-    reasons.answer_browser(reading)
 explore.warm_up()

@@ -78,12 +78,12 @@ def test_the_size_of_a_batch_changes_nothing_but_the_rounding_of_sums(tmp_path: 
     [
         (
             "The cat sat.\nIt slept.\n",
-            {"position", "delimiter", "entropy", "distance", "candidates", "roles", "evidence"},
+            {"position", "delimiter", "entropy", "distance", "candidates", "roles", "evidence", "copying"},
         ),
         (
             "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
             "1\tAnn met Bea and she left.\tshe\t16\tAnn\t0\tTRUE\tBea\t8\tFALSE\tx\n",
-            {"gap", "coreference_baselines", "coreference_chosen", "candidates", "roles"},
+            {"gap", "coreference_baselines", "coreference_chosen", "candidates", "roles", "copying"},
         ),
     ],
     ids=["plain", "gap"],

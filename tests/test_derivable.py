@@ -61,7 +61,7 @@ def test_a_sentence_is_refused_when_one_word_of_it_is_left_out_or_doubled() -> N
             assert not is_derivable([*forms[: at + 1], *forms[at:]]), at
 
 
-SAYS = "has no such sentence"
+SAYS = "grammar cannot generate this sentence"
 
 
 @pytest.mark.app

@@ -423,15 +423,17 @@ def test_heads_are_found_by_what_they_find_their_keys_by(typed: str) -> None:
 
 @pytest.mark.parametrize("typed", ["copies", " Copying  score "])
 def test_heads_are_found_by_their_copying_scores(typed: str) -> None:
-    rows = [(0, 0, -0.25, 0.01), (0, 1, 0.961, -0.02), (1, 0, 0.5, 0.0)]
+    rows = [(0, 0, -0.25, -0.4), (0, 1, 0.961, -0.02), (1, 0, 0.5, 0.0), (1, 1, 0.1, 0.2), (1, 2, math.nan, math.nan)]
     table = pd.DataFrame(rows, columns=[*HEADINGS[COPYING]])
     group = head_search.find_by_copying(typed, table)
     assert group is not None
     assert [(answer.head, answer.score) for answer in group.answers] == [
         (Head(0, 1), "0.96"),
         (Head(1, 0), "0.50"),
-        (Head(0, 0), "−0.25"),
     ]
+    none = head_search.find_by_copying(typed, table.iloc[[0, 3, 4]])
+    assert none is not None
+    assert (none.answers, none.note) == ((), "No head of this model does.")
     assert (group.answers[0].rule, group.answers[0].baseline) == ("random weights", "−0.02")
     unmeasured = head_search.find_by_copying(typed, None)
     assert unmeasured is not None

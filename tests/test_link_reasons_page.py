@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mha_viz.app.explore.reasons import MAX_TOKENS
+from mha_viz.app.explore.page import MAX_EXPLAINED
 from mha_viz.app.service.caches import ModelService, model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.attention import Head
@@ -70,7 +70,7 @@ def test_a_model_that_refuses_says_nothing(monkeypatch: pytest.MonkeyPatch) -> N
         {**TOY, "off": "L0H1"},
         {**TOY, "shown": "norm"},
         {**TOY, "class": "1"},
-        {"text": " ".join(["dog"] * (MAX_TOKENS + 1))},
+        {"text": " ".join(["dog"] * (MAX_EXPLAINED + 1))},
     ],
 )
 def test_where_links_are_not_explained_the_browser_cannot_ask(url: dict[str, str]) -> None:

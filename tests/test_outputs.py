@@ -443,7 +443,7 @@ MEASURES: dict[str, Callable[[Any], Any]] = {
 }
 REFUSED = {
     "gemma2 words": "bends large",
-    "gemma3_text words": "norm stands between",
+    "gemma3_text words": "norm lies between",
     "mobilebert": "narrower vector",
     "olmo2 words": "more than one norm and one matrix",
     "opt behind": "more than one norm and one matrix",

@@ -189,7 +189,7 @@ def test_paths_that_do_not_exist_are_refused(tiny: Callable[[str], Encoder]) -> 
         mv.activation_patching(encoder, *ENDS, to="L0H1", side="key")
     with pytest.raises(SettingError, match=r"“keys” is not a side of a head.*query, key, value"):
         mv.activation_patching(encoder, *ENDS, to="L1H1", side="keys")
-    with pytest.raises(SettingError, match="No head was named"):
+    with pytest.raises(SettingError, match="The head where paths end is missing"):
         mv.activation_patching(encoder, *ENDS, side="key")
     with pytest.raises(UnknownHead):
         mv.activation_patching(encoder, *ENDS, to="L9H1", side="key")

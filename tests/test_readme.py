@@ -37,6 +37,8 @@ ELSEWHERE = {
     "pip install .": "tests/test_wheel.py",
     "pip install torch": "tests/test_cpu_torch.py",
     "docker ": "tests/test_dockerfile.py",
+    "mha-viz pairs toy-pairs --model toy --profile": "tests/test_needed.py",
+    "mha-viz pairs repeater-pairs --model repeater --profile": "tests/test_needed.py",
     "mha-viz used": "tests/test_used_roles.py",  # the corpora here are too small to have a role
 }
 ANNA = "1\tAnna\t_\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tslept\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"

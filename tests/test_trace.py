@@ -213,7 +213,7 @@ def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) ->
     with opened:
         weights, _ = encoder._run(encoder._tokenizer.read(SENTENCE), opened.tap)
     encoder._model.encoder.layer[1].attention.self.scaling /= 2
-    with pytest.raises(ModelUnsupported, match="in another way"):
+    with pytest.raises(ModelUnsupported, match="its attention is not softmax"):
         opened.trace("", encoder.tokenize(SENTENCE), weights)
 
 

@@ -30,6 +30,9 @@ class Written(NamedTuple):
     away: tuple[str, ...]
 
 
+NO_WORDS = Written((), ())  # of a vector of zeros
+
+
 @dataclass(frozen=True, eq=False)
 class HeadOutput:
     """What a head adds to the vector of one token, link by link.

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import streamlit as st
 
-from mha_viz.app.explore import averages, continuing, elsewhere, gold, reasons
+from mha_viz.app.explore import averages, continuing, elsewhere, gold
 from mha_viz.app.explore.badges import describe_view, encode_badges
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import is_ready, model_service, read_facts
+from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import make_built_in_corpus
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
 from mha_viz.app.url.annotated import find_annotation
 from mha_viz.app.url.comparison import Pin
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, search_field
-from mha_viz.app.widgets.components import apply_style, draw_explorer
+from mha_viz.app.widgets.components import apply_style, draw_explorer, exchange_reasons
 from mha_viz.app.widgets.download_panel import PageChart, parse_view
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
@@ -39,6 +43,8 @@ from mha_viz.app.widgets.parts import (
 from mha_viz.app.widgets.request import read_model, say_part, set_part
 from mha_viz.app.widgets.study_progress import show_progress
 from mha_viz.attention import Head
+from mha_viz.attention.parts import GROUPS
+from mha_viz.attention.reasons import LinkReasons
 from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.layout.packet import RankedLink, compute_view_key, is_coarse
 from mha_viz.figures.layout.view import View
@@ -51,6 +57,9 @@ from mha_viz.view.settings import DEFAULTS
 ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases of other sentences that the page offers
 DRAWN_KEY = "explorer_drawn"  # session key: the request and the view key of the drawing on screen
 INTRODUCTION = "Each square shows where one attention head looks."
+MAX_EXPLAINED = 64  # tokens; the links of longer texts are not explained
+ASKED_KEY = "reasons_asked"  # session key: the head and the reading that the browser has asked about
+POLL_S = 0.2  # seconds between two looks at an answer; in between, Streamlit may end an abandoned run
 MAX_LISTED = 3  # list at most this many groups of heads
 _SKELETON = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
 
@@ -82,9 +91,12 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
     _say_what_is_shown(page)
     gold.show_case(page)
     _ask_question(page)
-    charts = _show_heads(page, mode, on_toggle)
+    explains = _has_reasons(page)
+    charts = _show_heads(page, mode, on_toggle, explains)
     charts += _show_below(page)
     download_panel.show_reading_downloads(page.attention, page.heads, partial(_read_view, page), charts)
+    if explains:
+        _answer_browser(page.whole_request, page.attention.key)
 
 
 def _say_what_is_shown(page: PageReading) -> None:
@@ -108,8 +120,13 @@ def _say_what_is_shown(page: PageReading) -> None:
     show_study_progress(page)
 
 
-def _show_heads(page: PageReading, mode: PageMode | None, on_toggle: Callable[[], None]) -> list[PageChart]:
-    """Show the drawing below the output of the ``mode``. Return the mode's charts."""
+def _show_heads(
+    page: PageReading, mode: PageMode | None, on_toggle: Callable[[], None], explains: bool
+) -> list[PageChart]:
+    """Show the drawing below the output of the ``mode``. Return the mode's charts.
+
+    ``explains``: whether the page explains links.
+    """
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
     above = st.container()
     view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.encoded if mode else None)
@@ -124,7 +141,7 @@ def _show_heads(page: PageReading, mode: PageMode | None, on_toggle: Callable[[]
         "elsewhere": _on_elsewhere,
     }
     cases = st.session_state[ELSEWHERE_KEY] = elsewhere.find_cases(page)
-    view_fields |= elsewhere.describe_cases(page, cases) | {"explains": reasons.has_reasons(page)}
+    view_fields |= elsewhere.describe_cases(page, cases) | {"explains": explains}
     draw_explorer(packet, encode_badges(page, view_fields), "explorer", callbacks)
     say_complaint()
     if mode is None:
@@ -319,3 +336,69 @@ def show_study_progress(page: PageReading) -> None:
 def _on_measure() -> None:
     """Start measuring the model on the page, or join its study if it is under way."""
     studies.start(read_model(address.url().where), make_built_in_corpus())
+
+
+# ---- Why the links of the open head look where they do, and what they write ----------------------------------------
+
+
+def _has_reasons(page: PageReading) -> bool:
+    """Return whether the page explains links: weights of one stack, with all heads on, in a short text.
+
+    False in the view for a class, and for a model of which only the weights can be read.
+    """
+    attention = page.attention
+    if page.is_part or attention.quantity != WEIGHT or page.tokens > MAX_EXPLAINED:
+        return False
+    if page.url.where.request.off or address.is_class_view():
+        return False
+    with suppress(MhaVizError):
+        facts = read_facts(page.model)
+        return facts is not None and not facts.weights_only
+    return False
+
+
+@st.fragment
+@guarded(lambda error: None)
+def _answer_browser(request: Request, key: str) -> None:
+    """Send the reasons of the head that the browser has asked about; nothing if they are not available.
+
+    The browser asks without a run of the whole page.
+    """
+    asked = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
+    answer: dict[str, Any] = {}
+    place = st.empty()
+    if asked.get("key") == key:
+        with suppress(MhaVizError):
+            head = Head.parse(str(asked.get("head")))
+            future = model_service().ask_cached(verbs.explain_links, request, head)
+            answer = {"key": key, "head": str(head)} | _pack_reasons(_wait_silently(future, place))
+    st.session_state.pop(ASKED_KEY, None)
+    exchange_reasons(answer, "reasons", _on_ask)
+
+
+def _pack_reasons(reasons: LinkReasons) -> dict[str, Any]:
+    """Return the reasons for the browser.
+
+    Keys: "groups", the names that codes refer to; "codes", a byte for each query and key as base64, or None; "words",
+    of each key, or None.
+    """
+    codes = None if reasons.codes is None else base64.b64encode(reasons.codes.tobytes()).decode()
+    return {"groups": GROUPS, "codes": codes, "words": reasons.words}
+
+
+def _wait_silently(future: Future[LinkReasons], place: Any) -> LinkReasons:
+    """Return the result of the future; the page shows nothing meanwhile. Raises what the model raises."""
+    try:
+        while True:
+            try:
+                return future.result(POLL_S)
+            except NotYet:
+                place.empty()  # Streamlit ends an abandoned run here
+    finally:
+        future.cancel()
+
+
+@guarded()
+def _on_ask() -> None:
+    """Remember which head the browser asks about."""
+    st.session_state[ASKED_KEY] = read_message("reasons", "ask")

@@ -43,14 +43,14 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer
 from mha_viz.attention.outputs import HeadOutput
 from mha_viz.attention.trace import Trace
-from mha_viz.errors import MhaVizError, ModelUnsupported, SettingError, TextError
+from mha_viz.errors import MhaVizError
 from mha_viz.figures.charts.inside import choose_tokens
 from mha_viz.figures.layout.caption import describe_reading, format_head
 from mha_viz.quotes import shorten
 from mha_viz.request import Question, Request
 
 MASK_NAME = re.compile(r"[\[<]mask[\]>]", re.IGNORECASE)  # of the token that BERT and its relatives predict
-WORDS_STEP = "words"  # the answer is asked for here alone: the first one takes seconds
+WORDS_STEP = "words"  # the answer, which may take seconds, is asked for here alone
 COST_STEP = "cost"  # no step is open: the calculator follows the map directly
 
 
@@ -116,10 +116,11 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
 def _write_code(attention: Attention, head: Head, query: int) -> str:
     """Return the Python code that computes the numbers of this page."""
     text = attention.text
-    typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
+    typed, pair = (f"{text.text!r}, {text.pair!r}", f", pair={text.pair!r}") if text.pair else (repr(text.text), "")
     return (
-        f"import mha_viz as mv\n\nt = mv.load({attention.model!r}).trace({typed}, layer={head.layer})\n"
+        f"import mha_viz as mv\n\nm = mv.load({attention.model!r})\nt = m.trace({typed}, layer={head.layer})\n"
         f"t.weights[{head.head}, {query}]  # and t.x, t.before_turn, t.q, t.k, t.v, t.scores, t.context, t.output\n"
+        f"mv.explain_output(m, {text.text!r}, {str(head)!r}, {query}{pair}).table()  # what the head writes\n"
     )
 
 
@@ -141,10 +142,13 @@ def _ask(page: PageReading, verb: Callable[..., Any], asked: Request, *values: A
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
-def _explain(page: PageReading, head: Head, query: int) -> HeadOutput | None:
-    """Return what the head writes at the query; None if its words cannot be named in this model."""
-    explained: HeadOutput | None = _try(partial(_ask_model, page, verbs.explain_output, head, query))
-    return explained
+def _explain(page: PageReading, head: Head, query: int) -> HeadOutput | str:
+    """Return what the head writes at the query, or the reason why its words cannot be named."""
+    try:
+        output: HeadOutput = _ask_model(page, verbs.explain_output, head, query)
+    except MhaVizError as error:
+        return error.problem
+    return output
 
 
 def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answer | None:
@@ -153,7 +157,7 @@ def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answ
     if not is_last and not MASK_NAME.fullmatch(trace.text.tokens[query].text):
         return None
     asked = replace(page.whole_request, place=None if is_last else query)
-    with suppress(ModelUnsupported, TextError, SettingError):
+    with suppress(MhaVizError):
         question: Question = _ask(page, verbs.prepare_question, asked)
         answer: Answer = _ask(page, verbs.answer_question, replace(asked.about(question), off=(head,)))
         return answer
@@ -161,11 +165,10 @@ def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answ
 
 
 def _try(ask: Callable[[], Any]) -> Any:
-    """Return an answer of the model; None if this model has none."""
-    try:
+    """Return an answer of the model; None if it has none."""
+    with suppress(MhaVizError):
         return ask()
-    except ModelUnsupported:
-        return None
+    return None
 
 
 # ---- The query and the key ----------------------------------------------------------------------------------

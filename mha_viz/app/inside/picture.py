@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mha_viz.app.inside.step_parts import OpenStep
 from mha_viz.attention.answers import Answer
-from mha_viz.attention.outputs import BIAS, INPUT_EMBEDDINGS, HeadOutput, Written
+from mha_viz.attention.outputs import BIAS, INPUT_EMBEDDINGS, HeadOutput, Written, compute_links
 from mha_viz.attention.parts import GROUPS, ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.numerals import decimal, percent
@@ -53,8 +53,8 @@ def build_picture(o: OpenStep, parts: ScoreParts | None, answer: Answer | None) 
             {"token": token, "name": _shorten(trace, token), "weight": float(weights[token])} for token in o.tokens
         ],
         "moved": [*moved, _row("sum", trace.context[head, query])],
-        "layer": [] if output is None else _list_shares(output),
-        "written": None if output is None else _describe_words(output, key),
+        "layer": _list_shares(compute_links(trace, head, query).heads),
+        "written": output if isinstance(output, str) else _describe_words(output, key),
         "answer": [] if answer is None else _list_answers(answer),
         "signed": list(o.theme.signed),
     }
@@ -80,12 +80,12 @@ def _sum_reasons(parts: ScoreParts) -> list[dict[str, Any]]:
     return [{"name": group, "number": value, "value": decimal(value)} for value, group in values]
 
 
-def _list_shares(output: HeadOutput) -> list[dict[str, Any]]:
+def _list_shares(shares: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
     """Return the share of each head in what the layer adds, and that of the bias."""
-    names = [str(head) for head in range(len(output.heads) - 1)] + [BIAS]
+    names = [str(head) for head in range(len(shares) - 1)] + [BIAS]
     return [
-        {"name": name, "number": float(share), "value": percent(float(share))}
-        for name, share in zip(names, output.heads, strict=True)
+        {"name": name, "number": share, "value": percent(share)}
+        for name, share in zip(names, shares.tolist(), strict=True)
     ]
 
 

@@ -37,7 +37,7 @@ class OpenStep:
         about: a sentence that describes what is open, for captions.
         code: the Python code that computes its numbers.
         score_parts: splits the scores of the query with the given keys into parts; None if that is impossible.
-        output: what the head writes at the query; None if its words cannot be named.
+        output: what the head writes at the query, or the reason why its words cannot be named.
         charts: the charts that the step has drawn so far.
     """
 
@@ -52,7 +52,7 @@ class OpenStep:
     about: str = ""
     code: str = ""
     score_parts: Callable[[tuple[int, ...]], tuple[ScoreParts, ...]] | None = None
-    output: HeadOutput | None = None
+    output: HeadOutput | str = ""
     charts: list[PageChart] = field(default_factory=list)
 
     def quote_token(self, token: int) -> str:

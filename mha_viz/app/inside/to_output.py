@@ -137,9 +137,9 @@ def show_words(o: OpenStep) -> Any:
 Each key's vector, $A_{ij}\,(x_j W_V + b_V)\,W_O$, moves the query towards some words and away from others.
 """
         )
-    if o.output is None:
+    if isinstance(o.output, str):
         with text:
-            remark("More than norms and one matrix stand between this model’s heads and its words.")
+            remark(o.output)
         return text
     with text, make_more_expander():
         by = {OUTPUT_MATRIX: "the model’s own output matrix", INPUT_EMBEDDINGS: "its input embeddings"}[o.output.matrix]

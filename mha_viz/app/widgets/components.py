@@ -147,7 +147,7 @@ def draw_player(content: dict[str, Any], key: str, on_step: Callable[[], None], 
 def exchange_reasons(answer: Mapping[str, Any], key: str, on_ask: Callable[[], None]) -> None:
     """Let the browser ask why the links of a head look where they do, and send the last answer.
 
-    ``answer``: "key" of the reading, "head", and its reasons (``explore.reasons``); empty if there is none. In the
+    ``answer``: "key" of the reading, "head", and its reasons (``explore.page``); empty if there is none. In the
     callback, ``st.session_state[key].ask`` holds the ``key`` of the reading on screen and the ``head``.
     """
     _get_renderer("reasons")(key=key, data=dict(answer), on_ask_change=on_ask, width="content")

@@ -301,7 +301,8 @@ def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
     title = "It makes the word that it attends to more likely"
     if table is None:
         return AnswerGroup(title, note="The copying scores of this model were not measured.")
-    rows = table.sort_values("copying", ascending=False, kind="stable").head(MAX_LISTED)
+    copies = table["copying"] > table["copying_untrained"].clip(lower=0)
+    rows = table[copies].sort_values("copying", ascending=False, kind="stable").head(MAX_LISTED)
     answers = [
         HeadAnswer(
             Head(int(row.layer), int(row.head)),
@@ -313,7 +314,7 @@ def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
         )
         for row in rows.itertuples(index=False)
     ]
-    return AnswerGroup(title, tuple(answers))
+    return AnswerGroup(title, tuple(answers), "" if answers else "No head of this model does.")
 
 
 # ---- By the sentence pairs that need it -------------------------------------------------------------------

@@ -27,7 +27,7 @@ import { decimal } from "../numerals.js";
  *   shares: { token: number, name: string, weight: number }[],
  *   moved: Row[],
  *   layer: Bar[],
- *   written: Words | null,
+ *   written: Words | string,
  *   answer: Bar[],
  *   signed: string[],
  * }} Picture
@@ -39,7 +39,8 @@ export function drawFace(stage, picture) {
   if (rows) return rows.map((row) => drawCells(row, picture.signed));
   if (stage === "share") return [drawColumns(picture.shares.map(({ weight }) => weight))];
   if (stage === "join") return [drawColumns(picture.layer.map(({ number }) => number))];
-  return (picture.written?.key.towards ?? []).slice(0, 4).map((word) => make("span", {}, typedText(word)));
+  const words = typeof picture.written === "string" ? [] : picture.written.key.towards;
+  return words.slice(0, 4).map((word) => make("span", {}, typedText(word)));
 }
 
 const MANY = 6; // bars; more of them stand in two columns
@@ -70,16 +71,16 @@ const DETAILS = {
   moved: ({ names }) => [note("Each v, times its share; the sum goes to ", typedText(names[0]), ".")],
   join: ({ layer, names }) => [
     note("Share of each head in what the layer adds to ", typedText(names[0]), ":"),
-    ...(layer.length ? [drawBars(layer)] : []),
+    drawBars(layer),
   ],
   writes: ({ written, names, answer }) => [
-    ...(written
-      ? [
+    ...(typeof written === "string"
+      ? [note(written)]
+      : [
           drawWords(`From ${names[1]}, ${written.share} of what the layer adds`, written.key),
           drawWords(`From all keys, ${written.head}`, written.whole),
           ...(written.is_embedding ? [note("Compared with the input embeddings.")] : []),
-        ]
-      : [note("This model’s heads write vectors that no single matrix turns into words.")]),
+        ]),
     ...(answer.length ? [note("The model’s answer here → without this head:"), drawBars(answer)] : []),
   ],
 };
@@ -155,5 +156,6 @@ function drawWords(title, { towards, away }) {
   /** @type {(sign: string, words: string[]) => HTMLElement} */
   const line = (sign, words) =>
     make("p", { class: sign === "+" ? "towards" : "away" }, make("b", {}, `${sign} `), typedText(words.join(", ")));
-  return make("div", { class: "words" }, note(title), line("+", towards), line("−", away));
+  const lines = towards.length ? [line("+", towards), line("−", away)] : [note("nothing")];
+  return make("div", { class: "words" }, note(title), ...lines);
 }

@@ -18,6 +18,7 @@ import torch
 
 from mha_viz.attention.outputs import (
     INPUT_EMBEDDINGS,
+    NO_WORDS,
     OUTPUT_MATRIX,
     HeadOutput,
     Written,
@@ -44,6 +45,7 @@ WORDS = 5  # words listed on each side
 DIRECTIONS = 3  # largest directions of a head that are listed
 MAX_DIRECTIONS = 100
 UNTRAINED_SEED = 0
+_DIRECTIONS_AT_ONCE = 64  # vectors that are compared with the vocabulary at a time
 _ROWS = 8192  # rows of a matrix of words that are converted to float64 at a time
 _ANY_TEXT = "a"  # what is measured of weights alone does not depend on the text of the pass
 _UNUSED = "[unused"  # BERT's vocabulary has rows that no text uses
@@ -103,7 +105,7 @@ def explain_output(
         moved = trace.v[number] @ trace.slice_w_o(number)  # a weight changes the length alone, and so no word's rank
         written = name_words(encoder, norms.after.apply(np.vstack([moved, links.vectors.sum(axis=0)]), query))
     weights = trace.weights[number, query]
-    by_key = tuple(of if weight else Written((), ()) for of, weight in zip(written, weights, strict=False))
+    by_key = tuple(of_key if weight else NO_WORDS for of_key, weight in zip(written[:-1], weights, strict=True))
     return HeadOutput(
         *(encoder.name, trace.text, found, query, weights, *links, vectors.matrix),
         by_key,
@@ -120,24 +122,22 @@ def name_words_by_key(
     change the length of a vector alone. Raises as :func:`explain_output`.
     """
     encoder = require_one_stack(encoder)
-    found, vectors = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name), load_word_vectors(encoder)
+    found = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     with one_blas_thread:
         ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [found.layer])
         number = trace.number(found)
         moved = trace.v[number] @ trace.slice_w_o(number)
-        pieces = np.flatnonzero(vectors.is_word)
-        scores = _multiply(vectors.writes, norms.after.apply(moved, 0))[:, pieces]
-    count = min(count, len(pieces))
-    top = np.sort(np.argpartition(scores, -count, axis=-1)[:, -count:], axis=-1)
-    order = np.argsort(np.take_along_axis(scores, top, axis=-1), axis=-1, kind="stable")[:, ::-1]
-    largest = pieces[np.take_along_axis(top, order, axis=-1)]
-    return tuple(tuple(_name_word(encoder, int(piece)) for piece in row) for row in largest)
+        return tuple(written.towards[:count] for written in name_words(encoder, norms.after.apply(moved, 0)))
 
 
 def name_words(encoder: Encoder, directions: Floats) -> list[Written]:
     """Return the words that each of some vectors, [vector, d_model], moves a token towards and away from."""
-    vectors = load_word_vectors(encoder)
-    return _rank_words(encoder, _multiply(vectors.writes, directions), vectors.is_word)
+    vectors, written = load_word_vectors(encoder), list[Written]()
+    for start in range(0, len(directions), _DIRECTIONS_AT_ONCE):
+        block = directions[start : start + _DIRECTIONS_AT_ONCE]
+        words = _rank_words(encoder, _multiply(vectors.writes, block), vectors.is_word)
+        written += [of_row if row.any() else NO_WORDS for of_row, row in zip(words, block, strict=True)]
+    return written
 
 
 def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
@@ -212,8 +212,9 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     unless ``most`` is a number from 1 to 100.
 
     Returns a table with one row per direction, the largest first. The columns are ``share``, its share of the squared
-    Frobenius norm of the matrix; ``reads`` and ``reads_opposite``, the words at both ends of what is read; ``writes``
-    and ``writes_opposite``, those of what is written then.
+    Frobenius norm of the matrix; ``untrained``, that of the same direction with random weights; ``reads`` and
+    ``reads_opposite``, the words at both ends of what is read; ``writes`` and ``writes_opposite``, those of what is
+    written then.
 
     >>> len(mv.output_directions(mv.load("toy"), "L1H1"))
     3
@@ -238,10 +239,19 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
         for name, rows in columns.items()
         for side, suffix in enumerate(("", "_opposite"))
     }
-    shares = sizes**2 / (sizes**2).sum()
-    return pd.DataFrame(
-        {"share": shares[: len(reads)]} | words, index=pd.RangeIndex(1, len(reads) + 1, name="direction")
-    )
+    index = pd.RangeIndex(1, len(reads) + 1, name="direction")
+    untrained = encoder.untrained(UNTRAINED_SEED)
+    ((random_trace, _),) = _iter_layers(untrained, [found.layer])
+    _, random_sizes, _ = _decompose(*_slice_circuit(random_trace, random_trace.number(found)))
+    shares = {"share": _compute_shares(sizes), "untrained": _compute_shares(random_sizes)}
+    return pd.DataFrame({name: values[: len(reads)] for name, values in shares.items()} | words, index=index)
+
+
+def _compute_shares(sizes: FloatSums) -> FloatSums:
+    """Return the share of each singular value in the squared Frobenius norm; 0 if all are 0."""
+    squares = sizes**2
+    shares: FloatSums = squares / max(float(squares.sum()), np.finfo(np.float64).tiny)
+    return shares
 
 
 def _iter_layers(encoder: Encoder, layers: Collection[int]) -> Iterator[tuple[Trace, LayerNorms]]:
@@ -292,9 +302,12 @@ def load_word_vectors(encoder: Encoder) -> WordVectors:
     Raises ModelUnsupported, with the reason, if what heads write cannot be related to words.
     """
     with _cache_lock:
-        if encoder not in _vocabularies:
-            _vocabularies[encoder] = _open_word_vectors(encoder)
-        return _vocabularies[encoder]
+        vectors = _vocabularies.get(encoder)
+    if vectors is None:  # opened outside the lock: it may take seconds, and other models need not wait
+        vectors = _open_word_vectors(encoder)
+        with _cache_lock:
+            vectors = _vocabularies.setdefault(encoder, vectors)
+    return vectors
 
 
 def _open_word_vectors(encoder: Encoder) -> WordVectors:

@@ -204,9 +204,15 @@ def find_output_matrix(encoder: Encoder) -> torch.Tensor:
     Raises as :func:`load_word_head`.
     """
     head = load_word_head(encoder)
-    unembedding = head.embed_out if hasattr(head, "embed_out") else head.lm_head  # GPT-NeoX has embed_out
-    output_matrix: torch.Tensor = unembedding.weight.detach() * getattr(head, "logit_scale", 1)  # Cohere scales logits
-    return output_matrix
+    unembedding = getattr(head, "embed_out", None) or getattr(head, "lm_head", None)  # GPT-NeoX has embed_out
+    if unembedding is None:
+        raise ModelUnsupported(
+            f"{quote_model(encoder.name)} has no single matrix between its last hidden states and its logits.",
+            "Choose a model such as GPT-2, Llama or Pythia.",
+        )
+    output_matrix: torch.Tensor = unembedding.weight.detach()
+    scale = getattr(head, "logit_scale", 1)  # Cohere scales its logits
+    return output_matrix if scale == 1 else output_matrix * scale
 
 
 def load_word_head(encoder: Encoder) -> Any:

@@ -155,7 +155,7 @@ def test_the_picture_of_every_step_is_in_the_first_screen(visitor: BrowserTab) -
     ends = {}
     for step in STEPS.keys() - {"turn"}:  # which this model does not do
         visitor.visit("/inside_a_head", step=step)
-        picture = visitor.page.locator(".st-key-inside_step .js-plotly-plot .main-svg").first
+        picture = visitor.page.locator(".mha-block .stage.open")
         picture.wait_for()
         visitor.page.evaluate(f"document.fonts.ready.then(() => {FRAMES})")
         ends[step] = picture.evaluate("(picture) => picture.getBoundingClientRect().bottom")

@@ -12,14 +12,16 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis.needed import find_needs
-from mha_viz.analysis.pairs import ALL_PAIRS, NEEDED, MinimalPairs
+from mha_viz.analysis.pairs import NEEDED, MinimalPairs
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.app.widgets import head_search
 from mha_viz.attention import Head
 from mha_viz.cli import main
+from mha_viz.corpus.pairs import ALL_PAIRS, NO_KIND
 from mha_viz.errors import SettingError
 from mha_viz.figures.words.need_words import MAX_KINDS, NOT_NEEDED, describe_need, explain_need, name_kinds
 from mha_viz.figures.words.report_columns import NEEDED_BY_PAIRS
+from mha_viz.study import pairs as study
 from tests.page_session import PageSession
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "howto" / "cause.md"
@@ -63,6 +65,14 @@ def test_a_profile_keeps_the_table_and_may_lack_it(of_pair: MinimalPairs, tmp_pa
     assert find_needs(older.tables.get(NEEDED)) == {}
 
 
+def test_the_table_of_a_profile_names_every_kind(tmp_path: Path) -> None:
+    typed = [("The girl smiles because she sings .", "The girl smiles because he sings .", kind) for kind in ("", "NA")]
+    profile = mv.minimal_pairs("toy", typed, heads=["L1H1"]).stored_in(mv.load_profile("toy"))
+    again = read_profile(profile.save(tmp_path / "profile"))
+    assert again == profile
+    assert again.tables[NEEDED]["kind"].tolist() == [ALL_PAIRS, NO_KIND, "NA"]
+
+
 def test_only_a_profile_of_the_same_model_takes_the_table(of_pair: MinimalPairs) -> None:
     with pytest.raises(SettingError, match=r"measured on toy \(\w+\), the profile on repeater \(\w+\)"):
         of_pair.stored_in(mv.load_profile("repeater"))
@@ -75,13 +85,23 @@ def test_only_a_profile_of_the_same_model_takes_the_table(of_pair: MinimalPairs)
         together.stored_in(profile)
 
 
-def test_the_command_stores_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def fail_if_called(*_: Any, **__: Any) -> None:
+    raise AssertionError("pairs were measured")
+
+
+def test_the_command_stores_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("The girl smiles because she sings .\tThe girl smiles because he sings .\n", "utf-8")
     toy, repeater = (mv.load_profile(name).save(tmp_path / name) for name in MODELS)
     command = ["pairs", str(pairs), "--model", "toy", "--profile"]
     assert main([*command, str(toy)]) == 0
     assert set(read_profile(toy).tables[NEEDED]["pairs"]) == {"pairs.tsv"}
+    capsys.readouterr()
+    monkeypatch.setattr(study, "minimal_pairs", fail_if_called)
+    assert main([*command, str(toy), "--heads", "L0H0+L0H3"]) == 2
+    assert "heads that are off alone, and none was" in capsys.readouterr().err
     refused = {str(repeater): "measured on toy (", "toy": "stays as it is", str(tmp_path / "none"): "does not exist"}
     for folder, said in refused.items():
         capsys.readouterr()

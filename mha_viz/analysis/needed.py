@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.analysis.intervals import Interval
-from mha_viz.analysis.pairs import ALL_PAIRS
 from mha_viz.attention import Head
+from mha_viz.corpus.pairs import ALL_PAIRS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ heads that are off in turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,14 +20,13 @@ from mha_viz.analysis.intervals import Interval, newcombe_interval, wilson_inter
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.q_values import Numbers, binomial_tail, q_values
 from mha_viz.attention import Head
-from mha_viz.corpus.pairs import Pair
+from mha_viz.corpus.pairs import ALL_PAIRS, Pair
 from mha_viz.errors import SettingError
 from mha_viz.quotes import did_you_mean, quote
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ALL_PAIRS = "all"  # in place of a kind
 NEEDED = "needed"  # the table in a profile
 MAX_Q = 0.05  # a head is needed only below this q-value
 ROUNDING = 1e-4  # nats; a smaller change of a margin is rounding, and no change
@@ -196,14 +195,12 @@ class MinimalPairs:
         import pandas as pd
 
         check_same_model(profile, self.model, self.revision)
+        check_single_heads(self.ablated)
         rows: list[tuple[object, ...]] = []
         for kind in (ALL_PAIRS, *self.kinds):
             for need in (row for row in self.needs(kind) if len(row.heads) == 1):
                 name = (*need.heads[0], self.name, kind, self.method)
                 rows.append((*name, *need[1:4], *need.interval, need.lost, need.gained, need.q, need.is_needed))
-        if not rows:
-            problem = "The table in a profile is of heads that are off alone, and none was."
-            raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")
         table = pd.DataFrame(rows, columns=list(HEADINGS[NEEDED]))
         return replace(profile, tables={**profile.tables, NEEDED: table})
 
@@ -232,6 +229,13 @@ def check_same_model(profile: Profile, model: str, revision: str) -> None:
     if (model, revision) != expected:
         problem = f"The pairs are measured on {model} ({revision}), the profile on {expected[0]} ({expected[1]})."
         raise SettingError(problem, "Give a profile of the same model.")
+
+
+def check_single_heads(ablated: Iterable[Sequence[Head]]) -> None:
+    """Raise SettingError unless a head is off alone, as the table in a profile requires."""
+    if not any(len({*heads}) == 1 for heads in ablated):
+        problem = "The table in a profile is of heads that are off alone, and none was."
+        raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")
 
 
 def sign_test(first: int, second: int) -> float:

@@ -115,14 +115,22 @@ def test_a_need_is_said_in_one_sentence() -> None:
     assert describe_need(needs[Head(1, 1)]) == (
         f"Needed for {all_kinds}: without it, 114 of 158 sentence pairs go wrong."
     )
+    assert describe_need(needs[Head(0, 3)]) == "Needed for agreement: without it, 6 of 40 sentence pairs go wrong."
+    assert describe_need(needs_of("repeater")[Head(0, 2)]) == (
+        "Needed for word twice: without it, 16 of 39 sentence pairs go wrong."
+    )
     assert describe_need(needs[Head(0, 0)]) == "Needed: without it, 6 of 158 sentence pairs go wrong."
     assert describe_need(needs[Head(1, 2)]) == NOT_NEEDED
-    assert "goes wrong" in describe_need(needs[Head(1, 1)]._replace(lost=1))
-    many = needs[Head(1, 1)]._replace(kinds=tuple("abcdefgh"))
+    unneeded = needs[Head(0, 0)]
+    assert "goes wrong" in describe_need(unneeded._replace(all_pairs=unneeded.all_pairs._replace(lost=1)))
+    measured = needs[Head(1, 1)].by_kind["copula"]
+    many = needs[Head(1, 1)]._replace(by_kind=dict.fromkeys("abcdefgh", measured))
     assert name_kinds(many) == f"{', '.join('abcdefgh'[:MAX_KINDS])} and 2 others"
-    tip = explain_need(needs[Head(1, 1)])
-    assert tip.startswith("toy-pairs, 160 pairs; the head’s output is replaced by zeros.")
-    assert "−0.713 [−0.776, −0.632] (95% interval); q < 0.001" in tip
+    tip = explain_need(needs[Head(0, 3)])
+    assert tip.startswith("toy-pairs; the head’s output is replaced by zeros. Right without it, and the change (95%")
+    assert "(95% interval): agreement (40 pairs) 0.850, −0.150 [−0.291, −0.032], q < 0.001. Needed: fewer pairs" in tip
+    assert "(95% interval): all 160 pairs 0.950, −0.03" in explain_need(needs[Head(0, 0)])
+    assert NOT_NEEDED == "Not shown to be needed for any measured kind of pair."
 
 
 @pytest.mark.usefixtures("no_hub")
@@ -143,13 +151,16 @@ def test_heads_are_found_by_the_pairs_that_need_them() -> None:
     group = head_search.find_by_need("needed for agreement", needs)
     assert group is not None
     assert [answer.head for answer in group.answers] == [Head(1, 1), Head(0, 3)]
-    assert (group.answers[0].score, group.answers[0].baseline) == ("27.5%", "98.8%")
+    assert [answer.does for answer in group.answers] == ["needed for agreement"] * 2
+    assert [(answer.score, answer.baseline) for answer in group.answers] == [("0.0%", "100.0%"), ("85.0%", "100.0%")]
     everything = head_search.find_by_need("Heads needed", needs)
     assert everything is not None
-    assert len(everything.answers) == 3
-    nothing = head_search.find_by_need("needed for nothing", needs)
+    assert [answer.score for answer in everything.answers] == ["27.5%", "85.0%", "95.0%"]
+    assert everything.answers[2].does == "needed for sentence pairs"
+    nothing = head_search.find_by_need("needed for Seen  word", needs_of("repeater"))
     assert nothing is not None
-    assert (nothing.answers, nothing.note) == ((), "No head is needed for this on its own.")
+    assert (nothing.title, nothing.answers, nothing.note) == ("Needed for seen word", (), head_search.NONE_NEEDED)
+    assert head_search.find_by_need("needed for breakfast", needs) is None
     assert head_search.find_by_need("agreement", needs) is head_search.find_by_need("needed", {}) is None
 
 
@@ -161,6 +172,7 @@ def test_reports_say_what_is_needed_where_it_was_measured() -> None:
     for text in (made.markdown(), made.latex()):
         assert text.count(NEEDED_BY_PAIRS) >= 2
         assert "yes: agreement, copula, reflexive and pronoun" in text
+        assert "lead shrinks in more pairs than it grows" in text
     assert "Also needed: L0H2 (1-3)." in mv.roles.report(mv.load_profile("repeater")).markdown()
     minilm = mv.roles.report(mv.load_profile("minilm"))
     assert set(minilm.table["needed"]) == {""}

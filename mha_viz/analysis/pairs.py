@@ -3,7 +3,7 @@
 Heads are off alone, or several together. The test is an exact sign test over pairs: of the pairs whose margin changes
 without the heads, the p-value is the probability that at least as many change in the more frequent direction if both
 directions are equally likely, in either direction. The q-values are those of Benjamini & Hochberg over all sets of
-heads that are off in turn.
+heads that are off in turn, separately for each kind of pair.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ class HeadNeed(NamedTuple):
     def is_needed(self) -> bool:
         """Whether the preference needs the heads.
 
-        The margin falls in more pairs than it rises with q < MAX_Q, and the whole interval of the difference of
-        accuracies lies below 0. The first alone would also name heads without which the model prefers the same
-        sentences, only less strongly.
+        The margin falls in more pairs than it rises with q < MAX_Q, over the heads that are off in turn and for this
+        kind of pair, and the whole interval of the difference of accuracies lies below 0. The first alone would also
+        name heads without which the model prefers the same sentences, only less strongly.
         """
         return self.q < MAX_Q and self.falls > self.rises and self.interval.high < 0
 

@@ -12,14 +12,16 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis.needed import find_needs
-from mha_viz.analysis.pairs import ALL_PAIRS, NEEDED, MinimalPairs
+from mha_viz.analysis.pairs import NEEDED, MinimalPairs
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.app.widgets import head_search
 from mha_viz.attention import Head
 from mha_viz.cli import main
+from mha_viz.corpus.pairs import ALL_PAIRS, NO_KIND
 from mha_viz.errors import SettingError
 from mha_viz.figures.words.need_words import MAX_KINDS, NOT_NEEDED, describe_need, explain_need, name_kinds
 from mha_viz.figures.words.report_columns import NEEDED_BY_PAIRS
+from mha_viz.study import pairs as study
 from tests.page_session import PageSession
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "howto" / "cause.md"
@@ -63,6 +65,14 @@ def test_a_profile_keeps_the_table_and_may_lack_it(of_pair: MinimalPairs, tmp_pa
     assert find_needs(older.tables.get(NEEDED)) == {}
 
 
+def test_the_table_of_a_profile_names_every_kind(tmp_path: Path) -> None:
+    typed = [("The girl smiles because she sings .", "The girl smiles because he sings .", kind) for kind in ("", "NA")]
+    profile = mv.minimal_pairs("toy", typed, heads=["L1H1"]).stored_in(mv.load_profile("toy"))
+    again = read_profile(profile.save(tmp_path / "profile"))
+    assert again == profile
+    assert again.tables[NEEDED]["kind"].tolist() == [ALL_PAIRS, NO_KIND, "NA"]
+
+
 def test_only_a_profile_of_the_same_model_takes_the_table(of_pair: MinimalPairs) -> None:
     with pytest.raises(SettingError, match=r"measured on toy \(\w+\), the profile on repeater \(\w+\)"):
         of_pair.stored_in(mv.load_profile("repeater"))
@@ -75,13 +85,23 @@ def test_only_a_profile_of_the_same_model_takes_the_table(of_pair: MinimalPairs)
         together.stored_in(profile)
 
 
-def test_the_command_stores_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def fail_if_called(*_: Any, **__: Any) -> None:
+    raise AssertionError("pairs were measured")
+
+
+def test_the_command_stores_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("The girl smiles because she sings .\tThe girl smiles because he sings .\n", "utf-8")
     toy, repeater = (mv.load_profile(name).save(tmp_path / name) for name in MODELS)
     command = ["pairs", str(pairs), "--model", "toy", "--profile"]
     assert main([*command, str(toy)]) == 0
     assert set(read_profile(toy).tables[NEEDED]["pairs"]) == {"pairs.tsv"}
+    capsys.readouterr()
+    monkeypatch.setattr(study, "minimal_pairs", fail_if_called)
+    assert main([*command, str(toy), "--heads", "L0H0+L0H3"]) == 2
+    assert "heads that are off alone, and none was" in capsys.readouterr().err
     refused = {str(repeater): "measured on toy (", "toy": "stays as it is", str(tmp_path / "none"): "does not exist"}
     for folder, said in refused.items():
         capsys.readouterr()
@@ -95,14 +115,22 @@ def test_a_need_is_said_in_one_sentence() -> None:
     assert describe_need(needs[Head(1, 1)]) == (
         f"Needed for {all_kinds}: without it, 114 of 158 sentence pairs go wrong."
     )
+    assert describe_need(needs[Head(0, 3)]) == "Needed for agreement: without it, 6 of 40 sentence pairs go wrong."
+    assert describe_need(needs_of("repeater")[Head(0, 2)]) == (
+        "Needed for word twice: without it, 16 of 39 sentence pairs go wrong."
+    )
     assert describe_need(needs[Head(0, 0)]) == "Needed: without it, 6 of 158 sentence pairs go wrong."
     assert describe_need(needs[Head(1, 2)]) == NOT_NEEDED
-    assert "goes wrong" in describe_need(needs[Head(1, 1)]._replace(lost=1))
-    many = needs[Head(1, 1)]._replace(kinds=tuple("abcdefgh"))
+    unneeded = needs[Head(0, 0)]
+    assert "goes wrong" in describe_need(unneeded._replace(all_pairs=unneeded.all_pairs._replace(lost=1)))
+    measured = needs[Head(1, 1)].by_kind["copula"]
+    many = needs[Head(1, 1)]._replace(by_kind=dict.fromkeys("abcdefgh", measured))
     assert name_kinds(many) == f"{', '.join('abcdefgh'[:MAX_KINDS])} and 2 others"
-    tip = explain_need(needs[Head(1, 1)])
-    assert tip.startswith("toy-pairs, 160 pairs; the head’s output is replaced by zeros.")
-    assert "−0.713 [−0.776, −0.632] (95% interval); q < 0.001" in tip
+    tip = explain_need(needs[Head(0, 3)])
+    assert tip.startswith("toy-pairs; the head’s output is replaced by zeros. Right without it, and the change (95%")
+    assert "(95% interval): agreement (40 pairs) 0.850, −0.150 [−0.291, −0.032], q < 0.001. Needed: fewer pairs" in tip
+    assert "(95% interval): all 160 pairs 0.950, −0.03" in explain_need(needs[Head(0, 0)])
+    assert NOT_NEEDED == "Not shown to be needed for any measured kind of pair."
 
 
 @pytest.mark.usefixtures("no_hub")
@@ -123,13 +151,16 @@ def test_heads_are_found_by_the_pairs_that_need_them() -> None:
     group = head_search.find_by_need("needed for agreement", needs)
     assert group is not None
     assert [answer.head for answer in group.answers] == [Head(1, 1), Head(0, 3)]
-    assert (group.answers[0].score, group.answers[0].baseline) == ("27.5%", "98.8%")
+    assert [answer.does for answer in group.answers] == ["needed for agreement"] * 2
+    assert [(answer.score, answer.baseline) for answer in group.answers] == [("0.0%", "100.0%"), ("85.0%", "100.0%")]
     everything = head_search.find_by_need("Heads needed", needs)
     assert everything is not None
-    assert len(everything.answers) == 3
-    nothing = head_search.find_by_need("needed for nothing", needs)
+    assert [answer.score for answer in everything.answers] == ["27.5%", "85.0%", "95.0%"]
+    assert everything.answers[2].does == "needed for sentence pairs"
+    nothing = head_search.find_by_need("needed for Seen  word", needs_of("repeater"))
     assert nothing is not None
-    assert (nothing.answers, nothing.note) == ((), "No head is needed for this on its own.")
+    assert (nothing.title, nothing.answers, nothing.note) == ("Needed for seen word", (), head_search.NONE_NEEDED)
+    assert head_search.find_by_need("needed for breakfast", needs) is None
     assert head_search.find_by_need("agreement", needs) is head_search.find_by_need("needed", {}) is None
 
 
@@ -141,6 +172,7 @@ def test_reports_say_what_is_needed_where_it_was_measured() -> None:
     for text in (made.markdown(), made.latex()):
         assert text.count(NEEDED_BY_PAIRS) >= 2
         assert "yes: agreement, copula, reflexive and pronoun" in text
+        assert "lead shrinks in more pairs than it grows" in text
     assert "Also needed: L0H2 (1-3)." in mv.roles.report(mv.load_profile("repeater")).markdown()
     minilm = mv.roles.report(mv.load_profile("minilm"))
     assert set(minilm.table["needed"]) == {""}

@@ -17,7 +17,7 @@ from mha_viz.analysis.pairs import ACCURACY_COLUMNS, NEED_COLUMNS, PAIR_COLUMNS,
 from mha_viz.attention import Head
 from mha_viz.corpus import built_in_pairs, limits
 from mha_viz.corpus.lexicon import VOCABULARY
-from mha_viz.corpus.pairs import BUILT_IN_PAIRS, Pair, parse_pairs, read_pairs
+from mha_viz.corpus.pairs import BUILT_IN_PAIRS, NO_KIND, Pair, parse_pairs, read_pairs
 from mha_viz.errors import CorpusError, CorpusMissing, SettingError
 from tests.hostile import TEXTS
 
@@ -32,11 +32,11 @@ def test_a_file_has_columns_or_lines_as_blimp_publishes_them(tmp_path: Path) -> 
     rows.write_text("The dog barks .\tThe dog bark .\tagreement\n\nShe sings .\t Her sings . \r\n", "utf-8")
     assert read_pairs(rows).pairs == (
         Pair("The dog barks .", "The dog bark .", "agreement", 1),
-        Pair("She sings .", "Her sings .", "", 3),
+        Pair("She sings .", "Her sings .", NO_KIND, 3),
     )
     lines.write_text("\n".join(map(json.dumps, BLIMP)), "utf-8")
     read = read_pairs(str(lines))
-    assert (read.name, [pair.kind for pair in read.pairs]) == ("blimp.jsonl", ["wh", ""])
+    assert (read.name, [pair.kind for pair in read.pairs]) == ("blimp.jsonl", ["wh", NO_KIND])
     assert read.pairs[1][:2] == ("Cats annoy Tim.", "Cats annoys Tim.")
     packed = tmp_path / "blimp.jsonl.gz"
     packed.write_bytes(gzip.compress(lines.read_bytes()))
@@ -45,7 +45,8 @@ def test_a_file_has_columns_or_lines_as_blimp_publishes_them(tmp_path: Path) -> 
 
 def test_a_list_has_pairs_with_or_without_a_kind() -> None:
     read = read_pairs([("a b", "b a"), ["c d", "d c", "order"]])
-    assert read.pairs == (Pair("a b", "b a", "", 1), Pair("c d", "d c", "order", 2))
+    assert read.pairs == (Pair("a b", "b a", NO_KIND, 1), Pair("c d", "d c", "order", 2))
+    assert read_pairs([("a b", "b a")]).pairs == (Pair("a b", "b a", "", 1),)
     assert read_pairs(read) is read
     assert read_pairs(read.pairs).digest == read.digest != read_pairs([("a b", "b a")]).digest
 
@@ -62,6 +63,8 @@ def test_a_list_has_pairs_with_or_without_a_kind() -> None:
         ("sentence_good\tsentence_bad\tUID\na b\tb a\n", "line 1: “sentence_good” and “sentence_bad” are a heading"),
         ("Good\tBad\na b\tb a\n", "are a heading, not sentences. Delete the line."),
         ("a b\tb a\na  b\ta b\n", "p.tsv, line 2: both sentences are the same, “a  b”. Change a word"),
+        ("a b\tb a\tx\nc d\td c\t All\n", "p.tsv, line 2: “All” is not the name of a kind"),
+        ('{"sentence_good": "a", "sentence_bad": "b", "UID": "all"}', "it stands for all pairs. Choose another name."),
         ("a b\tb a\t" + "k" * 101, "the kind “kkkk"),
         ("a" * 10_001 + "\tb a", "the good sentence has 10,001 characters; at most 10,000 are read"),
         ("a" * 100_001, "line 1: 100,001 characters; at most 100,000"),

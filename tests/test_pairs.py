@@ -22,7 +22,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import Cancelled, CorpusError, ModelUnsupported, SettingError, UnknownHead
 from mha_viz.files.assets import asset_path
-from mha_viz.models.intervening import ablation, sentence_scores
+from mha_viz.models.intervening import ablation, other_texts, sentence_scores
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
 from mha_viz.models.reading.probe import find_attention_modules
@@ -144,6 +144,25 @@ def masked_score(toy: Encoder, text: str, head: Head, method: str, means: Any, s
         make = partial(substitute, means=means, sentences=sentences)
         total += float(compute_values(toy, [[head]], request, make)[0, ids[place + 1]])
     return total
+
+
+@pytest.mark.parametrize("method", ["zero", "resample"])
+def test_margins_of_a_causal_model_are_those_of_each_sentence_alone(method: str) -> None:
+    """Also if the sentences share their beginning but not the outputs that are drawn for it."""
+    encoder = load_one_stack("repeater")
+    typed = ("dog river anna dog river", "dog river anna dog house see")
+    sentences = [("see", "the", "cat", "see", "the"), ("house", "dog", "anna", "house", "dog", "river")]
+    heads = ((Head(0, 0),), (Head(0, 2),), (Head(1, 1),), (Head(0, 0), Head(0, 3)))
+    options: Any = {"sentences": sentences} if method == "resample" else {}
+    measured = mv.minimal_pairs(encoder, [typed], method=method, heads=[[*off] for off in heads], **options)
+    totals = []
+    for text in typed:
+        sentence = sentence_scores.split_sentence(encoder, text)
+        outputs = other_texts.choose_outputs(encoder, method, sentence.read, "", sentences) if options else None
+        off_substitute = ablation.make_substitute(encoder, method, outputs)
+        by = partial(lambda chosen, _: chosen, off_substitute)
+        totals.append(sentence_scores.score_without(encoder, sentence, heads, by)[1])
+    np.testing.assert_allclose(measured.margins[0], totals[0] - totals[1], atol=EQUAL)
 
 
 # ---- What the toy models need -----------------------------------------------------------------------------------

@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.analysis.intervals import Interval
-from mha_viz.analysis.pairs import ALL_PAIRS
 from mha_viz.attention import Head
+from mha_viz.corpus.pairs import ALL_PAIRS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class PairCounts(NamedTuple):
+    """How many of ``n`` pairs the whole model gets right, how many without a head, and how many become wrong."""
+
+    n: int
+    right: int
+    right_without: int
+    lost: int
+
+    @property
+    def difference(self) -> float:
+        """The change in accuracy without the head."""
+        return (self.right_without - self.right) / self.n
+
+
+class KindWithout(NamedTuple):
+    """What the pairs of one kind, or all pairs, show about a head.
+
+    Attributes:
+        n, accuracy, difference, interval, lost, q, is_needed: as in :class:`mha_viz.analysis.pairs.HeadNeed`; q-values
+            are over the heads that were off, for this kind.
+    """
+
+    n: int
+    accuracy: float
+    difference: float
+    interval: Interval
+    lost: int
+    q: float
+    is_needed: bool
+
+    @property
+    def counts(self) -> PairCounts:
+        """The numbers of pairs that are right and lost."""
+        right = round((self.accuracy - self.difference) * self.n)
+        return PairCounts(self.n, right, round(self.accuracy * self.n), self.lost)
 
 
 class PairsWithout(NamedTuple):
@@ -18,51 +56,54 @@ class PairsWithout(NamedTuple):
     Attributes:
         pairs: the name of the pairs.
         method: what replaces the output of the head.
-        n, accuracy, difference, interval, lost, q: over all pairs, as in :class:`mha_viz.analysis.pairs.HeadNeed`.
-        is_needed: whether all pairs together, or those of a kind, need the head.
-        kinds: the kinds of pairs that need it.
+        all_pairs: what all pairs together show.
+        by_kind: what those of each kind show; empty if the pairs have no kinds.
     """
 
     pairs: str
     method: str
-    n: int
-    accuracy: float
-    difference: float
-    interval: Interval
-    lost: int
-    q: float
-    is_needed: bool
-    kinds: tuple[str, ...]
+    all_pairs: KindWithout
+    by_kind: Mapping[str, KindWithout]
 
     @property
-    def right(self) -> int:
-        """The number of pairs that the whole model gets right."""
-        return round((self.accuracy - self.difference) * self.n)
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of pairs that need the head."""
+        return tuple(kind for kind, measured in self.by_kind.items() if measured.is_needed)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether all pairs together, or those of a kind, need the head."""
+        return self.all_pairs.is_needed or bool(self.kinds)
+
+    @property
+    def counts(self) -> PairCounts:
+        """The sums over the kinds of pairs that need the head, or the numbers of all pairs if no kind does."""
+        measured = [self.by_kind[kind].counts for kind in self.kinds] or [self.all_pairs.counts]
+        return PairCounts(*map(sum, zip(*measured, strict=True)))
 
 
 def find_needs(table: pd.DataFrame | None) -> dict[Head, PairsWithout]:
     """Return what the table ``needed`` of a profile shows about each head, in its order; empty without a table."""
     rows: list[Any] = [] if table is None else list(table.itertuples(index=False))
-    kinds: dict[Head, list[str]] = {}
+    by_kind: dict[Head, dict[str, KindWithout]] = {}
     for row in rows:
-        if row.kind != ALL_PAIRS and is_marked(row.needed):
-            kinds.setdefault(Head(int(row.layer), int(row.head)), []).append(str(row.kind))
+        if row.kind != ALL_PAIRS:
+            by_kind.setdefault(_get_head(row), {})[str(row.kind)] = _parse_row(row)
     return {
-        (head := Head(int(row.layer), int(row.head))): PairsWithout(
-            str(row.pairs),
-            str(row.method),
-            int(row.n),
-            float(row.accuracy),
-            float(row.difference),
-            Interval(float(row.low), float(row.high)),
-            int(row.lost),
-            float(row.q),
-            is_marked(row.needed) or head in kinds,
-            tuple(kinds.get(head, ())),
-        )
+        (head := _get_head(row)): PairsWithout(str(row.pairs), str(row.method), _parse_row(row), by_kind.get(head, {}))
         for row in rows
         if row.kind == ALL_PAIRS
     }
+
+
+def _get_head(row: Any) -> Head:
+    return Head(int(row.layer), int(row.head))
+
+
+def _parse_row(row: Any) -> KindWithout:
+    interval = Interval(float(row.low), float(row.high))
+    numbers = int(row.n), float(row.accuracy), float(row.difference), interval
+    return KindWithout(*numbers, int(row.lost), float(row.q), is_marked(row.needed))
 
 
 def is_marked(cell: object) -> bool:

@@ -3,12 +3,12 @@
 Heads are off alone, or several together. The test is an exact sign test over pairs: of the pairs whose margin changes
 without the heads, the p-value is the probability that at least as many change in the more frequent direction if both
 directions are equally likely, in either direction. The q-values are those of Benjamini & Hochberg over all sets of
-heads that are off in turn.
+heads that are off in turn, separately for each kind of pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,14 +20,13 @@ from mha_viz.analysis.intervals import Interval, newcombe_interval, wilson_inter
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.q_values import Numbers, binomial_tail, q_values
 from mha_viz.attention import Head
-from mha_viz.corpus.pairs import Pair
+from mha_viz.corpus.pairs import ALL_PAIRS, Pair
 from mha_viz.errors import SettingError
 from mha_viz.quotes import did_you_mean, quote
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ALL_PAIRS = "all"  # in place of a kind
 NEEDED = "needed"  # the table in a profile
 MAX_Q = 0.05  # a head is needed only below this q-value
 ROUNDING = 1e-4  # nats; a smaller change of a margin is rounding, and no change
@@ -94,9 +93,9 @@ class HeadNeed(NamedTuple):
     def is_needed(self) -> bool:
         """Whether the preference needs the heads.
 
-        The margin falls in more pairs than it rises with q < MAX_Q, and the whole interval of the difference of
-        accuracies lies below 0. The first alone would also name heads without which the model prefers the same
-        sentences, only less strongly.
+        The margin falls in more pairs than it rises with q < MAX_Q, over the heads that are off in turn and for this
+        kind of pair, and the whole interval of the difference of accuracies lies below 0. The first alone would also
+        name heads without which the model prefers the same sentences, only less strongly.
         """
         return self.q < MAX_Q and self.falls > self.rises and self.interval.high < 0
 
@@ -196,14 +195,12 @@ class MinimalPairs:
         import pandas as pd
 
         check_same_model(profile, self.model, self.revision)
+        check_single_heads(self.ablated)
         rows: list[tuple[object, ...]] = []
         for kind in (ALL_PAIRS, *self.kinds):
             for need in (row for row in self.needs(kind) if len(row.heads) == 1):
                 name = (*need.heads[0], self.name, kind, self.method)
                 rows.append((*name, *need[1:4], *need.interval, need.lost, need.gained, need.q, need.is_needed))
-        if not rows:
-            problem = "The table in a profile is of heads that are off alone, and none was."
-            raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")
         table = pd.DataFrame(rows, columns=list(HEADINGS[NEEDED]))
         return replace(profile, tables={**profile.tables, NEEDED: table})
 
@@ -232,6 +229,13 @@ def check_same_model(profile: Profile, model: str, revision: str) -> None:
     if (model, revision) != expected:
         problem = f"The pairs are measured on {model} ({revision}), the profile on {expected[0]} ({expected[1]})."
         raise SettingError(problem, "Give a profile of the same model.")
+
+
+def check_single_heads(ablated: Iterable[Sequence[Head]]) -> None:
+    """Raise SettingError unless a head is off alone, as the table in a profile requires."""
+    if not any(len({*heads}) == 1 for heads in ablated):
+        problem = "The table in a profile is of heads that are off alone, and none was."
+        raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")
 
 
 def sign_test(first: int, second: int) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.pairs import ALL_PAIRS, MAX_Q, HeadNeed, MinimalPairs, check_same_model
+from mha_viz.analysis.pairs import MAX_Q, HeadNeed, MinimalPairs, check_same_model, check_single_heads
 from mha_viz.analysis.profile import Profile, find_profile_folder, read_profile
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
@@ -23,7 +23,7 @@ from mha_viz.cli.options import (
 from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
 from mha_viz.cli.quantities import add_recipes_option, open_recipes, parse_heads
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
-from mha_viz.corpus.pairs import BUILT_IN_PAIRS, read_pairs
+from mha_viz.corpus.pairs import ALL_PAIRS, BUILT_IN_PAIRS, read_pairs
 from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.files import make_folder
@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> None:
     check_heads(model, [head for heads in args.heads or () for head in heads])
     pairs, recipes = read_pairs(args.pairs), open_recipes(args)
     profile = None if args.profile is None else _open_profile(args.profile)
+    if profile is not None and args.heads is not None:
+        check_single_heads(args.heads)
     folder = get_partial_folder(destination, "parts")
     from mha_viz.study.pairs import minimal_pairs  # imports torch
 

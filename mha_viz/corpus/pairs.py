@@ -1,7 +1,8 @@
 """Read minimal pairs: an acceptable sentence beside an unacceptable one that differs from it in one respect.
 
 A file has one pair per line: GOOD, BAD and perhaps the kind of the pair, separated by tabs; or JSON lines as BLiMP
-publishes them (Warstadt et al. 2020). Two sets of pairs are built in, for the two toy models.
+publishes them (Warstadt et al. 2020). If only some pairs have a kind, the others are of the kind NO_KIND. Two sets of
+pairs are built in, for the two toy models.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from mha_viz.text import clean
 
 GOOD, BAD, KIND = JSON_FIELDS = ("sentence_good", "sentence_bad", "UID")  # the fields of BLiMP; the last is optional
 TOY_PAIRS, REPEATER_PAIRS = BUILT_IN_PAIRS = ("toy-pairs", "repeater-pairs")
+ALL_PAIRS = "all"  # all pairs, in place of a kind
+NO_KIND = "(no kind)"  # the kind of pairs without one, in a file with others
 HEADINGS = frozenset(("good", "bad", "sentence_good", "sentence_bad", "grammatical", "ungrammatical"))
 COLUMNS = "GOOD, BAD and perhaps KIND, separated by tabs"
 LIST_NAME = "the list of pairs"
@@ -35,7 +38,7 @@ PairSource: TypeAlias = "str | os.PathLike[str] | Iterable[Sequence[str]] | Pair
 class Pair(NamedTuple):
     """An acceptable and an unacceptable sentence.
 
-    ``kind`` may be empty. ``line`` is the line in the file, or the place in a list.
+    ``kind`` is empty if no pair has one. ``line`` is the line in the file, or the place in a list.
     """
 
     good: str
@@ -152,11 +155,16 @@ def _collect(name: str, pairs: Iterable[Pair], unit: str = "line") -> Pairs:
     for pair in pairs:
         place = f"{name}, {unit} {pair.line}"
         _check_sentences(pair, place)
+        if pair.kind.casefold() == ALL_PAIRS:
+            problem = f"{place}: {quote(pair.kind)} is not the name of a kind, because it stands for all pairs."
+            raise CorpusError(problem, "Choose another name.")
         kinds.add(pair.kind, pair.line)
         listed.append(pair)
         check_sentences(len(listed), pair.line, name)
     if not listed:
         raise CorpusError(f"{name} is empty.", "Give at least one pair (good, bad).")
+    if any(pair.kind for pair in listed):
+        listed = [pair if pair.kind else pair._replace(kind=NO_KIND) for pair in listed]
     digest = hashlib.sha256(json.dumps([pair[:3] for pair in listed]).encode()).hexdigest()
     return Pairs(name, tuple(listed), digest)
 

@@ -41,7 +41,7 @@ from mha_viz.study.corpus_effects import MAX_SAMPLED_SENTENCES, choose_recipes, 
 from mha_viz.study.effects import check_method
 from mha_viz.study.run import Progress
 
-FORMAT = 1  # version of the cases on disk
+FORMAT = 2  # version of the cases on disk
 
 
 @with_bar("pairs")
@@ -153,7 +153,8 @@ class PairCases(CaseKind):
 
     def _score(self, encoder: Encoder, good: SentencePieces, bad: SentencePieces) -> Numbers:
         """Return the row of a pair."""
-        shared = count_shared(good, bad) if encoder.causal else 0
+        is_comparable = encoder.causal and (self.method != RESAMPLE or _have_same_draws(good, bad))
+        shared = count_shared(good, bad) if is_comparable else 0
         substitutes = self._iter_substitutes(encoder, (good, bad))
         scores = [
             score_without(encoder, sentence, self.ablated, substitute, shared)
@@ -166,17 +167,21 @@ class PairCases(CaseKind):
         self, encoder: Encoder, pair: tuple[SentencePieces, SentencePieces]
     ) -> Iterator[MakeCopySubstitute]:
         """Yield for each sentence of a pair what replaces the outputs of heads."""
-        special = [sentence.read.tokenized().special for sentence in pair]
-        for place, sentence in enumerate(pair):
+        for sentence in pair:
             if self.method == RECIPE:
                 yield partial(_predict_copies, encoder, sentence, self.recipes)
                 continue
             means = self.means
             if self.method == RESAMPLE:
-                drawn_for = pair[0] if special[0] == special[place] else sentence
+                drawn_for = pair[0] if _have_same_draws(pair[0], sentence) else sentence
                 means = other_texts.choose_outputs(encoder, RESAMPLE, drawn_for.read, "", self.sentences)
             substitute = ablation.make_substitute(encoder, self.method, means)
             yield partial(_ignore_copies, substitute)
+
+
+def _have_same_draws(first: SentencePieces, second: SentencePieces) -> bool:
+    """Return whether two sentences have equally many tokens, and special ones at the same places."""
+    return first.read.tokenized().special == second.read.tokenized().special
 
 
 def _ignore_copies(substitute: ablation.Substitute, _: range) -> ablation.Substitute:

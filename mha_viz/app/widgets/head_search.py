@@ -40,6 +40,7 @@ MIN_CASES = 20  # minimum held-out cases of a listed relation
 NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 SCORES = "share of its scores over a corpus"
 PAIRS = "sentence pairs that are right without it"
+NONE_NEEDED = "No head was shown to be needed for this."
 # Other names that visitors may type for the groups of :class:`HeadShares`.
 FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -323,32 +324,41 @@ def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
 def find_by_need(typed: str, needs: Mapping[Head, PairsWithout]) -> AnswerGroup | None:
     """Return the heads that sentence pairs need, for "needed" or for a kind of pair, as in "needed for agreement".
 
-    None for other texts, and if nothing was measured. The score is how many pairs are right without the head, the
-    baseline how many the whole model gets right.
+    None for other texts, for a kind that was not measured, and if nothing was measured. The score is how many pairs are
+    right without the head, the baseline how many the whole model gets right: of the kind, or of all kinds that need the
+    head.
     """
-    words = " ".join(typed.casefold().split()).removeprefix("heads ")
+    words = _normalise(typed).removeprefix("heads ")
     if not words.startswith(NEEDED) or not needs:
         return None
-    kind = words.removeprefix(NEEDED).removeprefix(" for").strip()
-    needed = [
-        (head, need)
-        for head, need in needs.items()
-        if need.is_needed and (not kind or kind in map(str.casefold, need.kinds))
-    ]
-    needed.sort(key=lambda pair: pair[1].difference)
+    typed_kind = words.removeprefix(NEEDED).removeprefix(" for").strip()
+    known = {_normalise(kind): kind for need in needs.values() for kind in need.by_kind}
+    if typed_kind and typed_kind not in known:
+        return None
+    if typed_kind:
+        kind = known[typed_kind]
+        needed = [(head, kind, need.by_kind[kind].counts) for head, need in needs.items() if kind in need.kinds]
+    else:
+        kind = "sentence pairs"
+        needed = [(head, name_kinds(need) or kind, need.counts) for head, need in needs.items() if need.is_needed]
+    needed.sort(key=lambda row: row[2].difference)
     answers = [
         HeadAnswer(
             head,
-            f"needed for {name_kinds(need) or 'sentence pairs'}",
-            percent(need.accuracy),
-            percent(need.accuracy - need.difference),
+            f"needed for {kinds}",
+            percent(counts.right_without / counts.n),
+            percent(counts.right / counts.n),
             "with the head",
             PAIRS,
         )
-        for head, need in needed[:MAX_LISTED]
+        for head, kinds, counts in needed[:MAX_LISTED]
     ]
-    title = f"Needed for {kind}" if kind else "Needed for sentence pairs"
-    return AnswerGroup(title, tuple(answers), "" if answers else "No head is needed for this on its own.")
+    return AnswerGroup(f"Needed for {kind}", tuple(answers), "" if answers else NONE_NEEDED)
+
+
+def _normalise(text: str) -> str:
+    """Return a text in lower case, with single spaces."""
+    return " ".join(text.casefold().split())
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------

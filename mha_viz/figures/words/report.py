@@ -371,7 +371,7 @@ def _describe_needs(needs: Mapping[Head, PairsWithout], heads: Collection[Head])
     first = next(iter(needs.values()))
     others = [format_head(head) for head, need in needs.items() if need.is_needed and head not in heads]
     also = f" Also needed: {join_names(others)}." if others else ""
-    pairs = f"{first.pairs} ({first.n:,} pairs, {first.method})"
+    pairs = f"{first.pairs} ({first.all_pairs.n:,} pairs, {first.method})"
     return f"{NEEDED_BY_PAIRS}: measured on {pairs}, one head off at a time. {NEED_RULE}{also}"
 
 

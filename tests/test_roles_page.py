@@ -669,7 +669,7 @@ def test_every_role_says_how_far_it_can_be_trusted_and_what_its_head_does_to_the
     assert listed.loc[listed["corpora"].str.contains("; "), "score on the other corpus"].notna().all()
     assert syntax[["rule on the other corpus", "choice", "nearest"]].notna().all(axis=None)
     assert syntax["in words"].str.contains(r"\. The nearest [a-z, ]+ to the (?:left|right): ").all()
-    assert "nor that it holds in other text" in page.said
+    assert "nor that it holds elsewhere" in page.said
 
 
 @pytest.mark.usefixtures("in_process")

@@ -21,7 +21,7 @@ FEW_TOKENS = 1000  # in a corpus with fewer tokens, broad roles mean little
 ROUNDING = 0.0005  # added to q, so that it is rounded up
 RULE = (
     "A head is named after a relation if its 95% interval begins ten points above the best fixed offset (coreference: "
-    "two rules). That proves neither that the model uses it nor that it holds in other text."
+    "two rules). That proves neither that the model uses it nor that it holds elsewhere."
 )
 
 

@@ -61,7 +61,6 @@ export function drawDetail(stage, picture, send) {
 
 /** @type {Record<string, (picture: Picture, send: Send) => Children>} */
 const DETAILS = {
-  x: () => [note("Every head of the layer gets the same x.")],
   project: () => [note("Three matrices of this head’s own make q, k and v from x.")],
   score: ({ score }) => [
     make("p", { class: "sum" }, `${score.sum} ${score.scale} = `, make("b", {}, score.scaled)),

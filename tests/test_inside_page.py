@@ -25,7 +25,9 @@ import mha_viz as mv
 from mha_viz.analysis.distance import entropy
 from mha_viz.app.inside.by_hand import compute_softmax_row
 from mha_viz.app.inside.page import find_strongest_link
+from mha_viz.app.inside.step_parts import OpenStep
 from mha_viz.app.inside.steps import STEPS as EVERY_STEP
+from mha_viz.app.inside.to_output import _make_table
 from mha_viz.app.service.caches import ModelService
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.widgets.parts import escape_markdown
@@ -282,6 +284,16 @@ def test_the_picture_ends_with_the_answer_where_the_model_gives_one(
     assert [(bar["name"], bar["value"]) for bar in diagram(at_answer)["picture"]["answer"]] == expected_bars
     elsewhere = visit(model=model, text=text, head=head, q="2", k="0", step="words")
     assert diagram(elsewhere)["picture"]["answer"] == []
+
+
+def test_the_words_of_each_key_are_a_table_to_download(minilm: Encoder) -> None:
+    trace, output = minilm.trace(SENTENCE, layer=3), mv.explain_output(minilm, SENTENCE, "L3H1", 10)
+    opened = OpenStep("words", trace, 1, 10, 2, list(range(trace.n)), True, LIGHT, "About.", output=output)
+    table = _make_table(opened)
+    assert table.columns == ("key", "token", "weight", "norm", "share", "towards", "away")
+    assert [row[0] for row in table.rows] == list(range(trace.n))
+    assert table.rows[2][1] == "animal"
+    assert table.rows[2][5] == ", ".join(output.written[2].towards)
 
 
 def test_a_model_whose_heads_write_no_words_says_so(tiny_folder: Callable[[str], Path]) -> None:

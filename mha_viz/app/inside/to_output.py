@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -20,6 +21,7 @@ from mha_viz.app.inside.step_parts import (
 from mha_viz.app.widgets.parts import remark
 from mha_viz.attention.outputs import INPUT_EMBEDDINGS, OUTPUT_MATRIX, HeadOutput
 from mha_viz.figures.charts import inside as draw
+from mha_viz.figures.drawing.table import Table
 from mha_viz.numerals import format_small, percent
 
 KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
@@ -152,7 +154,17 @@ all heads and the bias add to {o.quote_token(o.query)}; all shares sum to 1.
         say_left_out(o)
     with charts:
         _show_word_table(o, o.output)
+    selection = (o.head, o.query, o.tokens, o.key)
+    draw_lengths, table = lambda theme: draw.draw_weights_and_norms(o.trace, *selection, theme), partial(_make_table, o)
+    o.charts.append(o.make_chart("words", "What each key’s vector writes", draw_lengths, table))
     return text
+
+
+def _make_table(o: OpenStep) -> Table:
+    """Return a table with a row for each key: its weight, norm, share, and the words."""
+    assert isinstance(o.output, HeadOutput)
+    table = o.output.table().reset_index()
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": o.about})
 
 
 def _show_word_table(o: OpenStep, output: HeadOutput) -> None:

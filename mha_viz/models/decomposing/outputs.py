@@ -96,18 +96,19 @@ def explain_output(
     'river'
     """
     encoder = require_one_stack(encoder)
-    found, vectors = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name), load_word_vectors(encoder)
+    checked_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
+    vectors = load_word_vectors(encoder)
     with one_blas_thread:
-        ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [found.layer])
+        ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [checked_head.layer])
         check_tokens(trace, query)
-        number = trace.number(found)
+        number = trace.number(checked_head)
         links = compute_links(trace, number, query)
         moved = trace.v[number] @ trace.slice_w_o(number)  # a weight changes the length alone, and so no word's rank
         written = name_words(encoder, norms.after.apply(np.vstack([moved, links.vectors.sum(axis=0)]), query))
     weights = trace.weights[number, query]
     by_key = tuple(of_key if weight else NO_WORDS for of_key, weight in zip(written[:-1], weights, strict=True))
     return HeadOutput(
-        *(encoder.name, trace.text, found, query, weights, *links, vectors.matrix),
+        *(encoder.name, trace.text, checked_head, query, weights, *links, vectors.matrix),
         by_key,
         written[-1],
     )
@@ -122,10 +123,10 @@ def name_words_by_key(
     change the length of a vector alone. Raises as :func:`explain_output`.
     """
     encoder = require_one_stack(encoder)
-    found = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
+    checked_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     with one_blas_thread:
-        ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [found.layer])
-        number = trace.number(found)
+        ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [checked_head.layer])
+        number = trace.number(checked_head)
         moved = trace.v[number] @ trace.slice_w_o(number)
         return tuple(written.towards[:count] for written in name_words(encoder, norms.after.apply(moved, 0)))
 
@@ -151,8 +152,8 @@ def _rank_words(encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_]
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
     pieces, written = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
-        ends = _find_largest(row), _find_largest(-row)
-        written.append(Written(*(tuple(_name_word(encoder, int(pieces[place])) for place in end) for end in ends)))
+        places = _find_largest(row), _find_largest(-row)
+        written.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
     return written
 
 
@@ -224,9 +225,10 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     if not is_number(most) or not 1 <= most <= MAX_DIRECTIONS:
         raise SettingError(f"{most!r} directions were asked for.", f"Ask for 1 to {MAX_DIRECTIONS}.")
     encoder = require_one_stack(encoder)
-    found, vectors = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name), load_word_vectors(encoder)
-    ((trace, norms),) = _iter_layers(encoder, [found.layer])
-    w_v, w_o = _slice_circuit(trace, trace.number(found))
+    checked_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
+    vectors = load_word_vectors(encoder)
+    ((trace, norms),) = _iter_layers(encoder, [checked_head.layer])
+    w_v, w_o = _slice_circuit(trace, trace.number(checked_head))
     read, sizes, written = _decompose(w_v, w_o)
     read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read[:, :most]).T)
     written_scores = _multiply(vectors.writes, _push_on(norms, written[:most]))
@@ -235,14 +237,14 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     reads, writes = (_rank_words(encoder, signs * scores, vectors.is_word) for scores in (read_scores, written_scores))
     columns = {"reads": reads, "writes": writes}
     words = {
-        f"{name}{suffix}": [", ".join(of[side]) for of in rows]
+        f"{name}{suffix}": [", ".join(row[side]) for row in rows]
         for name, rows in columns.items()
         for side, suffix in enumerate(("", "_opposite"))
     }
     index = pd.RangeIndex(1, len(reads) + 1, name="direction")
     untrained = encoder.untrained(UNTRAINED_SEED)
-    ((random_trace, _),) = _iter_layers(untrained, [found.layer])
-    _, random_sizes, _ = _decompose(*_slice_circuit(random_trace, random_trace.number(found)))
+    ((random_trace, _),) = _iter_layers(untrained, [checked_head.layer])
+    _, random_sizes, _ = _decompose(*_slice_circuit(random_trace, random_trace.number(checked_head)))
     shares = {"share": _compute_shares(sizes), "untrained": _compute_shares(random_sizes)}
     return pd.DataFrame({name: values[: len(reads)] for name, values in shares.items()} | words, index=index)
 

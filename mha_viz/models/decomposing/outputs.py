@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors import safe_open
 
 from mha_viz.attention.outputs import (
     INPUT_EMBEDDINGS,
@@ -47,6 +49,7 @@ MAX_DIRECTIONS = 100
 UNTRAINED_SEED = 0
 _DIRECTIONS_AT_ONCE = 64  # vectors that are compared with the vocabulary at a time
 _ROWS = 8192  # rows of a matrix of words that are converted to float64 at a time
+_OUTPUT_MATRICES = {"lm_head.weight", "embed_out.weight"}  # the second is GPT-NeoX's
 _ANY_TEXT = "a"  # what is measured of weights alone does not depend on the text of the pass
 _UNUSED = "[unused"  # BERT's vocabulary has rows that no text uses
 
@@ -343,9 +346,20 @@ def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
     if getattr(encoder.config, "tie_word_embeddings", True):
         return reads
     if encoder.folder is not None:
-        return answers.find_output_matrix(encoder)
+        stored = _read_output_matrix(encoder.folder)
+        return answers.find_output_matrix(encoder) if stored is None else stored.to(reads.device)
     generator = torch.Generator().manual_seed(UNTRAINED_SEED)
     return torch.randn(reads.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
+
+
+def _read_output_matrix(folder: Path) -> torch.Tensor | None:
+    """Return the output matrix in the files of a model, without reading the rest of them; None if they name none."""
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, "pt") as tensors:
+            for name in sorted(_OUTPUT_MATRICES & {*tensors.keys()}):
+                stored: torch.Tensor = tensors.get_tensor(name).float()
+                return stored
+    return None
 
 
 def _load_product(encoder: Encoder) -> FloatSums:

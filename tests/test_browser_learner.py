@@ -63,7 +63,10 @@ def test_another_step_begins_in_sight_and_with_its_answer_closed(visitor: Browse
     answer.locator("summary").click()
     expect(answer).to_have_attribute("open", "")
     page.get_by_text("Are layers parallel, as heads are?").click()
-    page.get_by_role("button", name="→ Watch two layers").click()
+    on = page.get_by_role("button", name="→ Watch two layers")
+    on.hover()
+    page.wait_for_timeout(600)  # folds slide open: a click on what moves is none
+    on.click()
     title = page.get_by_role("heading", name="How do heads of two layers work together?")
     expect(title).to_be_in_viewport()
     expect(title).to_be_focused()

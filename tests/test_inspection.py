@@ -19,7 +19,6 @@ from mha_viz.errors import MhaVizError, ModelBroken
 from mha_viz.files.assets import asset_path
 from mha_viz.models.getting import catalog, folder, hub, inspection
 from mha_viz.models.getting.catalog import Model
-from mha_viz.process import apart
 
 pytestmark = pytest.mark.app
 
@@ -82,7 +81,7 @@ def test_what_exceeds_the_limits_of_the_child_counts_as_broken(
     stranger: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "BOUNDS", inspection.BOUNDS._replace(seconds=0))
-    monkeypatch.setattr(apart, "POLL_SECONDS", 0.001)  # a fast child would answer before it is looked at
+    monkeypatch.setattr("mha_viz.process.apart.POLL_SECONDS", 0.001)  # a fast child would answer before it is looked at
     with pytest.raises(ModelBroken, match="took longer"):
         inspection.inspect_in_child(Path(stranger.path), stranger)
 

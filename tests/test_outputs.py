@@ -1,4 +1,4 @@
-"""What heads write, copying scores and directions: against loops over transformers' own weights in float64."""
+"""Compare outputs of heads, copying scores and directions with loops over transformers' own weights in float64."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class ByHand:
         return w_v[:, columns], b_v[columns], w_o[head * d_head : (head + 1) * d_head]
 
     def link(self, layer: int, head: int, query: int, key: int) -> Numbers:
-        """What a head moves from a key to a query."""
+        """Return the vector that a head moves from a key to a query."""
         w_v, b_v, w_o = self.slices(layer, head)
         x = self.heard[self.at(self.paths.value, layer)][key]
         moved: Numbers = float(self.attentions[layer][0, head, query, key]) * ((x @ w_v + b_v) @ w_o)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PairCounts(NamedTuple):
-    """How many of ``n`` pairs the whole model gets right, how many without a head, and how many become wrong."""
+    """Counts of pairs: all, right with the whole model, right without a head, and lost without it."""
 
     n: int
     right: int
@@ -28,7 +28,7 @@ class PairCounts(NamedTuple):
 
 
 class KindWithout(NamedTuple):
-    """What the pairs of one kind, or all pairs, show about a head.
+    """The result of switching off a head for the pairs of one kind, or for all pairs.
 
     Attributes:
         n, accuracy, difference, interval, lost, q, is_needed: as in :class:`mha_viz.analysis.pairs.HeadNeed`; q-values
@@ -51,7 +51,7 @@ class KindWithout(NamedTuple):
 
 
 class PairsWithout(NamedTuple):
-    """What minimal pairs show about a head, from the table ``needed`` of a profile.
+    """The results of minimal pairs for a head, from the table ``needed`` of a profile.
 
     Attributes:
         pairs: the name of the pairs.

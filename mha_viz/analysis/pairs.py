@@ -39,7 +39,7 @@ NEED_COLUMNS = (
 
 
 class Accuracy(NamedTuple):
-    """How often a model prefers the good sentence of pairs of a ``kind``.
+    """The accuracy of a model on the pairs of a ``kind``.
 
     Attributes:
         n: the number of pairs.
@@ -57,7 +57,7 @@ class Accuracy(NamedTuple):
 
 
 class HeadNeed(NamedTuple):
-    """What switching off a head, or several together, does to the preference for good sentences.
+    """The effect of switching off a head, or several together, on the preference for good sentences.
 
     Attributes:
         heads: the heads that are off.

@@ -35,7 +35,7 @@ NO_WORDS = Written((), ())  # of a vector of zeros
 
 @dataclass(frozen=True, eq=False)
 class HeadOutput:
-    """What a head adds to the vector of one token, link by link.
+    """The output of a head at one token, as a sum over its links.
 
     A share is the projection of a vector on the sum that the layer's attention adds at this token, divided by the
     squared norm of that sum. The shares of all links of all heads and that of the bias sum to 1; a share is negative if

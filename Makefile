@@ -42,7 +42,7 @@ test-unit: $(VENV)/.dev-installed
 test-all: $(VENV)/.dev-installed $(VENV)/.docs-installed node_modules/.installed nginx
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
 	$(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs && \
-	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all -m "not browsers"
+	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all --timeout 3600 -m "not browsers"
 
 # Whether the tests pass by chance: eight runs, each in another order, four of them beside two processes that keep two
 # cores busy. Each writes a line to tests/results/runs.jsonl.

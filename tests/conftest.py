@@ -75,6 +75,26 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
+        session.config.pluginmanager.register(_NameFailures(reporter))
+
+
+class _NameFailures:
+    """Prints a line for each failure at once, because a run that is stopped prints no summary."""
+
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._reporter = reporter
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome in ("failed", "rerun"):
+            lines = report.longreprtext.splitlines()
+            reason = next((line[1:].strip() for line in lines if line.startswith("E ")), lines[-1] if lines else "")
+            self._reporter.write_line(
+                f"\n{report.outcome} after {report.duration:.0f} s: {report.nodeid}: {reason[:200]}"
+            )
+
+
 def _choose_examples() -> None:
     """Property tests take the same few examples each time, or many new ones with ``--all``. A slow example is no fault
     of the code: the machine may be busy."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-PATIENCE = 300  # seconds after which any wait of any test fails; never reached if everything works
+PATIENCE = 120  # seconds after which any wait of any test fails; never reached if everything works
 
 
 def until(done: Callable[[], bool], every: float = 0.02) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from mha_viz.analysis.corpus_why import WHY, load_head_shares
 from mha_viz.analysis.findings import STATES
+from mha_viz.analysis.needed import find_needs
 from mha_viz.analysis.rules import NAMES, RULES
 from mha_viz.analysis.shipped import BUNDLED_CORPORA, list_head_recipes, load_bundled_roles
 from mha_viz.app.roles import head_card, overview, relations, score_rows
@@ -42,6 +43,7 @@ from mha_viz.figures.charts.chart_plotly import plotly
 from mha_viz.figures.charts.role_map import draw_role_map
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.words.glosses import simplify_rule
+from mha_viz.figures.words.need_words import name_kinds
 from mha_viz.figures.words.role_words import OLDER_RULE, describe_evidence, group_by_head, summarise_role
 from mha_viz.heads import list_heads
 from mha_viz.models.getting import catalog
@@ -262,6 +264,27 @@ def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_th
     induction = [says for says in words_by_head.values() if "token → what followed it last time, 9" in says]
     assert [says.split()[0] for says in induction] == ["L1H0", "L1H1", "L1H2", "L1H3"]  # as the list on repeated tokens
     assert "**6** have a role." in page.said
+
+
+@pytest.mark.parametrize("name", ["toy", "repeater", "minilm"])
+def test_heads_that_sentence_pairs_need_are_marked(name: str) -> None:
+    evidence = load_bundled(name)
+    assert evidence is not None
+    needs = find_needs(evidence.table("needed"))
+    words = {
+        str(head): f"; needed for {name_kinds(need) or 'sentence pairs'};"
+        for head, need in needs.items()
+        if need.is_needed
+    }
+    assert bool(words) == (name != "minilm")
+    page = PageSession({"model": name}, PAGE)
+    (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
+    squares_drawn = re.findall(r'aria-label="(L\d+H\d+)(.*?)</a>', drawn)
+    marked = {head for head, square in squares_drawn if '<i class="needed"></i></span>' in square}
+    assert marked == set(words)
+    assert all(words[head] in says for head, says in squares(page).items() if head in words)
+    assert not any("; needed" in says for head, says in squares(page).items() if head not in words)
+    assert ("needed for sentence pairs</span></li>" in drawn) == bool(words)
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:

@@ -12,6 +12,8 @@ import streamlit as st
 
 from mha_viz.analysis.corpus_why import WHY, HeadShares, load_head_shares
 from mha_viz.analysis.findings import CORPUS_SEPARATOR, Finding, OtherCorpusScore
+from mha_viz.analysis.needed import PairsWithout, find_needs
+from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.shipped import HeadRecipe, list_head_recipes
 from mha_viz.app.roles import filters, score_rows
@@ -26,6 +28,7 @@ from mha_viz.figures.charts.role_map import colour_strength
 from mha_viz.figures.drawing.theme import DARK, LIGHT
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import simplify_rule
+from mha_viz.figures.words.need_words import name_kinds
 from mha_viz.figures.words.role_words import (
     COLOURS,
     GROUP_COLOURS,
@@ -49,6 +52,7 @@ from mha_viz.figures.words.use_words import USE, describe_most, describe_use, ex
 from mha_viz.numerals import counted
 
 MAX_IN_TIP = 2  # maximum roles in a square's tooltip, so that it does not cover the map; the card shows all
+NEEDED_MARK = '<i class="needed"></i>'
 CACHED_MAPS = 24  # cached tables of roles: one per evidence and filter
 # Columns in percent of the table of all numbers.
 PERCENTAGES = (
@@ -113,10 +117,16 @@ def _draw_static_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[
     """
     roles, profile = group_by_head(filter_findings(evidence, kinds)), evidence.profiles[0]
     recipes = load_recipes(evidence)
-    by_keys = _load_key_shares(evidence)
+    by_keys, needs = _load_key_shares(evidence), _find_needed(evidence)
     return {
-        head: _draw_square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in profile.heads()
+        head: _draw_square(head, roles.get(head, []), recipes.get(head), by_keys.get(head), needs.get(head))
+        for head in profile.heads()
     }
+
+
+def _find_needed(evidence: Evidence) -> dict[Head, PairsWithout]:
+    """Return the heads that sentence pairs need; empty if that was not measured."""
+    return {head: need for head, need in find_needs(evidence.table(NEEDED)).items() if need.is_needed}
 
 
 def load_recipes(evidence: Evidence) -> dict[Head, HeadRecipe]:
@@ -130,10 +140,17 @@ def identify_weights(evidence: Evidence) -> tuple[str, str]:
     return profile.model, str(profile.facts.get("revision", ""))
 
 
-def _draw_square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: HeadShares | None) -> str:
+def _draw_square(
+    head: Head,
+    findings: list[Finding],
+    recipe: HeadRecipe | None,
+    keys: HeadShares | None,
+    need: PairsWithout | None,
+) -> str:
     no_role = "no role was found"
     does = "; ".join(map(summarise_role, findings)) or no_role
     extras = (
+        need and f"needed for {name_kinds(need) or 'sentence pairs'}",
         recipe and f"on average it {recipe.words(simplify_rule)}",
         keys and f"attention depends on {keys.words}",
     )
@@ -142,21 +159,20 @@ def _draw_square(head: Head, findings: list[Finding], recipe: HeadRecipe | None,
     in_short = "; ".join(map(summarise_role, findings[:MAX_IN_TIP])) or no_role
     more_note = f"; {len(findings) - MAX_IN_TIP} more" if len(findings) > MAX_IN_TIP else ""
     tip = escape(f"{format_head(head)}: {in_short}{more_note}{addition}")
-    style, content, state = "", "", ""
+    style, symbol, state = "", "", ""
     if findings:
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
         colour = COLOURS[findings[0].role]
         style = f"{_write_colours(colour)}--strength:{100 * colour_strength(findings[0]):.0f}%"
-        content = (
-            f"{_draw_symbol(glyph_name(findings[0]))}<span>"
-            f"{''.join(map(_draw_dot, _list_further_kinds(findings)))}</span>"
-        )
+        symbol = _draw_symbol(glyph_name(findings[0]))
+    dots = f"{''.join(map(_draw_dot, _list_further_kinds(findings)))}{NEEDED_MARK if need else ''}"
+    content = f"{symbol}<span>{dots}</span>" if findings or need else ""
     return f'{state}aria-label="{description}" data-tip="{tip}" style="{style}">{content}'
 
 
 def _list_further_kinds(findings: list[Finding]) -> Iterable[str]:
     """Return the kinds of a head's roles after the first; they are drawn as shapes in the corner of its square."""
-    return dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
+    return dict.fromkeys(f.role for f in findings[1:] if f.role != findings[0].role)
 
 
 def _draw_dot(role: str) -> str:
@@ -231,11 +247,12 @@ def _draw_states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
 
 
 def _explain_shapes(evidence: Evidence) -> str:
-    """Explain the shapes in the corners of squares, which are kinds of further roles, behind a button."""
+    """Explain the shapes in the corners of squares, further roles and needed heads, behind a button."""
     further_kinds = {
         role for findings in group_by_head(evidence.findings()).values() for role in _list_further_kinds(findings)
     }
     entries = "".join(f"<span>{_draw_dot(role)}also {role}</span>" for role in COLOURS if role in further_kinds)
+    entries += f"<span>{NEEDED_MARK}needed for sentence pairs</span>" if _find_needed(evidence) else ""
     if not entries:
         return ""
     label = "What the shapes in the corners mean"

@@ -223,6 +223,12 @@ def test_the_table_in_the_docs_is_that_of_a_new_measurement(measured: MinimalPai
         assert float(row.copying) == pytest.approx(copying[need.name], abs=0.0051)
         assert float(row.change) == pytest.approx(need.difference, abs=0.00051)
         assert row.is_bold == need.is_needed
+    (line,) = re.findall(r"^Right without any head off: .*", DOCS.read_text("utf-8"), re.MULTILINE)
+    whole = measured.table().set_index("kind")
+    everything = whole.loc["all"]
+    assert f"`{name}` {everything.accuracy:.3f} [{everything.low:.3f}, {everything.high:.3f}] of `{name}-pairs`" in line
+    for kind, row in whole.drop("all").iterrows():
+        assert re.search(rf"\b{kind}\b[^0-9]* {row.accuracy:.3f}", line)
     if name == "repeater":
         together = mv.minimal_pairs(name, "repeater-pairs", heads=["L1H0+L1H1+L1H2+L1H3"]).needs()[0]
         assert together.is_needed

@@ -47,7 +47,8 @@ def test_a_hovered_link_says_why_it_is_there_and_moves_nothing(visitor: BrowserT
     page.mouse.move(2, 2)
     page.keyboard.press("ArrowLeft")  # from the pinned word to a cell of its row
     said = page.locator(".explorer > .said")
-    expect(said).to_contain_text(line.inner_text() or "→")
+    expect(line).to_have_text(re.compile("^it → (?!animal).+: found by "))
+    expect(said).to_contain_text(line.inner_text())
     visitor.heat.blur()
     visitor.in_colours("dark")
     hover_cell(visitor)

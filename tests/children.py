@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.errors import Cancelled, CorpusError
-from mha_viz.process.apart import IsCancelled, ReportProgress, serve
+from mha_viz.process.children import IsCancelled, ReportProgress, serve
 from mha_viz.process.confined import NETWORK, PROCESSES, WRITING
 
 BOUNDS: dict[str, int] = {}  # as they are while the module is imported, before it is served

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mha_viz.app.widgets.download_panel import Offer
     from mha_viz.attention import Attention
     from mha_viz.models.reading.encoder import Encoder
-    from mha_viz.process.apart import IsCancelled, ReportProgress
+    from mha_viz.process.children import IsCancelled, ReportProgress
     from tests.app_server import AppServer
     from tests.browser_tab import BrowserTab
     from tests.compare_sheet import Sheet
@@ -408,16 +408,16 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     This is for tests of the results. Other tests show that a child process gives the same results and is limited.
     """
-    from mha_viz.process import apart
+    from mha_viz.process import children
     from mha_viz.study import child, head_child
 
-    usual, works = apart.run, {module.__name__: module.work for module in (child, head_child)}
+    usual, works = children.run, {module.__name__: module.work for module in (child, head_child)}
 
     def run(module: str, order: Any, bounds: Any, progress: Any = print, cancelled: Any = bool) -> Any:
         work = works.get(module)
         return work(order, progress, cancelled) if work else usual(module, order, bounds, progress, cancelled)
 
-    monkeypatch.setattr(apart, "run", run)
+    monkeypatch.setattr(children, "run", run)
 
 
 @pytest.fixture

@@ -164,16 +164,16 @@ def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 def children_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in child processes that begins from now on is done by copies of this one; it is confined all the same, but
     not limited."""
-    from mha_viz.process import apart
+    from mha_viz.process import children
 
     def started(command: Sequence[str], **_settings: object) -> Piped:
         *writable, module, _ = command[command.index("-c") + 2 :]
 
         def work() -> None:
-            os.environ |= apart.FOLDER_SETTINGS
+            os.environ |= children.FOLDER_SETTINGS
             sys.argv = [module, *writable]
-            apart.serve(importlib.import_module(module).work)
+            children.serve(importlib.import_module(module).work)
 
         return Piped(work)
 
-    monkeypatch.setattr(apart, "subprocess", SimpleNamespace(PIPE=subprocess.PIPE, Popen=started))
+    monkeypatch.setattr(children, "subprocess", SimpleNamespace(PIPE=subprocess.PIPE, Popen=started))

@@ -20,15 +20,15 @@ from mha_viz.app.service.reader import starting
 from mha_viz.app.serving.start import main
 from mha_viz.files.assets import HOME_VARIABLE
 from mha_viz.models.getting import hub
-from mha_viz.process import apart
+from mha_viz.process import children
 from tests.app_server import HELD
 
 _of_thread = threading.local()  # ``child``: the process that works for it
-_started, _tell = apart._start_child, Job.report_progress
+_started, _tell = children._start_child, Job.report_progress
 
 
 @contextmanager
-def _started_and_noted(module: str, bounds: apart.Bounds) -> Iterator[subprocess.Popen[bytes]]:
+def _started_and_noted(module: str, bounds: children.Bounds) -> Iterator[subprocess.Popen[bytes]]:
     with _started(module, bounds) as child:
         _of_thread.child = child
         try:
@@ -55,6 +55,6 @@ if __name__ == "__main__":
     hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = 600.0
     starting.SPARE_SECONDS = math.inf  # no test waits for the next process with models
     jobs.KINDS = {**jobs.KINDS, "training": jobs.KINDS["training"]._replace(timeout_s=600.0)}
-    apart._start_child = _started_and_noted
+    children._start_child = _started_and_noted
     Job.report_progress = _tell_and_wait  # type: ignore[method-assign]
     main(prog_name="tests.patient_server")

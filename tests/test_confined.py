@@ -20,7 +20,7 @@ import pytest
 from mha_viz import process
 from mha_viz.app.service.reader import Reader, starting, verbs
 from mha_viz.app.service.reader.__main__ import serve
-from mha_viz.process import apart, template
+from mha_viz.process import children, template
 from mha_viz.process.confined import ALL, NETWORK, PROCESSES, WRITING, find_missing_rights
 from mha_viz.process.template import Template
 from mha_viz.request import Request
@@ -71,7 +71,7 @@ LANDLOCK, VERSION = 444, 1  # asks the kernel for the version that it has
 def output(*arguments: str) -> str:
     """What a Python process prints."""
     command, environment = process.build_python_command("-c", *arguments)
-    environment = {**environment, **apart.IMPORT_THREADS}
+    environment = {**environment, **children.IMPORT_THREADS}
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
@@ -107,8 +107,8 @@ def assert_refused(refused: list[str], order: dict[str, Any]) -> None:
 
 
 def test_a_child_can_neither_connect_nor_write_elsewhere(order: dict[str, Any]) -> None:
-    bounds = apart.Bounds(writable=(order["mine"],))
-    assert_refused(apart.run("tests.children", order, bounds), order)
+    bounds = children.Bounds(writable=(order["mine"],))
+    assert_refused(children.run("tests.children", order, bounds), order)
 
 
 def test_a_child_that_downloads_can_connect_but_not_write_elsewhere(order: dict[str, Any]) -> None:
@@ -127,7 +127,7 @@ def test_the_reader_can_neither_connect_nor_write_elsewhere_nor_can_a_thread_tha
 @pytest.mark.skipif(not template.is_supported(), reason="this system has no templates")
 def test_neither_can_a_reader_that_is_a_copy(order: dict[str, Any]) -> None:
     command, environment = process.build_python_command("-c", READER, order["mine"], "template", json.dumps(order))
-    libraries = Template(command, {**environment, **apart.IMPORT_THREADS})
+    libraries = Template(command, {**environment, **children.IMPORT_THREADS})
     try:
         copy = libraries.copy(PATIENCE)
         refused, threads = json.loads(copy.stdout.read())

@@ -27,7 +27,7 @@ from mha_viz.models.getting import budget, catalog, storage, transfer
 from mha_viz.models.getting import hub as hub_module
 from mha_viz.models.getting.catalog import Model, resolve
 from mha_viz.models.getting.hub import fetch, find_local_folder
-from mha_viz.process import apart
+from mha_viz.process import children
 from mha_viz.request import Request
 from tests.copies import Copy, readers_are_copies
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
@@ -240,29 +240,29 @@ def test_the_last_visitor_who_leaves_stops_the_transfer(hub: FakeHub, visitors: 
 
 
 @pytest.fixture
-def children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+def downloading(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """The child processes that download, in place of this one."""
-    started, begun = apart._start_child, list[subprocess.Popen[bytes]]()
+    started, begun = children._start_child, list[subprocess.Popen[bytes]]()
 
     @contextmanager
-    def noted(module: str, bounds: apart.Bounds) -> Iterator[subprocess.Popen[bytes]]:
+    def noted(module: str, bounds: children.Bounds) -> Iterator[subprocess.Popen[bytes]]:
         with started(module, bounds) as child:
             begun.append(child)
             yield child
 
-    monkeypatch.setattr(apart, "_start_child", noted)
-    monkeypatch.setattr(hub_module, "run", apart.run)
+    monkeypatch.setattr(children, "_start_child", noted)
+    monkeypatch.setattr(hub_module, "run", children.run)
     return begun
 
 
 @pytest.mark.app
 def test_a_child_lists_the_files_of_a_model_and_another_brings_them(
-    hub: FakeHub, hub_cache: Path, children: list[subprocess.Popen[bytes]]
+    hub: FakeHub, hub_cache: Path, downloading: list[subprocess.Popen[bytes]]
 ) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files()))
     bytes_and_total: list[tuple[int, int]] = []
     assert fetch(TINY, lambda *done: bytes_and_total.append(done)) == find_local_folder(TINY)
-    assert len(children) == 2
+    assert len(downloading) == 2
     assert bytes_and_total[-1][0] == bytes_and_total[-1][1] > len(tiny_bert_files()["model.safetensors"])
     hub.add("someone/other", Repository(tiny_bert_files(), code="GatedRepo", file_status=403))
     with pytest.raises(ModelUnsupported, match="“someone/other” is gated"):
@@ -272,14 +272,14 @@ def test_a_child_lists_the_files_of_a_model_and_another_brings_them(
 @pytest.mark.app
 @pytest.mark.parametrize("where", ["metadata", "body"])
 def test_cancelling_ends_the_child_and_nothing_is_kept(
-    where: Any, hub: FakeHub, visitors: Visitors, children: list[subprocess.Popen[bytes]]
+    where: Any, hub: FakeHub, visitors: Visitors, downloading: list[subprocess.Popen[bytes]]
 ) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files(), stall=where))
     job = visitors.start("someone/tiny")
     assert hub.stalled.acquire(timeout=PATIENCE)
-    assert children[-1].poll() is None
+    assert downloading[-1].poll() is None
     visitors.cancel(job)
-    assert children[-1].wait(PATIENCE) == -signal.SIGKILL
+    assert downloading[-1].wait(PATIENCE) == -signal.SIGKILL
     assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
     until(lambda: left_over(Path(os.environ["HF_HUB_CACHE"])) == [])

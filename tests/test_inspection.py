@@ -81,7 +81,9 @@ def test_what_exceeds_the_limits_of_the_child_counts_as_broken(
     stranger: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "BOUNDS", inspection.BOUNDS._replace(seconds=0))
-    monkeypatch.setattr("mha_viz.process.apart.POLL_SECONDS", 0.001)  # a fast child would answer before it is looked at
+    monkeypatch.setattr(
+        "mha_viz.process.children.POLL_SECONDS", 0.001
+    )  # a fast child would answer before it is looked at
     with pytest.raises(ModelBroken, match="took longer"):
         inspection.inspect_in_child(Path(stranger.path), stranger)
 

@@ -34,7 +34,7 @@ from mha_viz.files.assets import HOME_VARIABLE
 from mha_viz.lab.lab import COUNT, EXPERIMENTS
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.process import apart
+from mha_viz.process import children
 from mha_viz.study.run import SUMS_FILE, study
 from tests.copies import Copy
 from tests.new_server import new_server
@@ -46,7 +46,7 @@ pytestmark = [
 ]
 
 
-USUAL = apart.run  # in a child process
+USUAL = children.run  # in a child process
 SECONDS_TO_END = 5.0
 
 
@@ -71,7 +71,7 @@ def killed(
     kill itself with SIGKILL, or ``end`` otherwise; yields its children."""
 
     def serve() -> int:
-        apart.run = USUAL
+        children.run = USUAL
         os.environ.update({HOME_VARIABLE: str(folder), "TMPDIR": str(folder)})
         tempfile.tempdir = None  # is looked up again
         new_server()  # the threads of this process's queues are not in its copy
@@ -118,9 +118,9 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     home = tmp_path / "home"
     monkeypatch.setenv(HOME_VARIABLE, str(home))
     model, source = catalog.resolve(str(tiny_folder("bert"))), treebank(100)
-    with killed(lambda: studies.start(model, source), home, file=SUMS_FILE) as children:
-        assert len(children) == 1
-        until(lambda: not any(map(alive, children)))
+    with killed(lambda: studies.start(model, source), home, file=SUMS_FILE) as child_processes:
+        assert len(child_processes) == 1
+        until(lambda: not any(map(alive, child_processes)))
     assert not list(home.rglob("*.part"))
     assert not list(home.rglob("*.csv"))
     assert not list(home.rglob("profile.json"))
@@ -167,9 +167,9 @@ def is_none(model: catalog.Model) -> None:
 
 def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    with killed(the_longest_training, home) as children:
-        assert len(children) == 1
-        until(lambda: not any(map(alive, children)))
+    with killed(the_longest_training, home) as child_processes:
+        assert len(child_processes) == 1
+        until(lambda: not any(map(alive, child_processes)))
     assert list(home.iterdir()) == [], "neither results nor temporary files"
 
 
@@ -189,9 +189,9 @@ def test_sigterm_leaves_nothing_after_five_seconds(
     monkeypatch.setenv(HOME_VARIABLE, str(home))
     model, source = catalog.resolve(str(tiny_folder("bert"))), treebank(100)
     start = the_longest_training if what == "training" else partial(studies.start, model, source)
-    with killed(start, home, left) as children:
-        assert len(children) == 1
-        assert not any(map(alive, children))
+    with killed(start, home, left) as child_processes:
+        assert len(child_processes) == 1
+        assert not any(map(alive, child_processes))
         assert time.time() - home.with_suffix(".log").stat().st_mtime < SECONDS_TO_END
     assert not list(home.rglob("*.part"))
 
@@ -199,7 +199,7 @@ def test_sigterm_leaves_nothing_after_five_seconds(
 def test_sigterm_ends_a_child_that_notices_nothing(tmp_path: Path) -> None:
     def serve() -> int:
         held = threading.Event()
-        order = ("tests.children", {"do": "hold"}, apart.Bounds(), lambda _: held.set())
+        order = ("tests.children", {"do": "hold"}, children.Bounds(), lambda _: held.set())
         threading.Thread(target=USUAL, args=order, daemon=True).start()
         assert held.wait(PATIENCE)
         print(*children_of(os.getpid()))
@@ -207,9 +207,9 @@ def test_sigterm_ends_a_child_that_notices_nothing(tmp_path: Path) -> None:
 
     server = Copy(serve, tmp_path / "log")
     assert server.wait() == 0, server.log.read_text()
-    children = [*map(int, server.log.read_text().split())]
-    assert len(children) == 1
-    until(lambda: not any(map(alive, children)))
+    child_processes = [*map(int, server.log.read_text().split())]
+    assert len(child_processes) == 1
+    until(lambda: not any(map(alive, child_processes)))
     assert time.time() - server.log.stat().st_mtime < SECONDS_TO_END
 
 

@@ -227,8 +227,8 @@ def test_the_table_in_the_docs_is_that_of_a_new_measurement(measured: MinimalPai
     whole = measured.table().set_index("kind")
     everything = whole.loc["all"]
     assert f"`{name}` {everything.accuracy:.3f} [{everything.low:.3f}, {everything.high:.3f}] of `{name}-pairs`" in line
-    for kind, row in whole.drop("all").iterrows():
-        assert re.search(rf"\b{kind}\b[^0-9]* {row.accuracy:.3f}", line)
+    for kind, of_kind in whole.drop("all").iterrows():
+        assert re.search(rf"\b{kind}\b[^0-9]* {of_kind.accuracy:.3f}", line)
     if name == "repeater":
         together = mv.minimal_pairs(name, "repeater-pairs", heads=["L1H0+L1H1+L1H2+L1H3"]).needs()[0]
         assert together.is_needed

@@ -207,7 +207,7 @@ def test_what_the_environment_says_is_left_alone(setting: str, monkeypatch: pyte
 
 def test_processes_that_are_started_get_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     from mha_viz.app.service.reader import client
-    from mha_viz.process import apart
+    from mha_viz.process import children
 
     for name in process.SETTINGS:
         monkeypatch.delenv(name, raising=False)
@@ -218,7 +218,7 @@ def test_processes_that_are_started_get_the_settings(monkeypatch: pytest.MonkeyP
         raise OSError
 
     monkeypatch.setattr(subprocess, "Popen", pretend)
-    for start in (client.Reader()._running, lambda: apart.run("mha_viz.study.child", {}, apart.Bounds())):
+    for start in (client.Reader()._running, lambda: children.run("mha_viz.study.child", {}, children.Bounds())):
         with pytest.raises(OSError):  # noqa: PT011 (our own, of no other kind)
             start()
     assert len(started) == 2

@@ -48,7 +48,7 @@ def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def studies_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Corpora are measured in this process; they are read and searched in child processes, as always."""
-    usual = studies_room.apart.run
+    usual = studies_room.children.run
 
     def run(module: str, order: Any, bounds: Any, progress: Any = print, cancelled: Any = bool) -> Any:
         if module == studies_room.CHILD_MODULE:

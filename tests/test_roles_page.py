@@ -757,7 +757,7 @@ def test_back_changes_the_choice_and_the_page_together() -> None:
 def test_a_study_that_everybody_left_stops_and_goes_on_later(
     tiny_folder: Callable[[str], Path], empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    who, usual = ["one"], studies_room.apart.run
+    who, usual = ["one"], studies_room.children.run
 
     def with_a_pause(
         module: str, order: Any, bounds: Any, progress: Callable[[float], None], *, cancelled: Callable[[], bool]
@@ -797,7 +797,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, keep = Event(), Event()
-    usual = studies_room.apart.run
+    usual = studies_room.children.run
 
     def slow(module: str, order: Any, bounds: Any, progress: Any = print, *, cancelled: Callable[[], bool]) -> Any:
         if module != studies_room.CHILD_MODULE:

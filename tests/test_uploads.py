@@ -15,7 +15,7 @@ from mha_viz import errors
 from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.errors import CorpusError
-from mha_viz.process import apart
+from mha_viz.process import children
 from mha_viz.study.child import mask_words
 from tests import hostile, lanes
 from tests.waiting import PATIENCE
@@ -64,10 +64,10 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             return uploads._work(order, print, bool)
         except CorpusError as error:
-            kind, problem, remedy = json.loads(json.dumps(apart._describe_error(error)))
+            kind, problem, remedy = json.loads(json.dumps(children._describe_error(error)))
             raise getattr(errors, kind)(problem, remedy) from error
 
-    monkeypatch.setattr(apart, "run", run)
+    monkeypatch.setattr(children, "run", run)
 
 
 @pytest.mark.parametrize("kind", lanes.some(list(FILES), "grammar", "broken tree", "bytes"))
@@ -116,10 +116,10 @@ def test_hostile_texts_go_through_as_they_are() -> None:
 
 
 def test_a_file_that_takes_too_long_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual: Callable[..., Any] = apart.run
+    usual: Callable[..., Any] = children.run
     held = {"do": "hold"}
     monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(seconds=1))
-    monkeypatch.setattr(apart, "run", lambda _, __, *rest, **more: usual("tests.children", held, *rest, **more))
+    monkeypatch.setattr(children, "run", lambda _, __, *rest, **more: usual("tests.children", held, *rest, **more))
     with pytest.raises(CorpusError, match="This file took longer than 1 s to read"):
         uploads.parse_in_child(b"", "slow.txt")
 
@@ -132,13 +132,13 @@ def test_a_file_that_needs_too_much_memory_is_refused_in_words(monkeypatch: pyte
 
 def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
     data, answers = b"private words of a person\n" * 40_000, []
-    usual: Callable[..., Any] = apart.run
+    usual: Callable[..., Any] = children.run
 
     def heard(*args: Any, **more: Any) -> Any:
         answers.append(usual(*args, **more))
         return answers[-1]
 
-    monkeypatch.setattr(apart, "run", heard)
+    monkeypatch.setattr(children, "run", heard)
     tracemalloc.start()
     uploads.parse_in_child(data, "large.txt")
     most = tracemalloc.get_traced_memory()[1]

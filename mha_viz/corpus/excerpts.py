@@ -16,7 +16,7 @@ from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.corpus.uploads import BOUNDS, NEUTRAL_NAME
 from mha_viz.errors import CorpusError
-from mha_viz.process import apart
+from mha_viz.process import children
 
 SentenceSpan = tuple[int, int]  # the numbers of the first and the last of consecutive sentences
 
@@ -61,13 +61,13 @@ CHILD_MODULE = "mha_viz.corpus.excerpts"
 def read_excerpts(data: bytes, spans: Sequence[SentenceSpan]) -> dict[SentenceSpan, Sentence]:
     """Read the sentences of an uploaded file, joined by span.
 
-    Raises CorpusError, and the errors of :func:`mha_viz.process.apart.run`.
+    Raises CorpusError, and the errors of :func:`mha_viz.process.children.run`.
     """
-    text = apart.run(CHILD_MODULE, {"spans": [*map(tuple, spans)], "data": data}, BOUNDS)
+    text = children.run(CHILD_MODULE, {"spans": [*map(tuple, spans)], "data": data}, BOUNDS)
     return dict(zip(spans, read_conllu(text, NEUTRAL_NAME).sentences, strict=True)) if text else {}
 
 
-def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> str:
+def work(order: dict[str, Any], report: children.ReportProgress, cancelled: children.IsCancelled) -> str:
     """Return the requested sentences as CoNLL-U. Raises CorpusError."""
     corpus = reading.parse_file(order["data"], NEUTRAL_NAME)
     if not isinstance(corpus, Corpus):
@@ -76,4 +76,4 @@ def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.I
 
 
 if __name__ == "__main__":
-    apart.serve(work)
+    children.serve(work)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from mha_viz.corpus import reading
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, TooLarge, TooSlow
-from mha_viz.process import apart
+from mha_viz.process import children
 
 CHILD_MODULE = "mha_viz.corpus.uploads"
-BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
+BOUNDS = children.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
 # Shown in place of a file's name to others who have the same file or a link to its profile.
 NEUTRAL_NAME = "an uploaded file"
 MAX_REASONS = 5  # reasons for left-out annotation that are reported
@@ -33,10 +33,10 @@ class StudyCorpus(NamedTuple):
     data: bytes = b""
 
 
-def parse_in_child(data: bytes, name: str, cancelled: apart.IsCancelled = lambda: False) -> StudyCorpus:
+def parse_in_child(data: bytes, name: str, cancelled: children.IsCancelled = lambda: False) -> StudyCorpus:
     """Parse a file in a child process. Raises CorpusError if it is invalid or takes too much time or memory."""
     try:
-        facts = apart.run(CHILD_MODULE, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
+        facts = children.run(CHILD_MODULE, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
     except TooSlow as error:
         raise CorpusError(f"This file took longer than {BOUNDS.seconds:.0f} s to read.", "Split it.") from error
     except TooLarge as error:
@@ -52,11 +52,11 @@ def count_words(corpus: Corpus | Gap) -> int:
     return sum(len(sentence.words) for sentence in corpus.sentences)
 
 
-def _work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> dict[str, Any]:
+def _work(order: dict[str, Any], report: children.ReportProgress, cancelled: children.IsCancelled) -> dict[str, Any]:
     corpus = reading.parse_file(order["data"], order["name"])
     left_out = () if isinstance(corpus, Gap) else corpus.left_out
     return {"digest": corpus.digest, "words": count_words(corpus), "left_out": tuple(left_out[:MAX_REASONS])}
 
 
 if __name__ == "__main__":
-    apart.serve(_work)
+    children.serve(_work)

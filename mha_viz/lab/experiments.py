@@ -48,7 +48,7 @@ from mha_viz.lab.record import (
     to_bytes,
 )
 from mha_viz.lab.tasks import LETTERS, MARKS, TWO_RELATIONS, WORDS, LabTask, Sentences
-from mha_viz.process import apart
+from mha_viz.process import children
 
 BATCH = 32  # sentences per step; a multiple of 16 aligns the numbers of every head alike in memory
 HELD_OUT_SENTENCES = 256  # sentences to measure on, never trained on
@@ -336,7 +336,7 @@ def _store_defaults() -> None:
         print(f"{stored_path(name)}: {len(data):,} bytes")
 
 
-def _run_order(order: dict[str, Any], report: apart.ReportProgress, cancelled: IsCancelled) -> bytes:
+def _run_order(order: dict[str, Any], report: children.ReportProgress, cancelled: IsCancelled) -> bytes:
     """Run an experiment with the settings in the order and return the result as bytes."""
 
     def progress(state: ExperimentProgress) -> None:
@@ -347,4 +347,6 @@ def _run_order(order: dict[str, Any], report: apart.ReportProgress, cancelled: I
 
 
 if __name__ == "__main__":
-    _store_defaults() if "--store" in sys.argv else sys.exit(__doc__) if sys.stdin.isatty() else apart.serve(_run_order)
+    _store_defaults() if "--store" in sys.argv else sys.exit(__doc__) if sys.stdin.isatty() else children.serve(
+        _run_order
+    )

@@ -25,7 +25,7 @@ from mha_viz.lab.record import Array, Result, Settings, TrainingRun, from_bytes
 from mha_viz.lab.statements import Statement
 from mha_viz.lab.tasks import OWN_LETTER, TWO_RELATIONS, LabTask
 from mha_viz.numerals import counted
-from mha_viz.process import apart
+from mha_viz.process import children
 
 IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL, PAIR, CURRENT = (
     "identical", "output", "random", "penalty", "count", "cut", "removal", "pair", "current",
@@ -40,7 +40,7 @@ SettingName = Literal["seed", "heads", "d_model", "steps", "weight"]
 _USUAL_SETTINGS: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
 
 CHILD_MODULE = "mha_viz.lab.experiments"
-BOUNDS = apart.Bounds(
+BOUNDS = children.Bounds(
     seconds=300, megabytes=2_000, what="The training", less="Fewer steps or a smaller d_model take less."
 )
 
@@ -419,10 +419,10 @@ def load_stored(experiment: str) -> Result:
     return from_bytes(data)
 
 
-def run(settings: Settings, progress: apart.ReportProgress, cancelled: apart.IsCancelled) -> Result:
+def run(settings: Settings, progress: children.ReportProgress, cancelled: children.IsCancelled) -> Result:
     """Run an experiment in a child process; ``progress`` is called with the completed fraction.
 
     Raises SettingError, Cancelled, and Failed.
     """
     check_settings(settings)
-    return from_bytes(apart.run(CHILD_MODULE, asdict(settings), BOUNDS, progress, cancelled))
+    return from_bytes(children.run(CHILD_MODULE, asdict(settings), BOUNDS, progress, cancelled))

@@ -19,11 +19,11 @@ from mha_viz.corpus import grammar, reading
 from mha_viz.corpus.uploads import NEUTRAL_NAME
 from mha_viz.errors import ExportError
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.process import apart
+from mha_viz.process import children
 from mha_viz.study.run import study
 
 
-def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> Mapping[str, str]:
+def work(order: dict[str, Any], report: children.ReportProgress, cancelled: children.IsCancelled) -> Mapping[str, str]:
     """Return the files of the requested profile.
 
     Raises as :func:`mha_viz.study.run.study`, and ExportError when the sums cannot be saved.
@@ -58,4 +58,4 @@ def mask_words(line: str) -> str:
 
 
 if __name__ == "__main__":
-    apart.serve(work)
+    children.serve(work)

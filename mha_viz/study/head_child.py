@@ -17,16 +17,16 @@ from mha_viz.analysis.links import Conditions
 from mha_viz.corpus import grammar, reading
 from mha_viz.corpus.uploads import NEUTRAL_NAME
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.process import apart
+from mha_viz.process.children import IsCancelled, ReportProgress, serve
 from mha_viz.process.steps import run_steps
 from mha_viz.study.link_groups import group_in_steps
 from mha_viz.study.readers import open_measurable
 from mha_viz.study.search import Searching
 
-HeadWork = Callable[[Encoder, Any, dict[str, Any], apart.ReportProgress, apart.IsCancelled], dict[str, Any] | None]
+HeadWork = Callable[[Encoder, Any, dict[str, Any], ReportProgress, IsCancelled], dict[str, Any] | None]
 
 
-def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled) -> dict[str, Any] | None:
+def work(order: dict[str, Any], report: ReportProgress, cancelled: IsCancelled) -> dict[str, Any] | None:
     """Do the ordered work and return its result.
 
     Raises the errors of ``mha_viz.roles.search_links`` and ``mha_viz.roles.group_links``.
@@ -37,7 +37,11 @@ def work(order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.I
 
 
 def _search_links(
-    encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled
+    encoder: Encoder,
+    corpus: Any,
+    order: dict[str, Any],
+    report: ReportProgress,
+    cancelled: IsCancelled,
 ) -> dict[str, Any] | None:
     """Return the ``most`` strongest links that meet ``conditions``, packed by ``analysis.links.pack_search``.
 
@@ -57,7 +61,11 @@ class _Stopped(Exception):
 
 
 def _group_links(
-    encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.ReportProgress, cancelled: apart.IsCancelled
+    encoder: Encoder,
+    corpus: Any,
+    order: dict[str, Any],
+    report: ReportProgress,
+    cancelled: IsCancelled,
 ) -> dict[str, Any] | None:
     """Return links in groups, packed by ``analysis.link_groups.pack_groups``; None if the work was cancelled."""
 
@@ -75,4 +83,4 @@ def _group_links(
 WORK: Mapping[str, HeadWork] = MappingProxyType({"search": _search_links, "groups": _group_links})
 
 if __name__ == "__main__":
-    apart.serve(work)
+    serve(work)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from mha_viz.app.inside.rotation import show_rotation
 from mha_viz.app.inside.step_parts import OpenStep
 from mha_viz.app.inside.to_output import show_concatenation, show_output, show_values, show_words
 from mha_viz.app.inside.to_weights import show_linear, show_mask, show_products, show_scale, show_softmax, show_vectors
-from mha_viz.app.inside.turned import show_rotation
 from mha_viz.attention.trace import Trace
 
 

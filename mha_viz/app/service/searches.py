@@ -16,7 +16,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models.getting import catalog, hub
-from mha_viz.process import apart
+from mha_viz.process import children
 
 CHILD_MODULE = "mha_viz.study.head_child"
 MAX_LISTED = 20  # sentences per search
@@ -67,7 +67,7 @@ def _run_child(model: catalog.Model, source: StudyCorpus, request: LinkRequest, 
         "most": MAX_LISTED,
         "data": source.data,
     }
-    result: dict[str, Any] | None = apart.run(
+    result: dict[str, Any] | None = children.run(
         CHILD_MODULE, order, _make_bounds(folder, SUBJECTS[request.kind]), job.report_progress, cancelled=job.is_stopped
     )
     if result is None:
@@ -75,13 +75,13 @@ def _run_child(model: catalog.Model, source: StudyCorpus, request: LinkRequest, 
     return result
 
 
-def _make_bounds(folder: Path, subject: str) -> apart.Bounds:
+def _make_bounds(folder: Path, subject: str) -> children.Bounds:
     """Return the limits of the child process.
 
     On the visitor's own machine: all cores and no time limit. On a public server: half of the cores and five minutes.
     """
     if not catalog.is_hosted():
-        return apart.Bounds(threads=0, grace=GRACE_S, what=subject, answer_bytes=10**9)
+        return children.Bounds(threads=0, grace=GRACE_S, what=subject, answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     threads = max(1, (os.cpu_count() or 1) // 2)
-    return apart.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE_S, subject, "Choose a shorter corpus.")
+    return children.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE_S, subject, "Choose a shorter corpus.")

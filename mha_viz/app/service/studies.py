@@ -35,7 +35,7 @@ from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL_NAME, StudyCorpus, count_words
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
 from mha_viz.models.getting import catalog, hub
-from mha_viz.process import apart
+from mha_viz.process import children
 from mha_viz.process.messages import estimate_size
 from mha_viz.process.steps import Steps, map_in_steps, split_range
 from mha_viz.quotes import join_names
@@ -279,7 +279,7 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
         "data": source.data,
     }
     bounds = _make_bounds(folder)._replace(writable=(str(sums),) if sums else ())
-    profile = parse_profile(apart.run(CHILD_MODULE, order, bounds, job.report_progress, cancelled=job.is_stopped))
+    profile = parse_profile(children.run(CHILD_MODULE, order, bounds, job.report_progress, cancelled=job.is_stopped))
     get_queue("study").results.put(key, profile)  # before writing, so that a failure does not lose it
     try:
         if sums is None:
@@ -335,16 +335,16 @@ def read_pointers(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
     return tuple(chain.from_iterable(parts))
 
 
-def _make_bounds(folder: Path) -> apart.Bounds:
+def _make_bounds(folder: Path) -> children.Bounds:
     """Return the limits of a study.
 
     On the visitor's own machine: all cores, low priority, no time limit. On a public server: half of the cores, and ten
     minutes at a time. The model is in memory twice, trained and untrained, each with packed copies.
     """
     if not catalog.is_hosted():
-        return apart.Bounds(threads=0, grace=GRACE_S, what="The study", answer_bytes=10**9)
+        return children.Bounds(threads=0, grace=GRACE_S, what="The study", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    return apart.Bounds(
+    return children.Bounds(
         seconds=600,
         megabytes=3_000 + 6 * weights // 10**6,
         threads=max(1, (os.cpu_count() or 1) // 2),

@@ -59,7 +59,7 @@ from mha_viz.models.getting.refusals import (
     unknown_error,
 )
 from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, find_snapshot, model_storage
-from mha_viz.process.apart import Bounds, run
+from mha_viz.process.children import Bounds, run
 
 SIZE_SETTING = budget.MODEL_SETTING
 TRANSFER = "mha_viz.models.getting.transfer"

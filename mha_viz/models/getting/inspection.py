@@ -14,9 +14,9 @@ from typing import Any
 from mha_viz.errors import Failed, ModelBroken, TooLarge, TooSlow
 from mha_viz.models.getting.catalog import Model
 from mha_viz.models.getting.folder import Facts, inspect_folder, set_inspector
-from mha_viz.process import apart
+from mha_viz.process import children
 
-BOUNDS = apart.Bounds(seconds=20, megabytes=1500, what="The check of the model’s files")
+BOUNDS = children.Bounds(seconds=20, megabytes=1500, what="The check of the model’s files")
 _check_slots = threading.BoundedSemaphore(2)
 
 
@@ -32,17 +32,17 @@ def inspect_in_child(folder: Path, model: Model, whole: bool = True) -> Facts:
     request = {"folder": str(folder), "model": asdict(model), "whole": whole}
     try:
         with _check_slots:
-            answer = apart.run("mha_viz.models.getting.inspection", request, BOUNDS)
+            answer = children.run("mha_viz.models.getting.inspection", request, BOUNDS)
     except (TooSlow, TooLarge, Failed) as error:
         raise ModelBroken(error.problem, "Choose another model.") from error
     return Facts(**{**answer, "model": Model(**answer["model"])})
 
 
-def work(order: dict[str, Any], _progress: apart.ReportProgress, _stopped: apart.IsCancelled) -> dict[str, Any]:
+def work(order: dict[str, Any], _progress: children.ReportProgress, _stopped: children.IsCancelled) -> dict[str, Any]:
     """Return the facts of a folder. Raises ModelBroken, ModelUnsupported."""
     facts = inspect_folder(Path(order["folder"]), Model(**order["model"]), order["whole"])
     return {**facts._asdict(), "model": asdict(facts.model)}
 
 
 if __name__ == "__main__":
-    apart.serve(work)
+    children.serve(work)

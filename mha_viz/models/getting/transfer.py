@@ -30,7 +30,7 @@ from mha_viz.models.getting.refusals import (
     http_error,
 )
 from mha_viz.models.getting.storage import COMMIT
-from mha_viz.process.apart import IsCancelled, ReportProgress, serve
+from mha_viz.process.children import IsCancelled, ReportProgress, serve
 
 
 def work(order: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> object:

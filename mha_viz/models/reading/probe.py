@@ -56,12 +56,12 @@ class AttentionModules:
 class LayerProbe:
     """Hooks that record one layer of a model: ``with probe: run(probe.tap)``, then ``probe.trace(…)``.
 
-    The hooks are on modules that other threads use, too; they record only this thread's pass. With ``apart``, the terms
-    that distances add to scores are kept separate, in families where this is known (``distances.TERMS_BY_FAMILY``);
-    otherwise such families are refused.
+    The hooks are on modules that other threads use, too; they record only this thread's pass. With ``splits_scores``,
+    the terms that distances add to scores are kept separate, in families where this is known
+    (``distances.TERMS_BY_FAMILY``); otherwise such families are refused.
     """
 
-    def __init__(self, model: Any, name: str, layer: int, layers: int, apart: bool = False) -> None:
+    def __init__(self, model: Any, name: str, layer: int, layers: int, splits_scores: bool = False) -> None:
         if not is_listed(model.config.model_type):
             raise weights_only_error(model.config.model_type)
         if not 0 <= layer < layers:
@@ -70,7 +70,7 @@ class LayerProbe:
         self._name, self._layer, self._model = name, layer, model
         self.layer, self.part = locate_attention(model.config, layer)
         self._family, reason = find_family(model.config, layer), find_opaque_reason(model.config, layer)
-        self._relative = TERMS_BY_FAMILY.get(model.config.model_type) if apart and reason else None
+        self._relative = TERMS_BY_FAMILY.get(model.config.model_type) if splits_scores and reason else None
         if reason and self._relative is None:
             raise _unsupported_error(name, reason)
         self._turns = is_setting_true(self._family.rotary, model.config)

@@ -154,7 +154,7 @@ class Stream:
         self._model, self._name, self._heads, self.widths = model, name, int(model.config.num_attention_heads), widths
         check_decomposable(model.config, name)
         self._count = layers
-        self._opened = [LayerProbe(model, name, layer, layers, apart=True) for layer in range(last + 1)]
+        self._opened = [LayerProbe(model, name, layer, layers, splits_scores=True) for layer in range(last + 1)]
         self._norms: list[_NormCall] = []
         self._tap: _OutputTap | None = None
         self._stack = ExitStack()

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from mha_viz import process
 from mha_viz.process import template
-from mha_viz.process.apart import IMPORT_THREADS
+from mha_viz.process.children import IMPORT_THREADS
 from mha_viz.process.template import PipedProcess, Template
 
 LOAD_SECONDS = 180.0  # to load a model from a slow disk, including the import of the libraries

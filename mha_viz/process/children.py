@@ -187,7 +187,7 @@ class _Watchdog:
         self.ended_by: type[MhaVizError] | None = None
         self._child, self._bounds, self._cancelled = child, bounds, cancelled
         self._finished = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True, name="apart")
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="child")
         self._thread.start()
 
     def end(self) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mha_viz.errors import Cancelled, CorpusError, Failed, TooLarge, TooSlow
-from mha_viz.process import apart
-from mha_viz.process.apart import NICE, Bounds, run
+from mha_viz.process import children
+from mha_viz.process.children import NICE, Bounds, run
 from tests.copies import Copy
 from tests.waiting import PATIENCE, until
 
@@ -27,7 +27,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="the system bounds no proc
 def _is_not_held_back(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Children are as urgent as this process, which waits for them, except where a test looks at that."""
     if "steps_back" not in request.node.name:
-        monkeypatch.setattr(apart, "_START_CODE", apart._START_CODE.replace(f"os.nice({NICE})", "os.nice(0)"))
+        monkeypatch.setattr(children, "_START_CODE", children._START_CODE.replace(f"os.nice({NICE})", "os.nice(0)"))
 
 
 @pytest.fixture
